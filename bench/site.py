@@ -1,0 +1,256 @@
+"""What the measurements of bench/transfer.py need in the lab, made for them and taken away again.
+
+A queue `plain-beta` whose starter is bench/plain-starter.sh, more slots at beta, and on demand
+a `qstat` for beta that counts who calls it. The small programs here run inside alpha-master.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.lab.grid import Grid
+
+HOST = "alpha-master"
+FOLDER = "/home/alice/gb-bench"  # alice's, seen by the hosts of both clusters
+CALLS = f"{FOLDER}/calls"
+BINARIES = "/opt/gb-bench-binaries"
+CONFIG = "/etc/gridbridge/gridbridge.toml"
+BETA_SLOTS = 50  # a host; its gid_range lets 100 jobs run
+POLLER = "gridbridge.services.poller"
+
+# Put a qstat that notes its calls in the place of beta's clients.
+COUNTING = f"""
+set -e
+mkdir -p {BINARIES}
+ln -sf /usr/lib/gridengine/* {BINARIES}/
+rm {BINARIES}/qstat
+cat >{BINARIES}/qstat <<'END'
+#!/bin/sh
+echo $$ >>{CALLS}
+exec /usr/lib/gridengine/qstat "$@"
+END
+chmod 755 {BINARIES}/qstat
+: >{CALLS}
+chmod 666 {CALLS}
+cp -p {CONFIG} {CONFIG}.bench
+sed -i '/^.cluster.beta.$/a binaries = "{BINARIES}"' {CONFIG}
+"""
+
+# Make a queue like transfer-beta with the plain starter.
+PLAIN_QUEUE = f"""
+set -e
+none='suspend_method|resume_method|terminate_method|epilog|load_thresholds|complex_values'
+qconf -sq transfer-beta | sed -E "
+    s/^($none) .*/\\1 NONE/
+    s/^qname .*/qname plain-beta/
+    s#^starter_method .*#starter_method {FOLDER}/starter#" >/tmp/plain-queue
+qconf -Aq /tmp/plain-queue
+rm /tmp/plain-queue
+"""
+
+# Print when each job of argv was first seen to be gone.
+WATCH = """
+import json, subprocess, sys, time
+left, gone = set(sys.argv[1:]), {}
+while left:
+    argv = ("/usr/lib/gridengine/qstat", "-u", "*")
+    rows = subprocess.run(argv, capture_output=True, check=True, text=True).stdout.splitlines()
+    now = time.time()
+    for job in left - {row.split()[0] for row in rows if row.strip()}:
+        gone[job] = now
+        left.discard(job)
+    time.sleep(0.1)
+print(json.dumps(gone))
+"""
+
+# Print the remote id of each local job of argv and when the service had recorded it.
+RECORDED = """
+import datetime, json, sqlite3, sys
+state = sqlite3.connect("/var/lib/gridbridge/state.db", timeout=30)
+query = "select job, min(remote_id), min(at) from transfers join events using (name, uid)"
+query += " where text like 'submitted to beta as %' group by name"
+rows = [row for row in state.execute(query) if str(row[0]) in sys.argv[1:]]
+stamp = lambda at: datetime.datetime.fromisoformat(at).timestamp()
+print(json.dumps([[str(job), str(remote), stamp(at)] for job, remote, at in rows]))
+"""
+
+# Run the queue's epilog as after a usual end, 20 times; print the CPU seconds of one.
+EPILOG = """
+import json, os, pathlib, resource, subprocess, tempfile
+folder = pathlib.Path(tempfile.mkdtemp(), ".gridbridge")
+folder.mkdir()
+for name in ("record", "closed"):
+    (folder / name).touch()
+env = {"TMPDIR": str(folder.parent), "PATH": "/usr/bin:/bin"}
+for _ in range(20):
+    subprocess.run(["/opt/gridbridge/sge-methods/epilog"], env=env, check=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps((used.ru_utime + used.ru_stime) / 20))
+"""
+
+# For each pid of argv: CPU seconds and PSS of its tree now. Reaped children count for the CPU.
+TREE = """
+import json, os, pathlib, sys
+children, cpu = {}, {}
+for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+    try:
+        fields = path.read_text().rpartition(")")[2].split()
+    except OSError:
+        continue
+    children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    cpu[int(path.parent.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+def tree(pid):
+    return [pid] + [each for child in children.get(pid, []) for each in tree(child)]
+def pss(pid):
+    try:
+        rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return next(int(row.split()[1]) for row in rollup.splitlines() if row.startswith("Pss:"))
+found = {}
+for top in map(int, sys.argv[1:]):
+    pids = tree(top)
+    found[top] = {"cpu_s": sum(cpu.get(pid, 0) for pid in pids), "pss_kb": sum(map(pss, pids))}
+print(json.dumps(found))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """A process tree at one moment."""
+
+    cpu_s: float
+    pss_kb: int
+
+
+class Site:
+    """The lab while it is measured."""
+
+    def __init__(self) -> None:
+        self.grid = Grid()
+
+    @contextmanager
+    def arranged(self) -> Iterator[None]:
+        """Make the plain queue and room at beta; take all of it away again."""
+        self.grid.require_ready()
+        slots = self._beta("qconf", "-sq", "all.q").split("\nslots ", 1)[1].split()[0]
+        self.grid.on(HOST, "qconf", "-dq", "plain-beta")  # of a run that was killed
+        self._make_folder()
+        self._make_queue()
+        self._beta("qconf", "-rattr", "queue", "slots", str(BETA_SLOTS), "all.q")
+        try:
+            yield
+        finally:
+            self._beta("qconf", "-rattr", "queue", "slots", slots, "all.q")
+            self.grid.sh(HOST, f"qconf -dq plain-beta; rm -rf {FOLDER}")
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Have every `qstat` that anybody of ours runs for beta noted in CALLS."""
+        self.grid.sh(HOST, COUNTING)
+        self._restart_poller()
+        try:
+            yield
+        finally:
+            self.grid.sh(HOST, f"mv {CONFIG}.bench {CONFIG}; rm -rf {BINARIES}")
+            self._restart_poller()
+
+    def submit(self, *options: str, script: str, queue: str = "transfer-beta") -> str:
+        """Submit a local job of alice's to one of the two queues."""
+        places = ("-q", queue) + (("-l", "remote=true") if queue == "transfer-beta" else ())
+        return self.grid.submit(*places, "-o", "/dev/null", "-j", "y", *options, script=script)
+
+    def direct(self, *, script: str) -> str:
+        """Submit a job of alice's to beta itself."""
+        return self.grid.submit("-o", "/dev/null", "-j", "y", cluster="beta", script=script)
+
+    def run(self, program: str, *arguments: str) -> object:
+        """Run one of the programs above and return what it printed."""
+        argv = ("/usr/bin/python3", "-I", "-", *arguments)
+        done = self.grid.on(HOST, *argv, stdin=program, timeout_s=600)
+        assert done.status == 0, f"{arguments}: {done}"
+        return json.loads(done.out)
+
+    def gone(self, jobs: list[str]) -> dict[str, float]:
+        """Wait until no job is listed any more; return when each was first seen to be gone."""
+        found = self.run(WATCH, *jobs)
+        assert isinstance(found, dict)
+        return found
+
+    def recorded(self, jobs: list[str]) -> list[tuple[str, str, float]]:
+        """Return (local job, remote job, time) of each transfer whose remote id is recorded."""
+        found = self.run(RECORDED, *jobs)
+        assert isinstance(found, list)
+        return [(job, remote, at) for job, remote, at in found]
+
+    def cpu_s(self, job: str, cluster: str = "alpha") -> float:
+        """Return what accounting says: the shepherd's wait4() for the job and all it waited for."""
+        record = self.grid.accounting(job, cluster)
+        return sum(float(record[key].rstrip("s").split()[0]) for key in ("ru_utime", "ru_stime"))
+
+    def epilog_s(self) -> float:
+        """Return the CPU of the queue's epilog, which accounting leaves out."""
+        found = self.run(EPILOG)
+        assert isinstance(found, float)
+        return found
+
+    def poller(self) -> int:
+        """Wait until a poller runs and return its process id."""
+        return self.grid.until(self._poller, "a poller")
+
+    def starters(self) -> list[int]:
+        """Return the process ids of all starters' shells."""
+        found = self.grid.on(HOST, "pgrep", "-f", "^/bin/sh /opt/gridbridge/sge-methods/starter ")
+        return list(map(int, found.out.split()))
+
+    def usage(self, pids: list[int]) -> dict[int, Usage]:
+        """Return what each process and its descendants use."""
+        found = self.run(TREE, *map(str, pids))
+        assert isinstance(found, dict)
+        return {int(pid): Usage(**values) for pid, values in found.items()}
+
+    def calls(self) -> int:
+        """Return how many times beta's qstat was called."""
+        return len(self.grid.sh(HOST, f"cat {CALLS}").splitlines())
+
+    def written(self, name: str) -> float:
+        """Wait for a file that a job writes into FOLDER and return the time that stands in it."""
+        path = f"{FOLDER}/{name}"
+        found = self.grid.until(
+            lambda: self.grid.on(HOST, "cat", path).out.strip(), f"{path} to be written", 120
+        )
+        return float(found)
+
+    def _make_folder(self) -> None:
+        starter = (Path(__file__).parent / "plain-starter.sh").read_text()
+        script = (
+            f"mkdir -p {FOLDER}/accepted && cat >{FOLDER}/starter && chmod 755 {FOLDER}/starter"
+        )
+        done = self.grid.on(HOST, "sh", "-c", script, user="alice", stdin=starter)
+        assert done.status == 0, done
+
+    def _make_queue(self) -> None:
+        self.grid.sh(HOST, PLAIN_QUEUE)
+
+    def _restart_poller(self) -> None:
+        old = self.poller()
+        self.grid.sh(HOST, f"kill {old}")
+        self.grid.until(lambda: self._poller() not in (0, old), "the sensor to start a poller")
+        self.grid.require_ready()
+
+    def _poller(self) -> int:
+        found = self.grid.on(HOST, "pgrep", "-o", "-u", "gridbridge", "-f", POLLER).out.split()
+        return int(found[0]) if found else 0
+
+    def _beta(self, *argv: str) -> str:
+        done = self.grid.cell("beta", *argv, user="root")
+        assert done.status == 0, done
+        return done.out
+
+
+def is_possible() -> bool:
+    """Say whether there can be a lab: it needs root."""
+    return os.getuid() == 0

@@ -1,0 +1,289 @@
+"""What a transfer costs, against the plainest shell starter in the same run (needs the lab, root).
+
+How each row is measured:
+
+* CPU of a transfer: accounting's ru_utime + ru_stime of the local job (the shepherd's wait4() of
+  the starter and of everything that it waited for: shell, Python steps, Grid Engine clients), of
+  the epilog, and of the remote job (wrapper and its commands), less what a `true` submitted to
+  beta directly needs, plus the poller's share: its CPU during the transfers, less what it needs
+  in the same time while the plain starter's jobs run, over their number. One transfer at a time;
+  means, since accounting counts in ms. The baseline is the local accounting of the same job whose
+  plain starter ends once it has submitted.
+* a waiting transfer: PSS of the starter's process tree (smaps_rollup), the first of them alone;
+  CPU of those of 200, reaped children included, over a minute.
+* status queries: a counting program in place of beta's qstat, for the poller and every starter,
+  over six intervals from one query on.
+* end: each job's last command writes the time; a watch asks qstat ten times a second when the
+  local job is gone. The jobs end one after the other, not in step with the poller.
+* acceptance: 200 jobs wait in a disabled queue; from its enabling to the last recorded remote id
+  (for ours: in the state file, for the plain one: in its own file).
+
+Usage: .venv/bin/python -m bench.transfer [--json FILE] [--quick]
+"""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, median
+
+from bench.site import FOLDER, HOST, Site, Usage, is_possible
+
+SLOTS = 200
+INTERVAL_S = 5.0  # conf/gridbridge.toml, [poller] interval_s
+INTERVALS = 6
+PLAIN = "plain-beta"
+WAITING = "sleep 100000\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One figure, what it is compared with, and the most (or least) that it may be."""
+
+    what: str
+    measured: float
+    unit: str
+    limit: float | None = None  # None: a part of another row
+    baseline: float | None = None
+    is_least: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        """Say whether the target is reached."""
+        if self.limit is None:
+            return True
+        return self.measured >= self.limit if self.is_least else self.measured <= self.limit
+
+    @property
+    def target(self) -> str:
+        """Say what has to be reached."""
+        if self.limit is None:
+            return ""
+        return f"{'at least' if self.is_least else 'at most'} {self.limit:.4g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much is measured."""
+
+    transfers: int = 20
+    ends: int = 15
+    plain_ends: int = 5
+    wait_s: float = 60.0
+
+
+QUICK = Size(transfers=4, ends=4, plain_ends=2, wait_s=20.0)
+
+
+def cpu(site: Site, size: Size) -> list[Row]:
+    """Measure the CPU of one transfer, part by part."""
+    pid = site.poller()
+    ours, busy = _spent(site, pid, lambda: _many(site, size.transfers))
+    until = ("-v", "PLAIN_UNTIL=submitted")
+    plain, idle = _spent(site, pid, lambda: _many(site, size.transfers, *until, queue=PLAIN))
+    direct = [site.direct(script="true\n") for _ in range(size.transfers)]
+    remote = [remote for _, remote, _ in site.recorded(ours)]
+    starter_s = fmean(map(site.cpu_s, ours)) + site.epilog_s()
+    plain_s = fmean(map(site.cpu_s, plain))
+    job_s = fmean(site.cpu_s(job, "beta") for job in direct)
+    wrapper_s = fmean(site.cpu_s(job, "beta") for job in remote) - job_s
+    poller_s = (busy.cpu_s - idle.cpu_s / idle.passed_s * busy.passed_s) / size.transfers
+    return [
+        Row(
+            what="CPU of one transfer",
+            measured=(starter_s + wrapper_s + poller_s) * 1000,
+            unit="ms",
+            limit=6 * plain_s * 1000,
+            baseline=plain_s * 1000,
+        ),
+        Row(what="  of it the starter, with the epilog", measured=starter_s * 1000, unit="ms"),
+        Row(what="  of it the remote wrapper", measured=wrapper_s * 1000, unit="ms"),
+        Row(what="  of it the poller", measured=poller_s * 1000, unit="ms"),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a process took meanwhile."""
+
+    cpu_s: float
+    passed_s: float
+
+
+def _spent(site: Site, pid: int, work: Callable[[], list[str]]) -> tuple[list[str], Spent]:
+    before, begun = site.usage([pid])[pid].cpu_s, time.monotonic()
+    jobs = work()
+    passed_s = time.monotonic() - begun
+    return jobs, Spent(cpu_s=site.usage([pid])[pid].cpu_s - before, passed_s=passed_s)
+
+
+def _many(site: Site, count: int, *options: str, queue: str = "transfer-beta") -> list[str]:
+    return [_one(site, *options, script="true\n", queue=queue) for _ in range(count)]
+
+
+def _one(site: Site, *options: str, script: str, queue: str = "transfer-beta") -> str:
+    """Run one job from its submission to its end."""
+    job = site.submit(*options, script=script, queue=queue)
+    site.gone([job])
+    return job
+
+
+def _rate(site: Site, pids: list[int], how_long_s: float) -> float:
+    """Return the mean share of a core that a process and its descendants take."""
+    before, begun = site.usage(pids), time.monotonic()
+    time.sleep(how_long_s)
+    after, passed_s = site.usage(pids), time.monotonic() - begun
+    return sum(after[pid].cpu_s - before[pid].cpu_s for pid in pids) / len(pids) / passed_s
+
+
+def waiting(site: Site, size: Size) -> list[Row]:
+    """Measure transfers that wait, and how often beta is asked meanwhile."""
+    first = site.submit(script=WAITING)
+    jobs = [first]
+    try:
+        (alone,) = _asleep(site, 1).values()
+        queries = _queries(site)
+        jobs.append(site.submit("-t", f"1-{SLOTS - 1}", script=WAITING))
+        starters = _asleep(site, SLOTS)
+        share = _rate(site, list(starters), size.wait_s)
+        many = _queries(site)
+    finally:
+        site.grid.on(HOST, "qdel", *jobs)
+        site.gone(jobs)
+    mean_kb = sum(usage.pss_kb for usage in starters.values()) / len(starters)
+    return [
+        Row(what="memory of a waiting transfer", measured=alone.pss_kb / 1024, unit="MB", limit=1),
+        Row(what="memory of each of 200", measured=mean_kb / 1024, unit="MB", limit=1),
+        Row(what="CPU of a waiting transfer", measured=share * 100, unit="% core", limit=0.1),
+        Row(
+            what="status queries, 200 transfers",
+            measured=many / INTERVALS,
+            unit="/interval",
+            limit=queries / INTERVALS,
+            baseline=queries / INTERVALS,
+        ),
+    ]
+
+
+def _asleep(site: Site, count: int) -> dict[int, Usage]:
+    """Wait until so many starters have done their first step; return what they use."""
+
+    def look() -> dict[int, Usage]:
+        ready = "ls /tmp/*/.gridbridge/record 2>/dev/null | xargs -r grep -l phase=released | wc -l"
+        if int(site.grid.sh(HOST, ready)) < count or len(pids := site.starters()) != count:
+            return {}
+        return site.usage(pids)
+
+    return site.grid.until(look, f"{count} transfers to wait", 180)
+
+
+def _queries(site: Site) -> int:
+    """Count the status queries of six intervals, from just after one of them."""
+    known = site.calls()
+    site.grid.until(lambda: site.calls() > known, "the next query")
+    known = site.calls()
+    time.sleep((INTERVALS + 0.5) * INTERVAL_S)
+    return site.calls() - known
+
+
+def ends(site: Site, size: Size) -> list[Row]:
+    """Measure how long after its last command a remote job's end has come home."""
+    ours = _ends(site, size.ends, "transfer-beta")
+    plain = _ends(site, size.plain_ends, PLAIN)
+    return [Row(what="end, median", measured=ours, unit="s", limit=2.5, baseline=plain)]
+
+
+def _ends(site: Site, count: int, queue: str) -> float:
+    jobs = {}
+    for number in range(count):
+        script = f"sleep {5 + number * 1.3}\ndate +%s.%N >{FOLDER}/{queue}.{number}\n"
+        jobs[site.submit(script=script, queue=queue)] = f"{queue}.{number}"
+    gone = site.gone(list(jobs))
+    return median(gone[job] - site.written(name) for job, name in jobs.items())
+
+
+def acceptance(site: Site, _: Size) -> list[Row]:
+    """Measure how fast 200 short jobs are accepted, and that all arrive."""
+    job, begun = _flood(site, "transfer-beta")
+    times = [at for _, _, at in site.recorded([job])]
+    arrived = sum(each["exit_status"].split()[0] == "0" for each in site.grid.records(job))
+    ours = len(times) / (max(times) - begun)
+    job, begun = _flood(site, PLAIN)
+    listing = site.grid.sh(HOST, f"find {FOLDER}/accepted -name '{job}.*' -printf '%T@\\n'")
+    stamps = [float(line) for line in listing.split()]
+    plain = len(stamps) / (max(stamps) - begun)
+    return [
+        Row(
+            what="acceptance of 200 jobs",
+            measured=ours,
+            unit="/s",
+            limit=plain / 2,
+            baseline=plain,
+            is_least=True,
+        ),
+        Row(what="of them arrived", measured=arrived, unit="jobs", limit=SLOTS, is_least=True),
+    ]
+
+
+def _flood(site: Site, queue: str) -> tuple[str, float]:
+    """Send 200 jobs at once; return them and when the queue was opened to them."""
+    site.grid.sh(HOST, f"qmod -d {queue}")
+    job = site.submit("-t", f"1-{SLOTS}", script="true\n", queue=queue)
+    begun = float(site.grid.sh(HOST, f"date +%s.%N; qmod -e {queue} >/dev/null"))
+    site.gone([job])
+    site.grid.until(lambda: len(site.grid.records(job)) >= SLOTS, f"{SLOTS} records of {job}")
+    return job, begun
+
+
+def counted(site: Site, size: Size) -> list[Row]:
+    """Measure waiting transfers while beta's qstat is counted."""
+    with site.counting():
+        return waiting(site, size)
+
+
+PARTS: dict[str, Callable[[Site, Size], list[Row]]] = {
+    "cpu": cpu,
+    "ends": ends,
+    "acceptance": acceptance,
+    "waiting": counted,
+}
+
+
+def show(rows: list[Row]) -> None:
+    """Print the table."""
+    print(f"{'what':<32}{'measured':>10}  {'unit':<10}{'plain':>8}  target")
+    for row in rows:
+        plain = "" if row.baseline is None else f"{row.baseline:.2f}"
+        print(f"{row.what:<32}{row.measured:>10.3f}  {row.unit:<10}{plain:>8}  {row.target}")
+
+
+def main() -> int:
+    """Measure, print, and return 1 when a target is missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions, for trying out")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    options = parser.parse_args()
+    if not is_possible():
+        sys.exit("bench.transfer: needs root and the lab (make lab)")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the lab is left as it was
+    site, size = Site(), QUICK if options.quick else Size()
+    with site.arranged():
+        parts = options.parts or PARTS
+        rows = [row for part in parts for row in PARTS[part](site, size)]
+    missed = [row.what for row in rows if not row.is_met]
+    if options.json:
+        content = {"rows": [asdict(row) for row in rows], "missed": missed}
+        options.json.write_text(json.dumps(content, indent=1) + "\n")
+    show(rows)
+    for what in missed:
+        print(f"missed: {what}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Sphinx: the pages and the man pages from the same source (make docs)."""
+
+import re
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from gridbridge import __version__
+
+HERE = Path(__file__).parent
+
+project = "gridbridge"
+author = "the gridbridge authors"
+copyright = "the gridbridge authors"
+release = __version__
+extensions = ["myst_parser", "sphinx_click"]
+myst_heading_anchors = 3
+html_theme = "alabaster"
+html_theme_options = {
+    "description": "Clusters share work",
+    "fixed_sidebar": True,
+    "page_width": "72em",
+    "font_size": "16px",
+}
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
+html_show_sourcelink = False
+html_copy_source = False
+pygments_style = "friendly"
+man_show_urls = False
+smartquotes = False  # what is quoted here is typed so
+
+
+def _literal_example(_app: object, _context: object, lines: list[str]) -> None:
+    """Have the example of a command's help shown as it is typed."""
+    if "| Example:" not in lines:
+        return
+    at = lines.index("| Example:")
+    typed = ["    " + line.removeprefix("|   ") for line in lines[at + 1 :] if line.strip()]
+    lines[at:] = ["", "Example::", "", *typed, ""]
+
+
+def setup(app: Sphinx) -> None:
+    """Have sphinx-click call us."""
+    app.connect("sphinx-click-process-description", _literal_example)
+
+
+def _page(path: Path) -> tuple[str, str, str, str, int]:
+    """Return a man page's entry: commands/NAME.SECTION.md begins `# NAME: what it does`."""
+    name, _, section = path.stem.rpartition(".")
+    title = re.match(r"# \S+: (.+)\n", path.read_text(encoding="utf-8"))
+    assert title, f"{path}: the first line is `# NAME: what it does`"
+    return (f"commands/{path.stem}", name, title[1], author, int(section))
+
+
+man_pages = [_page(path) for path in sorted((HERE / "commands").glob("*.md"))]
+man_pages += [
+    ("configuration", "gridbridge.toml", "the configuration of gridbridge", author, 5),
+]

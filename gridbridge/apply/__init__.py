@@ -1,0 +1,1 @@
+"""One module a capability: re-check, act, record."""

@@ -1,0 +1,41 @@
+"""From the configuration to what the adapters and the starters need: cells and routes."""
+
+from gridbridge.model.policy import Cluster, Policy
+from gridbridge.model.route import Cell, Route
+
+
+def cell(cluster: Cluster) -> Cell:
+    """Return how to reach a configured Grid Engine cluster."""
+    return Cell(
+        root=cluster.root,
+        cell=cluster.cell,
+        qmaster_port=str(cluster.qmaster_port),
+        execd_port=str(cluster.execd_port),
+        binaries=cluster.binaries,
+        timeout_s=cluster.command_timeout_s,
+    )
+
+
+def route(policy: Policy, queue: str) -> Route:
+    """Return what the starters of a transfer queue must know."""
+    remote = policy.queues[queue].cluster
+    cluster = policy.clusters[remote]
+    return Route(
+        cluster=policy.site.cluster,
+        remote=remote,
+        remote_shell=cluster.shell,
+        remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
+        **_side("local", policy.local),
+        **_side("remote", cluster),
+    )
+
+
+def _side(side: str, cluster: Cluster) -> dict[str, str]:
+    return {
+        f"{side}_root": cluster.root,
+        f"{side}_cell": cluster.cell,
+        f"{side}_qmaster_port": str(cluster.qmaster_port),
+        f"{side}_execd_port": str(cluster.execd_port),
+        f"{side}_binaries": cluster.binaries,
+        f"{side}_timeout_s": str(cluster.command_timeout_s),
+    }

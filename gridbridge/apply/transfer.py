@@ -1,0 +1,145 @@
+"""Do what was decided about transfers: each act re-reads what it depends on and may be repeated."""
+
+import logging
+import os
+
+from gridbridge.apply.routes import cell
+from gridbridge.batch.gridengine import status, submit
+from gridbridge.batch.gridengine.commands import OWN_QUEUES
+from gridbridge.decisions.transfer import verdict_of
+from gridbridge.errors import CommandFailed, StateError
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Message, Outcome, encode
+from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
+from gridbridge.model.plan import Act, Action, Orphan
+from gridbridge.model.policy import Policy
+from gridbridge.shell import files
+from gridbridge.shell.runner import run
+from gridbridge.state import published, spool
+
+SUDO = ("/usr/bin/sudo", "-n", AS_USER)
+AS_USER_ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+ANY_QUEUE = "*"
+PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
+
+_log = logging.getLogger(__name__)
+
+
+class Hands:
+    """What carries actions out; the slow ones are called from a thread of their own."""
+
+    def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
+        self._policy = policy
+        self._folder = folder
+        self._spool = spool
+        self._home = cell(policy.local)
+
+    def publish(self, action: Action) -> None:
+        """Show the verdict and wake the starter that waits for it."""
+        transfer = action.transfer
+        if action.verdict:
+            path = published.verdict_path(transfer.name, transfer.uid, self._folder)
+            put(path, encode(action.verdict))
+        spool.wake(transfer.wake, self._spool, owner=transfer.uid)
+
+    def reply(self, wake: str, uid: int, answer: Message) -> None:
+        """Answer a restarted task's question and wake who asked; nobody has endless answers."""
+        if published.count_verdicts(uid, self._folder) < self._policy.poller.spool_files_per_uid:
+            put(published.reply_path(wake, uid, self._folder), encode(answer))
+            spool.wake(wake, self._spool, owner=uid)
+
+    def retract(self, name: str, uid: int) -> None:
+        """Take a verdict back: its transfer is over."""
+        files.remove(published.verdict_path(name, uid, self._folder))
+
+    def sweep(self, open_transfers: frozenset[str], until: float) -> None:
+        """Remove the answers that nobody fetched, and what nobody finished, until that time."""
+        published.sweep(open_transfers, until, self._folder)
+
+    def far(self, action: Action) -> Message | None:
+        """Carry out an act that needs a cluster; a verdict comes back when one was learned."""
+        if action.act is Act.DELETE_REMOTE:
+            self._as_user("delete", action)
+        elif action.act is Act.RELEASE_LOCAL:
+            submit.release(self._home, parse_transfer(action.transfer.name).local)
+        elif action.act is Act.ADOPT_LOCAL:
+            self._adopt(action)
+        elif action.act is Act.UNPIN:
+            self._unpin(parse_transfer(action.transfer.name).job)
+        elif action.act is Act.LOOK_UP_END:
+            return self._look_up_end(action)
+        elif action.act is Act.GIVE_UP:
+            return self._give_up(action)
+        return None
+
+    def delete_orphan(self, orphan: Orphan) -> None:
+        """Delete a held job under a transfer's name; as operator: nobody's record proves it."""
+        where = cell(self._policy.clusters[orphan.cluster])
+        if any(
+            found.name == orphan.name and found.account == orphan.name
+            for found in status.details(where, orphan.job_id)
+        ):
+            submit.delete(where, str(orphan.job_id))
+
+    def _as_user(self, verb: str, action: Action) -> None:
+        record = os.path.basename(action.transfer.record)
+        done = run((*SUDO, verb, record), AS_USER_ENV, PATIENCE_S)
+        if done.status:
+            raise CommandFailed(done.argv, done.status, done.stdout, done.stderr)
+
+    def _adopt(self, action: Action) -> None:
+        """Pin the job to the queue where its remote copy is known, then let it go there.
+
+        Its own list of queues is kept in its context, which lives as long as the job.
+        """
+        local = parse_transfer(action.transfer.name)
+        request = submit.request_of(self._home, str(local.job))
+        own = dict(request.context).get(OWN_QUEUES) or request.queues or ANY_QUEUE
+        submit.pin(self._home, str(local.job), action.transfer.queue, remember=own)
+        submit.release(self._home, local.local)
+
+    def _unpin(self, job: int) -> None:
+        """Give a job its own list of queues back."""
+        own = dict(submit.request_of(self._home, str(job)).context).get(OWN_QUEUES, "")
+        if own:
+            submit.unpin(self._home, str(job), own)
+
+    def _give_up(self, action: Action) -> Message:
+        """Delete a job in error state and learn why it got there."""
+        transfer = action.transfer
+        where = cell(self._policy.clusters[transfer.remote])
+        found = status.details(where, transfer.remote_id)
+        reasons = [error for detail in found for error in detail.errors]
+        self._as_user("delete", action)
+        reason = "; ".join((action.why, *reasons[:1]))
+        return Message(transfer=transfer.name, outcome=Outcome.ERROR, reason=reason)
+
+    def _look_up_end(self, action: Action) -> Message | None:
+        """Read the end from the remote accounting; None while there is no record of it."""
+        transfer = action.transfer
+        where = cell(self._policy.clusters[transfer.remote])
+        end = status.end(where, transfer.remote_id, transfer.name)
+        return verdict_of(transfer, end) if end else None
+
+
+def no_trace(action: Action) -> Message:
+    """Return the verdict on a job that the other cluster neither lists nor accounts for."""
+    transfer = action.transfer
+    reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
+    return Message(transfer=transfer.name, outcome=Outcome.ERROR, reason=reason)
+
+
+def put(path: str, data: bytes) -> None:
+    """Publish a file, making its folder the first time."""
+    try:
+        files.replace(path, data, durable=False)
+    except StateError:
+        _make_folder(os.path.dirname(path))
+        files.replace(path, data, durable=False)
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.makedirs(path, mode=0o755, exist_ok=True)
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""Batch systems: one protocol, an adapter a system."""

@@ -1,0 +1,160 @@
+"""python3 -I -m gridbridge.batch.embedded FOLDER VERB ...: the embedded cluster's one program.
+
+Exit status (sysexits.h): 0 done, 65 refused for good, 66 no such job, 75 nothing was done and
+the same may be done later. Any other one, or none, says nothing of what was done.
+"""
+
+import argparse
+import os
+import pwd
+import socket
+import sqlite3
+import sys
+
+from gridbridge.batch.embedded import keeper, verbs
+from gridbridge.batch.embedded.answers import ClusterLine, EndLine, JobLine, encode
+from gridbridge.batch.embedded.database import Database, Refused, UnknownJob
+from gridbridge.batch.embedded.job import Job, Request
+from gridbridge.errors import StateError
+
+KEEPERLESS = "its keeper died: nobody will see how it ends"
+
+
+def main() -> int:
+    """Do what the arguments ask, then start what may start."""
+    asked = _parser().parse_args()
+    try:
+        database = Database(asked.folder, create=asked.verb == "create")
+        _look_after(database)
+        answer = _perform(database, asked)
+    except UnknownJob as error:
+        return _fail(error, os.EX_NOINPUT)
+    except Refused as error:
+        return _fail(error, os.EX_DATAERR)
+    except (StateError, sqlite3.OperationalError) as error:
+        return _fail(error, os.EX_TEMPFAIL)
+    sys.stdout.buffer.write(answer)
+    sys.stdout.flush()
+    keeper.call(database)
+    return os.EX_OK
+
+
+def _fail(error: Exception, status: int) -> int:
+    sys.stderr.write(f"{error}\n")
+    return status
+
+
+def _look_after(database: Database) -> None:
+    """Account for the jobs whose keepers died; everybody who asks anything does."""
+    for job in database.bury_lost():
+        keeper.clean(database.folder, job)
+
+
+def _perform(database: Database, asked: argparse.Namespace) -> bytes:
+    if asked.verb == "create":
+        database.slots = asked.slots
+    elif asked.verb == "submit":
+        return b"%d\n" % _submit(database, asked)
+    elif asked.verb == "list":
+        return _list(database, asked.job, asked.name)
+    elif asked.verb == "ended":
+        return _ended(database, asked.job)
+    elif asked.verb == "release":
+        verbs.release(database, asked.job, asked.name)
+    elif asked.verb == "keep":
+        keeper.keep(database)
+    else:
+        VERBS[asked.verb](database, asked.job)
+    return b""
+
+
+VERBS = {
+    "hold": verbs.hold,
+    "suspend": verbs.suspend,
+    "resume": verbs.resume,
+    "delete": verbs.delete,
+}
+
+
+def _submit(database: Database, asked: argparse.Namespace) -> int:
+    request = Request(
+        name=asked.name,
+        account=asked.account,
+        shell=asked.shell,
+        cwd=asked.cwd,
+        output=asked.output,
+        slots=asked.slots,
+        held=asked.held,
+        script=sys.stdin.buffer.read(),
+    )
+    return database.add(request, pwd.getpwuid(os.getuid()).pw_name)
+
+
+def _list(database: Database, number: int, name: str) -> bytes:
+    with database.one_view():
+        cluster = ClusterLine(
+            host=socket.gethostname(),
+            slots=str(database.slots),
+            used=str(database.used),
+            waiting=str(database.waiting),
+        )
+        return encode(cluster, *(_line(database, job) for job in database.jobs(number, name)))
+
+
+def _line(database: Database, job: Job) -> JobLine:
+    is_kept = not job.pid or database.keepers.is_kept(job.id)
+    return JobLine(
+        id=str(job.id),
+        name=job.name,
+        account=job.account,
+        owner=job.owner,
+        state=job.letters,
+        slots=str(job.slots),
+        since=f"{job.started_at or job.submitted_at:.3f}",
+        error=job.error,
+        message="" if is_kept else KEEPERLESS,
+    )
+
+
+def _ended(database: Database, number: int) -> bytes:
+    found = database.end_of(number)
+    if found is None:
+        return encode()
+    account, end = found
+    line = EndLine(
+        account=account,
+        exit_status="" if end.exit_status is None else str(end.exit_status),
+        signal="" if end.signal is None else str(end.signal),
+        reason=end.reason,
+        host=socket.gethostname(),
+        user_s=f"{end.user_s:.6f}",
+        system_s=f"{end.system_s:.6f}",
+    )
+    return encode(line)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="embedded", allow_abbrev=False)
+    parser.add_argument("folder")
+    verb = parser.add_subparsers(dest="verb", required=True)
+    create = verb.add_parser("create", help="make a cluster, or change its slots")
+    create.add_argument("--slots", type=int, required=True)
+    submit = verb.add_parser("submit", help="submit the script on standard input")
+    for option, default in SUBMIT.items():
+        submit.add_argument(f"--{option}", default=default)
+    submit.add_argument("--slots", type=int, default=1)
+    submit.add_argument("--held", action="store_true")
+    show = verb.add_parser("list", help="list the cluster and its jobs, one, or those of a name")
+    show.add_argument("--job", type=int, default=0)
+    show.add_argument("--name", default="")
+    verb.add_parser("keep", help="start and keep jobs while there are any")
+    for name in ("ended", "release", *VERBS):
+        verb.add_parser(name).add_argument("job", type=int)
+    verb.choices["release"].add_argument("--name", default="")
+    return parser
+
+
+SUBMIT = {"name": "job", "account": "", "shell": "/bin/sh", "cwd": "/", "output": "/dev/null"}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""What the embedded cluster's program prints, written and read: blocks of lines (model/lines.py).
+
+The last line is a point, so that half an answer is none. Hot programs load this module.
+"""
+
+from gridbridge.errors import ParseError
+from gridbridge.model import lines
+
+WHOLE = b".\n"
+BETWEEN = b"\n"
+
+
+class ClusterLine:
+    """The cluster as a whole; every value here and below is text, empty where it says nothing."""
+
+    host: str
+    slots: str
+    used: str
+    waiting: str  # jobs that could start
+
+    def __init__(self, **values: str) -> None:
+        _fill(self, values)
+
+
+class JobLine:
+    """A job that waits or runs."""
+
+    id: str
+    name: str
+    account: str
+    owner: str
+    state: str  # letters, sge_status(5)
+    slots: str
+    since: str  # its start or submission, seconds since the epoch
+    error: str  # why it could not be started
+    message: str  # what else there is to know
+
+    def __init__(self, **values: str) -> None:
+        _fill(self, values)
+
+
+class EndLine:
+    """The end of a job; neither exit status nor signal when nobody saw it."""
+
+    account: str
+    exit_status: str
+    signal: str
+    reason: str
+    host: str
+    user_s: str
+    system_s: str
+
+    def __init__(self, **values: str) -> None:
+        _fill(self, values)
+
+
+Line = ClusterLine | JobLine | EndLine
+
+
+def encode(*blocks: Line) -> bytes:
+    """Write an answer."""
+    return BETWEEN.join(lines.encode(vars(block)) for block in blocks) + WHOLE
+
+
+def read_jobs(answer: bytes) -> tuple[ClusterLine, list[JobLine]]:
+    """Read the answer of `list`; ParseError for anything but a whole one."""
+    blocks = _blocks(answer)
+    if not blocks:
+        raise ParseError("embedded: an answer without its cluster")
+    cluster = ClusterLine(**lines.decode(blocks[0], _keys(ClusterLine)))
+    keys = _keys(JobLine)
+    return cluster, [JobLine(**lines.decode(block, keys)) for block in blocks[1:]]
+
+
+def read_end(answer: bytes) -> EndLine | None:
+    """Read the answer of `ended`: None when no end is known."""
+    blocks = _blocks(answer)
+    return EndLine(**lines.decode(blocks[0], _keys(EndLine))) if blocks else None
+
+
+def _blocks(answer: bytes) -> list[bytes]:
+    if not (BETWEEN + answer).endswith(BETWEEN + WHOLE):
+        raise ParseError("embedded: not a whole answer")
+    body = answer.removesuffix(WHOLE)
+    return [block.removesuffix(b"\n") + b"\n" for block in body.split(b"\n\n")] if body else []
+
+
+def _keys(kind: type[Line]) -> tuple[str, ...]:
+    return tuple(kind.__annotations__)
+
+
+def _fill(block: Line, values: dict[str, str]) -> None:
+    for key in _keys(type(block)):
+        setattr(block, key, values.get(key, ""))

@@ -1,0 +1,251 @@
+"""The jobs of an embedded cluster and its accounting, in one SQLite file.
+
+Each change is one transaction that has the write lock from its beginning, so what it read still
+holds when it writes; a process that is killed has done all of it or nothing.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gridbridge.batch.embedded import process
+from gridbridge.batch.embedded.job import End, Job, Request
+from gridbridge.batch.embedded.locks import KeeperLocks
+from gridbridge.errors import GridbridgeError, StateError
+
+FILE = "jobs.db"
+VERSION = 1
+PATIENCE_S = 10.0  # for others' transactions, each of which takes milliseconds
+SCHEMA = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS cluster (slots INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS job (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name BLOB NOT NULL, account BLOB NOT NULL, owner BLOB NOT NULL,
+    shell BLOB NOT NULL, cwd BLOB NOT NULL, output BLOB NOT NULL,
+    slots INTEGER NOT NULL, submitted_at REAL NOT NULL,
+    held INTEGER NOT NULL, error BLOB NOT NULL DEFAULT x'',
+    pid INTEGER NOT NULL DEFAULT 0, birth BLOB NOT NULL DEFAULT x'', started_at REAL,
+    suspended INTEGER NOT NULL DEFAULT 0, deleting INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS startable ON job (id) WHERE pid = 0 AND held = 0 AND error = x'';
+CREATE INDEX IF NOT EXISTS running ON job (id) WHERE pid > 0;
+CREATE INDEX IF NOT EXISTS job_name ON job (name);
+CREATE TABLE IF NOT EXISTS script (job INTEGER PRIMARY KEY, text BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS ended (
+    id INTEGER PRIMARY KEY, name BLOB NOT NULL, account BLOB NOT NULL, owner BLOB NOT NULL,
+    slots INTEGER NOT NULL, submitted_at REAL NOT NULL, started_at REAL NOT NULL,
+    ended_at REAL NOT NULL, exit_status INTEGER, signal INTEGER, reason BLOB NOT NULL,
+    user_s REAL NOT NULL, system_s REAL NOT NULL, max_rss_kb INTEGER NOT NULL
+);
+PRAGMA user_version = {VERSION};
+COMMIT;
+"""
+STARTABLE = " WHERE pid = 0 AND held = 0 AND error = x''"
+ORDERED = " ORDER BY id"
+LOST = "its keeper died: nobody saw its end"
+
+
+class Refused(GridbridgeError):
+    """The cluster can't ever do what was asked."""
+
+
+class UnknownJob(GridbridgeError):
+    """No such job waits or runs here."""
+
+
+class Database:
+    """One process's connection; the process must not fork and go on with it."""
+
+    def __init__(self, folder: str, create: bool = False) -> None:
+        self.folder = folder
+        self._db = _open(folder, create)
+        self.keepers = KeeperLocks(f"{folder}/keepers")
+
+    def is_there(self) -> bool:
+        """Say whether the cluster's folder was not removed meanwhile."""
+        return os.path.exists(f"{self.folder}/{FILE}")
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """Do all of a change or nothing."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def one_view(self) -> Iterator[None]:
+        """Read what was true at one moment."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._db.execute("ROLLBACK")
+
+    @property
+    def slots(self) -> int:
+        """How many slots the cluster has."""
+        return self._number("SELECT slots FROM cluster")
+
+    @slots.setter
+    def slots(self, slots: int) -> None:
+        if slots < 0:
+            raise Refused(f"{slots} slots")
+        with self.change():
+            self._db.execute("DELETE FROM cluster")
+            self._db.execute("INSERT INTO cluster VALUES (?)", (slots,))
+
+    @property
+    def used(self) -> int:
+        """How many slots the running jobs have, suspended ones included."""
+        return self._number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0")
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs could start: neither held nor in error."""
+        return self._number(f"SELECT count(*) FROM job{STARTABLE}")  # noqa: S608 - of ours
+
+    def add(self, request: Request, owner: str) -> int:
+        """Take a new job and return its number."""
+        with self.change():
+            if not 1 <= request.slots <= self.slots:
+                raise Refused(f"{request.slots} slots asked for, the cluster has {self.slots}")
+            job = self._db.execute(
+                "INSERT INTO job (name, account, owner, shell, cwd, output, slots, held,"
+                " submitted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *map(_bytes, (request.name, request.account, owner)),
+                    *map(_bytes, (request.shell, request.cwd, request.output)),
+                    request.slots,
+                    request.held,
+                    time.time(),
+                ),
+            ).lastrowid
+            assert job is not None
+            self._db.execute("INSERT INTO script VALUES (?, ?)", (job, request.script))
+        return job
+
+    def jobs(self, number: int = 0, name: str = "") -> list[Job]:
+        """Return the jobs that wait or run: all, one, or those of a name; oldest first."""
+        if number:
+            return self._jobs(" WHERE id = ?", number)
+        if name:
+            return self._jobs(f" WHERE name = ?{ORDERED}", _bytes(name))
+        return self._jobs(ORDERED)
+
+    def job(self, number: int) -> Job:
+        """Return one job; UnknownJob when it is gone."""
+        found = self.jobs(number)
+        if not found:
+            raise UnknownJob(f"job {number} does not exist")
+        return found[0]
+
+    def script(self, number: int) -> bytes:
+        """Return a job's script."""
+        row = self._db.execute("SELECT text FROM script WHERE job = ?", (number,)).fetchone()
+        return bytes(row[0])
+
+    def next_to_start(self) -> Job | None:
+        """Return the first job that could start, if its slots are free.
+
+        Strictly first in, first out: a wide job keeps later ones from passing it for ever.
+        """
+        first = self._jobs(f"{STARTABLE}{ORDERED} LIMIT 1")
+        return first[0] if first and first[0].slots <= self.slots - self.used else None
+
+    def set(self, number: int, **values: object) -> None:
+        """Change columns of a job."""
+        columns = ", ".join(f"{column} = ?" for column in values)
+        row = (*map(_stored, values.values()), number)
+        self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - our names
+
+    def remove(self, number: int) -> None:
+        """Forget a job that never started."""
+        self._db.execute("DELETE FROM job WHERE id = ?", (number,))
+        self._db.execute("DELETE FROM script WHERE job = ?", (number,))
+
+    def account_for(self, job: Job, end: End) -> None:
+        """Move a job from the list to the accounting."""
+        row = (job.id, *map(_bytes, (job.name, job.account, job.owner)), job.slots)
+        times = (job.submitted_at, job.started_at, time.time())
+        values = (*row, *times, *map(_stored, end))
+        marks = ", ".join("?" * len(values))
+        self._db.execute(f"INSERT INTO ended VALUES ({marks})", values)  # noqa: S608 - marks
+        self.remove(job.id)
+
+    def end_of(self, number: int) -> tuple[str, End] | None:
+        """Return the account of a job that ended, and how; None when there is no record."""
+        row = self._db.execute(
+            "SELECT account, exit_status, signal, reason, user_s, system_s, max_rss_kb"
+            " FROM ended WHERE id = ?",
+            (number,),
+        ).fetchone()
+        return (_text(row[0]), End(*map(_loaded, row[1:]))) if row else None
+
+    def lost(self) -> list[Job]:
+        """Return the jobs that run without a keeper and have ended: nobody knows how."""
+        return [
+            job
+            for job in self._jobs(" WHERE pid > 0")
+            if not self.keepers.is_kept(job.id) and process.birth(job.pid) != job.birth
+        ]
+
+    def bury_lost(self) -> Iterable[int]:
+        """Account for the jobs that are lost, and return their numbers."""
+        if not self.lost():
+            return ()
+        with self.change():
+            lost = self.lost()
+            for job in lost:
+                self.account_for(job, End(reason=LOST))
+        return [job.id for job in lost]
+
+    def _jobs(self, which: str, *values: object) -> list[Job]:
+        query = f"SELECT * FROM job{which}"  # noqa: S608 - of this module's own text
+        return [Job(*map(_loaded, row)) for row in self._db.execute(query, values)]
+
+    def _number(self, query: str) -> int:
+        return int(self._db.execute(query).fetchone()[0])
+
+
+def _open(folder: str, create: bool) -> sqlite3.Connection:
+    path = f"{folder}/{FILE}"
+    if create:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    elif not os.path.exists(path):
+        raise StateError(f"{folder}: no cluster here")
+    if os.stat(folder).st_uid != os.getuid():
+        raise StateError(f"{folder}: only its owner's jobs run here")
+    db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise StateError(f"{path}: made by a newer gridbridge")
+    if version == 0 and not create:
+        raise StateError(f"{folder}: no cluster here")
+    if version == 0:
+        db.executescript(SCHEMA)
+    return db
+
+
+def _bytes(text: str) -> bytes:
+    """Return what SQLite keeps as it is: names may hold any bytes, its texts only UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogateescape")
+
+
+def _stored(value: object) -> object:
+    return _bytes(value) if isinstance(value, str) else value
+
+
+def _loaded(value: Any) -> Any:
+    return _text(value) if isinstance(value, bytes) else value

@@ -1,0 +1,138 @@
+"""Keepers: each starts a job that may start, sees it to its end, and then looks for another.
+
+There is no scheduler. Whoever changes something starts a keeper if a job could start, and so
+does each keeper that has started a job. To start a job is one transaction: it is the first that
+waits, its slots are free, and its keeper has its lock, its process is ready but not let go.
+A keeper that finds nothing to start ends.
+"""
+
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+import time
+from contextlib import suppress
+
+from gridbridge.batch.embedded import process
+from gridbridge.batch.embedded.child import SCRIPT, TMPDIR, Child, NotStarted
+from gridbridge.batch.embedded.database import Database
+from gridbridge.batch.embedded.job import End, Job
+
+RETRY_S = 1.0  # while the disk takes no end
+SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # what ends a job does not end its keeper
+
+
+def keep(database: Database) -> None:
+    """Keep one job after the other while there are any."""
+    for number in SPARED:
+        signal.signal(number, signal.SIG_IGN)
+    while database.next_to_start():
+        if started := _start(database):
+            call(database)
+            _see_through(database, *started)
+
+
+def call(database: Database) -> None:
+    """Start a keeper if there is work for one; if that fails the next question does it."""
+    with suppress(OSError, sqlite3.OperationalError):
+        if database.next_to_start():
+            process.detach(database.folder, "keep")
+
+
+def clean(folder: str, job: int) -> None:
+    """Remove a job's private folder."""
+    shutil.rmtree(_private(folder, job), ignore_errors=True)
+
+
+def _start(database: Database) -> tuple[Job, Child] | None:
+    """Take the next job and start it; None when there is none or it can't be started."""
+    child = None
+    try:
+        with database.change():
+            job = database.next_to_start()
+            child = _make_ready(database, job) if job else None
+    except BaseException:
+        if child:
+            child.abandon()
+        raise
+    if not (job and child):
+        return None
+    if trouble := child.let_go():
+        _put_into_error(database, job, child, trouble)
+        return None
+    return job, child
+
+
+def _put_into_error(database: Database, job: Job, child: Child, trouble: str) -> None:
+    """Take back that a job runs: its shell could not be executed."""
+    with database.change():
+        os.waitpid(child.pid, 0)
+        database.set(job.id, error=trouble, pid=0, birth="", started_at=None)
+    database.keepers.let_go(job.id)
+    clean(database.folder, job.id)
+
+
+def _make_ready(database: Database, job: Job) -> Child | None:
+    """Note a job as running with its process at the line; one that can't get there is in error."""
+    database.keepers.take(job.id)
+    try:
+        _furnish(database, job)
+        child = Child(job, _private(database.folder, job.id))
+    except NotStarted as error:
+        database.set(job.id, error=str(error))
+        database.keepers.let_go(job.id)
+        clean(database.folder, job.id)
+        return None
+    database.set(job.id, pid=child.pid, birth=child.birth, started_at=time.time())
+    return child
+
+
+def _furnish(database: Database, job: Job) -> None:
+    private = _private(database.folder, job.id)
+    shutil.rmtree(private, ignore_errors=True)  # of a keeper that was killed before its job began
+    os.makedirs(f"{private}/{TMPDIR}")
+    with open(f"{private}/{SCRIPT}", "wb") as file:
+        file.write(database.script(job.id))
+
+
+def _private(folder: str, job: int) -> str:
+    return f"{folder}/active/{job}"
+
+
+def _see_through(database: Database, job: Job, child: Child) -> None:
+    """Wait for a job's end and account for it.
+
+    Its process is reaped within the transaction: as long as the job is noted as running nobody
+    else can get its number, so that a signal to it always meets the job. A disk that takes no end
+    is waited for; a cluster that somebody removed is not.
+    """
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    end = None
+    while True:
+        try:
+            with database.change():
+                end = end or _reap(child)
+                database.account_for(database.job(job.id), end)
+            break
+        except sqlite3.OperationalError as error:
+            if not database.is_there():
+                return
+            sys.stderr.write(f"job {job.id}: its end waits: {error}\n")
+            time.sleep(RETRY_S)
+    database.keepers.let_go(job.id)
+    clean(database.folder, job.id)
+
+
+def _reap(child: Child) -> End:
+    """Kill what is left of the job's process group, and return how its first process ended."""
+    os.killpg(child.pid, signal.SIGKILL)
+    _, status, usage = os.wait4(child.pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return End(
+        exit_status=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+        user_s=usage.ru_utime,
+        system_s=usage.ru_stime,
+        max_rss_kb=usage.ru_maxrss,
+    )

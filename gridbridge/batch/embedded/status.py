@@ -1,0 +1,101 @@
+"""What the service asks of an embedded cluster."""
+
+import time
+from collections.abc import Container
+from datetime import UTC, datetime
+
+from gridbridge.batch.embedded import commands
+from gridbridge.batch.embedded.answers import ClusterLine, JobLine, read_end, read_jobs
+from gridbridge.model.ids import PREFIX
+from gridbridge.model.job import JobDetail, JobEnd
+from gridbridge.model.route import Folder
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import read_letters
+from gridbridge.shell.runner import run
+
+QUEUE = "embedded"  # it has one
+OURS = f"{PREFIX}."
+
+
+def snapshot(
+    folder: Folder, cluster: str, wanted: Container[int], transfer_queues: Container[str] = ()
+) -> tuple[ClusterSnapshot, float]:
+    """Return the cluster as it is, with the jobs of these ids, and how many seconds it took."""
+    taken_at, began = datetime.now(UTC), time.monotonic()
+    answer = _ask(folder, commands.show(folder))
+    took_s = time.monotonic() - began
+    whole, listed = read_jobs(answer)
+    queue = _queue(whole)
+    ours = [job for job in listed if int(job.id) in wanted or job.name.startswith(OURS)]
+    seen = ClusterSnapshot(
+        cluster=cluster,
+        taken_at=taken_at,
+        queues=(queue,),
+        jobs={int(job.id): (_status(job, queue),) for job in ours},
+        pending=int(whole.waiting),
+        free_slots=0 if QUEUE in transfer_queues else queue.free_slots,
+    )
+    return seen, took_s
+
+
+def end(folder: Folder, job_id: int, account: str) -> JobEnd | None:
+    """Return how the job of this id and account ended; None while nothing tells it."""
+    line = read_end(_ask(folder, commands.ended(folder, str(job_id))))
+    if line is None or line.account != account:
+        return None
+    return JobEnd(
+        exit_status=_number(line.exit_status),
+        signal=_number(line.signal),
+        reason=line.reason or (f"signal {line.signal}" if line.signal else ""),
+        host=line.host,
+        user_s=float(line.user_s),
+        system_s=float(line.system_s),
+    )
+
+
+def details(folder: Folder, job_id: int) -> tuple[JobDetail, ...]:
+    """Return what is known of a job that waits or runs, nothing when it does neither."""
+    _, listed = read_jobs(_ask(folder, commands.show_job(folder, str(job_id))))
+    return tuple(_detail(job) for job in listed)
+
+
+def _queue(whole: ClusterLine) -> QueueStatus:
+    return QueueStatus(
+        name=f"{QUEUE}@{whole.host}",
+        slots_used=int(whole.used),
+        slots_reserved=0,
+        slots_total=int(whole.slots),
+        kinds="BP",
+    )
+
+
+def _status(job: JobLine, queue: QueueStatus) -> JobStatus:
+    state = read_letters(job.state)
+    return JobStatus(
+        job_id=int(job.id),
+        name=job.name,
+        owner=job.owner,
+        state=state,
+        queue=queue.name if state.is_running else "",
+        since=datetime.fromtimestamp(float(job.since), UTC),
+        slots=int(job.slots),
+    )
+
+
+def _detail(job: JobLine) -> JobDetail:
+    return JobDetail(
+        job_id=int(job.id),
+        name=job.name,
+        owner=job.owner,
+        account=job.account,
+        errors=(job.error,) if job.error else (),
+        messages=(job.message,) if job.message else (),
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text else None
+
+
+def _ask(folder: Folder, argv: commands.Argv) -> bytes:
+    return run(argv, folder.environment(), folder.timeout_s).checked().stdout

@@ -1,0 +1,107 @@
+"""What a transfer asks of an embedded cluster, one request each: the hot path's half."""
+
+import os
+
+from gridbridge.batch.embedded import commands
+from gridbridge.batch.embedded.answers import JobLine, read_jobs
+from gridbridge.batch.embedded.commands import Argv
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.batch.submission import Result, Submission, unanswered
+from gridbridge.errors import CommandFailed
+from gridbridge.model.route import Folder
+from gridbridge.shell.runner import Completed, run
+
+ANSWERS = {os.EX_DATAERR: Result.REFUSED, os.EX_TEMPFAIL: Result.LATER}
+
+
+def submit(
+    folder: Folder,
+    transfer: str,
+    request: Request,
+    *,
+    shell: str,
+    cwd: str,
+    parallel: str,
+    script: bytes,
+) -> Submission:
+    """Submit a held job; never raises for what the cluster answers, or does not."""
+    if reason := commands.refusal(request):
+        return Submission(Result.REFUSED, reason=reason)
+    slots = commands.slots_of(parallel)
+    argv = commands.submit_held(folder, transfer, shell=shell, cwd=cwd, slots=slots)
+    try:
+        done = _call(folder, argv, script)
+    except CommandFailed as error:
+        return unanswered(error)
+    return _read_answer(done)
+
+
+def _read_answer(done: Completed) -> Submission:
+    number = done.stdout.strip()
+    if done.status == 0 and number.isdigit():
+        return Submission(Result.ACCEPTED, remote_id=number.decode())
+    result = ANSWERS.get(done.status, Result.UNSURE)
+    return Submission(result, reason=CommandFailed(done.argv, done.status, b"", done.stderr).reason)
+
+
+def find_held(folder: Folder, transfer: str, owner: str) -> str:
+    """Return the id of the owner's oldest job under the transfer's name, or nothing."""
+    found = _jobs(folder, commands.show_named(folder, transfer))
+    ours = (job.id for job in found if (job.owner, job.account) == (owner, transfer))
+    return next(ours, "")
+
+
+def owner_and_account(folder: Folder, job: str) -> tuple[str, str]:
+    """Return whose job it is and its account, both empty when it neither waits nor runs."""
+    found = _jobs(folder, commands.show_job(folder, job))
+    return (found[0].owner, found[0].account) if found else ("", "")
+
+
+def states(folder: Folder, job: str) -> str:
+    """Return the state letters of a job; empty when it neither waits nor runs."""
+    found = _jobs(folder, commands.show_job(folder, job))
+    return found[0].state if found else ""
+
+
+def release_as(folder: Folder, job: str, name: str) -> None:
+    """Give a held job its real name and let it run."""
+    _call(folder, commands.release_as(folder, job, name)).checked()
+
+
+def hold(folder: Folder, job: str) -> None:
+    """Keep a waiting job from starting."""
+    _call(folder, commands.act(folder, "hold", job)).checked()
+
+
+def release(folder: Folder, job: str) -> None:
+    """Let it start again."""
+    _call(folder, commands.act(folder, "release", job)).checked()
+
+
+def suspend_any(folder: Folder, job: str) -> None:
+    """Suspend a job that waits or runs; a gone one is left alone."""
+    _unless_gone(folder, commands.act(folder, "suspend", job))
+
+
+def resume_any(folder: Folder, job: str) -> None:
+    """Take back what suspend_any did, whichever it was."""
+    _unless_gone(folder, commands.act(folder, "resume", job))
+
+
+def delete(folder: Folder, job: str) -> None:
+    """Delete a job; one that is gone already is deleted."""
+    _unless_gone(folder, commands.act(folder, "delete", job))
+
+
+def _jobs(folder: Folder, argv: Argv) -> list[JobLine]:
+    return read_jobs(_call(folder, argv).checked().stdout)[1]
+
+
+def _unless_gone(folder: Folder, argv: Argv) -> None:
+    done = _call(folder, argv)
+    if done.status != os.EX_NOINPUT:
+        done.checked()
+
+
+def _call(folder: Folder, argv: Argv, stdin: bytes = b"") -> Completed:
+    return run(argv, folder.environment(), folder.timeout_s, stdin)

@@ -1,0 +1,1 @@
+"""Grid Engine 8.1.9 and its kin."""

@@ -1,0 +1,190 @@
+"""Reads what ended jobs left: `qacct -j` blocks and accounting(5) lines.
+
+The meaning of `failed` is sge_status(5)'s. qacct prints local times without saying so.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
+
+from gridbridge.errors import ParseError
+from gridbridge.model.ids import NO_TASK
+from gridbridge.model.job import JobEnd
+
+_RULE = "=" * 20  # begins each block; the line itself is longer
+_NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
+_TIME_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f")
+_SIZES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
+_FIELDS = 45  # accounting(5), at least: `category` may itself hold colons
+_POSITIONS = {  # under qacct's names; all of them lie before the category
+    "qname": 0,
+    "hostname": 1,
+    "owner": 3,
+    "jobname": 4,
+    "jobnumber": 5,
+    "account": 6,
+    "qsub_time": 8,
+    "start_time": 9,
+    "end_time": 10,
+    "failed": 11,
+    "exit_status": 12,
+    "ru_wallclock": 13,
+    "ru_utime": 14,
+    "ru_stime": 15,
+    "ru_maxrss": 16,
+    "taskid": 35,
+}
+RESCHEDULED = frozenset({24, 25})  # migrating, rescheduling: the job runs again
+SIGNALLED = 128  # an exit status above it stands for a signal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountingRecord:
+    """One run of one job or task; a rescheduled one has several."""
+
+    job_id: int
+    task: int  # 0 for a job that is no array
+    name: str
+    owner: str
+    account: str
+    queue: str  # without its host
+    host: str
+    submitted_at: datetime | None
+    started_at: datetime | None  # None when it never started
+    ended_at: datetime | None
+    failed: int
+    failed_because: str  # sge_status(5)'s words, where qacct prints them
+    exit_status: int  # 128 + N when signal N ended it
+    wallclock_s: float
+    user_s: float
+    system_s: float
+    max_rss_kb: float
+    deleted_by: str = ""  # printed by Open Cluster Scheduler alone
+
+    @property
+    def will_run_again(self) -> bool:
+        """Whether this run was requeued, so that another record follows."""
+        return self.failed in RESCHEDULED
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether anything was measured.
+
+        `qdel -f` leaves failed 0 and exit status 0 without any usage: that is no success.
+        """
+        return bool(self.user_s or self.system_s or self.max_rss_kb)
+
+
+def end_of(record: AccountingRecord) -> JobEnd:
+    """Return the end that a record stands for (sge_status(5), failed).
+
+    Without usage nobody saw the job's end, whatever its exit status says; a failed job that
+    no signal ended was not seen to its end either.
+    """
+    end = JobEnd(host=record.host, user_s=record.user_s, system_s=record.system_s)
+    if record.failed == 0 and record.has_usage:
+        return replace(end, exit_status=record.exit_status)
+    reason = f"failed {record.failed}, exit status {record.exit_status}"
+    if record.exit_status > SIGNALLED and record.has_usage:
+        return replace(end, signal=record.exit_status - SIGNALLED, reason=reason)
+    return replace(end, reason=reason)
+
+
+def parse_accounting(data: bytes, *, zone: tzinfo | None = None) -> tuple[AccountingRecord, ...]:
+    """Read `qacct -j JOB`, or lines of the accounting file, in their order.
+
+    Nothing is a value when qacct says so: no file yet (on stdout), no such job (on stderr,
+    with nothing on stdout). Empty or cut output is a ParseError. `zone` is that of qacct's
+    own process, by default this system's.
+    """
+    text = data.decode("utf-8", "replace")
+    if _NOTHING.match(text):
+        return ()
+    if not text.endswith("\n"):
+        raise ParseError("qacct: an empty answer" if not text else "qacct: the answer is cut")
+    records = _blocks(text) if text.startswith(_RULE) else _lines(text)
+    return tuple(_record(fields, zone) for fields in records)
+
+
+def _blocks(text: str) -> Iterator[dict[str, str]]:
+    for block in re.split(r"^={20,}\n", text, flags=re.MULTILINE)[1:]:
+        pairs = (line.split(None, 1) for line in block.splitlines() if line.strip())
+        yield {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs}
+
+
+def _lines(text: str) -> Iterator[dict[str, str]]:
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            yield _line(line)
+
+
+def _line(line: str) -> dict[str, str]:
+    fields = line.split(":")
+    if len(fields) < _FIELDS:
+        raise ParseError(f"accounting: {len(fields)} fields, not {_FIELDS}, in {line[:60]!r}")
+    return {name: fields[position] for name, position in _POSITIONS.items()}
+
+
+def _record(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
+    try:
+        return _filled(fields, zone)
+    except KeyError as missing:
+        raise ParseError(f"qacct: a record without {missing.args[0]}") from missing
+    except ValueError as wrong:
+        raise ParseError(f"qacct: {wrong}") from wrong
+
+
+def _filled(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
+    failed, _, because = fields["failed"].partition(":")
+    return AccountingRecord(
+        job_id=int(fields["jobnumber"]),
+        task=_task(fields["taskid"]),
+        name=fields["jobname"],
+        owner=fields["owner"],
+        account=fields["account"],
+        queue=fields["qname"],
+        host=fields["hostname"],
+        submitted_at=_time(fields["qsub_time"], zone),
+        started_at=_time(fields["start_time"], zone),
+        ended_at=_time(fields["end_time"], zone),
+        failed=int(failed),
+        failed_because=because.strip(),
+        exit_status=int(fields["exit_status"].split()[0]),
+        wallclock_s=_amount(fields["ru_wallclock"]),
+        user_s=_amount(fields["ru_utime"]),
+        system_s=_amount(fields["ru_stime"]),
+        max_rss_kb=_amount(fields["ru_maxrss"]),
+        deleted_by=fields.get("deleted_by", ""),
+    )
+
+
+def _task(text: str) -> int:
+    return int(text) if text.isdigit() else NO_TASK  # `undefined` for a job that is no array
+
+
+def _time(text: str, zone: tzinfo | None) -> datetime | None:
+    """Read seconds since the epoch or qacct's words; None for 0 and for `-/-`."""
+    if text.isdigit():
+        return datetime.fromtimestamp(int(text), UTC) if int(text) else None
+    for layout in _TIME_FORMATS:
+        try:
+            printed = datetime.strptime(text, layout).replace(tzinfo=zone)
+        except ValueError:
+            continue
+        return printed.astimezone(UTC)
+    return None
+
+
+_AMOUNT = re.compile(r"([0-9.]+)([KMGT]?)(?:Bs|B|s)?")
+
+
+def _amount(text: str) -> float:
+    """Read 0.007s, 4.648KB or 4760.
+
+    8.1.9 prints a ru_maxrss of 4760 kB as 4.648KB; times 1024 that is its kB again.
+    """
+    match = _AMOUNT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text[:40]!r} is no amount")
+    return float(match[1]) * _SIZES[match[2]]

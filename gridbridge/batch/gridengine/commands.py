@@ -1,0 +1,136 @@
+"""Command lines of Grid Engine's clients: pure, from values to argv (qsub(1), qalter(1), ...).
+
+The programs are called by path: Debian's /usr/bin/qsub is a shell wrapper around them.
+"""
+
+from gridbridge.batch.gridengine.request import Pairs, Request, is_place
+from gridbridge.model.places import ENDED
+from gridbridge.model.route import Cell
+
+Argv = tuple[str, ...]
+
+EVERY_STATE = ("-s", "a")  # the site's or the caller's sge_qstat file may say less (qstat(1))
+ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
+OWN_QUEUES = "gridbridge_queues"  # in a job's context while it is pinned to a transfer queue
+
+
+def hold(cell: Cell, job: str) -> Argv:
+    """Put a user hold on a job or task, waiting or running (facts: `-h u` of qalter only)."""
+    return (f"{cell.binaries}/qalter", "-h", "u", job)
+
+
+def release(cell: Cell, job: str) -> Argv:
+    """Take a user hold back."""
+    return (f"{cell.binaries}/qalter", "-h", "U", job)
+
+
+def release_as(cell: Cell, job: str, name: str) -> Argv:
+    """Give a held job its real name and let it run, in one request."""
+    return (f"{cell.binaries}/qalter", "-N", name, "-h", "U", job)
+
+
+def pin(cell: Cell, job: str, queue: str, remember: str) -> Argv:
+    """Replace a job's list of queues, and note its own one in its context.
+
+    A comma would end the context's value, and no queue name has a blank.
+    """
+    note = f"{OWN_QUEUES}={remember.replace(',', ' ')}"
+    return (f"{cell.binaries}/qalter", "-q", queue, "-ac", note, job)
+
+
+def unpin(cell: Cell, job: str, queues: str) -> Argv:
+    """Undo `pin`; `*` is every queue."""
+    return (f"{cell.binaries}/qalter", "-q", queues.replace(" ", ","), "-dc", OWN_QUEUES, job)
+
+
+def detail(cell: Cell, job: str) -> Argv:
+    """Show one job whole; `job` may be a name."""
+    return (f"{cell.binaries}/qstat", "-j", job, "-xml")
+
+
+def status(cell: Cell) -> Argv:
+    """Show every queue instance and every job of the cell in one answer."""
+    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-f", "-u", "*", "-xml")
+
+
+def own_status(cell: Cell) -> Argv:
+    """Show the caller's own jobs; a pending array is one entry, a running task one each."""
+    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
+
+
+def queue(cell: Cell, name: str) -> Argv:
+    """Show a cluster queue's configuration."""
+    return (f"{cell.binaries}/qconf", "-sq", name)
+
+
+def watch_ends(cell: Cell) -> Argv:
+    """Run sge-methods/ended at the end of each job and task of the cell, for ever."""
+    triggers = (word for event in ENDS for word in ("-trigger", event, ENDED))
+    return (f"{cell.binaries}/qevent", *triggers)
+
+
+def accounting(cell: Cell, job: str) -> Argv:
+    """Show a finished job's records; linear in the accounting file."""
+    return (f"{cell.binaries}/qacct", "-j", job)
+
+
+def delete(cell: Cell, job: str) -> Argv:
+    """Delete a job."""
+    return (f"{cell.binaries}/qdel", job)
+
+
+def suspend(cell: Cell, job: str) -> Argv:
+    """Suspend a running job."""
+    return (f"{cell.binaries}/qmod", "-sj", job)
+
+
+def unsuspend(cell: Cell, job: str) -> Argv:
+    """Let a suspended job go on."""
+    return (f"{cell.binaries}/qmod", "-usj", job)
+
+
+def submit_held(
+    cell: Cell, transfer: str, request: Request, shell: str, cwd: str, parallel: str
+) -> Argv:
+    """Submit the script on standard input, held and under the transfer's name.
+
+    `-clear` and `-C ''` keep the site's and the user's request defaults and the script's own
+    directives from being read again; the wrapper opens the files, mails nothing, and is never
+    rerun: the local job does all three. `parallel` is the environment and the granted slots,
+    `smp 4`, or empty.
+    """
+    options: tuple[str, ...] = ("-terse", "-h", "-N", transfer, "-A", transfer)
+    options += (
+        "-S",
+        shell,
+        "-m",
+        "n",
+        "-r",
+        "n",
+        "-j",
+        "y",
+        "-o",
+        "/dev/null",
+        "-wd",
+        cwd,
+    )
+    options += ("-pe", *parallel.split()) if parallel else ()
+    options += ("-notify",) if request.notify else ()
+    options += _given("-P", request.project) + _given("-ckpt", request.checkpoint)
+    options += _given("-p", str(min(request.priority, 0) or "")) + _given(
+        "-js", str(request.share or "")
+    )
+    for name, value in request.context:
+        options += ("-ac", f"{name}={value}") if name != OWN_QUEUES else ()
+    options += _resources("-hard", request.hard) + _resources("-soft", request.soft)
+    return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
+
+
+def _given(option: str, value: str) -> Argv:
+    return (option, value) if value else ()
+
+
+def _resources(strictness: str, pairs: Pairs) -> Argv:
+    """Return `-hard -l a=1 -l b=2`, without what only names places at home."""
+    wanted = [f"{name}={value}" if value else name for name, value in pairs if not is_place(name)]
+    return tuple(word for each in wanted for word in (strictness, "-l", each))

@@ -1,0 +1,103 @@
+"""What a cell's qconf shows of what a set-up touches; read one object after the other."""
+
+from collections.abc import Mapping
+
+from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.gridengine.status import snapshot
+from gridbridge.errors import StateError
+from gridbridge.model.route import Cell
+from gridbridge.model.setup import CellSetup, Settings
+from gridbridge.model.snapshot import QueueStatus
+from gridbridge.shell.runner import run
+
+GLOBAL = "global"
+UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
+
+
+def cell_setup(cell: Cell, host: str) -> CellSetup:
+    """Return the cell's set-up, with what it knows of `host`; CommandFailed when it is silent."""
+    return CellSetup(
+        master=master(cell),
+        complexes=qconf.complexes(_show(cell, "-sc")),
+        queues=queues(cell),
+        environments=_each(cell, "-spl", "-sp"),
+        scheduler=qconf.settings(_show(cell, "-ssconf")),
+        common=qconf.settings(_show(cell, "-sconf")),
+        host=_host_configuration(cell, host),
+        exec_hosts=_exec_hosts(cell, host),
+        operators=_names(cell, "-so"),
+        managers=_names(cell, "-sm"),
+        submit_hosts=_names(cell, "-ss"),
+        admin_hosts=_names(cell, "-sh"),
+    )
+
+
+def queues(cell: Cell) -> Mapping[str, Settings]:
+    """Return every queue's configuration."""
+    return _each(cell, "-sql", "-sq")
+
+
+def queue_instances(cell: Cell, cluster: str) -> tuple[QueueStatus, ...]:
+    """Return every queue on every host with its letters and slots."""
+    return snapshot(cell, cluster, ())[0].queues
+
+
+def check_answers(cell: Cell) -> None:
+    """Ask the qmaster something small; CommandFailed tells why it doesn't answer."""
+    _show(cell, "-sql")
+
+
+def version(cell: Cell) -> str:
+    """Return what the client programs call themselves, e.g. `SGE 8.1.9`."""
+    done = run(qconf.show(cell, "-help"), cell.environment(), cell.timeout_s)
+    return (done.stdout or done.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
+
+
+def master_offset_s(cell: Cell, now: float) -> float | None:
+    """Return how far the qmaster's clock is ahead of `now`; None when qping doesn't tell.
+
+    qping prints when the qmaster started and how long it has run, both by its own clock.
+    """
+    argv = (f"{cell.binaries}/qping", "-info", master(cell), cell.qmaster_port, "qmaster", "1")
+    done = run(argv, cell.environment(), cell.timeout_s)
+    return qconf.clock(done.stdout, now)
+
+
+def master(cell: Cell) -> str:
+    """Return the host whose qmaster acts now (bootstrap(5): act_qmaster)."""
+    path = f"{cell.root}/{cell.cell}/common/act_qmaster"
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.readline().strip()
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}; the cell's common/ has to be here") from error
+
+
+def _show(cell: Cell, *what: str) -> bytes:
+    return run(qconf.show(cell, *what), cell.environment(), cell.timeout_s).checked().stdout
+
+
+def _each(cell: Cell, listing: str, showing: str) -> Mapping[str, Settings]:
+    return {name: qconf.settings(_show(cell, showing, name)) for name in _names(cell, listing)}
+
+
+def _names(cell: Cell, what: str) -> tuple[str, ...]:
+    """Return a list's names; an empty list is exit status 1 and a sentence."""
+    done = run(qconf.show(cell, what), cell.environment(), cell.timeout_s)
+    said = done.stdout + done.stderr
+    if said.startswith(b"no ") and b"defined" in said:
+        return ()
+    return qconf.names(done.checked().stdout)
+
+
+def _host_configuration(cell: Cell, host: str) -> Settings | None:
+    done = run(qconf.show(cell, "-sconf", host), cell.environment(), cell.timeout_s)
+    if done.status and any(words in done.stdout + done.stderr for words in UNDEFINED):
+        return None
+    return qconf.settings(done.checked().stdout)
+
+
+def _exec_hosts(cell: Cell, host: str) -> Mapping[str, Settings]:
+    known = {name.lower() for name in _names(cell, "-sel")}
+    names = [name for name in (GLOBAL, host) if name == GLOBAL or name.lower() in known]
+    return {name: qconf.settings(_show(cell, "-se", name)) for name in names}

@@ -1,0 +1,289 @@
+"""Reads what `qstat -xml` prints, of all versions: lists (-f or not) and `-j`.
+
+The layout is that of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c. A broken
+answer is a ParseError and never an empty cluster, since an idle cluster is sent work.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache, partial
+from io import BytesIO
+from typing import TypeVar
+
+from lxml import etree
+
+from gridbridge.errors import ParseError
+from gridbridge.model.ids import PREFIX
+from gridbridge.model.job import JobDetail
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import read_letters
+
+_OURS = f"{PREFIX}."
+_TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's
+_ROW, _QUEUE = "job_list", "Queue-List"
+_PARTS = {"queue_info", "job_info"}  # both are printed even when they are empty
+_Value = TypeVar("_Value")
+_Leafs = dict[str, list[str]]
+
+
+def parse_status(
+    data: bytes,
+    *,
+    cluster: str,
+    taken_at: datetime,
+    wanted: Container[int] = (),
+    transfer_queues: Container[str] = (),
+    zone: tzinfo | None = None,
+) -> ClusterSnapshot:
+    """Read `qstat -f -u '*' -xml`, keeping the jobs `wanted` and those named `gb.*`.
+
+    The slots of transfer queues are not free here. Without -f (a ~/.sge_qstat may undo it) there
+    are no queues. `zone` is that of qstat's own process, by default this system's. ParseError
+    for anything but one whole document, repaired if need be.
+    """
+    lists = _read_xml(data, partial(_read_lists, wanted=wanted, zone=zone))
+    own = (each for each in lists.queues if each.queue not in transfer_queues)
+    return ClusterSnapshot(
+        cluster=cluster,
+        taken_at=taken_at,
+        queues=tuple(lists.queues),
+        jobs=lists.jobs,
+        pending=lists.pending,
+        free_slots=sum(each.free_slots for each in own),
+    )
+
+
+def parse_job_detail(data: bytes) -> tuple[JobDetail, ...]:
+    """Read `qstat -j JOB -xml`: one value a job found, none when the job is unknown.
+
+    A name or pattern finds several. The names of the lists around the leafs vary by version
+    and by the job's history, so only the leafs are read, in their order.
+    """
+    return _read_xml(data, _read_details)
+
+
+def _read_xml(data: bytes, read: Callable[[bytes], _Value]) -> _Value:
+    if b"<!" in data:  # a DTD, whose entities could stand for anything; qstat escapes every `<`
+        raise ParseError("qstat: a document with declarations")
+    try:
+        return _attempt(data, read)
+    except etree.XMLSyntaxError as broken:
+        if not data.lstrip().startswith(b"<"):
+            raise ParseError(_not_xml(data)) from broken
+    try:
+        return _attempt(_repair(data), read)
+    except etree.XMLSyntaxError as broken:
+        raise ParseError(f"qstat: broken XML: {broken.msg}") from broken
+
+
+def _attempt(document: bytes, read: Callable[[bytes], _Value]) -> _Value:
+    try:
+        return read(document)
+    except KeyError as missing:
+        raise ParseError(f"qstat: a job or queue without {missing.args[0]}") from missing
+    except ValueError as wrong:
+        raise ParseError(f"qstat: {wrong}") from wrong
+
+
+def _not_xml(data: bytes) -> str:
+    lines = data.decode("utf-8", "replace").splitlines()
+    first = next((line.strip() for line in lines if line.strip()), "")
+    return f"qstat: no XML but {first[:100]!r}" if first else "qstat: an empty answer"
+
+
+def _walk(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
+    return etree.iterparse(
+        BytesIO(document),
+        tag=tags or None,
+        remove_blank_text=True,  # half of the nodes, a fifth of the time
+        collect_ids=False,
+        resolve_entities=False,
+        no_network=True,
+        huge_tree=True,
+    )
+
+
+class _Lists:
+    """What one walk through a document gathers."""
+
+    def __init__(self, wanted: Container[int], zone: tzinfo | None) -> None:
+        self.queues: list[QueueStatus] = []
+        self.jobs: dict[int, tuple[JobStatus, ...]] = {}
+        self._wanted = wanted
+        self._zone = zone
+        self._tasks: Counter[str] = Counter()  # by state letters, of which there are few
+
+    @property
+    def pending(self) -> int:
+        return sum(n for text, n in self._tasks.items() if read_letters(text).can_start)
+
+    def take(self, element: etree._Element) -> None:
+        leafs = {child.tag: child.text or "" for child in element}
+        if element.tag == _QUEUE:
+            self.queues.append(_queue(leafs))
+            return
+        job_id = int(leafs["JB_job_number"])
+        self._tasks[leafs["state"]] += count_tasks(leafs.get("tasks", ""))
+        if job_id in self._wanted or leafs["JB_name"].startswith(_OURS):
+            row = _job(leafs, _queue_around(element, leafs), self._zone)
+            self.jobs[job_id] = _joined(self.jobs.get(job_id, ()), row)
+
+
+def _joined(rows: tuple[JobStatus, ...], row: JobStatus) -> tuple[JobStatus, ...]:
+    """Add a row; with -f a parallel job has one on each host, which become one with all slots."""
+    parts = [other for other in rows if other.tasks == row.tasks and other.state.is_running]
+    if not (parts and row.state.is_running):
+        return (*rows, row)
+    whole = replace(parts[0], slots=parts[0].slots + row.slots)
+    return tuple(whole if other is parts[0] else other for other in rows)
+
+
+def _read_lists(document: bytes, *, wanted: Container[int], zone: tzinfo | None) -> _Lists:
+    lists = _Lists(wanted, zone)
+    walk = _walk(document, _ROW, _QUEUE)
+    for _, element in walk:
+        lists.take(element)
+        _drop(element)
+    _check_whole(walk.root)
+    return lists
+
+
+def _drop(element: etree._Element) -> None:
+    """Empty a row, and unlink the row before it: lxml still needs the current one itself."""
+    element.clear()
+    before, around = element.getprevious(), element.getparent()
+    if before is not None and around is not None and before.tag == element.tag:
+        around.remove(before)
+
+
+def _check_whole(root: etree._Element) -> None:
+    if root.tag == "job_info" and {child.tag for child in root} >= _PARTS:
+        return
+    words = " ".join(word for text in root.itertext() for word in str(text).split())
+    raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no words in it'}")
+
+
+def _queue(leafs: dict[str, str]) -> QueueStatus:
+    return QueueStatus(
+        name=leafs["name"],
+        slots_used=int(leafs["slots_used"]),
+        slots_reserved=int(leafs.get("slots_resv", "0")),
+        slots_total=int(leafs["slots_total"]),
+        letters=leafs.get("state", ""),
+        kinds=leafs.get("qtype", "B"),
+    )
+
+
+def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
+    return JobStatus(
+        job_id=int(leafs["JB_job_number"]),
+        tasks=read_tasks(leafs.get("tasks", "")),
+        name=_text(leafs["JB_name"]),
+        owner=_text(leafs["JB_owner"]),
+        state=read_letters(leafs["state"]),
+        queue=queue,
+        since=_since(leafs, zone),
+        slots=int(leafs["slots"]),
+    )
+
+
+def _queue_around(row: etree._Element, leafs: dict[str, str]) -> str:
+    """With -f the queue is the element around its jobs; without, each row names it."""
+    parent = row.getparent()
+    if parent is not None and parent.tag == _QUEUE:
+        return parent.findtext("name") or ""
+    return leafs.get("queue_name", "")
+
+
+def _since(leafs: dict[str, str], zone: tzinfo | None) -> datetime | None:
+    text = next((leafs[name] for name in _TIMES if leafs.get(name)), "")
+    try:
+        printed = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (printed if printed.tzinfo else printed.replace(tzinfo=zone)).astimezone(UTC)
+
+
+def read_tasks(text: str) -> tuple[range, ...]:
+    """Read `1-9:2,12` as ranges, last task included, and never expand them."""
+    return tuple(_tasks(part) for part in text.split(",")) if text else ()
+
+
+@lru_cache(maxsize=1024)
+def count_tasks(text: str) -> int:
+    """Count the tasks that `1-9:2,12` names; without a range the job itself counts."""
+    return sum(map(len, read_tasks(text))) if text else 1
+
+
+_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?", re.ASCII)
+
+
+def _tasks(part: str) -> range:
+    match = _RANGE.fullmatch(part.strip())
+    if match is None:
+        raise ParseError(f"qstat: {part[:40]!r} is no range of tasks")
+    first, last, step = match.groups()
+    tasks = range(int(first), int(last or first) + 1, int(step or 1) or 1)
+    if not tasks or not tasks[0]:
+        raise ParseError(f"qstat: {part[:40]!r} is an empty range of tasks")
+    return tasks
+
+
+def _read_details(document: bytes) -> tuple[JobDetail, ...]:
+    """Begin a new job at each JB_job_number: that leaf comes first in every version."""
+    jobs: list[_Leafs] = []
+    walk = _walk(document)
+    for tag, text in _leafs(walk):
+        if tag == "JB_job_number":
+            jobs.append({})
+        if jobs:
+            jobs[-1].setdefault(tag, []).append(_text(text))
+    if not jobs and walk.root.tag != "unknown_jobs":
+        raise ParseError(f"qstat: no job in <{walk.root.tag}>")
+    messages = jobs[-1].get("MES_message", []) if jobs else []  # printed once, after all jobs
+    return tuple(_detail(job, messages) for job in jobs)
+
+
+def _leafs(walk: Iterable[tuple[str, etree._Element]]) -> Iterator[tuple[str, str]]:
+    for _, element in walk:
+        if len(element) == 0:
+            yield str(element.tag), element.text or ""
+
+
+def _detail(leafs: _Leafs, messages: list[str]) -> JobDetail:
+    first = {tag: texts[0] for tag, texts in leafs.items()}
+    return JobDetail(
+        job_id=int(first["JB_job_number"]),
+        name=first["JB_job_name"],
+        owner=first["JB_owner"],
+        account=first.get("JB_account", ""),
+        errors=tuple(leafs.get("QIM_message", ())),
+        messages=tuple(messages),
+    )
+
+
+def _text(raw: str) -> str:
+    """Undo 8.1.9's own way to write a `<`."""
+    return raw.replace("%lt;", "<")
+
+
+_EMPTY_TAG = re.compile(r"</?\s*>")  # a list whose name qalter lost (6.2u5)
+_TAG = re.compile(r"<(?![?!])[^<>]*>")
+_GOOD_TAG = re.compile(r"""</?[A-Za-z_][\w.-]*(\s+[\w:.-]+\s*=\s*("[^"]*"|'[^']*'))*\s*/?>""")
+_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_BARE_AND = re.compile(r"&(?!#?\w+;)")
+
+
+def _repair(data: bytes) -> bytes:
+    """Mend what Grid Engine is known to break: never add what is missing at the end."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    text = _UNPRINTABLE.sub("", _DECLARATION.sub("", text))
+    text = _BARE_AND.sub("&amp;", text.replace("%lt;", "&lt;"))
+    return _TAG.sub(lambda tag: tag[0] if _GOOD_TAG.fullmatch(tag[0]) else "", text).encode()

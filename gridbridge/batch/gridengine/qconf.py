@@ -1,0 +1,181 @@
+"""qconf(1): what it prints as values, and which command line makes an edit.
+
+Command lines are text for sh, because what a set-up prints is what it runs (docs/decisions).
+Whatever enters one goes through `_quoted` or `_sed_text`. qconf reads files only from a path it
+can open twice, so tables go through a private folder; a table that could not be read is never
+written back, since `-Mc` deletes the rows that are missing.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from gridbridge.batch.gridengine.commands import Argv
+from gridbridge.errors import ParseError
+from gridbridge.model.route import Cell
+from gridbridge.model.setup import Complex, Edit, Settings, Verb
+
+FOLD = re.compile(r"([, ]) *\\\n\s*")  # SGE_SINGLE_LINE keeps newer clients from it
+COLUMNS = 8  # complex(5)
+EMPTY = ("no ",)  # "no operator defined", "no submit host defined"
+FOLDER = "d=$(mktemp -d) && trap 'rm -r \"$d\"' EXIT"
+STARTED = re.compile(r"^start time:.*\(([0-9]+)\)", re.MULTILINE)
+RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)
+LISTS = MappingProxyType({"operator": "o", "submit": "s", "admin": "h"})
+
+
+def show(cell: Cell, *what: str) -> Argv:
+    """Ask for an object or a list of names, e.g. `-sq all.q`."""
+    return (f"{cell.binaries}/qconf", *what)
+
+
+def settings(data: bytes) -> Settings:
+    """Read an object's attributes; folded lines are joined."""
+    text = FOLD.sub(r"\1", data.decode("utf-8", "replace"))
+    rows = (line.split(None, 1) for line in text.splitlines() if not line.startswith("#"))
+    return {row[0]: " ".join(row[1].split()) if row[1:] else "" for row in rows if row}
+
+
+def complexes(data: bytes) -> Mapping[str, Complex]:
+    """Read the table of `qconf -sc`; ParseError for a row of another width."""
+    rows = [line.split() for line in data.decode("utf-8", "replace").splitlines()]
+    found = [_complex(row) for row in rows if row and not row[0].startswith("#")]
+    if not found:
+        raise ParseError("qconf: an empty table of complexes")
+    return {row.name: row for row in found}
+
+
+def _complex(row: list[str]) -> Complex:
+    if len(row) != COLUMNS:
+        raise ParseError(f"qconf: {' '.join(row)[:80]!r} is no row of complexes")
+    keys = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default")
+    return Complex(**dict(zip((*keys, "urgency"), row, strict=True)))
+
+
+def names(data: bytes) -> tuple[str, ...]:
+    """Read a list of names, one a line; `no ... defined` is an empty one."""
+    text = data.decode("utf-8", "replace")
+    return () if text.startswith(EMPTY) else tuple(text.split())
+
+
+def clock(data: bytes, now: float) -> float | None:
+    """Read the qmaster's clock from `qping -info`, as seconds ahead of `now`."""
+    said = data.decode("utf-8", "replace")
+    started, ran = STARTED.search(said), RAN.search(said)
+    return int(started[1]) + int(ran[1]) - now if started and ran else None
+
+
+def command(edit: Edit) -> str:
+    """Return the line that makes an edit, in a shell with the cell's environment."""
+    return RENDERERS[edit.verb](edit)
+
+
+def environment(cell: Cell) -> str:
+    """Return the line that points qconf at a cell."""
+    words = (
+        f"SGE_ROOT={_quoted(cell.root)}",
+        f"SGE_CELL={_quoted(cell.cell)}",
+        f"SGE_QMASTER_PORT={_quoted(cell.qmaster_port)}",
+        f"SGE_EXECD_PORT={_quoted(cell.execd_port)}",
+        "SGE_SINGLE_LINE=1",
+        f"PATH={_quoted(cell.binaries)}:/usr/sbin:/usr/bin:/sbin:/bin",
+    )
+    return f"export {' '.join(words)}"
+
+
+def standalone(edit: Edit, cell: Cell | None) -> str:
+    """Return a line that makes an edit from any shell of root's."""
+    return f"({environment(cell)}; {command(edit)})" if cell else command(edit)
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(text)
+
+
+def _sed_text(text: str) -> str:
+    """Escape what sed would read in a replacement."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
+
+
+def _set_complex(edit: Edit) -> str:
+    other_rows = _quoted(f"/^{edit.name}[[:space:]]/d")
+    return (
+        f'({FOLDER} && qconf -sc >"$d/now" && {{ sed {other_rows} "$d/now" &&'
+        f' echo {_quoted(edit.value)}; }} >"$d/new" && qconf -Mc "$d/new")'
+    )
+
+
+def _drop_complex(edit: Edit) -> str:
+    other_rows = _quoted(f"/^{edit.name}[[:space:]]/d")
+    return (
+        f'({FOLDER} && qconf -sc >"$d/now" && sed {other_rows} "$d/now" >"$d/new"'
+        ' && qconf -Mc "$d/new")'
+    )
+
+
+def _add_queue(edit: Edit) -> str:
+    edits = " ".join(_sed_setting(*line.split(" ", 1)) for line in edit.value.splitlines())
+    return (
+        f'({FOLDER} && qconf -sq >"$d/now" && sed {edits} "$d/now" >"$d/new" && qconf -Aq "$d/new")'
+    )
+
+
+def _sed_setting(attribute: str, value: str) -> str:
+    return f"-e {_quoted(f's|^{attribute} .*|{attribute} {_sed_text(value)}|')}"
+
+
+def _attribute(option: str) -> Callable[[Edit], str]:
+    def line(edit: Edit) -> str:
+        return f"qconf {option} {edit.kind} {edit.attribute} {_quoted(edit.value)} {edit.name}"
+
+    return line
+
+
+def _set_host(edit: Edit) -> str:
+    file = f'"$d"/{_quoted(edit.name)}'
+    others = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
+    setting = _quoted(f"{edit.attribute} {edit.value}")
+    return (
+        f'({FOLDER} && if qconf -sconf {edit.name} >"$d/now" 2>/dev/null; then'
+        f" {{ {others} && echo {setting}; }} >{file} && qconf -Mconf {file};"
+        f" else echo {setting} >{file} && qconf -Aconf {file}; fi)"
+    )
+
+
+def _drop_host(edit: Edit) -> str:
+    file = f'"$d"/{_quoted(edit.name)}'
+    others = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
+    return (
+        f'({FOLDER} && qconf -sconf {edit.name} >"$d/now" && {others} >{file} &&'
+        f" if [ -s {file} ]; then qconf -Mconf {file}; else qconf -dconf {edit.name}; fi)"
+    )
+
+
+def _set_scheduler(edit: Edit) -> str:
+    return (
+        f'({FOLDER} && qconf -ssconf >"$d/now" &&'
+        f' sed {_sed_setting(edit.attribute, edit.value)} "$d/now" >"$d/new"'
+        ' && qconf -Msconf "$d/new")'
+    )
+
+
+RENDERERS: Mapping[Verb, Callable[[Edit], str]] = MappingProxyType(
+    {
+        Verb.SET_COMPLEX: _set_complex,
+        Verb.DROP_COMPLEX: _drop_complex,
+        Verb.ADD_QUEUE: _add_queue,
+        Verb.DROP_QUEUE: lambda edit: f"qconf -dq {edit.name}",
+        Verb.REPLACE: _attribute("-rattr"),
+        Verb.MERGE: _attribute("-mattr"),
+        Verb.DROP: _attribute("-dattr"),
+        Verb.SET_HOST: _set_host,
+        Verb.DROP_HOST: _drop_host,
+        Verb.SET_SCHEDULER: _set_scheduler,
+        Verb.ADMIT: lambda edit: f"qconf -a{LISTS[edit.kind]} {edit.name}",
+        Verb.DISMISS: lambda edit: f"qconf -d{LISTS[edit.kind]} {edit.name}",
+        Verb.ENABLE: lambda edit: f"qmod -e {edit.name}",
+        Verb.CLEAR: lambda edit: f"qmod -cq {edit.name}",
+        Verb.SHELL: lambda edit: edit.value,
+    }
+)

@@ -1,0 +1,123 @@
+"""What a job asked for and its environment: what only qmaster and execd know.
+
+Read without lxml and re, because every transfer does it (design: hot programs). Sources:
+`qstat -j N -xml` of 8.1.9, whose lists lose their inner tags after a qalter, and whose `<` is
+`%lt;`; and execd's active_jobs/N.T/environment, which holds values whole that the shepherd
+would cut at 10 kB. See tests/golden/gridengine-8.1.9.
+"""
+
+from gridbridge.errors import ParseError
+
+AUTOMATIC = b"__SGE_PREFIX__"  # variables that qsub adds by itself
+PRIORITY_ZERO = 1024  # JB_priority of `-p 0`
+RERUN = {b"1": "yes", b"2": "no"}  # JB_restart; 0: as the queue says
+AT_HOME = ("remote", "hostname", "qname")  # resources that name places of the local cluster
+OURS = "gb_"  # the load values that the sensor reports
+_ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Request:
+    """A job's request, as text; empty where it asked for nothing."""
+
+    __slots__ = (
+        "checkpoint",
+        "context",
+        "hard",
+        "notify",
+        "owner",
+        "priority",
+        "project",
+        "queues",
+        "rerun",
+        "share",
+        "soft",
+        "variables",
+    )
+
+    def __init__(self, xml: bytes) -> None:
+        if b"<JB_job_number>" not in xml:
+            raise ParseError("qstat -j: no such job, or no answer of qstat")
+        self.owner = _leaf(xml, b"JB_owner")
+        self.hard: Pairs = _pairs(
+            _section(xml, b"JB_hard_resource_list"), b"CE_name", b"CE_stringval"
+        )
+        self.soft: Pairs = _pairs(
+            _section(xml, b"JB_soft_resource_list"), b"CE_name", b"CE_stringval"
+        )
+        self.context: Pairs = _pairs(_section(xml, b"JB_context"), b"VA_variable", b"VA_value")
+        self.variables = frozenset(
+            _text(name)
+            for name in _leaves(_section(xml, b"JB_env_list"), b"VA_variable")
+            if not name.startswith(AUTOMATIC)
+        )
+        queues = _leaves(_section(xml, b"JB_hard_queue_list"), b"QR_name")
+        self.queues = ",".join(map(_text, queues))
+        self.project = _leaf(xml, b"JB_project")
+        self.checkpoint = _leaf(xml, b"JB_checkpoint_name")
+        self.notify = _leaf(xml, b"JB_notify") == "true"
+        self.priority = int(_leaf(xml, b"JB_priority") or PRIORITY_ZERO) - PRIORITY_ZERO
+        self.share = int(_leaf(xml, b"JB_jobshare") or 0)
+        self.rerun = RERUN.get(_section(xml, b"JB_restart"), "")
+
+
+def is_place(resource: str) -> bool:
+    """Say whether a resource only names places at home: no other cluster is asked for it."""
+    return resource in AT_HOME or resource.startswith(OURS)
+
+
+def owner_and_account_of(xml: bytes) -> tuple[str, str]:
+    """Return JB_owner and JB_account; ParseError when there is no job in the answer."""
+    if b"<JB_job_number>" not in xml:
+        raise ParseError("qstat -j: neither a job nor an unknown one")
+    return _leaf(xml, b"JB_owner"), _leaf(xml, b"JB_account")
+
+
+def read_environment(data: bytes) -> dict[str, str]:
+    """Read execd's `environment` file: `NAME=value`, newlines and backslashes escaped."""
+    pairs = (line.partition(b"=") for line in data.split(b"\n") if line)
+    return {_decode(name): _decode(_unescape(value)) for name, _, value in pairs}
+
+
+def read_config(data: bytes) -> dict[str, str]:
+    """Read execd's `config` file: `name=value` lines."""
+    pairs = (line.partition(b"=") for line in data.split(b"\n") if line)
+    return {_decode(name): _decode(value) for name, _, value in pairs}
+
+
+def _section(xml: bytes, tag: bytes) -> bytes:
+    """Return what is inside the first element of this name, which holds no other of it."""
+    return xml.partition(b"<" + tag + b">")[2].partition(b"</" + tag + b">")[0]
+
+
+def _leaves(xml: bytes, tag: bytes) -> list[bytes]:
+    return [part.partition(b"</")[0] for part in xml.split(b"<" + tag + b">")[1:]]
+
+
+def _leaf(xml: bytes, tag: bytes) -> str:
+    return _text(_section(xml, tag))
+
+
+def _pairs(xml: bytes, name: bytes, value: bytes) -> Pairs:
+    """Return (name, value) in their order; a name without a value has an empty one."""
+    entries = xml.split(b"<" + name + b">")[1:]
+    return tuple((_text(entry.partition(b"</")[0]), _leaf(entry, value)) for entry in entries)
+
+
+def _text(raw: bytes) -> str:
+    if b"&" in raw or b"%" in raw:
+        for escape, meaning in _ESCAPES:
+            raw = raw.replace(escape, meaning)
+        raw = raw.replace(b"&amp;", b"&")
+    return _decode(raw)
+
+
+def _unescape(value: bytes) -> bytes:
+    if b"\\" not in value:
+        return value
+    return b"\\".join(part.replace(b"\\n", b"\n") for part in value.split(b"\\\\"))
+
+
+def _decode(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")

@@ -1,0 +1,56 @@
+"""What the service asks of a cell: one query for everything, and one for a job that ended."""
+
+import time
+from collections.abc import Container
+from datetime import UTC, datetime
+
+from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine.accounting import end_of, parse_accounting
+from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
+from gridbridge.model.job import JobDetail, JobEnd
+from gridbridge.model.route import Cell
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.shell.runner import Completed, run
+
+
+def snapshot(
+    cell: Cell, cluster: str, wanted: Container[int], transfer_queues: Container[str] = ()
+) -> tuple[ClusterSnapshot, float]:
+    """Return the cluster as it is, with the jobs of these ids, and how many seconds it took.
+
+    Its time is the one before the question. Raises CommandFailed or ParseError when the cell
+    gave no whole answer: nothing is known then.
+    """
+    taken_at, began = datetime.now(UTC), time.monotonic()
+    done = _ask(cell, commands.status(cell)).checked()
+    took_s = time.monotonic() - began
+    seen = parse_status(
+        done.stdout,
+        cluster=cluster,
+        taken_at=taken_at,
+        wanted=wanted,
+        transfer_queues=transfer_queues,
+        zone=UTC,
+    )
+    return seen, took_s
+
+
+def end(cell: Cell, job_id: int, account: str) -> JobEnd | None:
+    """Return how the job of this id and account ended for good; None while nothing tells it."""
+    done = _ask(cell, commands.accounting(cell, str(job_id)))
+    if b"not found" in done.stderr or b"no jobs running since startup" in done.stdout:
+        return None
+    records = parse_accounting(done.checked().stdout, zone=UTC)
+    ours = [one for one in records if one.account == account and not one.will_run_again]
+    return end_of(ours[-1]) if ours else None
+
+
+def details(cell: Cell, job_id: int) -> tuple[JobDetail, ...]:
+    """Return what qmaster knows of a job, nothing when it does not know it."""
+    done = _ask(cell, commands.detail(cell, str(job_id)))
+    return parse_job_detail(done.checked().stdout)
+
+
+def _ask(cell: Cell, argv: commands.Argv) -> Completed:
+    """Ask in UTC: the clients print local times without their zone."""
+    return run(argv, cell.environment() | {"TZ": "UTC"}, cell.timeout_s)

@@ -1,0 +1,194 @@
+"""What a transfer asks of the two cells, one request each: the hot path's half of the adapter.
+
+Grid Engine's clients say the same exit status for most errors, so a failed submission is told
+by its words (facts: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where marked).
+"""
+
+from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine.commands import Argv
+from gridbridge.batch.gridengine.request import Request, owner_and_account_of
+from gridbridge.batch.submission import Result, Submission, unanswered
+from gridbridge.errors import CommandFailed, ParseError
+from gridbridge.model.route import Cell
+from gridbridge.shell.runner import Completed, run
+
+TRY_LATER = 25  # qsub(1) EXIT STATUS: a limit of the cell, max_u_jobs and its kin
+NOT_REACHED = (  # before the request was sent: nothing was submitted
+    b"unable to contact qmaster",
+    b"got select error",
+    b"unable to send message",
+    b"can't resolve host name",
+    b"critical error",
+    b"jobs are allowed per user",
+    b"unable to initialize environment",
+)
+NO_ANSWER = (  # after it was sent: the job may exist
+    b"failed receiving gdi request response",
+    b"timeout",
+    b"error reading answer list",
+    b"has been submitted",  # after a warning that qsub takes for an error
+)
+JOB_NUMBER = b"<JB_job_number>"
+NOT_TO_SUSPEND = "qsd"  # waits, is suspended by hand, is being deleted (sge_status(5))
+UNKNOWN_JOB = b"<unknown_jobs"
+DENIED_UNKNOWN = (b"does not exist", b"do not exist")
+
+
+def submit(
+    cell: Cell,
+    transfer: str,
+    request: Request,
+    *,
+    shell: str,
+    cwd: str,
+    parallel: str,
+    script: bytes,
+) -> Submission:
+    """Submit a held job; never raises for what the cell answers, or does not."""
+    argv = commands.submit_held(cell, transfer, request, shell, cwd, parallel)
+    try:
+        done = _call(cell, argv, script)
+    except CommandFailed as error:
+        return unanswered(error)
+    return _read_answer(done)
+
+
+def _read_answer(done: Completed) -> Submission:
+    last = done.stdout.strip().rpartition(b"\n")[2].partition(b".")[0]
+    if done.status == 0 and last.isdigit():
+        return Submission(Result.ACCEPTED, remote_id=last.decode())
+    words = (done.stderr + done.stdout).strip()
+    lowered = words.lower()
+    reason = _first_line(words)
+    if done.status == TRY_LATER or any(sign in lowered for sign in NOT_REACHED):
+        return Submission(Result.LATER, reason=reason)
+    if done.status <= 0 or any(sign in lowered for sign in NO_ANSWER):
+        return Submission(Result.UNSURE, reason=reason)
+    return Submission(Result.REFUSED, reason=reason)
+
+
+def _first_line(words: bytes) -> str:
+    """Return the line that says why: not qsub's prefix, its warnings, or its `Exiting.`."""
+    lines = words.decode("utf-8", "replace").replace("Unable to run job: ", "").splitlines()
+    telling = [line.strip() for line in lines if line.strip() not in ("", "Exiting.")]
+    errors = [line for line in telling if not line.startswith("warning:")]
+    return (errors or telling or ["qsub said nothing"])[0]
+
+
+def find_held(cell: Cell, transfer: str, owner: str) -> str:
+    """Return the id of the owner's job that bears the transfer's name, empty when there is none.
+
+    With several (an answer was lost and the job submitted again) the oldest is meant; another
+    person's is never meant. Raises CommandFailed or ParseError when the cell did not say: then
+    nothing is known.
+    """
+    xml = _call(cell, commands.detail(cell, transfer)).checked().stdout
+    if UNKNOWN_JOB in xml:
+        return ""
+    jobs = [JOB_NUMBER + part for part in xml.split(JOB_NUMBER)[1:]]
+    ids = [job[len(JOB_NUMBER) :].partition(b"<")[0] for job in jobs]
+    if not ids or not all(number.isdigit() for number in ids):
+        raise ParseError(f"qstat -j {transfer}: neither a job nor an unknown one")
+    wanted = (owner, transfer)
+    pairs = zip(ids, jobs, strict=True)
+    ours = [int(number) for number, job in pairs if owner_and_account_of(job) == wanted]
+    return str(min(ours, default=""))
+
+
+def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
+    """Return whose job it is and its account, both empty when the cell does not know it."""
+    xml = _call(cell, commands.detail(cell, job)).checked().stdout
+    if UNKNOWN_JOB in xml:
+        return "", ""
+    return owner_and_account_of(xml)
+
+
+def request_of(cell: Cell, job: str) -> Request:
+    """Return what a job asked for."""
+    return Request(_call(cell, commands.detail(cell, job)).checked().stdout)
+
+
+def hold(cell: Cell, job: str, gone_is_fine: bool = False) -> None:
+    """Put a user hold on a job or task, waiting or running."""
+    _do(cell, commands.hold(cell, job), gone_is_fine)
+
+
+def release(cell: Cell, job: str, gone_is_fine: bool = False) -> None:
+    """Take the user hold back."""
+    _do(cell, commands.release(cell, job), gone_is_fine)
+
+
+def release_as(cell: Cell, job: str, name: str) -> None:
+    """Give a held job its real name and let it run."""
+    _do(cell, commands.release_as(cell, job, name))
+
+
+def pin(cell: Cell, job: str, queue: str, remember: str) -> None:
+    """Let a whole job start in this queue only; Grid Engine can't do it for a single task."""
+    _do(cell, commands.pin(cell, job, queue, remember))
+
+
+def unpin(cell: Cell, job: str, queues: str) -> None:
+    """Give a job its own list of queues back."""
+    _do(cell, commands.unpin(cell, job, queues))
+
+
+def delete(cell: Cell, job: str) -> None:
+    """Delete a job; one that is gone already is deleted."""
+    _do(cell, commands.delete(cell, job), gone_is_fine=True)
+
+
+def suspend_any(cell: Cell, job: str) -> None:
+    """Suspend a job that waits or runs, or that starts while we look; a gone one is left alone.
+
+    The hold comes first: a job that was waiting then can't start any more, one that is running
+    afterwards is suspended, also where its queue is suspended already.
+    """
+    hold(cell, job, gone_is_fine=True)
+    state = states(cell, job)
+    if state and not set(state) & set(NOT_TO_SUSPEND):
+        _do(cell, commands.suspend(cell, job), gone_is_fine=True)
+
+
+def resume_any(cell: Cell, job: str) -> None:
+    """Take back what suspend_any did, whichever it was."""
+    if "s" in states(cell, job):
+        _do(cell, commands.unsuspend(cell, job), gone_is_fine=True)
+    release(cell, job, gone_is_fine=True)
+
+
+def states(cell: Cell, job: str) -> str:
+    """Return the state letters of a job, or of a task `12.3`; empty when it is not in the list.
+
+    Raises ParseError for half an answer: that means nothing.
+    """
+    xml = _call(cell, commands.own_status(cell)).checked().stdout
+    if not xml.rstrip().endswith(b"</job_info>"):
+        raise ParseError("qstat -xml: not a whole answer")
+    number, _, task = job.partition(".")
+    for entry in xml.split(b"<JB_job_number>")[1:]:
+        found = entry.partition(b"</job_list>")[0]
+        same_task = found.partition(b"<tasks>")[2].partition(b"<")[0] == task.encode()
+        if found.partition(b"<")[0] == number.encode() and same_task:
+            return found.partition(b"<state>")[2].partition(b"<")[0].decode()
+    return ""
+
+
+def queue_value(cell: Cell, queue: str, name: str, host: str) -> str:
+    """Return a value of a queue's configuration as it holds on a host (queue_conf(5))."""
+    lines = _call(cell, commands.queue(cell, queue)).checked().stdout.decode().splitlines()
+    values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
+    general, _, special = values.partition(",[")
+    own = special.partition(f"{host}=")[2]
+    return own.partition("]")[0] if own else general
+
+
+def _do(cell: Cell, argv: Argv, gone_is_fine: bool = False) -> None:
+    done = _call(cell, argv)
+    words = done.stdout + done.stderr
+    if done.status and not (gone_is_fine and any(sign in words for sign in DENIED_UNKNOWN)):
+        done.checked()
+
+
+def _call(cell: Cell, argv: Argv, stdin: bytes = b"") -> Completed:
+    return run(argv, cell.environment(), cell.timeout_s, stdin)

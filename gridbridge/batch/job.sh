@@ -1,0 +1,59 @@
+# The remote half of a transfer. What stands above was written for one job: gb_* and gb_job.
+# It runs the job as it would have run at home and tells its end twice: by a message in the
+# spool, where this host sees that, and by its own end. 99 and 100 would requeue or block the
+# remote job (sge_shepherd(8)): 199 and 200 stand for them.
+# shellcheck shell=sh disable=SC2034,SC2046,SC2086,SC2094,SC2154,SC3028,SC3045 # set or used above, set by execd; every sh has ulimit -c
+umask 022
+trap : HUP INT TERM USR1 USR2 XCPU XFSZ # Grid Engine signals the group: the job hears them itself
+
+tell() { # the lines of a message that differ; its time is the file's
+    [ -n "$gb_spool" ] || return 0
+    times >&5 # in this shell: a pipe's would be a child's
+    { read -r _ && read -r user system; } <&6
+    read -r now _ </proc/uptime
+    printf '%s\n' kind=ended "transfer=$gb_transfer" "remote_id=$JOB_ID" "host=$HOSTNAME" "$@" \
+        "wallclock_s=$((${now%.*} - ${gb_began%.*}))" "user_s=$user" "system_s=$system" \
+        2>/dev/null >"$gb_spool/.$gb_token" && mv -f "$gb_spool/.$gb_token" "$gb_spool/m.$gb_token"
+}
+
+refuse() { # what can't be opened or found here: an administrator has to look
+    tell outcome=error "reason=$1 on $HOSTNAME"
+    exit 200
+}
+
+set -f
+read -r gb_began gb_rest </proc/uptime # not into _, which tells of the shell below
+read -r gb_started </proc/$$/cmdline # `-sh`: /etc/profile and its kin have changed our environment
+case ${_+adds}${SHLVL+adds}$gb_started in adds* | -*) # as do bash and ksh: take what execd made
+    IFS='
+'
+    set -- $(tr '\n\0' '\1\n' <"/proc/$$/environ")
+    unset IFS
+    for word; do
+        shift
+        case $word in
+        TMPDIR=* | PATH=* | HOSTNAME=*) eval "${word%%=*}=\${word#*=}" ;;
+        *"$gb_soh"*) word=$(printf '%s' "$word" | tr '\1' '\n') ;;
+        esac
+        set -- "$@" "$word"
+    done
+    set -- -i -- "$@"
+esac
+gb_private=$TMPDIR/.gridbridge gb_script=$TMPDIR/.gridbridge/$gb_name
+install -D -m 755 /dev/null "$gb_script" && true >"$gb_private/killed" && true >"$gb_private/times" || exit 200
+# Kept open, for the job may remove its TMPDIR; in the first the shell says what killed its child.
+exec 2>"$gb_private/killed" 4<"$gb_private/killed" 5>"$gb_private/times" 6<"$gb_private/times"
+gb_write_script || refuse "can not write the script to $TMPDIR"
+true >>"$gb_stdout" || refuse "can not append to standard output"
+true >>"$gb_stderr" || refuse "can not append to standard error"
+[ -r "$gb_stdin" ] || refuse "can not read standard input"
+[ -z "$gb_needs" ] || gb_found || refuse "can not find $gb_needs"
+gb_job "$@"
+status=$?
+trap '' HUP INT TERM USR1 USR2 XCPU XFSZ # the end must be told
+if [ "$status" -gt 128 ] && { read -r _ <&4 || [ "$status" = 130 ] || [ "$status" = 141 ]; }; then # a shell is silent about INT and PIPE
+    tell outcome=signal "signal=$((status - 128))"
+    ulimit -c 0 && trap - HUP INT TERM USR1 USR2 XCPU XFSZ && kill "-$((status - 128))" $$
+fi
+tell outcome=exit "exit_status=$status"
+case $status in 99 | 100) exit $((status + 100)) ;; *) exit "$status" ;; esac

@@ -1,0 +1,115 @@
+"""What a transfer needs of the batch system at its far end; each adapter's two modules give it.
+
+An adapter is two modules, `submit` with what the hot programs call and `status` with what the
+service asks, and a module may fulfil a Protocol (PEP 544). Here are annotations alone: no
+program imports this module, mypy reads it. `Where` is how an adapter reaches a cluster: a Cell
+for Grid Engine, a Folder for an embedded cluster.
+
+What differs between the systems and is not promised: whether a job's name can be changed (OAR's
+can't, so its account, there the project, is what remains of a transfer's name), whether a job
+that was deleted before it started is accounted for (not by Grid Engine), and whether a running
+job can be held (OAR's `oarhold` takes waiting ones only; that is why suspend_any is one call).
+"""
+
+from collections.abc import Container
+from typing import Protocol, TypeVar
+
+from gridbridge.batch.embedded import status as embedded_status
+from gridbridge.batch.embedded import submit as embedded_submit
+from gridbridge.batch.gridengine import status as gridengine_status
+from gridbridge.batch.gridengine import submit as gridengine_submit
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.batch.submission import Submission
+from gridbridge.model.job import JobDetail, JobEnd
+from gridbridge.model.route import Cell, Folder
+from gridbridge.model.snapshot import ClusterSnapshot
+
+Where = TypeVar("Where", contravariant=True)
+
+
+class Submit(Protocol[Where]):
+    """The hot half: each call is one request as the caller, who owns the job.
+
+    All but `submit` raise CommandFailed or ParseError when the cluster did not do or say it.
+    """
+
+    def submit(
+        self,
+        where: Where,
+        transfer: str,
+        request: Request,
+        /,
+        *,
+        shell: str,
+        cwd: str,
+        parallel: str,
+        script: bytes,
+    ) -> Submission:
+        """Submit a held job under the transfer's name and account; never raises.
+
+        `request` is what the job asked for at home; `parallel` its granted `smp 4`, or empty.
+        """
+        ...
+
+    def find_held(self, where: Where, transfer: str, owner: str, /) -> str:
+        """Return the id of the owner's oldest job under the transfer's name, or nothing."""
+        ...
+
+    def owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
+        """Return whose job it is and its account, both empty when it is not known."""
+        ...
+
+    def states(self, where: Where, job: str, /) -> str:
+        """Return a job's letters as model.states reads them, empty when it is not listed."""
+        ...
+
+    def release_as(self, where: Where, job: str, name: str, /) -> None:
+        """Give a held job its real name, where the system can, and let it start."""
+        ...
+
+    def hold(self, where: Where, job: str, /) -> None:
+        """Keep a waiting job from starting."""
+        ...
+
+    def release(self, where: Where, job: str, /) -> None:
+        """Let it start again."""
+        ...
+
+    def suspend_any(self, where: Where, job: str, /) -> None:
+        """Stop a running job, keep a waiting one from starting; a gone one is left alone."""
+        ...
+
+    def resume_any(self, where: Where, job: str, /) -> None:
+        """Take back what suspend_any did, whichever it was."""
+        ...
+
+    def delete(self, where: Where, job: str, /) -> None:
+        """End a job in whatever state it is; one that is gone is deleted."""
+        ...
+
+
+class Status(Protocol[Where]):
+    """The cold half; raises CommandFailed or ParseError for anything but a whole answer."""
+
+    def snapshot(
+        self,
+        where: Where,
+        cluster: str,
+        wanted: Container[int],
+        transfer_queues: Container[str] = (),
+        /,
+    ) -> tuple[ClusterSnapshot, float]:
+        """Return the cluster with the jobs of these ids, and how many seconds that took."""
+        ...
+
+    def end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
+        """Return how the job of this id and account ended for good; None while nobody tells."""
+        ...
+
+    def details(self, where: Where, job_id: int, /) -> tuple[JobDetail, ...]:
+        """Return what is known of a listed job, nothing when it is not listed."""
+        ...
+
+
+GRIDENGINE: tuple[Submit[Cell], Status[Cell]] = (gridengine_submit, gridengine_status)
+EMBEDDED: tuple[Submit[Folder], Status[Folder]] = (embedded_submit, embedded_status)

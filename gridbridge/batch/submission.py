@@ -1,0 +1,29 @@
+"""What a batch system answers to a submission; hot programs load this module."""
+
+from gridbridge.errors import CommandFailed
+
+
+class Result:
+    """What became of a submission."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"  # for good: the same request will never be taken
+    LATER = "later"  # nothing was submitted; the same request may be taken later
+    UNSURE = "unsure"  # the job may exist: look it up by name
+
+
+class Submission:
+    """The answer to `submit`: the remote id if accepted, else the reason in one line."""
+
+    __slots__ = ("reason", "remote_id", "result")
+
+    def __init__(self, result: str, remote_id: str = "", reason: str = "") -> None:
+        self.result = result
+        self.remote_id = remote_id
+        self.reason = reason
+
+
+def unanswered(error: CommandFailed) -> Submission:
+    """Return what is known when the program said nothing; one of status 127 never started."""
+    result = Result.LATER if error.status == 127 else Result.UNSURE
+    return Submission(result, reason=error.reason)

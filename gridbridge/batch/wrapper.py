@@ -1,0 +1,180 @@
+"""The remote job's script: the static wrapper job.sh below what is particular to one job.
+
+The bundle needs nothing but sh on the remote side and no shared filesystem: the user's script,
+arguments and environment travel inside it, quoted by the one function here.
+"""
+
+from gridbridge.shell import files
+
+BODY = f"{__file__.rpartition('/')[0]}/job.sh"
+QUIET = "/dev/null"
+C_SHELLS = ("csh", "tcsh")  # their -l must be the only argument
+BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # of these `-c COMMAND NAME` sets $0
+EMPTY = '""'
+AS_TYPED = ("utf-8", "surrogateescape")  # the user's bytes, whatever their encoding
+NEWLINE = "\x01"  # stands for a newline inside a value of the remote environment
+
+
+class Start:
+    """How Grid Engine starts a job (queue_conf(5) shell_start_mode, qsub(1) -b and -shell)."""
+
+    POSIX = "posix_compliant"
+    UNIX = "unix_behavior"
+    STDIN = "script_from_stdin"
+    BINARY = "-b y"
+    BINARY_NO_SHELL = "-b y -shell n"
+
+
+class WrappedJob:
+    """What the wrapper is told about one job; all text is the user's and is quoted here."""
+
+    __slots__ = (
+        "arguments",
+        "environment",
+        "login",
+        "name",
+        "script",
+        "shell",
+        "spool",
+        "start",
+        "stderr",
+        "stdin",
+        "stdout",
+        "transfer",
+    )
+
+    def __init__(
+        self,
+        *,
+        transfer: str,
+        spool: str,
+        name: str,
+        start: str,
+        shell: str,
+        login: bool,
+        arguments: tuple[str, ...],
+        environment: tuple[tuple[str, str], ...],
+        script: bytes = b"",
+        stdin: str = QUIET,
+        stdout: str = QUIET,
+        stderr: str = QUIET,
+    ) -> None:
+        self.transfer = transfer
+        self.spool = spool
+        self.name = name
+        self.start = start
+        self.shell = shell
+        self.login = login
+        self.arguments = arguments
+        self.environment = environment
+        self.script = script
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+def bundle(job: WrappedJob) -> bytes:
+    """Write the whole script for the remote `qsub`."""
+    with open(BODY, "rb") as body:
+        ours = _header(job) + _script_writer(job.script) + _runner(job)
+        return ours.encode(*AS_TYPED) + body.read()
+
+
+def quote(text: str) -> str:
+    """Quote one word for sh."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _header(job: WrappedJob) -> str:
+    settings = {
+        "transfer": job.transfer,
+        "spool": job.spool,
+        "token": files.random_name(),
+        "name": job.name,
+        "stdin": job.stdin,
+        "stdout": job.stdout,
+        "stderr": job.stderr,
+        "needs": _program(job),
+        "soh": NEWLINE,
+    }
+    return "#!/bin/sh\n" + "".join(f"gb_{key}={quote(value)}\n" for key, value in settings.items())
+
+
+def _script_writer(script: bytes) -> str:
+    """Define gb_write_script: it writes the user's script to $gb_script, to the byte."""
+    text = quote(script.decode(*AS_TYPED))
+    return f'gb_write_script() {{ printf %s {text} >"$gb_script"; }}\n'
+
+
+def _runner(job: WrappedJob) -> str:
+    """Define gb_job: the job's command in its environment, with its three streams.
+
+    Its arguments, if any, are env's, for the environment that the remote execd made. A
+    subshell, so that the wrapper's own standard error is where the shell tells of signals.
+    """
+    words = ["env", '"$@"', *_environment(job), *_command(job)]
+    source = '"$gb_script"' if job.start == Start.STDIN else '"$gb_stdin"'
+    errors = "2>&1" if job.stderr == job.stdout else '2>>"$gb_stderr"'
+    return _finder(job) + (
+        f'gb_job() (\nexec {" ".join(words)} <{source} >>"$gb_stdout" {errors} 4<&- 5>&- 6<&-\n)\n'
+    )
+
+
+def _program(job: WrappedJob) -> str:
+    """Return what must be there to start the job: without it Grid Engine would not try."""
+    if job.start == Start.BINARY_NO_SHELL:
+        return job.arguments[0]
+    return "" if job.start == Start.UNIX else job.shell
+
+
+def _finder(job: WrappedJob) -> str:
+    """Define gb_found: whether the program is there, by the job's own PATH."""
+    path = "".join(f"PATH={quote(value)} " for name, value in job.environment if name == "PATH")
+    return f'gb_found() {{\n{path}command -v "$gb_needs" >/dev/null\n}}\n'
+
+
+def _environment(job: WrappedJob) -> list[str]:
+    """Return the assignments; the remote side's own places come from its variables."""
+    words = ['"GRIDBRIDGE_REMOTE_CELL=$SGE_CELL"']
+    words += [quote(f"{name}={value}") for name, value in job.environment if name != "PATH"]
+    words += [f'"PATH=$TMPDIR:"{quote(value)}' for name, value in job.environment if name == "PATH"]
+    words += ['"GRIDBRIDGE_REMOTE_JOB_ID=$JOB_ID"', '"GRIDBRIDGE_REMOTE_JOB_NAME=$JOB_NAME"']
+    if job.script:
+        words.append('"JOB_SCRIPT=$gb_script"')
+    return words
+
+
+def _command(job: WrappedJob) -> list[str]:
+    """Return the words that start the job as Grid Engine's shepherd would.
+
+    shepherd's rules: -b y goes through the shell as one string, its words joined by blanks and
+    an empty one as `""`; -shell n is started directly; unix_behavior lets the kernel read the
+    script's first line; $0 of `-c` is the shell's own name.
+    """
+    arguments = [quote(argument) for argument in job.arguments]
+    if job.start == Start.BINARY_NO_SHELL:
+        return arguments
+    shell = _shell(job)
+    if job.start == Start.BINARY:
+        line = "".join(f"{argument or EMPTY} " for argument in job.arguments)
+        return [*shell, "-c", quote(line), *_zeroth(job)]
+    if job.start == Start.STDIN:
+        return [*shell, "-s", *arguments]
+    if job.start == Start.UNIX:
+        return ['"$gb_script"', *arguments]
+    return [*shell, '"$gb_script"', *arguments]
+
+
+def _zeroth(job: WrappedJob) -> list[str]:
+    name = job.shell.rpartition("/")[2]
+    return [quote(f"-{name}" if job.login else name)] if name in BOURNE_SHELLS else []
+
+
+def _shell(job: WrappedJob) -> list[str]:
+    name = job.shell.rpartition("/")[2]
+    if not job.login:
+        return [quote(job.shell)]
+    if name in C_SHELLS:
+        rename = 'exec -a "$0" "$@"'
+        return ["bash", "-c", quote(rename), quote(f"-{name}"), quote(job.shell)]
+    return [quote(job.shell), "-l"]

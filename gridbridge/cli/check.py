@@ -1,0 +1,54 @@
+"""gridbridge check: the site's doctor."""
+
+from dataclasses import asdict
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.model.setup import State
+from gridbridge.services import check as service
+
+STATUS = {State.OK: 0, State.WARNING: 1, State.BROKEN: 2}
+HEAD = ("STATE", "ITEM", "FOUND", "RIGHT")
+
+
+@click.command()
+@click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
+@click.option("--all", "is_all", is_flag=True, help="Show what is right as well.")
+def check(is_json: bool, is_all: bool) -> None:
+    """Check the site and say what mends it.
+
+    It looks at rights, files, both cells and the poller. Run it as root on the transfer host.
+    Below the table stands the command that mends each item, to be pasted there. To anybody
+    else it says what it could not see, as a warning.
+
+    Exit status: 0 all is well, 1 warnings, 2 something is broken.
+
+    \b
+    Example:
+      gridbridge check
+      gridbridge check --json
+    """
+    report = service.check()
+    if is_json:
+        output.as_json(asdict(report))
+    else:
+        _show(report, is_all)
+    raise SystemExit(STATUS[report.worst])
+
+
+def _show(report: service.Report, is_all: bool) -> None:
+    shown = [each for each in report.items if is_all or each.state != State.OK]
+    if shown:
+        rows = [(each.state.value, each.name, each.found, each.right) for each in shown]
+        output.table(HEAD, rows, lambda row: output.STYLES[row[0]])
+    for paragraph in dict.fromkeys(_mend(each) for each in shown if each.commands or each.hint):
+        output.line(paragraph)
+    right = sum(each.state == State.OK for each in report.items)
+    output.line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
+
+
+def _mend(item: service.Item) -> str:
+    where = f" (to be run on {item.where})" if item.where else ""
+    title = f"\n# {item.name}{where}" + (f": {item.hint}" if item.hint else "")
+    return "\n".join((title, *item.commands))

@@ -1,0 +1,97 @@
+"""The only place that prints: tables, JSON, and lines on either stream.
+
+A table is aligned text; on a terminal it has colour and is cut to the width by rich.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gridbridge.errors import GridbridgeError, OutputError, ReaderGone
+
+STYLES = {"ok": "green", "warning": "yellow", "broken": "bold red"}
+
+
+def line(text: str = "") -> None:
+    """Print one line; OutputError or ReaderGone when it can't be."""
+    if sys.stdout is None:  # closed by the shell: >&-
+        raise OutputError("standard output: closed")
+    try:
+        sys.stdout.write(f"{text}\n")
+    except OSError as error:
+        raise _lost(error) from error
+
+
+def finish() -> None:
+    """Write what is still buffered; OutputError or ReaderGone when it can't be."""
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError as error:
+        raise _lost(error) from error
+
+
+def complain(text: str) -> None:
+    """Print one line on standard error, if anything can be."""
+    try:
+        if sys.stderr:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+    except OSError:
+        _drop(sys.stderr)
+
+
+def as_json(value: object) -> None:
+    """Print a value as JSON."""
+    line(json.dumps(value, indent=2))
+
+
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    style_of: Callable[[Sequence[str]], str],
+    unbroken: Sequence[str] = (),
+) -> None:
+    """Print rows under a head: with colour on a terminal, else as plain aligned columns.
+
+    On a narrow terminal cells are folded, but not those of the `unbroken` columns.
+    """
+    if sys.stdout and sys.stdout.isatty():
+        _rich_table(head, rows, style_of, unbroken)
+        return
+    widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
+    for row in (head, *rows):
+        cells = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+        line("  ".join(cells).rstrip())
+
+
+def _lost(error: OSError) -> GridbridgeError:
+    _drop(sys.stdout)
+    if isinstance(error, BrokenPipeError):
+        return ReaderGone()
+    return OutputError(f"standard output: {error.strerror}")
+
+
+def _drop(stream: TextIO) -> None:
+    """Send what is still buffered nowhere, or the interpreter complains of it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _rich_table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    style_of: Callable[[Sequence[str]], str],
+    unbroken: Sequence[str],
+) -> None:
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for title in head:
+        grid.add_column(title, overflow="fold", no_wrap=title in unbroken)
+    for row in rows:
+        grid.add_row(*(Text(text) for text in row), style=style_of(row))
+    Console().print(grid)

@@ -1,0 +1,25 @@
+"""What the commands that look share: where they look, and how they say a time."""
+
+from datetime import datetime, timedelta
+
+import click
+
+from gridbridge.model.places import PUBLISHED
+
+FOLDER = click.option(
+    "--published",
+    "folder",
+    metavar="FOLDER",
+    default=PUBLISHED,
+    show_default=True,
+    help="Read the files that the service published here.",
+)
+JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
+
+
+def clock(at: datetime | None, now: datetime) -> str:
+    """Say a time as the reader's clock showed it, with its day when that is another."""
+    if at is None:
+        return "-"
+    is_recent = timedelta() <= now - at < timedelta(hours=24)
+    return f"{at.astimezone():{'%H:%M:%S' if is_recent else '%Y-%m-%d %H:%M:%S'}}"

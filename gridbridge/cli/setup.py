@@ -1,0 +1,143 @@
+"""gridbridge setup: prints what a site lacks as a shell script, and with --apply makes it."""
+
+from collections.abc import Sequence
+
+import click
+
+from gridbridge import config
+from gridbridge.cli import output
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import MAX_SLOTS, Policy
+from gridbridge.services import setup as service
+from gridbridge.services.setup import Step
+from gridbridge.services.wanted import Order
+
+APPLY = click.option("--apply", "is_applied", is_flag=True, help="Make the changes, one by one.")
+
+
+@click.group()
+def setup() -> None:
+    """Make this host and its cluster ready.
+
+    Without --apply the commands print what they would do: a shell script for root on the
+    transfer host. With it they do the same, line by line; repeating them is safe.
+
+    \b
+    Example:
+      gridbridge setup host --apply
+      gridbridge setup transfer beta --apply
+    """
+
+
+@setup.command(name="host")
+@APPLY
+def setup_host(is_applied: bool) -> None:
+    """Make the service's account, folders and sudoers line.
+
+    \b
+    Example:
+      gridbridge setup host --apply
+    """
+    policy = config.load(CONFIG)
+    steps = service.host_steps(policy)
+    if not is_applied:
+        show(steps)
+        return
+    make(steps, policy)
+    verify(service.host_steps(config.load(CONFIG)))
+
+
+@setup.command()
+@click.argument("cluster")
+@click.option("--queue", metavar="NAME", help="The transfer queue [transfer-CLUSTER].")
+@click.option("--host", metavar="HOST", help="The host that it lives on [this one].")
+@click.option(
+    "--slots",
+    type=click.IntRange(1, MAX_SLOTS),
+    metavar="N",
+    help="Its slots [a quarter of the remote cluster's].",
+)
+@click.option(
+    "--pending-limit",
+    type=click.IntRange(0, MAX_SLOTS),
+    metavar="N",
+    help="It closes while so many jobs wait there; 0: never [a tenth of the remote slots].",
+)
+@click.option(
+    "--short-jobs", is_flag=True, help="For many short jobs: no limit, a tenth of the slots."
+)
+@APPLY
+@click.option("--remove", "is_removed", is_flag=True, help="Take the set-up back.")
+def transfer(
+    cluster: str,
+    queue: str | None,
+    host: str | None,
+    slots: int | None,
+    pending_limit: int | None,
+    short_jobs: bool,
+    is_applied: bool,
+    is_removed: bool,
+) -> None:
+    """Make a transfer queue whose jobs run on CLUSTER.
+
+    What the options don't say, gridbridge.toml does, and else the remote cluster's size.
+    Settings of the whole cell (queue order, load adjustments) are among the changes; --remove
+    gives them their former values back.
+
+    \b
+    Example:
+      gridbridge setup transfer beta --slots 40 --pending-limit 16
+      gridbridge setup transfer beta --apply
+      gridbridge setup transfer beta --remove --apply
+    """
+    if short_jobs and pending_limit:
+        raise click.UsageError("--short-jobs has no --pending-limit")
+    policy = config.load(CONFIG)
+    order = Order(
+        cluster=cluster,
+        queue=queue,
+        host=host,
+        slots=slots,
+        pending_limit=pending_limit,
+        short_jobs=short_jobs,
+    )
+    plan = service.removal_steps if is_removed else service.transfer_steps
+    steps = plan(policy, order)
+    warning = "" if is_removed else service.warning(policy, order)
+    if warning:
+        output.complain(f"warning: {warning}")
+    if not is_applied:
+        show(steps)
+        return
+    make(steps, policy)
+    if is_removed:
+        service.forget(policy)
+    verify(plan(config.load(CONFIG), order))
+
+
+def show(steps: Sequence[Step]) -> None:
+    """Print the steps as a script."""
+    environment = ""
+    for step in steps:
+        if step.environment and step.environment != environment:
+            environment = step.environment
+            output.line(environment)
+        where = f" (to be run on {step.where})" if step.where else ""
+        output.line(f"# {step.what}{where}")
+        output.line(step.line)
+    if not steps:
+        output.line("# nothing to do")
+
+
+def make(steps: Sequence[Step], policy: Policy) -> None:
+    """Make the steps and tell each that is done."""
+    service.apply(steps, policy, lambda step: output.line(f"done: {step.what}"))
+    if not steps:
+        output.line("nothing to do")
+
+
+def verify(left: Sequence[Step]) -> None:
+    """Complain when something is still to be done."""
+    if left:
+        raise GridbridgeError(f"still to be done: {left[0].what}")

@@ -1,0 +1,1 @@
+"""The decision library: pure functions from a snapshot and a policy to a plan."""

@@ -1,0 +1,155 @@
+"""What a running site shows: the poller, clocks, versions and the queue's own state."""
+
+import re
+from collections.abc import Iterator
+
+from gridbridge.model.places import CONFIG, HOME, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.setup import Edit, Finding, State, Verb
+from gridbridge.model.site import CellFacts, HostFacts, PollerFacts
+
+MAX_SKEW_S = 5.0  # published values are refused when they seem to come from the future
+TRIED = re.compile(r"SGE 8\.1\.")  # where methods run under /bin/sh, whatever shell a job asks for
+MAX_WORDS = 160  # characters of a log line
+DENIED = "denied: host"
+NEEDED_SECTION = "[queue.NAME]"
+
+
+def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
+    """Judge everything that changes while a site runs."""
+    yield _poller(facts.poller, policy)
+    for name, cell in facts.cells.items():
+        yield _answer(name, cell, facts.name)
+        if not cell.trouble:
+            yield _version(name, cell)
+            yield _clock(name, cell)
+    for queue, letters in facts.letters.items():
+        yield from _letters(queue, letters, policy)
+
+
+def worst(findings: tuple[Finding, ...]) -> State:
+    """Return the worst state of all, OK for none."""
+    for state in (State.BROKEN, State.WARNING):
+        if any(each.state == state for each in findings):
+            return state
+    return State.OK
+
+
+def no_queue(policy: Policy) -> Iterator[Finding]:
+    """Say so when there is nothing to check: the poller would have nothing to do."""
+    if policy.queues:
+        return
+    remotes = [name for name in policy.clusters if name != policy.site.cluster]
+    right = f"gridbridge setup transfer {remotes[0] if remotes else 'CLUSTER'} --apply"
+    yield Finding(
+        item=f"file {CONFIG}: transfer queues",
+        state=State.WARNING,
+        found=f"no {NEEDED_SECTION}",
+        right="one at least",
+        mend=(Edit(verb=Verb.SHELL, value=right),) if remotes else (),
+        hint="" if remotes else "add a [cluster.NAME] for the remote cluster",
+    )
+
+
+def _poller(poller: PollerFacts, policy: Policy) -> Finding:
+    right = f"values no older than {policy.poller.stale_s:g} s"
+    if poller.is_running is False:
+        words = f"; its log ends: {poller.last_words[:MAX_WORDS]}" if poller.last_words else ""
+        return _stopped(f"not running{words}", right, policy)
+    if poller.age_s is not None and -1 <= poller.age_s <= policy.poller.stale_s:
+        return Finding(item="poller", state=State.OK, found=f"values of {poller.age_s:.0f} s ago")
+    age = f"values of {poller.age_s:.0f} s ago" if poller.age_s is not None else "no values"
+    if not poller.pid:
+        return _stopped(f"{age}, and its process is not ours to see", right, policy)
+    gone = f"while kill -0 {poller.pid} 2>/dev/null; do sleep 0.1; done"
+    return _stopped(age, right, policy, f"kill -9 {poller.pid}; {gone}; ")
+
+
+def _stopped(found: str, right: str, policy: Policy, first: str = "") -> Finding:
+    """Return the finding whose mend starts the poller; the load sensor would do so as well."""
+    program = f"{PYTHON} -I -c 'from gridbridge.services.poller import main; main()'"
+    account = policy.site.service_account
+    become = f"setpriv --reuid {account} --regid {account} --init-groups"
+    start = f"setsid --fork {become} {program}"
+    line = f"{first}cd / && {start} </dev/null >>{HOME}/poller.log 2>&1"
+    edit = Edit(verb=Verb.SHELL, value=line)
+    return Finding(item="poller", state=State.BROKEN, found=found, right=right, mend=(edit,))
+
+
+def _answer(name: str, cell: CellFacts, host: str) -> Finding:
+    """Judge a qmaster's answer; it refuses qconf's questions to all but its admin hosts."""
+    item = f"{name}: qmaster"
+    if not cell.trouble:
+        return Finding(item=item, state=State.OK, found=f"answers from {cell.master}")
+    is_refused = DENIED in cell.trouble
+    if is_refused:
+        edit = Edit(verb=Verb.ADMIT, cell=name, kind="admin", name=host)
+        item = f"{name}: admin host {host}"
+    else:
+        edit = Edit(verb=Verb.SHELL, cell=name, value="sge_qmaster")
+    return Finding(
+        item=item,
+        state=State.BROKEN,
+        found=cell.trouble,
+        right="an answer",
+        mend=(edit,) if cell.master else (),
+        where=cell.master,
+        hint="" if cell.master else f"[cluster.{name}] of {CONFIG} has to name its cell",
+    )
+
+
+def _version(name: str, cell: CellFacts) -> Finding:
+    item = f"{name}: version"
+    if TRIED.match(cell.version):
+        return Finding(item=item, state=State.OK, found=cell.version)
+    return Finding(
+        item=item,
+        state=State.WARNING,
+        found=cell.version or "unknown",
+        right="SGE 8.1.x: elsewhere methods run under the job's own shell (-S)",
+        hint="jobs with -S of no sh can't be suspended or deleted there; tried on 8.1.9 alone",
+    )
+
+
+def _clock(name: str, cell: CellFacts) -> Finding:
+    item = f"{name}: clock"
+    if cell.ahead_s is None:
+        return Finding(
+            item=item,
+            state=State.WARNING,
+            found="qping does not tell it",
+            right=f"within {MAX_SKEW_S:g} s",
+            hint=f"compare `date` here and on {cell.master}",
+        )
+    found = f"{cell.ahead_s:+.0f} s"
+    if abs(cell.ahead_s) <= MAX_SKEW_S:
+        return Finding(item=item, state=State.OK, found=found)
+    return Finding(
+        item=item,
+        state=State.WARNING,
+        found=f"{found} from this host's",
+        right=f"within {MAX_SKEW_S:g} s",
+        mend=(Edit(verb=Verb.SHELL, value="chronyc makestep"),),
+        where=cell.master,
+    )
+
+
+def _letters(queue: str, letters: str, policy: Policy) -> Iterator[Finding]:
+    """Judge a queue's letters (qstat(1)): E and d need somebody, the others pass by themselves."""
+    item, home = f"queue {queue}: state", policy.site.cluster
+    if "E" in letters:
+        clear = Edit(verb=Verb.CLEAR, cell=home, name=queue)
+        yield _letter(item, State.BROKEN, "in error state (E)", clear)
+    if "d" in letters:
+        enable = Edit(verb=Verb.ENABLE, cell=home, name=queue)
+        yield _letter(item, State.WARNING, "disabled by hand (d)", enable)
+    if "u" in letters:
+        hint = f"start sge_execd on {queue.rpartition('@')[2]}"
+        yield Finding(item=item, state=State.BROKEN, found="its execd is silent (u)", hint=hint)
+    if not set(letters) & set("Edu"):
+        found = f"closed by load ({letters})" if "a" in letters else letters or "open"
+        yield Finding(item=item, state=State.OK, found=found)
+
+
+def _letter(item: str, state: State, found: str, mend: Edit) -> Finding:
+    return Finding(item=item, state=state, found=found, right="open", mend=(mend,))

@@ -1,0 +1,122 @@
+"""Whether the service and its clusters answer, and why a transfer queue takes no jobs.
+
+A queue closes by its load thresholds (queue_conf(5)): a value that is missing closes it too.
+"""
+
+from datetime import datetime, timedelta
+
+from gridbridge.model.report import ClusterReport, QueueReport
+from gridbridge.model.shown import Shown, ShownCluster, ShownQueue, ShownRoute
+
+UNREPORTED = "its load values are fine: the next load report opens it"
+
+_LETTERS = (  # of qstat -f, the strongest first
+    ("E", "in error state: qmod -cq clears it once the cause is mended"),
+    ("dD", "disabled"),
+    ("sSC", "suspended"),
+    ("u", "its host does not report to the qmaster"),
+)
+
+
+def age(passed: timedelta) -> str:
+    """Say how long something is ago, in one or two units."""
+    seconds = max(0, round(passed.total_seconds()))
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes, hours = seconds // 60, seconds // 3600
+    if hours < 2:
+        return f"{minutes} min"
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def count(number: int, one: str, more: str = "") -> str:
+    """Return a number with its noun: 1 slot, 2 slots."""
+    return f"{number} {one if number == 1 else more or one + 's'}"
+
+
+def alarm(shown: Shown, now: datetime) -> str:
+    """Say that the poller is silent, so that all the rest is old; empty when it is not."""
+    if shown.load is None:
+        return "gridbridge-poller has never published anything here"
+    old = now - shown.load.taken_at
+    if old <= shown.load.stale:
+        return ""
+    return (
+        f"gridbridge-poller is silent for {age(old)} ({age(shown.load.stale)} is the limit): "
+        "what follows is as old, and its queues are closed"
+    )
+
+
+def judge_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
+    """Say whether a cluster answers."""
+    return ClusterReport(
+        cluster=cluster.cluster,
+        answers=not cluster.trouble,
+        taken_at=cluster.taken_at,
+        waiting=cluster.pending,
+        free_slots=cluster.free_slots,
+        why=silence(cluster, now) or _freshness(cluster, now),
+    )
+
+
+def silence(cluster: ShownCluster | None, now: datetime) -> str:
+    """Say since when and why a cluster does not answer; empty when it does."""
+    if cluster is None:
+        return "not asked yet"
+    if not cluster.trouble:
+        return ""
+    since = f"for {age(now - cluster.taken_at)}" if cluster.taken_at else "yet"
+    return f"has not answered {since}: {cluster.trouble}"
+
+
+def _freshness(cluster: ShownCluster, now: datetime) -> str:
+    assert cluster.taken_at
+    return f"answered {age(now - cluster.taken_at)} ago"
+
+
+def judge_queue(route: ShownRoute, shown: Shown, now: datetime) -> QueueReport:
+    """Say whether a transfer queue takes jobs, and if not, why."""
+    home = shown.clusters.get(shown.service.cluster) if shown.service else None
+    queues = home.queues if home else ()
+    mine = tuple(one for one in queues if one.name.partition("@")[0] == route.queue)
+    why = _closed(route, mine, shown, now)
+    return QueueReport(
+        queue=route.queue,
+        cluster=route.cluster,
+        is_open=not why,
+        used=sum(one.used for one in mine),
+        total=sum(one.total for one in mine),
+        why=why,
+    )
+
+
+def _closed(
+    route: ShownRoute, instances: tuple[ShownQueue, ...], shown: Shown, now: datetime
+) -> str:
+    if not instances:
+        return "the local cluster lists no such queue"
+    if why := _thresholds(route, shown, now):
+        return why
+    if any(not one.state and one.used < one.total for one in instances):
+        return ""
+    letters = "".join(one.state for one in instances)
+    for marks, words in _LETTERS:
+        if any(mark in letters for mark in marks):
+            return words
+    if "a" in letters or "A" in letters:
+        return UNREPORTED
+    return "every slot is used"
+
+
+def _thresholds(route: ShownRoute, shown: Shown, now: datetime) -> str:
+    """Say which load value closes the queue."""
+    if shown.load is None or now - shown.load.taken_at > shown.load.stale:
+        return "its load values are too old"
+    prefix = f"gb_{route.cluster.replace('-', '_')}"
+    if shown.load.values.get(f"{prefix}_up") != "1":
+        return f"{route.cluster} {silence(shown.clusters.get(route.cluster), now) or 'is silent'}"
+    pending = int(shown.load.values.get(f"{prefix}_pending", 0))
+    if pending >= route.pending_limit:
+        waiting = count(pending, "job waits", "jobs wait")
+        return f"{waiting} at {route.cluster}, {route.pending_limit} is the limit"
+    return ""

@@ -1,0 +1,212 @@
+"""What a spool message changes: the owner's word about a transfer, taken as far as it goes.
+
+The uid comes from the kernel. A transfer is known by (name, uid), so a message can only ever
+change its sender's own transfers. Messages may come twice and late: what is known stays known
+(dead wins, an id is never unlearned, a verdict is given once).
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.plan import Rejected
+from gridbridge.model.transfer import Transfer
+
+MAX_JOB_DIGITS = 9  # as in model/ids; Grid Engine begins anew at 9,999,999
+MAX_WAKE_CHARACTERS = 64
+SPARED = (
+    "its h_rt has passed here and ends nothing: the limit there decides;"
+    " the accounting here will say failed 37"
+)
+ORDER = (Phase.SUBMITTING, Phase.HELD, Phase.RELEASED)
+
+
+def receive(
+    known: Transfer | None, message: Message, *, uid: int, owner: str, record: str, now: datetime
+) -> Transfer | Rejected:
+    """Return the transfer as the message leaves it; `record` is the file it came in."""
+    if reason := fault(message):
+        return Rejected(what=message.transfer, reason=reason)
+    if message.kind == Kind.RECORD:
+        if known and known.record == record:
+            return known  # read again by a new process
+        return _record(known, message, uid=uid, owner=owner, record=record, now=now)
+    if known is None:
+        return Rejected(
+            what=message.transfer, reason=f"{message.kind} of a transfer without record"
+        )
+    if message.kind in (Kind.INTENT, Kind.SPARED):
+        return _intent(known, message, now)
+    if message.kind == Kind.ENDED:
+        return _ended(known, message, now)
+    if message.kind == Kind.CLOSED:
+        return _closed(known, message, now)
+    return Rejected(what=message.transfer, reason=f"unknown kind {message.kind!r}")
+
+
+def refuse_route(message: Message, home: str, remotes: Mapping[str, str]) -> Rejected | None:
+    """Refuse a record that names no route of ours; `remotes` has each queue's cluster."""
+    if parse_transfer(message.transfer).cluster != home:
+        return Rejected(what=message.transfer, reason=f"not of cluster {home}")
+    if message.kind == Kind.RECORD and remotes.get(message.queue) != message.remote:
+        reason = f"no transfer queue {message.queue!r} leads to {message.remote!r}"
+        return Rejected(what=message.transfer, reason=reason)
+    return None
+
+
+def answer(transfers: tuple[Transfer, ...], message: Message) -> Message | None:
+    """Answer a restarted task: the live transfer to adopt, or the name of a new one.
+
+    `transfers` are all attempts of that task by that uid. None while one of them is being
+    deleted: the task asks again.
+    """
+    live = [transfer for transfer in transfers if not transfer.is_over]
+    if any(transfer.desired == Desired.DEAD for transfer in live):
+        return None
+    if live:
+        last = max(live, key=_attempt)
+        return Message(
+            kind=Kind.RECORD,
+            transfer=last.name,
+            remote=last.remote,
+            queue=last.queue,
+            phase=last.phase,
+            remote_id=str(last.remote_id or ""),
+            desired=last.desired,
+            rerun=last.rerun,
+        )
+    asked = parse_transfer(message.transfer)
+    asked.attempt = max(map(_attempt, transfers), default=0) + 1
+    return Message(kind=Kind.RECORD, transfer=str(asked))
+
+
+def fault(message: Message) -> str:
+    """Say which value is not what its name promises; people write these, so anything may come."""
+    if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
+        return "the remote id is no number"
+    if message.wake and not is_wake(message.wake):
+        return "the FIFO has no name that we give"
+    return ""
+
+
+def _is_number(text: str, max_digits: int) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= max_digits
+
+
+def is_wake(name: str) -> bool:
+    """Say whether this can be a FIFO's name; it becomes a part of paths."""
+    return name.isascii() and name.isalnum() and len(name) <= MAX_WAKE_CHARACTERS
+
+
+def _attempt(transfer: Transfer) -> int:
+    return parse_transfer(transfer.name).attempt
+
+
+def _record(
+    known: Transfer | None, message: Message, *, uid: int, owner: str, record: str, now: datetime
+) -> Transfer | Rejected:
+    if message.phase not in ORDER:
+        return Rejected(what=message.transfer, reason=f"unknown phase {message.phase!r}")
+    fresh = Transfer(
+        name=message.transfer,
+        uid=uid,
+        owner=owner,
+        remote=message.remote,
+        queue=message.queue,
+        phase=message.phase,
+        record=record,
+        wake=message.wake,
+        rerun=message.rerun,
+        remote_id=int(message.remote_id or 0),
+        created_at=now,
+        updated_at=now,
+        reason=_progress(message),
+    )
+    if known is None:
+        return fresh
+    if known.is_over or ORDER.index(message.phase) < ORDER.index(known.phase):
+        return Rejected(what=message.transfer, reason="an older record than the one known")
+    if _is_repeated(known, fresh):
+        return known.but(record=record)
+    return fresh.but(
+        created_at=known.created_at,
+        remote_id=known.remote_id or fresh.remote_id,
+        rerun=fresh.rerun or known.rerun,
+        desired=known.desired,
+        pinned=known.pinned,
+        local_state=known.local_state,
+        remote_state=known.remote_state,
+        remote_host=known.remote_host,
+        since=known.since,
+        verdict=known.verdict,
+    )
+
+
+def _is_repeated(known: Transfer, fresh: Transfer) -> bool:
+    """Say whether a starter only tells again what is known: no news to count answers from."""
+    told = (fresh.phase, fresh.wake, fresh.remote_id or known.remote_id, fresh.rerun or known.rerun)
+    return told == (known.phase, known.wake, known.remote_id, known.rerun)
+
+
+def _progress(message: Message) -> str:
+    if message.phase == Phase.SUBMITTING:
+        return f"being submitted to {message.remote}"
+    return f"submitted to {message.remote} as {message.remote_id}, {message.phase}"
+
+
+def _intent(known: Transfer, message: Message, now: datetime) -> Transfer | Rejected:
+    if message.kind == Kind.SPARED:
+        return known if known.is_over else known.but(reason=SPARED)
+    if message.desired not in (Desired.RUNNING, Desired.SUSPENDED, Desired.DEAD):
+        return Rejected(what=message.transfer, reason=f"unknown intent {message.desired!r}")
+    if known.is_over or known.desired == Desired.DEAD:
+        return known
+    return known.but(desired=message.desired, updated_at=now, reason=f"to be {message.desired}")
+
+
+def _ended(known: Transfer, message: Message, now: datetime) -> Transfer | Rejected:
+    if not known.remote_id or message.remote_id != str(known.remote_id):
+        return Rejected(what=message.transfer, reason=f"remote job {message.remote_id} is not ours")
+    if not _is_end(message):
+        return Rejected(what=message.transfer, reason=f"no end of a job: {message.outcome!r}")
+    if known.verdict or known.is_over:
+        return known
+    return known.but(
+        verdict=message,
+        updated_at=now,
+        remote_host=message.host or known.remote_host,
+        reason=f"ended at {known.remote}: {ending(message)}",
+    )
+
+
+def _is_end(message: Message) -> bool:
+    if message.outcome == Outcome.EXIT:
+        return _is_number(message.exit_status, 3)
+    if message.outcome == Outcome.SIGNAL:
+        return _is_number(message.signal, 2) and int(message.signal) > 0
+    return message.outcome in (Outcome.REQUEUE, Outcome.ERROR)
+
+
+def _closed(known: Transfer, message: Message, now: datetime) -> Transfer:
+    """End a transfer, unless another starter than the one that ended has it by now.
+
+    A task whose first attempt nobody had read of yet uses its name again (qmod -cj).
+    """
+    is_anothers = message.wake and known.wake and message.wake != known.wake
+    if known.is_over or is_anothers:
+        return known
+    return known.but(closed_at=now, updated_at=now, reason=f"ended here: {ending(message)}")
+
+
+def ending(message: Message) -> str:
+    """Say in one sentence how a job ended."""
+    if message.outcome == Outcome.SIGNAL:
+        words = f"killed by signal {message.signal}"
+    elif message.outcome == Outcome.REQUEUE:
+        words = "comes home to run again"
+    elif message.outcome == Outcome.ERROR:
+        words = "needs an administrator"
+    else:
+        words = f"exit status {message.exit_status}"
+    return f"{words}: {message.reason}" if message.reason else words

@@ -1,0 +1,275 @@
+"""What to do about each transfer, given what both clusters show (Transfer Queues how-to).
+
+Absence of news is never an end: only a good answer that was asked for after the last word from
+the owner counts, a job has to be missing from several in a row, and even then its accounting
+record decides. A remote job that may live keeps its local task held.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gridbridge.decisions import dropped
+from gridbridge.decisions.receive import ending
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.job import JobEnd
+from gridbridge.model.message import Desired, Message, Outcome
+from gridbridge.model.plan import Act, Action, Plan
+from gridbridge.model.policy import Poller
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer import Transfer
+
+SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
+UNSTARTED = timedelta(seconds=30)  # a record of a job that just started may take so long
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What is known at one moment: the last good answer of each cluster, by name."""
+
+    home: str
+    now: datetime
+    snapshots: Mapping[str, ClusterSnapshot]
+    asleep: frozenset[str]  # FIFOs that a starter sleeps on
+    requeued_jobs: frozenset[int] = frozenset()  # local jobs of which a task waits for adoption
+    dropped: frozenset[str] = frozenset()  # clusters that are not in gridbridge.toml any more
+
+
+def plan(transfers: Iterable[Transfer], world: World, policy: Poller) -> Plan:
+    """Decide about every transfer that is not over."""
+    seen, actions = [], []
+    for transfer in transfers:
+        now_known = observe(transfer, world)
+        seen.append(now_known)
+        actions += decide(now_known, world, policy)
+    return Plan(transfers=tuple(seen), actions=tuple(actions))
+
+
+def observe(transfer: Transfer, world: World) -> Transfer:
+    """Return the transfer with what the newest answers of both clusters say of it."""
+    local = world.snapshots.get(world.home)
+    if local and local.taken_at > transfer.updated_at:
+        transfer = transfer.but(local_state=letters_at_home(transfer, local))
+    remote = world.snapshots.get(transfer.remote)
+    if remote and transfer.remote_id and _is_news(transfer, remote):
+        transfer = _observe_remote(transfer, remote)
+    if transfer.remote in world.dropped and not transfer.verdict:
+        return transfer.but(reason=dropped.sentence(transfer.remote))
+    return transfer
+
+
+def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
+    """Say whether the answer is younger than the owner's word and not counted yet."""
+    counted = transfer.missing_since is not None and transfer.seen_at == remote.taken_at
+    return remote.taken_at > transfer.updated_at and not counted
+
+
+def _observe_remote(transfer: Transfer, remote: ClusterSnapshot) -> Transfer:
+    row = _remote_row(transfer, remote)
+    if row is None:
+        return transfer.but(
+            missed_polls=transfer.missed_polls + 1,
+            missing_since=transfer.missing_since or remote.taken_at,
+            seen_at=remote.taken_at,
+        )
+    changed = row.state.letters != transfer.remote_state
+    return transfer.but(
+        remote_state=row.state.letters,
+        remote_host=row.queue.rpartition("@")[2] or transfer.remote_host,
+        since=remote.taken_at if changed or not transfer.since else transfer.since,
+        missed_polls=0,
+        missing_since=None,
+        seen_at=remote.taken_at,
+        reason=_remote_reason(row, remote),
+    )
+
+
+def _remote_reason(row: JobStatus, remote: ClusterSnapshot) -> str:
+    queue = next((queue for queue in remote.queues if queue.name == row.queue), None)
+    if queue and queue.is_unreachable:
+        return f"unknown: {remote.cluster} does not hear of host {queue.host}"
+    where = f" on {row.queue}" if row.queue else ""
+    return f"{row.state.word.value} at {remote.cluster} as {row.job_id}{where}"
+
+
+def decide(transfer: Transfer, world: World, policy: Poller) -> list[Action]:
+    """Return the actions that are due; an empty list is the usual answer."""
+    if transfer.is_over or (transfer.remote in world.dropped and not transfer.verdict):
+        return []
+    if transfer.pinned and _is_adopted(transfer, world):
+        return [_action(Act.UNPIN, transfer, "a new starter has it")]
+    is_dead = transfer.desired == Desired.DEAD
+    if transfer.verdict and (transfer.wake in world.asleep or not is_dead):
+        return _deliver(transfer, world)
+    if is_dead:
+        return _bury(transfer, world, "deleted at home")
+    if _has_left(transfer, world):
+        return _bring_home(transfer, world)
+    if "E" in transfer.remote_state and transfer.missed_polls == 0:
+        why = f"{transfer.remote} put job {transfer.remote_id} into error state"
+        return [_action(Act.GIVE_UP, transfer, why)]
+    if transfer.missed_polls >= policy.lost_polls:
+        return [_action(Act.LOOK_UP_END, transfer, f"{transfer.remote} lists it no more")]
+    return []
+
+
+def _deliver(transfer: Transfer, world: World) -> list[Action]:
+    """Bring a verdict to the starter; a task that left its host gets a new one to take it."""
+    assert transfer.verdict
+    if transfer.wake in world.asleep:
+        return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
+    if _is_requeued(transfer):
+        return [_action(Act.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
+    if _is_gone_at_home(transfer, world):
+        return [_action(Act.CLOSE, transfer, "the local job is gone")]
+    return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
+
+
+def _bury(transfer: Transfer, world: World, why: str) -> list[Action]:
+    """Delete the remote job; close once a fresh answer does not list it and nobody submits."""
+    remote = world.snapshots.get(transfer.remote)
+    if remote is None or remote.taken_at <= transfer.updated_at:
+        return []
+    row = _remote_row(transfer, remote)
+    if row and not row.state.is_deleting:
+        return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
+    if row or transfer.wake in world.asleep:
+        return []
+    act = Act.RELEASE_LOCAL if _is_requeued(transfer) else Act.CLOSE
+    return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
+
+
+def _bring_home(transfer: Transfer, world: World) -> list[Action]:
+    """Decide about a transfer whose starter is gone: adopt what runs, delete what waits."""
+    remote = world.snapshots.get(transfer.remote)
+    if remote is None or remote.taken_at <= transfer.updated_at:
+        return []
+    row = _remote_row(transfer, remote)
+    is_running = row is not None and row.state.is_running
+    if _is_requeued(transfer) and is_running:
+        return [_action(Act.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
+    return _bury(transfer, world, "its starter is gone")
+
+
+def _has_left(transfer: Transfer, world: World) -> bool:
+    """Say whether no starter works for it: its FIFO has no reader and its task does not run."""
+    if transfer.wake in world.asleep:
+        return False
+    return _is_requeued(transfer) or _is_gone_at_home(transfer, world)
+
+
+def _is_requeued(transfer: Transfer) -> bool:
+    """Say whether the local task waits to be started again (Rq, hRq; sge_status(5))."""
+    return "q" in transfer.local_state and "R" in transfer.local_state
+
+
+def _is_adopted(transfer: Transfer, world: World) -> bool:
+    """Say whether a new starter has it, and no other task of its job still waits for one.
+
+    A pin holds for a whole job (qalter(1): -q works on jobs, not on tasks).
+    """
+    job = parse_transfer(transfer.name).job
+    return transfer.wake in world.asleep and job not in world.requeued_jobs
+
+
+def requeued_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
+    """Return the local jobs of which a task was rescheduled while its transfer is open."""
+    return frozenset(parse_transfer(one.name).job for one in transfers if _is_requeued(one))
+
+
+def _is_gone_at_home(transfer: Transfer, world: World) -> bool:
+    local = world.snapshots.get(world.home)
+    return (
+        local is not None
+        and local.taken_at > transfer.updated_at + SETTLE
+        and not transfer.local_state
+    )
+
+
+def _remote_row(transfer: Transfer, remote: ClusterSnapshot) -> JobStatus | None:
+    """Find the remote job by its id, or by the transfer's name while the id is unknown.
+
+    Anybody may give a job our name or claim an id, so another's job is never ours.
+    """
+    if transfer.remote_id:
+        return _own(remote.find(transfer.remote_id), transfer)
+    rows = (row for rows in remote.jobs.values() for row in rows)
+    return next((row for row in rows if row.name == transfer.name and _own(row, transfer)), None)
+
+
+def letters_at_home(transfer: Transfer, local: ClusterSnapshot) -> str:
+    """Return the local task's state; anybody may claim a transfer of it, its owner has one."""
+    name = parse_transfer(transfer.name)
+    row = _own(local.find(name.job, name.task), transfer)
+    return row.state.letters if row else ""
+
+
+def _own(row: JobStatus | None, transfer: Transfer) -> JobStatus | None:
+    return row if row and row.owner == transfer.owner else None
+
+
+def _action(act: Act, transfer: Transfer, why: str, verdict: Message | None = None) -> Action:
+    return Action(act=act, transfer=transfer, why=why, verdict=verdict)
+
+
+def is_lost(transfer: Transfer, policy: Poller, now: datetime) -> bool:
+    """Say whether the end of a vanished job has been looked for long enough.
+
+    Grid Engine accounts for no job that was deleted before it started, so the record of one
+    that was never seen to run is not awaited for long.
+    """
+    if transfer.missing_since is None:
+        return False
+    has_started = transfer.remote_state != "" and "q" not in transfer.remote_state
+    patience = timedelta(seconds=policy.ended_lookup_s)
+    return now - transfer.missing_since > (patience if has_started else min(patience, UNSTARTED))
+
+
+def pushed(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> list[Action]:
+    """Look up the ends that a cluster has pushed, of transfers without a verdict."""
+    return [
+        _action(Act.LOOK_UP_END, one, f"{cluster} pushed its end")
+        for one in transfers
+        if one.remote == cluster and one.remote_id in ids and not one.verdict
+    ]
+
+
+def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
+    """Return the verdict that the other cluster's accounting stands for.
+
+    The wrapper's own status carries 99 and 100 as 199 and 200. A job whose end nobody saw is run
+    again at home if it may be, and else ends as killed.
+    """
+    told = Message(
+        transfer=transfer.name,
+        remote_id=str(transfer.remote_id),
+        host=end.host,
+        user_s=f"{end.user_s:g}",
+        system_s=f"{end.system_s:g}",
+    )
+    if end.exit_status is not None:
+        status = UNMAPPED.get(end.exit_status, end.exit_status)
+        return told.but(outcome=Outcome.EXIT, exit_status=str(status))
+    reason = f"{transfer.remote} says {end.reason}"
+    if end.signal is not None:
+        return told.but(outcome=Outcome.SIGNAL, signal=str(end.signal), reason=reason)
+    if transfer.rerun != "no":
+        return told.but(outcome=Outcome.REQUEUE, reason=reason)
+    return told.but(outcome=Outcome.SIGNAL, signal="9", reason=f"killed with its host: {reason}")
+
+
+UNMAPPED = {199: 99, 200: 100}  # what job.sh ends with instead
+
+
+def load_values(
+    remote: ClusterSnapshot | None, cluster: str, now: datetime, stale: timedelta
+) -> dict[str, str]:
+    """Return what the sensor shall report of a remote cluster; nothing known is never idle."""
+    prefix = f"gb_{cluster.replace('-', '_')}"
+    if remote is None or now - remote.taken_at > stale:
+        return {f"{prefix}_up": "0"}
+    return {
+        f"{prefix}_up": "1",
+        f"{prefix}_pending": str(remote.pending),
+        f"{prefix}_free": str(remote.free_slots),
+    }

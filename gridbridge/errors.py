@@ -1,0 +1,69 @@
+"""The exceptions of gridbridge, one class for each way out of a program.
+
+This module imports nothing: the hot programs load it at every start.
+"""
+
+
+class GridbridgeError(Exception):
+    """Anything that gridbridge says to its user in one line and without a traceback."""
+
+
+class OutputError(GridbridgeError):
+    """Standard output takes no more: its disk is full, or it was closed before we began."""
+
+
+class ReaderGone(GridbridgeError):
+    """Nobody reads our standard output any more: `| head` has seen enough."""
+
+
+class ConfigError(GridbridgeError):
+    """The configuration is wrong; `problems` holds one line for each mistake found."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class ParseError(GridbridgeError):
+    """Bytes from outside are not what their format promises."""
+
+
+class StateError(GridbridgeError):
+    """The state file or the spool can't be used: full, newer than we are, or not ours."""
+
+
+class NoRoute(GridbridgeError):
+    """A queue that calls our starter is not one of gridbridge.toml's."""
+
+
+class CommandFailed(GridbridgeError):
+    """A program that we ran did not do its work.
+
+    `status` is the exit status, negative for a signal (as in waitpid's decoding) and None
+    when the program was stopped at its time limit. `transient` says that the same call may
+    succeed later.
+    """
+
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        status: int | None,
+        stdout: bytes = b"",
+        stderr: bytes = b"",
+        host: str = "",
+        transient: bool = False,
+    ) -> None:
+        self.argv = argv
+        self.status = status
+        self.stdout = stdout
+        self.stderr = stderr
+        self.host = host
+        self.transient = transient
+        super().__init__(self.reason)
+
+    @property
+    def reason(self) -> str:
+        """One line: the program's own last words, or how it ended."""
+        words = (self.stderr or self.stdout).decode("utf-8", "replace").strip().splitlines()
+        ended = "no answer in time" if self.status is None else f"exit status {self.status}"
+        return f"{self.argv[0].rpartition('/')[2]}: {words[-1] if words else ended}"

@@ -1,0 +1,1 @@
+"""Entry points of the hot programs; they import almost nothing."""

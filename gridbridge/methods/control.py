@@ -1,0 +1,109 @@
+"""suspend_method, resume_method, terminate_method and epilog of a transfer queue (queue_conf(5)).
+
+A method replaces the signal: no signal is sent, its exit status is ignored, and the shepherd
+waits for it without a limit. So each notes what is wanted, wakes the starter, and ends in
+bounded time; what the starter can't do the service does. Methods may run at the same time, may
+run twice, and one that the shepherd skipped is lost: the note decides, and dead wins.
+"""
+
+import os
+import select
+import sys
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.methods import limits
+from gridbridge.methods.starter import complain, delete_remote
+from gridbridge.methods.task import Task
+from gridbridge.model.message import Desired
+from gridbridge.shell.runner import SIGKILL
+
+PATIENCE_S = 8.0  # how long a starter has to end by itself; the local job is gone within 20 s
+EPILOG_S = 3.0  # for each of the epilog's two commands
+
+
+def main() -> None:
+    """Carry out the method that our first argument names; never fail."""
+    task = Task(dict(os.environ))
+    try:
+        METHODS[sys.argv[1]](task)
+    except (GridbridgeError, OSError) as error:
+        complain(error)
+
+
+def suspend(task: Task) -> None:
+    """Pass on that the local job was suspended: by hand, with its queue, or by a threshold."""
+    want(task, Desired.SUSPENDED)
+
+
+def resume(task: Task) -> None:
+    """Pass on that the local job may go on."""
+    want(task, Desired.RUNNING)
+
+
+def terminate(task: Task) -> None:
+    """End the local job, unless only its own time limit struck while the job is away.
+
+    Nothing else may leave it running: nobody calls us again for the same `qdel`.
+    """
+    if not task.is_dead() and not _is_deleted(task):
+        task.tell_spared()
+        return
+    starter = Starter(task)
+    try:
+        want(task, Desired.DEAD)
+    except (GridbridgeError, OSError) as error:
+        complain(error)
+    starter.end_within(PATIENCE_S)
+
+
+def _is_deleted(task: Task) -> bool:
+    try:
+        return limits.is_deleted(task, task.route().home)
+    except (GridbridgeError, OSError) as error:
+        complain(error)
+        return True
+
+
+def epilog(task: Task) -> None:
+    """Have the remote job of a starter that was killed deleted; a usual end is closed.
+
+    At once, if nobody tried before; what does not succeed here the service does.
+    """
+    record = task.record()
+    if not record or task.closed() or task.is_dead():
+        return
+    try:
+        task.ask(Desired.DEAD)
+    finally:
+        delete_remote(task.route().away.within(EPILOG_S), record)
+
+
+def want(task: Task, desired: str) -> None:
+    """Note what is wanted and wake the starter."""
+    task.open_notes()
+    task.ask(desired)
+    task.wake()
+
+
+class Starter:
+    """The starter's first process, held by a pidfd so that its number can't become another's."""
+
+    def __init__(self, task: Task) -> None:
+        try:
+            with open(f"{task.spool_dir}/job_pid", encoding="ascii") as file:
+                self.pid = int(file.read())
+            self.end = os.pidfd_open(self.pid)
+        except (OSError, ValueError):
+            self.pid = 0
+
+    def end_within(self, patience_s: float) -> None:
+        """Wait for it to end by itself; then kill its process group, which is the job's."""
+        if not self.pid:
+            return
+        poll = select.poll()
+        poll.register(self.end, select.POLLIN)
+        if not poll.poll(patience_s * 1000):
+            os.killpg(self.pid, SIGKILL)
+
+
+METHODS = {"suspend": suspend, "resume": resume, "terminate": terminate, "epilog": epilog}

@@ -1,0 +1,128 @@
+"""The local job as the remote wrapper is to run it (facts: starter_method's contract, B2).
+
+What execd and the shepherd tell a starter: SGE_STARTER_* and SGE_STD*_PATH in the environment,
+`handle_as_binary`, `no_shell` and the limits in active_jobs/N.T/config.
+"""
+
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.batch.wrapper import Start, WrappedJob
+from gridbridge.errors import GridbridgeError
+from gridbridge.methods.task import Task
+from gridbridge.model.route import Route
+
+INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs
+NOT_INTERACTIVE = "an interactive job can't run on another cluster; ask for -l remote=false"
+LOCAL_IDENTITY = (  # what the job shall see of its home, not of where it runs
+    "JOB_ID",
+    "JOB_NAME",
+    "REQUEST",
+    "REQNAME",
+    "RESTARTED",
+    "SHELL",
+    "SGE_ACCOUNT",
+    "SGE_CWD_PATH",
+    "SGE_STDERR_PATH",
+    "SGE_STDIN_PATH",
+    "SGE_STDOUT_PATH",
+    "SGE_TASK_FIRST",
+    "SGE_TASK_ID",
+    "SGE_TASK_LAST",
+    "SGE_TASK_STEPSIZE",
+)
+SUBMIT_SIDE = "SGE_O_"  # what qsub noted about the submission: it was made at home
+SERIAL = "none"  # pe in execd's config
+PARALLEL = ("PE", "PE_HOSTFILE")  # set by the execd that runs a parallel job
+EXECD_OWNS = (  # set by the execd that runs the job, whatever -v says
+    "ARC",
+    "ENVIRONMENT",
+    "HOME",
+    "HOSTNAME",
+    "JOB_SCRIPT",
+    "LOGNAME",
+    "NHOSTS",
+    "NQUEUES",
+    "NSLOTS",
+    "PWD",
+    "QUEUE",
+    "SGE_ARCH",
+    "SGE_BINARY_PATH",
+    "SGE_CELL",
+    "SGE_CKPT_DIR",
+    "SGE_CKPT_ENV",
+    "SGE_CLUSTER_NAME",
+    "SGE_EXECD_PORT",
+    "SGE_JOB_SPOOL_DIR",
+    "SGE_QMASTER_PORT",
+    "SGE_ROOT",
+    "TMP",
+    "TMPDIR",
+    "USER",
+)
+
+
+def wrapped(
+    task: Task,
+    route: Route,
+    transfer: str,
+    request: Request,
+    config: dict[str, str],
+    arguments: tuple[str, ...],
+) -> WrappedJob:
+    """Describe the job for the wrapper; GridbridgeError when it can't be run elsewhere."""
+    env = task.env
+    start = _start(env, config)
+    is_script = start not in (Start.BINARY, Start.BINARY_NO_SHELL)
+    return WrappedJob(
+        transfer=transfer,
+        spool=route.remote_spool,
+        name=str(task.job),
+        start=start,
+        shell=env["SGE_STARTER_SHELL_PATH"],
+        login=env.get("SGE_STARTER_USE_LOGIN_SHELL") == "true",
+        arguments=arguments[1:] if is_script else arguments,
+        environment=_environment(task, request, config, is_script),
+        script=_script(env["JOB_SCRIPT"]) if is_script else b"",
+        stdin=env["SGE_STDIN_PATH"],
+        stdout=env["SGE_STDOUT_PATH"],
+        stderr=env["SGE_STDERR_PATH"],
+    )
+
+
+def parallel(config: dict[str, str]) -> str:
+    """Return the parallel environment and the granted slots, empty for a serial job."""
+    return f"{config['pe']} {config['pe_slots']}" if config["pe"] != SERIAL else ""
+
+
+def is_interactive(env: dict[str, str]) -> bool:
+    """Say whether somebody sits at a terminal and waits for this job (qrsh, qlogin)."""
+    return env.get("JOB_SCRIPT", "") in INTERACTIVE or not env.get("SGE_STARTER_SHELL_PATH")
+
+
+def _start(env: dict[str, str], config: dict[str, str]) -> str:
+    if config["handle_as_binary"] == "1":
+        return Start.BINARY_NO_SHELL if config["no_shell"] == "1" else Start.BINARY
+    return env["SGE_STARTER_SHELL_START_MODE"]
+
+
+def _script(path: str) -> bytes:
+    try:
+        with open(path, "rb") as script:
+            return script.read()
+    except OSError as error:
+        raise GridbridgeError(f"{path}: {error.strerror}") from error
+
+
+def _environment(
+    task: Task, request: Request, config: dict[str, str], is_script: bool
+) -> tuple[tuple[str, str], ...]:
+    """Return the user's own variables and the job's identity at home, in a stable order."""
+    values = task.environment()
+    execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if parallel(config) else ())
+    own = {name: values.get(name, "") for name in request.variables if name not in execds}
+    if "PATH" in own:  # execd put our TMPDIR in front; the wrapper puts its own there
+        own["PATH"] = own["PATH"].removeprefix(f"{task.env['TMPDIR']}:")
+    home = {name: task.env[name] for name in LOCAL_IDENTITY if name in task.env}
+    home |= {name: value for name, value in task.env.items() if name.startswith(SUBMIT_SIDE)}
+    if not is_script:  # of a script it is the copy's path
+        home["JOB_SCRIPT"] = task.env["JOB_SCRIPT"]
+    return tuple(sorted((own | home).items()))

@@ -1,0 +1,49 @@
+"""Tell a person's wish from a local time limit: both come as the same call or signal.
+
+execd counts h_rt and s_rt from the local dispatch, so they strike while the remote job waits
+or is still within its own limit, which decides (facts B2.9). With -notify the shepherd sends
+USR1 before a suspension and USR2 before a deletion, and execd sends USR1 for s_rt too.
+"""
+
+from gridbridge.batch.gridengine import submit as cell
+from gridbridge.errors import GridbridgeError
+from gridbridge.methods.task import Task, seconds
+from gridbridge.model.message import Desired
+from gridbridge.model.route import Cell
+
+SLACK_S = 2.0  # execd's clock starts up to that much before it writes its config file
+PATIENCE_S = 3.0  # for an answer of home; the local job has to be gone within 20 s
+
+
+def is_deleted(task: Task, home: Cell) -> bool:
+    """Say whether the local job shall really end, and not only its h_rt has passed.
+
+    When home does not answer, the limit that the job itself asked for decides.
+    """
+    try:
+        if _is_leaving(task, cell.states(home.within(PATIENCE_S), task.local)):
+            return True
+        limit_s = min(task.limit("h_rt"), _queue_limit(task, home.within(PATIENCE_S)))
+    except GridbridgeError:
+        limit_s = task.limit("h_rt")
+    return task.ran_for_s() < limit_s - SLACK_S
+
+
+def is_suspended(task: Task, home: Cell) -> bool:
+    """Say whether the local job is suspended, by hand, with its queue or by a threshold."""
+    return any(letter in cell.states(home, task.local) for letter in "sST")
+
+
+def is_wanted(task: Task, home: Cell, noted: str) -> bool:
+    """Say whether a signal that the starter got means what -notify says."""
+    return is_deleted(task, home) if noted == Desired.DEAD else is_suspended(task, home)
+
+
+def _is_leaving(task: Task, states: str) -> bool:
+    """Read the local job's letters: deleted, gone by force, or rescheduled (sge_status(5))."""
+    is_rescheduled = "q" in states or ("R" in states and not task.restarted)
+    return not states or "d" in states or is_rescheduled
+
+
+def _queue_limit(task: Task, home: Cell) -> float:
+    return seconds(cell.queue_value(home, task.queue, "h_rt", task.env["HOSTNAME"]))

@@ -1,0 +1,140 @@
+"""The load sensor: passes the poller's published load values on to execd (sge_execd(8)).
+
+execd writes one newline for each report that it wants and reads the answer with fscanf, so a
+report is one write of at most PIPE_BUF bytes, and newlines that piled up get one answer. No
+value at all is the answer when the published ones are stale: a queue whose threshold has no
+value is closed (fails closed). It runs as root, and so reads nothing that a user could have
+written: the published files are owned by the service account and found through its folder.
+"""
+
+import os
+import time
+
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.places import HOME, PYTHON, SENSOR_LOG
+from gridbridge.shell import lock
+from gridbridge.state import published
+
+START_AGAIN_S = 10  # a poller that dies at once is not started more often than this
+PIPE_BUF = 4096  # what one write puts into a pipe whole (pipe(7)); as Linux has it
+NOTHING = b"begin\nend\n"
+QUIT = b"quit\n"
+POLLER = (PYTHON, "-I", "-c", "from gridbridge.services.poller import main; main()")
+CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
+
+
+def main() -> None:
+    """Answer execd until it says quit or goes away."""
+    Sensor(os.environ.get("HOST", "")).serve()
+
+
+class Sensor:
+    """One host's sensor; it remembers what it told its log, and when it started a poller."""
+
+    def __init__(
+        self,
+        host: str,
+        home: str = HOME,
+        log: str = SENSOR_LOG,
+        poller: tuple[str, ...] = POLLER,
+    ) -> None:
+        self._host = host
+        self._home = home
+        self._log = log
+        self._poller = poller
+        self._told = ""
+        self._started = -1.0e9
+
+    def serve(self) -> None:
+        """Answer each request, and see to the poller only after that."""
+        while (asked := os.read(0, 65536)) and not asked.endswith(QUIT):
+            try:
+                os.write(1, self.report(time.time()))
+            except BrokenPipeError:
+                return
+            self.see_to_poller()
+
+    def report(self, now: float) -> bytes:
+        """Return one whole report, empty between its marks when there is nothing fresh to say."""
+        try:
+            report = self._values(now)
+        except (OSError, GridbridgeError) as error:
+            self._tell(str(error))
+            return NOTHING
+        self._tell("")
+        return report
+
+    def _values(self, now: float) -> bytes:
+        owner = os.stat(self._home).st_uid
+        if owner == 0:
+            raise StateError(f"{self._home} is root's: it has to be the service account's")
+        path = published.load_path(f"{self._home}/published")
+        values = published.fresh_load(path, now, owner)
+        lines = "".join(f"{self._host}:{name}:{value}\n" for name, value in values.items())
+        report = f"begin\n{lines}end\n".encode("ascii", "replace")
+        if len(report) > PIPE_BUF:
+            raise StateError(f"{path}: a report has at most {PIPE_BUF} bytes")
+        if not values:
+            raise StateError(f"{path}: stale, the queues are closed")
+        return report
+
+    def see_to_poller(self) -> None:
+        """Start the poller when none runs, and not again for a while."""
+        if time.monotonic() - self._started < START_AGAIN_S or self._is_running():
+            return
+        self._started = time.monotonic()
+        start(self._poller, self._home)
+
+    def _is_running(self) -> bool | None:
+        return lock.is_held(f"{self._home}/poller.lock")
+
+    def _tell(self, trouble: str) -> None:
+        """Note a new trouble, or its end: execd sends our standard error to /dev/null."""
+        if trouble == self._told:
+            return
+        self._told = trouble
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        line = f"{at} {trouble or 'well again'}\n".encode("utf-8", "replace")
+        try:
+            end = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
+            try:
+                os.write(end, line)
+            finally:
+                os.close(end)
+        except OSError:
+            return
+
+
+def start(program: tuple[str, ...], home: str) -> None:
+    """Start the poller as the service account, in a session of its own and without our pipes.
+
+    Our own uid stays root: execd can't kill a sensor that changed it, and would wait for ever.
+    """
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    try:
+        if os.fork() == 0:
+            _become(program, home)
+    finally:
+        os._exit(0)
+
+
+def _become(program: tuple[str, ...], home: str) -> None:
+    os.setsid()
+    owner = os.stat(home)
+    if os.getuid() == 0:
+        os.setgroups([owner.st_gid])
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
+    if os.getuid() == 0:
+        return
+    log = os.open(f"{home}/poller.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    null = os.open("/dev/null", os.O_RDONLY)
+    for end, number in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(end, number)
+    os.closerange(3, 1 << 16)
+    os.umask(0o022)
+    os.chdir("/")
+    os.execve(program[0], program, CLEAN | {"HOME": home})  # noqa: S606 - no shell wanted

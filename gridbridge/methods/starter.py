@@ -1,0 +1,299 @@
+"""One step of a transfer, run by sge-methods/starter as the job's owner.
+
+A step reads the notes of the step before, does what is due, and answers the shell in one line:
+`wait SECONDS FIFO VERDICT`, `again SECONDS FIFO VERDICT`, `exit STATUS` or `signal NUMBER`.
+Every act is preceded by a note of the intent and safe to repeat, so a step that was killed is
+simply run again (Transfer Queues how-to; design: exactly once).
+"""
+
+import os
+import pwd
+import sys
+
+from gridbridge.batch import wrapper
+from gridbridge.batch.gridengine import submit as cell
+from gridbridge.batch.submission import Result, Submission
+from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute
+from gridbridge.methods import job, limits
+from gridbridge.methods.task import Task, now
+from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.route import Cell
+from gridbridge.shell.runner import SIGKILL
+from gridbridge.state import published, spool
+
+LOOK_S = 60  # how often a starter looks at its verdict though nobody woke it
+RETRY_S = 5  # the first pause before a refused submission is tried again; it doubles
+RETRY_MAX_S = 60
+LOOK = "look"  # what the shell passes on when it has slept long: nothing is wanted of the job
+DELETE_S = 3  # for each of two commands: terminate_method kills us after a while
+UNABLE = 3  # tries after which a program that dies at its start will not run
+NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, without memory
+REQUEUE = 99  # sge_shepherd(8): run the task again
+ERROR = 100  # sge_shepherd(8): put the job into the error state
+
+
+def main() -> None:
+    """Do the step that is due, for the shell that reads our answer."""
+    noted, *arguments = sys.argv[1:]
+    task = Task(dict(os.environ))
+    answer = give_up(task) or take(task, noted, tuple(arguments))
+    os.write(1, f"{answer}\n".encode())
+    os._exit(0)  # nothing is left to flush, and taking the interpreter down costs 2 ms
+
+
+def give_up(task: Task) -> str:
+    """Answer that the job is to enter the error state if there is no room even for our notes."""
+    try:
+        task.open_notes()
+    except GridbridgeError as error:
+        return end_in_error(task, str(error))
+    return ""
+
+
+def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
+    """Do the step that is due; what went wrong is tried again."""
+    try:
+        return Step(task, noted, arguments).take()
+    except NoRoute as error:
+        complain(error)
+        return end_nowhere(task, error)
+    except CommandFailed as error:
+        complain(error)
+        return end_unable(task, error) or pause(task, task.record() or Message())
+    except GridbridgeError as error:
+        complain(error)
+        return pause(task, task.record() or Message())
+
+
+def end_unable(task: Task, error: CommandFailed) -> str:
+    """End a job within whose own limits no client program runs, before anything was sent."""
+    is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
+    if task.is_held() or not is_unable or task.tries("unable") < UNABLE:
+        return ""
+    reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
+    return end_in_error(task, reason)
+
+
+def complain(error: Exception) -> None:
+    """Write to the task's private log, which standard error is."""
+    os.write(2, f"{now()} {error}\n".encode("utf-8", "replace"))
+
+
+def end_nowhere(task: Task, error: Exception) -> str:
+    """End a job that nothing was sent of; what was sent waits for its route to come back."""
+    if record := task.record():
+        return pause(task, record)
+    return end_in_error(task, str(error))
+
+
+def end_in_error(task: Task, reason: str) -> str:
+    """Answer that the job is to enter the error state; `qstat -j` shows the reason."""
+    task.blame(reason)
+    return f"exit {ERROR}"
+
+
+def pause(task: Task, record: Message) -> str:
+    """Answer that the step should be tried again: after a while that grows, with jitter."""
+    longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
+    return _sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
+
+
+def _sleep(task: Task, verb: str, how_long_s: int, record: Message) -> str:
+    """Answer the shell that it should sleep, and what may end the sleep."""
+    if not record.wake:
+        return f"{verb} {how_long_s} - -"
+    verdict = task.verdict(record.wake if record.kind == Kind.ASK else record.transfer)
+    return f"{verb} {how_long_s} {task.our_spool}/{spool.WAKE}/{record.wake} {verdict}"
+
+
+class Step:
+    """The step that is due, given the notes of those before it."""
+
+    def __init__(self, task: Task, noted: str, arguments: tuple[str, ...]) -> None:
+        self.task = task
+        self.noted = noted
+        self.arguments = arguments
+        self.route = task.route()
+        self.record = task.record() or Message()
+
+    def take(self) -> str:
+        """Do what is due and return the answer; any step before us may have been killed."""
+        if closed := self.task.closed():
+            return self.finish(closed)
+        if self.task.is_dead():
+            return self.die()
+        if self.noted == LOOK:
+            return self.tell_again()
+        if job.is_interactive(self.task.env):
+            return end_in_error(self.task, job.NOT_INTERACTIVE)
+        is_new = self.record.kind != Kind.RECORD
+        if is_new and not self.begin():
+            return pause(self.task, self.record)
+        self.hold_at_home()
+        if self.record.phase == Phase.SUBMITTING and (refusal := self.submit(is_new)):
+            return refusal
+        if verdict := published.read_message(self.task.verdict(self.record.transfer)):
+            return self.finish(verdict)
+        self.follow(self.task.desired())
+        return self.die() if self.task.is_dead() else _sleep(self.task, "wait", LOOK_S, self.record)
+
+    def note(self, **values: str) -> None:
+        """Note how far we are; the act that it announces comes after."""
+        self.record = self.record.but(at=now(), **values)
+        self.task.save(self.record)
+
+    def tell_again(self) -> str:
+        """Send the record once more: a service that lost it, or refused it, takes no end home.
+
+        An intent that came meanwhile is the next step's, as this one may be killed.
+        """
+        self.note()
+        return _sleep(self.task, "wait", LOOK_S, self.record)
+
+    def begin(self) -> bool:
+        """Make the first note; False while the service is asked about an earlier transfer."""
+        wake = self.record.wake or spool.make_wake(self.task.our_spool)
+        self.record = Message(remote=self.route.remote, queue=self.task.queue, wake=wake)
+        if self.task.was_sent_before() and not self.learn_of_the_last():
+            return False
+        phase = self.record.phase or Phase.SUBMITTING
+        name = self.record.transfer or str(self.task.transfer(self.route, attempt=1))
+        self.note(kind=Kind.RECORD, phase=phase, transfer=name)
+        return True
+
+    def hold_at_home(self) -> None:
+        """Put a user hold on our own running task: the first act, once noted.
+
+        A rescheduled task stays held, so it can't start at home while a remote copy may live.
+        """
+        if not self.task.is_held():
+            cell.hold(self.route.home, self.task.local)
+            self.task.note_held()
+
+    def learn_of_the_last(self) -> bool:
+        """Ask the service which transfer this is: a new one, or one to adopt."""
+        reply = published.read_message(self.task.verdict(self.record.wake))
+        if reply is None:
+            self.note(kind=Kind.ASK, transfer=str(self.task.transfer(self.route, attempt=0)))
+            return False
+        self.record = reply.but(
+            remote=self.route.remote, queue=self.task.queue, wake=self.record.wake
+        )
+        return True
+
+    def submit(self, is_new: bool) -> str:
+        """Submit the job, held; return an answer for the shell only when that failed.
+
+        A step before us may have submitted it and not lived to note the id: it is looked up.
+        """
+        found = "" if is_new else find(self.route.away, self.record)
+        if not found:
+            answer = self.send()
+            if answer.result == Result.REFUSED:
+                return self.finish(Message(outcome=Outcome.ERROR, reason=answer.reason))
+            if answer.result != Result.ACCEPTED:
+                raise GridbridgeError(answer.reason)
+            found = answer.remote_id
+        self.note(phase=Phase.HELD, remote_id=found)
+        return ""
+
+    def send(self) -> Submission:
+        """Submit the job with what it asked for at home."""
+        request = cell.request_of(self.route.home, str(self.task.job))
+        for name, value in request.hard:
+            if name == "h_rt":
+                self.task.note_limit(name, value)
+        config = self.task.config()
+        self.record = self.record.but(rerun=request.rerun)
+        script = wrapper.bundle(
+            job.wrapped(
+                self.task, self.route, self.record.transfer, request, config, self.arguments
+            )
+        )
+        return cell.submit(
+            self.route.away,
+            self.record.transfer,
+            request,
+            shell=self.route.remote_shell or "/bin/sh",
+            cwd=config["cwd"],
+            parallel=job.parallel(config),
+            script=script,
+        )
+
+    def follow(self, desired: str) -> None:
+        """Bring the remote job to where the local one should be; safe to repeat."""
+        if self.noted and not limits.is_wanted(self.task, self.route.home, self.noted):
+            self.noted = ""
+        if self.noted == Desired.DEAD:  # its job has its time: we wait for its end
+            cell.delete(self.route.away, self.record.remote_id)
+            return
+        was_suspended = self.record.desired == Desired.SUSPENDED  # an adopted one; ours runs
+        desired = desired or self.noted or (Desired.RUNNING if was_suspended else "")
+        self.release(desired)
+        if self.record.phase == Phase.RELEASED:
+            self.act(desired)
+
+    def release(self, desired: str) -> None:
+        """Let the remote job start, unless the local one is suspended."""
+        if self.record.phase == Phase.HELD and desired != Desired.SUSPENDED:
+            cell.release_as(self.route.away, self.record.remote_id, self.task.env["JOB_NAME"])
+            self.note(phase=Phase.RELEASED)
+
+    def act(self, desired: str) -> None:
+        """Suspend or resume the remote job, waiting or running."""
+        if desired == Desired.SUSPENDED:
+            cell.suspend_any(self.route.away, self.record.remote_id)
+        elif desired == Desired.RUNNING:
+            cell.resume_any(self.route.away, self.record.remote_id)
+
+    def die(self) -> str:
+        """Delete the remote job and end by SIGKILL, as `qdel` would have ended it at home.
+
+        The service, which has the intent from the spool, closes the transfer once the remote
+        job is really gone, and deletes what we could not.
+        """
+        try:
+            delete_remote(self.route.away.within(DELETE_S), self.record)
+        except GridbridgeError as error:
+            complain(error)
+        return f"signal {SIGKILL}"
+
+    def finish(self, verdict: Message) -> str:
+        """End as the verdict says; a task that is to run again must not stay held."""
+        status = _status(verdict)
+        if status in (REQUEUE, ERROR):
+            cell.release(self.route.home, self.task.local)
+        if verdict.outcome == Outcome.ERROR:
+            self.task.blame(verdict.reason)
+        self.task.close(
+            self.record.but(
+                kind=Kind.CLOSED,
+                outcome=verdict.outcome,
+                exit_status=verdict.exit_status,
+                signal=verdict.signal,
+                reason=verdict.reason,
+                at=now(),
+            )
+        )
+        return f"signal {verdict.signal}" if verdict.outcome == Outcome.SIGNAL else f"exit {status}"
+
+
+def find(away: Cell, record: Message) -> str:
+    """Return our remote job that an earlier step submitted and did not note."""
+    me = pwd.getpwuid(os.getuid()).pw_name
+    return cell.find_held(away, record.transfer, me)
+
+
+def delete_remote(away: Cell, record: Message) -> None:
+    """Delete the remote job of a record if the other cell can be asked just now."""
+    if record.kind == Kind.RECORD and (remote_id := record.remote_id or find(away, record)):
+        cell.delete(away, remote_id)
+
+
+def _status(verdict: Message) -> int:
+    """Return the exit status that carries the verdict to the shepherd."""
+    if verdict.outcome == Outcome.REQUEUE:
+        return REQUEUE
+    if verdict.outcome == Outcome.ERROR:
+        return ERROR
+    return int(verdict.exit_status or 0)

@@ -1,0 +1,205 @@
+"""The local task that a hot program works for: execd's variables and files, and our own notes.
+
+Our notes lie in TMPDIR/.gridbridge, which is the job owner's own and gone with the task; the
+spool has a copy of all that must outlive it.
+"""
+
+import os
+import time
+
+from gridbridge.batch.gridengine.request import read_config, read_environment
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.ids import TransferId
+from gridbridge.model.message import MAX_BYTES, Desired, Kind, Message, decode, encode
+from gridbridge.model.places import PUBLISHED, SPOOL
+from gridbridge.model.route import Route
+from gridbridge.shell import files
+from gridbridge.state import published, spool
+
+NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
+UNLIMITED = ("", "INFINITY", "NONE")
+INFINITE_S = float("inf")
+
+
+class Task:
+    """One task of a local job in a transfer queue, and where it meets the service."""
+
+    def __init__(
+        self, env: dict[str, str], spool_dir: str = SPOOL, published_dir: str = PUBLISHED
+    ) -> None:
+        self.env = env
+        self.our_spool = spool_dir
+        self.published = published_dir
+        self.job = int(env["JOB_ID"])
+        self.task = 0 if env["SGE_TASK_ID"] == NO_TASK else int(env["SGE_TASK_ID"])
+        self.queue = env["QUEUE"]
+        self.restarted = env.get("RESTARTED", "0") != "0"
+        self.spool_dir = env["SGE_JOB_SPOOL_DIR"]
+        self.private = f"{env['TMPDIR']}/.gridbridge"
+
+    def open_notes(self) -> None:
+        """Make the folder of our notes; whoever of starter and methods comes first does."""
+        try:
+            os.mkdir(self.private, 0o700)
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise GridbridgeError(
+                f"can't write to {self.env['TMPDIR']}: {error.strerror}"
+            ) from error
+
+    @property
+    def local(self) -> str:
+        """The task as Grid Engine's commands take it."""
+        return TransferId("", self.job, self.task, 0).local
+
+    def route(self) -> Route:
+        """Return where the task's queue leads."""
+        return published.read_route(self.queue, self.published)
+
+    def verdict(self, transfer: str) -> str:
+        """Return where the verdict on a transfer of ours appears."""
+        return published.verdict_path(transfer, os.getuid(), self.published)
+
+    def was_sent_before(self) -> bool:
+        """Say whether a transfer of this task is known, open or over.
+
+        Grid Engine sets RESTARTED for a task that was rescheduled, not for one whose error state
+        was cleared (qmod -cj).
+        """
+        return self.restarted or os.path.exists(published.history_path(self.local, self.published))
+
+    def wake(self) -> None:
+        """Wake the starter, if it has come so far that it sleeps."""
+        record = self.record()
+        if record and record.wake:
+            spool.wake(record.wake, self.our_spool)
+
+    def transfer(self, route: Route, attempt: int) -> TransferId:
+        """Return the name of this task's n-th transfer; 0 asks which it should be."""
+        return TransferId(route.cluster, self.job, self.task, attempt)
+
+    def config(self) -> dict[str, str]:
+        """Return execd's view of the job (active_jobs/N.T/config)."""
+        return read_config(_whole(f"{self.spool_dir}/config"))
+
+    def environment(self) -> dict[str, str]:
+        """Return the job's variables as execd was given them, long ones whole."""
+        return read_environment(_whole(f"{self.spool_dir}/environment"))
+
+    def record(self) -> Message | None:
+        """Return how far the transfer has come, None before its first act."""
+        return self._note("record")
+
+    def save(self, record: Message) -> None:
+        """Note how far the transfer has come; the service learns it before anything follows."""
+        spool.send(record, self.our_spool)
+        self._keep("record", record)
+
+    def is_dead(self) -> bool:
+        """Say whether the local job was deleted: a note of its own, so nothing overwrites it."""
+        return os.path.exists(f"{self.private}/dead")
+
+    def ask(self, desired: str) -> None:
+        """Note what the local job should be, for the starter and the service."""
+        intent = Message(kind=Kind.INTENT, desired=desired, at=now())
+        if desired == Desired.DEAD:
+            self._keep("dead", intent)
+        self._keep("intent", intent)  # what the starter's shell looks for
+        if record := self.record():
+            spool.send(intent.but(transfer=record.transfer), self.our_spool)
+
+    def tell_spared(self) -> None:
+        """Tell the service, and so `gridbridge why`, that a local time limit ended nothing."""
+        if record := self.record():
+            spool.send(
+                Message(kind=Kind.SPARED, transfer=record.transfer, at=now()), self.our_spool
+            )
+
+    def desired(self) -> str:
+        """Return what a method last asked for (message.Desired), empty when none ever did.
+
+        The rename takes the note over: one that comes meanwhile is the next step's.
+        """
+        if self.is_dead():
+            return Desired.DEAD
+        if os.path.exists(f"{self.private}/intent"):  # only we remove it
+            os.rename(f"{self.private}/intent", f"{self.private}/desired")
+        note = self._note("desired")
+        return note.desired if note else ""
+
+    def close(self, outcome: Message) -> None:
+        """Note that nothing of the transfer lives: the service forgets it."""
+        self._keep("closed", outcome)
+        spool.send(outcome, self.our_spool)
+
+    def closed(self) -> Message | None:
+        """Return how the transfer ended, None while it has not."""
+        return self._note("closed")
+
+    def limit(self, name: str) -> float:
+        """Return a limit that the job asked for, in seconds, as its starter noted it."""
+        try:
+            return seconds(_whole(f"{self.private}/{name}").decode())
+        except (GridbridgeError, ValueError):
+            return INFINITE_S
+
+    def note_limit(self, name: str, value: str) -> None:
+        """Note a limit that the job asked for: a method may have nobody to ask."""
+        files.replace(f"{self.private}/{name}", value.encode(), durable=False)
+
+    def is_held(self) -> bool:
+        """Say whether the local task got its hold."""
+        return os.path.exists(f"{self.private}/held")
+
+    def note_held(self) -> None:
+        """Note that the local task has its hold."""
+        files.replace(f"{self.private}/held", b"", durable=False)
+
+    def ran_for_s(self) -> float:
+        """Return how long the local job has run; execd writes `config` as it starts the job."""
+        return time.time() - os.stat(f"{self.spool_dir}/config").st_mtime
+
+    def tries(self, of: str = "tries") -> int:
+        """Count a try, of a kind, and return how many there were before it."""
+        with open(f"{self.private}/{of}", "ab") as tries:
+            before = tries.tell()
+            tries.write(b".")
+        return before
+
+    def blame(self, reason: str) -> None:
+        """Leave the reason that `qstat -j` and the mail show (the shepherd's error file)."""
+        with open(f"{self.spool_dir}/error", "w", encoding="utf-8") as error:
+            error.write(f"gridbridge: {reason}\n")
+
+    def _note(self, name: str) -> Message | None:
+        try:
+            return decode(files.read(f"{self.private}/{name}", MAX_BYTES, os.getuid())[0])
+        except FileNotFoundError:
+            return None
+
+    def _keep(self, name: str, message: Message) -> None:
+        files.replace(f"{self.private}/{name}", encode(message), durable=False)
+
+
+def now() -> str:
+    """Return the time as messages carry it."""
+    return f"{time.time():.3f}"
+
+
+def seconds(limit: str) -> float:
+    """Read a time limit, `[[hours:]minutes:]seconds` or INFINITY (sge_types(5))."""
+    if limit.upper() in UNLIMITED:
+        return INFINITE_S
+    total = 0.0
+    for part in limit.split(":"):
+        total = total * 60 + float(part or 0)
+    return total
+
+
+def _whole(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise GridbridgeError(f"{path}: {error.strerror}") from error

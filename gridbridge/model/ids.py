@@ -1,0 +1,58 @@
+"""The name of a transfer: gb.<cluster>.<job>.<task>.<attempt>.
+
+The name is the remote job's name while it is held, its account (`qsub -A`) for ever, and the
+key of everything that is kept about it. Grid Engine forbids blanks, slashes, colons, `@`, `*`
+and `?` in both places (sge_types(1), object_name), so its parts are letters, digits and `-`.
+"""
+
+from gridbridge.errors import ParseError
+
+PREFIX = "gb"
+NO_TASK = 0  # a job without tasks; Grid Engine's own ja_task_id is 1 then, `undefined` outside
+
+
+class TransferId:
+    """One attempt to run one task of one local job elsewhere."""
+
+    __slots__ = ("attempt", "cluster", "job", "task")
+
+    def __init__(self, cluster: str, job: int, task: int, attempt: int) -> None:
+        self.cluster = cluster
+        self.job = job
+        self.task = task
+        self.attempt = attempt
+
+    def __str__(self) -> str:
+        return f"{PREFIX}.{self.cluster}.{self.job}.{self.task}.{self.attempt}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TransferId) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    @property
+    def local(self) -> str:
+        """The local job as Grid Engine's commands take it: `12`, or `12.3` for a task."""
+        return f"{self.job}.{self.task}" if self.task else str(self.job)
+
+
+def parse_transfer(name: str) -> TransferId:
+    """Read a transfer's name; ParseError for anything else."""
+    parts = name.split(".")
+    if len(parts) != 5 or parts[0] != PREFIX or not is_cluster_name(parts[1]):
+        raise ParseError(f"{name!r} is not gb.<cluster>.<job>.<task>.<attempt>")
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts[2:]):
+        raise ParseError(f"{name!r}: job, task and attempt are numbers")
+    return TransferId(parts[1], int(parts[2]), int(parts[3]), int(parts[4]))
+
+
+def is_cluster_name(name: str) -> bool:
+    """Lower-case letters, digits and `-`, a letter first, at most 32 characters."""
+    return (
+        0 < len(name) <= 32
+        and name.isascii()
+        and name[0].isalpha()
+        and name == name.lower()
+        and name.replace("-", "0").isalnum()
+    )

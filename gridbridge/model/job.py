@@ -1,0 +1,31 @@
+"""One job as its cluster tells it to who asks for that one: what it is, and how it ended."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDetail:
+    """What is not in the lists: a job's account, and what is wrong with it."""
+
+    job_id: int
+    name: str
+    owner: str
+    account: str
+    errors: tuple[str, ...] = ()  # why it is in error state, one a failed task
+    messages: tuple[str, ...] = ()  # why the scheduler did not start it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnd:
+    """How a job ended for good, as its cluster's accounting tells it.
+
+    Neither an exit status nor a signal means that nobody saw its end: its host was lost, or it
+    was removed by force. It may have done its work or not.
+    """
+
+    exit_status: int | None = None
+    signal: int | None = None
+    reason: str = ""  # the cluster's own words, unless it just exited
+    host: str = ""
+    user_s: float = 0.0
+    system_s: float = 0.0

@@ -1,0 +1,50 @@
+"""Lines of `key=value`: the one form in which our processes write to each other.
+
+A value is printable ASCII; every other byte, and `%`, is written `%XX`, so that sh and Python
+both read and write it. Hot programs load this module: it imports nothing but the errors.
+"""
+
+from gridbridge.errors import ParseError
+
+_HEX = "0123456789ABCDEF"
+
+
+def encode(values: dict[str, str]) -> bytes:
+    """Write values as they lie on disk; empty ones are left out."""
+    return "".join(f"{key}={_quote(value)}\n" for key, value in values.items() if value).encode()
+
+
+def decode(data: bytes, keys: tuple[str, ...]) -> dict[str, str]:
+    """Read values; ParseError for unknown or repeated keys, bad escapes, or a cut end."""
+    if not data.endswith(b"\n"):
+        raise ParseError("not whole lines")
+    values: dict[str, str] = {}
+    for line in data[:-1].split(b"\n"):
+        key, equals, value = line.decode("latin-1").partition("=")
+        if not equals or key not in keys or key in values or not line.isascii():
+            raise ParseError(f"unknown, repeated or broken line {line[:40]!r}")
+        values[key] = _unquote(value)
+    return values
+
+
+def _quote(value: str) -> str:
+    raw = value.encode("utf-8", "surrogateescape")
+    if raw.isalnum() or not any(byte < 0x20 or byte > 0x7E or byte == 0x25 for byte in raw):
+        return value
+    return "".join(
+        chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x25 else f"%{byte:02X}" for byte in raw
+    )
+
+
+def _unquote(value: str) -> str:
+    if "%" not in value:
+        return value
+    head, *escaped = value.split("%")
+    try:
+        raw = b"".join(
+            bytes((_HEX.index(part[0]) * 16 + _HEX.index(part[1]),)) + part[2:].encode("ascii")
+            for part in escaped
+        )
+    except (ValueError, IndexError) as error:
+        raise ParseError(f"bad escape in {value[:40]!r}") from error
+    return (head.encode("ascii") + raw).decode("utf-8", "surrogateescape")

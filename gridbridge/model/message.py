@@ -1,0 +1,98 @@
+"""Spool messages and verdicts: what processes of different people tell each other.
+
+On disk a message is lines of `key=value` (lines.py), at most 4096 bytes, so that one write puts
+it there.
+"""
+
+from gridbridge.errors import ParseError
+from gridbridge.model import lines
+
+MAX_BYTES = 4096
+
+
+class Kind:
+    """What a message is about."""
+
+    RECORD = "record"  # the starter: what it has done; the proof of who owns the transfer
+    ASK = "ask"  # a restarted task's starter: is there a transfer of mine to adopt?
+    INTENT = "intent"  # a method: what the local job should be now
+    SPARED = "spared"  # a method: the local h_rt has passed, which ends nothing
+    ENDED = "ended"  # the remote wrapper: the job's end, with its usage
+    CLOSED = "closed"  # the starter: this transfer is over, nothing of it lives
+
+
+class Phase:
+    """How far a starter has come; each is written before the act that follows it."""
+
+    SUBMITTING = "submitting"  # a remote job may exist, held, under the transfer's name
+    HELD = "held"  # its id is known
+    RELEASED = "released"  # it has its real name and may run
+
+
+class Outcome:
+    """How a transfer ends for the local job; what the starter does last."""
+
+    EXIT = "exit"  # with exit_status
+    SIGNAL = "signal"  # killed by it
+    REQUEUE = "requeue"  # 99: nothing lives elsewhere, run it again
+    ERROR = "error"  # 100: an administrator has to look; reason
+
+
+class Desired:
+    """What the local job should be; DEAD wins over whatever comes later."""
+
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    DEAD = "dead"
+
+
+class Message:
+    """One message; every value is text, empty where the kind has no use for it."""
+
+    kind: str
+    transfer: str
+    at: str  # seconds since the epoch, by the writer's clock; the wrapper leaves it to its file
+    remote: str  # cluster
+    queue: str  # the local transfer queue
+    phase: str
+    remote_id: str
+    wake: str  # the starter's FIFO: a name in the spool's wake directory
+    desired: str
+    outcome: str
+    exit_status: str
+    signal: str  # a number
+    wallclock_s: str
+    user_s: str
+    system_s: str
+    host: str
+    reason: str
+    rerun: str  # yes when the local job may be run again (qsub -r, queue_conf(5) rerun)
+
+    def __init__(self, **values: str) -> None:
+        for key in KEYS:
+            setattr(self, key, values.get(key, ""))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        return f"Message({encode(self).decode().strip().replace(chr(10), ', ')})"
+
+    def but(self, **values: str) -> "Message":
+        """Return the same message with some values replaced."""
+        return Message(**(vars(self) | values))
+
+
+KEYS = tuple(Message.__annotations__)
+
+
+def encode(message: Message) -> bytes:
+    """Write a message as it lies on disk."""
+    return lines.encode(vars(message))
+
+
+def decode(data: bytes) -> Message:
+    """Read a message; ParseError for anything that encode would not have written."""
+    if len(data) > MAX_BYTES:
+        raise ParseError(f"a message has at most {MAX_BYTES} bytes")
+    return Message(**lines.decode(data, KEYS))

@@ -1,0 +1,14 @@
+"""Where gridbridge keeps things: fixed, so that no hot program has to read a configuration."""
+
+CONFIG = "/etc/gridbridge/gridbridge.toml"
+HOME = "/var/lib/gridbridge"  # the service account's; its owner is the service's uid
+LOCK = f"{HOME}/poller.lock"  # held by the poller while it runs
+PUBLISHED = f"{HOME}/published"
+SPOOL = "/var/spool/gridbridge"
+SENSOR_LOG = "/var/log/gridbridge-sensor.log"  # not in HOME: root writes nothing where others link
+ENDED = "/opt/gridbridge/sge-methods/ended"
+PYTHON = "/opt/gridbridge/venv/bin/python3"
+AS_USER = "/opt/gridbridge/bin/gridbridge-as-user"
+METHODS = "/opt/gridbridge/sge-methods"
+FORMER = "/etc/gridbridge/former.json"  # what setup found before it changed shared settings
+SUDOERS = "/etc/sudoers.d/gridbridge"

@@ -1,0 +1,280 @@
+"""Everything that gridbridge.toml can say: names, defaults, units, meanings and limits.
+
+A section of the file is a class here and a key is a field. `describe` gives what else is known
+of a key, so that the reader, the shipped sample and docs/configuration.md all say the same.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, replace
+from enum import StrEnum
+
+from gridbridge.model.ids import is_cluster_name
+from gridbridge.model.places import SPOOL
+
+PATH = "/etc/gridbridge/gridbridge.toml"
+MAX_PORT = 65535
+MAX_UID = 2**32 - 2  # the last one but the kernel's "no such uid", (uid_t)-1
+MAX_SLOTS = 9_999_999  # sge_pe(5), slots
+
+
+class Kind(StrEnum):
+    """Which batch system runs a cluster."""
+
+    GRIDENGINE = "gridengine"
+
+
+class Push(StrEnum):
+    """How a cluster tells at once that a job ended there."""
+
+    NONE = "none"
+    QEVENT = "qevent"
+
+
+class LogLevel(StrEnum):
+    """The least important lines that are logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What a text has to look like."""
+
+    holds: Callable[[str], object]  # true or false
+    right: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What is known of a key besides its type and default; numbers have both limits."""
+
+    meaning: str
+    unit: str
+    low: float
+    high: float
+    form: Form
+    inherits: str
+
+
+ANY_TEXT = Form(holds=re.compile("[ -~]*").fullmatch, right="printable ASCII")
+CLUSTER_NAME = Form(
+    holds=is_cluster_name, right="lower-case letters, digits and -, a letter first, at most 32"
+)
+ACCOUNT = Form(
+    holds=re.compile("(?!root$)[a-z_][a-z0-9_-]{0,31}").fullmatch,
+    right="the name of an account that is not root",
+)
+OBJECT_NAME = Form(  # stricter than sge_types(1), object_name: no wildcards, nothing sh knows
+    holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,511}").fullmatch,
+    right="letters, digits, _ . + and -, a letter or digit first",
+)
+ABSOLUTE_PATH = Form(
+    holds=re.compile("/[ -~]*").fullmatch, right="an absolute path in printable ASCII"
+)
+STATE_URL = Form(  # everybody may read the file, so no password is in it
+    holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,
+    right="sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass",
+)
+
+
+def setting(
+    meaning: str,
+    *,
+    unit: str = "",
+    low: float = 0,
+    high: float = 0,
+    form: Form = ANY_TEXT,
+    inherits: str = "",
+) -> Mapping[str, Setting]:
+    """Make a field's metadata; `inherits` says where an empty default takes its value from."""
+    known = Setting(meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits)
+    return {"setting": known}
+
+
+def describe(key: "Field[object]") -> Setting:
+    """Return what is known of a key."""
+    known = key.metadata["setting"]
+    assert isinstance(known, Setting)
+    return known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What holds for this machine and its cluster."""
+
+    cluster: str = field(
+        metadata=setting("the local cluster, one of the [cluster.NAME] below", form=CLUSTER_NAME)
+    )
+    service_account: str = field(
+        default="gridbridge",
+        metadata=setting("the account that runs the service, never root", form=ACCOUNT),
+    )
+    state: str = field(
+        default="sqlite:////var/lib/gridbridge/state.db",
+        metadata=setting("the state file, or a PostgreSQL database", form=STATE_URL),
+    )
+    min_uid: int = field(
+        default=1000,
+        metadata=setting("nothing is done as a uid below this one", low=1, high=MAX_UID),
+    )
+    log_level: LogLevel = field(
+        default=LogLevel.INFO, metadata=setting("the least important lines that are logged")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A batch system, the local one or a remote one, as this machine sees it."""
+
+    kind: Kind = field(default=Kind.GRIDENGINE, metadata=setting("the batch system"))
+    root: str = field(
+        default="/var/lib/gridengine",
+        metadata=setting("its $SGE_ROOT on this machine", form=ABSOLUTE_PATH),
+    )
+    cell: str = field(
+        default="",
+        metadata=setting("its $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name"),
+    )
+    qmaster_port: int = field(metadata=setting("its $SGE_QMASTER_PORT", low=1, high=MAX_PORT))
+    execd_port: int = field(metadata=setting("its $SGE_EXECD_PORT", low=1, high=MAX_PORT))
+    binaries: str = field(
+        default="/usr/lib/gridengine",
+        metadata=setting("the folder of its client programs (qsub, qstat)", form=ABSOLUTE_PATH),
+    )
+    shell: str = field(
+        default="/bin/sh",
+        metadata=setting(
+            "the shell that runs our wrapper there, best one that is no login shell",
+            form=ABSOLUTE_PATH,
+        ),
+    )
+    command_timeout_s: float = field(
+        default=15.0,
+        metadata=setting(
+            "the longest that one of its programs may take", unit="s", low=1, high=600
+        ),
+    )
+    spool_shared: bool = field(
+        default=False,
+        metadata=setting("its nodes see the spool, so that job ends arrive there"),
+    )
+    remote_spool_dir: str = field(
+        default=SPOOL,
+        metadata=setting("where its nodes see the shared spool", form=ABSOLUTE_PATH),
+    )
+    push: Push = field(
+        default=Push.NONE, metadata=setting("how it tells at once that a job ended there")
+    )
+    push_limit_per_s: float = field(
+        default=5.0,
+        metadata=setting(
+            "above this rate pushed ends are left to the next poll", unit="1/s", low=0.1, high=1000
+        ),
+    )
+
+    def filled(self, name: str) -> "Cluster":
+        """Return it with every inherited value in its place."""
+        return replace(self, cell=self.cell or name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferQueue:
+    """A local queue whose jobs run on another cluster."""
+
+    cluster: str = field(
+        metadata=setting("the remote cluster that runs its jobs", form=CLUSTER_NAME)
+    )
+    pending_limit: int = field(
+        metadata=setting(
+            "the queue closes while so many jobs wait there; 0: never, for short jobs",
+            unit="jobs",
+            low=0,
+            high=MAX_SLOTS,
+        )
+    )
+    slots: int = field(
+        metadata=setting(
+            "the queue's slots, as setup writes them", unit="slots", low=1, high=MAX_SLOTS
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poller:
+    """The one process that asks remote clusters."""
+
+    interval_s: float = field(
+        default=5.0,
+        metadata=setting(
+            "the shortest time between two queries of a cluster", unit="s", low=5, high=3600
+        ),
+    )
+    query_share: float = field(
+        default=0.05,
+        metadata=setting(
+            "queries take at most this share of the time, else the interval is stretched",
+            low=0.001,
+            high=1,
+        ),
+    )
+    spool_interval_s: float = field(
+        default=0.5,
+        metadata=setting("the time between two looks at the spool", unit="s", low=0.1, high=60),
+    )
+    stale_s: float = field(
+        default=30.0,
+        metadata=setting(
+            "published values older than this close the queues; above interval_s",
+            unit="s",
+            low=5,
+            high=86400,
+        ),
+    )
+    lost_polls: int = field(
+        default=2,
+        metadata=setting(
+            "good answers in a row without a job before its end is looked up",
+            unit="answers",
+            low=1,
+            high=100,
+        ),
+    )
+    ended_lookup_s: float = field(
+        default=600.0,
+        metadata=setting(
+            "how long the accounting record of a lost job is awaited", unit="s", low=1, high=86400
+        ),
+    )
+    spool_files_per_uid: int = field(
+        default=2000,
+        metadata=setting(
+            "messages that one user may have in the spool", unit="files", low=1, high=1_000_000
+        ),
+    )
+    keep_closed_h: float = field(
+        default=24.0,
+        metadata=setting("how long a finished transfer is remembered", unit="h", low=0, high=8760),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The whole configuration; every inherited value is in its place."""
+
+    site: Site
+    clusters: Mapping[str, Cluster]
+    queues: Mapping[str, TransferQueue]
+    poller: Poller = field(default_factory=Poller)
+
+    def __post_init__(self) -> None:
+        clusters = {name: cluster.filled(name) for name, cluster in self.clusters.items()}
+        object.__setattr__(self, "clusters", clusters)  # frozen for everybody else
+
+    @property
+    def local(self) -> Cluster:
+        """The cluster that this machine belongs to."""
+        return self.clusters[self.site.cluster]

@@ -1,0 +1,69 @@
+"""What people are told of the service and of one job: facts, each with a sentence why."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from gridbridge.model.shown import ShownEvent, ShownTransfer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterReport:
+    """A cluster: whether it answers, and what it has."""
+
+    cluster: str
+    answers: bool
+    taken_at: datetime | None
+    waiting: int | None  # tasks of anybody that could start
+    free_slots: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueReport:
+    """A transfer queue: whether it takes jobs."""
+
+    queue: str
+    cluster: str
+    is_open: bool
+    used: int
+    total: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferReport:
+    """A transfer and what it waits for."""
+
+    job: str  # 12, or 12.3
+    transfer: ShownTransfer
+    waits_for: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything; `alarm` says first that the rest may be old, and is empty when it is not."""
+
+    alarm: str
+    clusters: tuple[ClusterReport, ...] = ()
+    queues: tuple[QueueReport, ...] = ()
+    transfers: tuple[TransferReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One attempt to run a task elsewhere, told: where it is, both sides, what it waits for."""
+
+    transfer: ShownTransfer
+    where: str
+    here: str
+    there: str
+    waits_for: str  # empty once it is over
+    events: tuple[ShownEvent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A local task with its attempts, the newest last."""
+
+    job: str
+    attempts: tuple[Attempt, ...]

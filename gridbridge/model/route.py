@@ -1,0 +1,132 @@
+"""A route: what a starter must know of its queue. The poller publishes one file a queue.
+
+The published form is lines of `key=value` (lines.py), so that a hot program reads no
+configuration file.
+"""
+
+from gridbridge.model import lines
+
+
+class Cell:
+    """How to reach one Grid Engine cell with the client programs."""
+
+    __slots__ = ("binaries", "cell", "execd_port", "qmaster_port", "root", "timeout_s")
+
+    def __init__(
+        self,
+        *,
+        root: str,
+        cell: str,
+        qmaster_port: str,
+        execd_port: str,
+        binaries: str,
+        timeout_s: float,
+    ) -> None:
+        self.root = root
+        self.cell = cell
+        self.qmaster_port = qmaster_port
+        self.execd_port = execd_port
+        self.binaries = binaries
+        self.timeout_s = timeout_s
+
+    def within(self, timeout_s: float) -> "Cell":
+        """Return the same cell, asked with less patience."""
+        return Cell(
+            root=self.root,
+            cell=self.cell,
+            qmaster_port=self.qmaster_port,
+            execd_port=self.execd_port,
+            binaries=self.binaries,
+            timeout_s=min(timeout_s, self.timeout_s),
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Return what the client programs need, and nothing of the caller's."""
+        return {
+            "PATH": "/usr/bin:/bin",
+            "LC_ALL": "C",
+            "SGE_ROOT": self.root,
+            "SGE_CELL": self.cell,
+            "SGE_QMASTER_PORT": self.qmaster_port,
+            "SGE_EXECD_PORT": self.execd_port,
+            "SGE_SINGLE_LINE": "1",
+        }
+
+
+class Folder:
+    """How to reach an embedded cluster: the folder that it is, and a Python that has gridbridge."""
+
+    __slots__ = ("path", "python", "timeout_s")
+
+    def __init__(self, *, path: str, python: str, timeout_s: float) -> None:
+        self.path = path
+        self.python = python
+        self.timeout_s = timeout_s
+
+    def within(self, timeout_s: float) -> "Folder":
+        """Return the same cluster, asked with less patience."""
+        patience_s = min(timeout_s, self.timeout_s)
+        return Folder(path=self.path, python=self.python, timeout_s=patience_s)
+
+    def environment(self) -> dict[str, str]:
+        """Return what its program needs, and nothing of the caller's."""
+        return {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+
+
+class Route:
+    """One transfer queue: the cluster at home and the one that it leads to."""
+
+    cluster: str  # the local cluster's name
+    remote: str  # the other one's
+    local_root: str
+    local_cell: str
+    local_qmaster_port: str
+    local_execd_port: str
+    local_binaries: str
+    local_timeout_s: str
+    remote_root: str
+    remote_cell: str
+    remote_qmaster_port: str
+    remote_execd_port: str
+    remote_binaries: str
+    remote_timeout_s: str
+    remote_shell: str  # runs the wrapper there; empty from a poller that did not know of it
+    remote_spool: str  # where remote hosts see our spool; empty when they don't
+
+    def __init__(self, **values: str) -> None:
+        for key in KEYS:
+            setattr(self, key, values.get(key, ""))
+
+    @property
+    def home(self) -> Cell:
+        """The cell that the transfer queue is in."""
+        return self._cell("local")
+
+    @property
+    def away(self) -> Cell:
+        """The cell that its jobs run in."""
+        return self._cell("remote")
+
+    def _cell(self, side: str) -> Cell:
+        values = vars(self)
+        return Cell(
+            root=values[f"{side}_root"],
+            cell=values[f"{side}_cell"],
+            qmaster_port=values[f"{side}_qmaster_port"],
+            execd_port=values[f"{side}_execd_port"],
+            binaries=values[f"{side}_binaries"],
+            timeout_s=float(values[f"{side}_timeout_s"]),
+        )
+
+
+KEYS = tuple(Route.__annotations__)
+
+
+def encode(route: Route) -> bytes:
+    """Write a route as it is published."""
+    return lines.encode(vars(route))
+
+
+def decode(data: bytes) -> Route:
+    """Read a published route; ParseError for anything else."""
+    return Route(**lines.decode(data, KEYS))

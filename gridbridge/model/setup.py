@@ -1,0 +1,181 @@
+"""What a set-up consists of: observed configuration, findings about it, and edits that mend it.
+
+An edit says what to change; batch/gridengine/qconf.py knows which command line does it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+Settings = Mapping[str, str]  # one object of qconf(1): attribute to value, both as printed
+
+
+class State(StrEnum):
+    """How an item of the check is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    BROKEN = "broken"
+
+
+class Verb(StrEnum):
+    """The kinds of change; all but SHELL are qconf(1)'s."""
+
+    SET_COMPLEX = "set complex"
+    DROP_COMPLEX = "drop complex"
+    ADD_QUEUE = "add queue"
+    DROP_QUEUE = "drop queue"
+    REPLACE = "replace attribute"
+    MERGE = "merge into attribute"
+    DROP = "drop from attribute"
+    SET_HOST = "set host configuration"
+    DROP_HOST = "drop host configuration"
+    SET_SCHEDULER = "set scheduler"
+    ADMIT = "admit"
+    DISMISS = "dismiss"
+    ENABLE = "enable queue"
+    CLEAR = "clear queue error"
+    SHELL = "run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One change, in a cell or (cell empty) on this host."""
+
+    verb: Verb
+    cell: str = ""  # the cluster's name in gridbridge.toml
+    kind: str = ""  # of object: queue, exechost; operator, submit, admin for ADMIT
+    name: str = ""
+    attribute: str = ""
+    value: str = ""  # for ADD_QUEUE a line each; for SHELL the command line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """How to take a shared setting back, once nothing needs it any more."""
+
+    done: Edit
+    undo: Edit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One item: what was found, what would be right, and what mends it."""
+
+    item: str
+    state: State
+    found: str
+    right: str = ""
+    mend: tuple[Edit, ...] = ()
+    undo: tuple[Undo, ...] = ()  # of shared settings only; the rest is known to be ours by name
+    where: str = ""  # the host to run it on, when this one may not
+    hint: str = ""  # what to do when no command of this host can mend it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complex:
+    """A row of `qconf -sc` (complex(5))."""
+
+    name: str
+    shortcut: str
+    type: str
+    relation: str
+    requestable: str = "NO"
+    consumable: str = "NO"
+    default: str = "0"
+    urgency: str = "0"
+
+    @property
+    def row(self) -> str:
+        """The row as qconf reads it."""
+        first = (self.name, self.shortcut, self.type, self.relation)
+        return " ".join((*first, self.requestable, self.consumable, self.default, self.urgency))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellSetup:
+    """What a cell's qconf shows of what a set-up touches."""
+
+    master: str = ""
+    complexes: Mapping[str, Complex]
+    queues: Mapping[str, Settings]
+    environments: Mapping[str, Settings]  # parallel ones, sge_pe(5)
+    scheduler: Settings
+    common: Settings  # the global sge_conf(5)
+    host: Settings | None = None  # that of the transfer host; None: it has none of its own
+    exec_hosts: Mapping[str, Settings]  # host_conf(5) of the transfer host and of `global`
+    operators: tuple[str, ...] = ()
+    managers: tuple[str, ...] = ()
+    submit_hosts: tuple[str, ...] = ()
+    admin_hosts: tuple[str, ...] = ()
+
+    def effective(self, attribute: str) -> str:
+        """Return a configuration value as the transfer host has it."""
+        return (self.host or {}).get(attribute, self.common.get(attribute, ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The transfer queue that should be."""
+
+    home: str
+    remote: str
+    queue: str
+    host: str
+    slots: int
+    pending_limit: int  # 0: no threshold, for short jobs
+    service_account: str = "gridbridge"
+
+    @property
+    def prefix(self) -> str:
+        """How the remote cluster's load values begin (complex names take no `-`)."""
+        return f"gb_{self.remote.replace('-', '_')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daemon:
+    """A running sge_execd, and how it is started again."""
+
+    pid: int
+    program: str
+    unit: str = ""  # of systemd; empty when it was started by hand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupWorld:
+    """Everything a set-up decision is made from."""
+
+    wanted: Wanted
+    home: CellSetup
+    away: CellSetup
+    gids: frozenset[int] = frozenset()  # of groups that exist on the transfer host
+    execd: Daemon | None = None
+
+
+def pairs(value: str) -> dict[str, str]:
+    """Read `a=1,b=2` (or NONE) as qconf writes lists; the first word of overrides counts."""
+    plain = value.partition(",[")[0]
+    parts = (part.partition("=") for part in plain.replace(" ", "").split(","))
+    return {name: text for name, _, text in parts if name and name.upper() != "NONE"}
+
+
+def words(value: str) -> tuple[str, ...]:
+    """Read `a b` or `a,b` (or NONE)."""
+    parts = value.partition(",[")[0].replace(",", " ").split()
+    return tuple(part for part in parts if part.upper() != "NONE")
+
+
+def is_true(value: str) -> bool:
+    """Read a BOOL as Grid Engine does."""
+    return value.lower() in {"true", "1"}
+
+
+def is_transfer(queue: Settings) -> bool:
+    """Whether a queue sends its jobs away: it offers remote=TRUE."""
+    return is_true(pairs(queue.get("complex_values", "")).get("remote", ""))
+
+
+def same_host(one: str, other: str) -> bool:
+    """Compare host names, a short one with a qualified one too."""
+    one, other = one.lower(), other.lower()
+    return one == other or one == other.partition(".")[0] or other == one.partition(".")[0]

@@ -1,0 +1,131 @@
+"""What the service shows people of itself: the values in the published JSON files.
+
+Nothing in them is more than `qstat` would show anybody: no arguments, no environments.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTransfer:
+    """One attempt to run a task elsewhere; texts are empty and the rest None while unknown."""
+
+    transfer: str  # gb.<cluster>.<job>.<task>.<attempt>
+    owner: str
+    queue: str  # the local transfer queue
+    remote: str  # cluster
+    remote_id: int | None = None
+    phase: str  # message.Phase
+    desired: str = ""  # message.Desired
+    local_state: str = ""  # letters of qstat, as last seen
+    local_since: datetime | None = None  # as qstat says: its start, or its submission
+    remote_state: str = ""
+    remote_host: str = ""
+    since: datetime | None = None  # of the remote state
+    missing_since: datetime | None = None  # the other cluster does not list it since then
+    created_at: datetime
+    outcome: str = ""  # how the remote job ended, once that is known
+    closed_at: datetime | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownEvent:
+    """One line of a transfer's history."""
+
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownHistory:
+    """A transfer with all that is known to have happened to it, oldest first."""
+
+    transfer: ShownTransfer
+    events: tuple[ShownEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTask:
+    """A task of a local job with every transfer of it, first attempt first."""
+
+    job: str  # 12, or 12.3 for a task of an array
+    attempts: tuple[ShownHistory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTransfers:
+    """Every open transfer, oldest first."""
+
+    transfers: tuple[ShownTransfer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownQueue:
+    """One queue on one host."""
+
+    name: str  # all.q@host
+    used: int
+    reserved: int
+    total: int
+    state: str = ""  # letters of qstat -f
+
+    @property
+    def host(self) -> str:
+        """The host's part of the name."""
+        return self.name.rpartition("@")[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCluster:
+    """A cluster as it last answered, and what is wrong if it does not."""
+
+    cluster: str
+    asked_at: datetime
+    taken_at: datetime | None = None  # None before its first good answer
+    trouble: str = ""  # of the last question
+    pending: int | None = None  # tasks of anybody that could start
+    free_slots: int | None = None
+    queues: tuple[ShownQueue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRoute:
+    """A transfer queue, where it leads and when it closes."""
+
+    queue: str
+    cluster: str
+    pending_limit: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownService:
+    """The service itself, as it was when it started."""
+
+    cluster: str  # the local one
+    version: str
+    started_at: datetime
+    keep_closed_h: float
+    routes: tuple[ShownRoute, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownLoad:
+    """The load values, whose age is the sign that the poller lives."""
+
+    taken_at: datetime
+    stale: timedelta
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """All that the published files say at one moment; None is a file that is not there."""
+
+    service: ShownService | None = None
+    load: ShownLoad | None = None
+    clusters: Mapping[str, ShownCluster] = field(default_factory=dict)
+    transfers: tuple[ShownTransfer, ...] = ()

@@ -1,0 +1,50 @@
+"""The transfer host as the check sees it: files, the service's processes, clocks, versions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathFacts:
+    """What lstat says of a path; a symbolic link is neither folder nor file."""
+
+    owner: int
+    owner_name: str
+    mode: int  # the permission bits
+    is_folder: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollerFacts:
+    """The poller and what it last published."""
+
+    is_running: bool | None  # somebody holds its lock; None when that is not ours to see
+    pid: int = 0  # 0 when its process was not found
+    age_s: float | None = None  # of the load values; None when there are none
+    last_words: str = ""  # the last line of its log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellFacts:
+    """What is known of a cell besides its set-up."""
+
+    version: str = ""
+    ahead_s: float | None = None  # its qmaster's clock before ours; None when it doesn't tell
+    trouble: str = ""  # why it gave no answer
+    master: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFacts:
+    """Everything that was looked at on this host."""
+
+    name: str
+    service_uid: int  # 0: there is no such account
+    paths: Mapping[str, PathFacts]
+    hidden: frozenset[str] = frozenset()  # paths that the user of the check may not look at
+    closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: folder in the way
+    sudoers: str = ""
+    import_trouble: str = ""
+    poller: PollerFacts = PollerFacts(is_running=False)
+    cells: Mapping[str, CellFacts] = field(default_factory=dict)
+    letters: Mapping[str, str] = field(default_factory=dict)  # queue instance: its state

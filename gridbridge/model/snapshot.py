@@ -1,0 +1,116 @@
+"""What a cluster is at one moment: its queues, the jobs that matter to us, and two counts.
+
+Of a cluster with 100,000 waiting jobs only the counts and our own jobs are kept.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from gridbridge.model.ids import NO_TASK
+from gridbridge.model.states import JobLetters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """One row of a job list: a job, a running task, or an array's waiting tasks together."""
+
+    job_id: int
+    tasks: tuple[range, ...] = ()  # empty for a job that is no array
+    name: str
+    owner: str
+    state: JobLetters
+    queue: str = ""  # all.q@host; empty while pending
+    since: datetime | None = None  # start, or submission while pending; None when not printed
+    slots: int = 1  # of each task
+
+    @property
+    def task(self) -> int:
+        """The task's number; 0 for a job that is no array and for several tasks together."""
+        return self.tasks[0][0] if self.task_count == 1 and self.tasks else NO_TASK
+
+    @property
+    def task_count(self) -> int:
+        """How many tasks this row stands for."""
+        return sum(map(len, self.tasks)) if self.tasks else 1
+
+    def covers(self, task: int) -> bool:
+        """Whether this row tells of that task; a row without tasks tells of every one."""
+        return not self.tasks or any(task in tasks for tasks in self.tasks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatus:
+    """One queue on one host (a queue instance), with its letters of qstat(1)."""
+
+    name: str  # all.q@host
+    slots_used: int
+    slots_reserved: int  # by advance reservations
+    slots_total: int
+    letters: str = ""
+    kinds: str = "B"  # B batch, I interactive, P parallel
+
+    @property
+    def queue(self) -> str:
+        """The queue's part of the name."""
+        return self.name.partition("@")[0]
+
+    @property
+    def host(self) -> str:
+        """The host's part of the name."""
+        return self.name.rpartition("@")[2]
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether its execd is silent (u)."""
+        return "u" in self.letters
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether somebody (d) or its calendar (D) disabled it."""
+        return "d" in self.letters or "D" in self.letters
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it waits for `qmod -cq` (E)."""
+        return "E" in self.letters
+
+    @property
+    def has_alarm(self) -> bool:
+        """Whether a load threshold (a) or a suspend threshold (A) is passed."""
+        return "a" in self.letters or "A" in self.letters
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it is suspended by hand (s), another queue (S) or its calendar (C)."""
+        return any(letter in self.letters for letter in "sSC")
+
+    @property
+    def takes_work(self) -> bool:
+        """Whether batch jobs can start: no letter at all, since each of them forbids that."""
+        return not self.letters and "B" in self.kinds
+
+    @property
+    def free_slots(self) -> int:
+        """Slots neither used nor reserved, none while it takes no work; never negative."""
+        free = self.slots_total - self.slots_used - self.slots_reserved
+        return max(0, free) if self.takes_work else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSnapshot:
+    """One cluster at one moment."""
+
+    cluster: str
+    taken_at: datetime
+    queues: tuple[QueueStatus, ...] = ()
+    jobs: Mapping[int, tuple[JobStatus, ...]]  # by job id: only ours, in the order listed
+    pending: int  # tasks of anybody that could start: neither held nor in error
+    free_slots: (
+        int  # of its own queues, as they count them; shared hosts and consumables may allow fewer
+    )
+
+    def find(self, job_id: int, task: int = NO_TASK) -> JobStatus | None:
+        """Look up a job's task, or its first row; None when the cluster does not list it."""
+        rows = self.jobs.get(job_id, ())
+        return next((row for row in rows if task == NO_TASK or row.covers(task)), None)

@@ -1,0 +1,1 @@
+"""One module a program: gather, decide, apply."""

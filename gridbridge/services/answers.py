@@ -1,0 +1,56 @@
+"""What the clusters last answered: kept here, in the state file, and shown to people."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.services.observer import Answer, Observer
+from gridbridge.services.views import Views
+from gridbridge.state.database import Database
+
+_log = logging.getLogger(__name__)
+
+
+class Answers:
+    """The last good answer of each cluster; a bad one says nothing about any job."""
+
+    def __init__(self, observers: Mapping[str, Observer], database: Database, views: Views) -> None:
+        self.good: dict[str, ClusterSnapshot] = {}
+        self._observers = observers
+        self._database = database
+        self._views = views
+
+    def take(self) -> tuple[Answer, ...]:
+        """Return what the clusters answered since the last call."""
+        came = tuple(answer for each in self._observers.values() if (answer := each.answer()))
+        for answer in came:
+            self._remember(answer)
+        return came
+
+    def move(self, step: timedelta) -> None:
+        """Keep the answers' age by a clock that was set by so much."""
+        self.good = {
+            name: replace(seen, taken_at=seen.taken_at + step) for name, seen in self.good.items()
+        }
+
+    def _remember(self, answer: Answer) -> None:
+        if answer.snapshot:
+            self.good[answer.cluster] = answer.snapshot
+        else:
+            _log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
+        self._database.record_snapshot(
+            cluster=answer.cluster,
+            taken_at=answer.snapshot.taken_at if answer.snapshot else datetime.now(UTC),
+            ok=answer.snapshot is not None,
+            took=timedelta(seconds=answer.took_s),
+            summary=_summary(answer),
+        )
+        self._views.answer(answer, self.good.get(answer.cluster))
+
+
+def _summary(answer: Answer) -> dict[str, object]:
+    if answer.snapshot is None:
+        return {"trouble": answer.trouble}
+    return {"pending": answer.snapshot.pending, "free_slots": answer.snapshot.free_slots}

@@ -1,0 +1,138 @@
+"""gridbridge check: looks at everything that a transfer queue needs, and judges it."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gridbridge import config
+from gridbridge.apply.routes import cell
+from gridbridge.batch.gridengine import qconf
+from gridbridge.decisions import check as decisions
+from gridbridge.decisions import dropped, section, setup, site
+from gridbridge.decisions.setup.host import value_findings
+from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.setup import Finding, SetupWorld, State, words
+from gridbridge.services.facts import cell_facts, host_facts, letters, poller_facts
+from gridbridge.services.setup import observe
+from gridbridge.services.wanted import Order, choose
+from gridbridge.state import shown
+
+NO_ROOT = Finding(
+    item="user",
+    state=State.WARNING,
+    found="not root",
+    hint="run it as root: others can't see every file, nor change what is wrong",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Every item with its mending command lines, and the worst state of all."""
+
+    items: tuple["Item", ...]
+    worst: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One item as it is shown."""
+
+    name: str
+    state: State
+    found: str
+    right: str
+    commands: tuple[str, ...]
+    where: str
+    hint: str
+
+
+def check(path: str = CONFIG) -> Report:
+    """Check the site that a configuration describes; a wrong one is the only finding."""
+    try:
+        policy = config.load(path)
+    except ConfigError as error:
+        return _report(tuple(_unreadable(error)), None)
+    return _report(tuple(findings(policy)), policy)
+
+
+def findings(policy: Policy) -> Iterator[Finding]:
+    """Look at everything and judge it, this host first."""
+    if os.geteuid() != 0:
+        yield NO_ROOT
+    facts = host_facts(policy)
+    yield from site.program_findings(facts)
+    yield from site.host_findings(facts, policy.site)
+    yield site.state_finding(facts, policy.site)
+    cells = {name: cell_facts(name, policy) for name in _clusters(policy)}
+    facts = replace(facts, cells=cells, poller=poller_facts(policy))
+    if not cells[policy.site.cluster].trouble:
+        facts = replace(facts, letters=letters(policy))
+    yield from decisions.no_queue(policy)
+    yield from dropped.findings(shown.read_transfers(PUBLISHED), policy.clusters)
+    yield from decisions.running_findings(facts, policy)
+    if policy.queues:
+        yield section.room(policy, section.all_slots(policy))
+    has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
+    for queue in policy.queues:
+        yield from _queue(policy, queue, has_values)
+
+
+def _clusters(policy: Policy) -> list[str]:
+    """Return the clusters that matter: the local one and those that queues lead to."""
+    used = {policy.site.cluster, *(queue.cluster for queue in policy.queues.values())}
+    return [name for name in policy.clusters if name in used]
+
+
+def _queue(policy: Policy, queue: str, has_values: bool) -> Iterator[Finding]:
+    """Judge a transfer queue's set-up; nothing can be said while one of its cells is silent."""
+    try:
+        world = _world(policy, queue)
+        yield from setup.findings(world)
+        yield from value_findings(world) if has_values else ()
+    except GridbridgeError as error:
+        yield Finding(
+            item=f"queue {queue}",
+            state=State.BROKEN,
+            found=f"not judged: {error}",
+            hint="mend the qmasters' answers first",
+        )
+
+
+def _world(policy: Policy, queue: str) -> SetupWorld:
+    """Look at both cells; the queue's own host is the one that counts, once it has one."""
+    order = Order(cluster=policy.queues[queue].cluster, queue=queue)
+    wanted = choose(policy, order)
+    world = observe(policy, wanted)
+    hosts = words(world.home.queues.get(queue, {}).get("hostlist", ""))
+    if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != wanted.host:
+        return observe(policy, replace(wanted, host=hosts[0]))
+    return world
+
+
+def _unreadable(error: ConfigError) -> Iterator[Finding]:
+    for problem in error.problems:
+        place, _, wrong = problem.partition(": ")
+        yield Finding(item=f"file {place}", state=State.BROKEN, found=wrong, hint="edit the file")
+
+
+def _report(found: tuple[Finding, ...], policy: Policy | None) -> Report:
+    return Report(items=tuple(_item(each, policy) for each in found), worst=decisions.worst(found))
+
+
+def _item(each: Finding, policy: Policy | None) -> Item:
+    return Item(
+        name=each.item,
+        state=each.state,
+        found=each.found,
+        right=each.right,
+        commands=tuple(
+            qconf.standalone(
+                edit, cell(policy.clusters[edit.cell]) if policy and edit.cell else None
+            )
+            for edit in (() if each.state == State.OK else each.mend)
+        ),
+        where=each.where,
+        hint=each.hint,
+    )

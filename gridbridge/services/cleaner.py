@@ -1,0 +1,70 @@
+"""Remote jobs that nobody owns or that outlive their end, and the transfers that ended well."""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import datetime
+
+from gridbridge.apply.transfer import Hands
+from gridbridge.decisions import aftermath
+from gridbridge.decisions.orphans import orphans
+from gridbridge.decisions.transfer import World
+from gridbridge.model.plan import Action, Orphan
+from gridbridge.model.transfer import Transfer
+from gridbridge.services.crew import Crew
+from gridbridge.services.ledger import Ledger
+from gridbridge.state.inbox import Inbox
+
+_log = logging.getLogger(__name__)
+
+
+class Cleaner:
+    """Looks after what is left when a transfer is over, or never was."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        inbox: Inbox,
+        hands: Hands,
+        crew: Crew,
+        act: Callable[[Action], None],
+    ) -> None:
+        self._ledger = ledger
+        self._inbox = inbox
+        self._hands = hands
+        self._crew = crew
+        self._act = act
+        self._deleting: dict[tuple[str, int], Future[None]] = {}
+
+    def clean(self, world: World) -> None:
+        """Have deleted what must not live, and look no more after what lives no more."""
+        for orphan in orphans(self._ledger.all(), world):
+            self._delete(orphan)
+        closed = tuple(self._ledger.ended.values())
+        ended = (one for one in self._ledger.all() if one.verdict)
+        for action in aftermath.survivors((*ended, *closed), world):
+            self._act(action)
+        for one in closed:
+            if aftermath.is_at_rest(one, world):
+                self._lay_to_rest(one)
+
+    def let_go(self, before: datetime) -> None:
+        """Look after no transfer that closed before that time: the state file forgets it."""
+        for one in tuple(self._ledger.ended.values()):
+            if one.closed_at and one.closed_at < before:
+                self._lay_to_rest(one)
+
+    def _lay_to_rest(self, ended: Transfer) -> None:
+        """Look after it no more; a record that outlived its row would be read as a new one."""
+        self._inbox.remove(ended.record)
+        self._ledger.lay_to_rest(ended)
+
+    def _delete(self, orphan: Orphan) -> None:
+        """Have an orphan deleted, once at a time; every cluster counts its jobs from 1."""
+        self._deleting = {job: done for job, done in self._deleting.items() if not done.done()}
+        job = orphan.cluster, orphan.job_id
+        if job in self._deleting:
+            return
+        where = f"cluster={orphan.cluster} name={orphan.name} job={orphan.job_id}"
+        _log.warning("event=orphan %s why=%r", where, orphan.why)
+        self._deleting[job] = self._crew.do(orphan.owner, self._hands.delete_orphan, orphan)

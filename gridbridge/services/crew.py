@@ -1,0 +1,45 @@
+"""Threads for slow acts, a few for each person: nobody waits for what another's acts wait for.
+
+Whoever an act is done for can make it slow: their own processes do it (gridbridge-as-user), and
+their jobs are what is looked up.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+A_PERSON = 2  # threads
+
+Subject = TypeVar("Subject")
+Outcome = TypeVar("Outcome")
+
+
+class Crew:
+    """The threads of everybody for whom something is being done."""
+
+    def __init__(self) -> None:
+        self._threads: dict[str, ThreadPoolExecutor] = {}
+        self._open: dict[str, list[Future[object]]] = {}
+
+    def do(
+        self, owner: str, act: Callable[[Subject], Outcome], subject: Subject
+    ) -> "Future[Outcome]":
+        """Have something done for a person, after what was asked for them before."""
+        self._dismiss_idle()
+        threads = self._threads.get(owner) or ThreadPoolExecutor(A_PERSON, f"for-{owner}")
+        self._threads[owner] = threads
+        future = threads.submit(act, subject)
+        self._open.setdefault(owner, []).append(future)  # type: ignore[arg-type]  # any outcome
+        return future
+
+    def dismiss(self) -> None:
+        """Let everybody go; what is being done now ends by itself."""
+        for threads in self._threads.values():
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def _dismiss_idle(self) -> None:
+        for owner, futures in list(self._open.items()):
+            self._open[owner] = [future for future in futures if not future.done()]
+            if not self._open[owner]:
+                del self._open[owner]
+                self._threads.pop(owner).shutdown(wait=False)

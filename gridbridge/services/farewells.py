@@ -1,0 +1,48 @@
+"""The transfers that are over but whose local tasks home may still list."""
+
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.unheard import is_heard, is_unheard, may_be_unheard
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer import Transfer
+from gridbridge.services.ledger import Key, key
+from gridbridge.state.database import Database
+
+RECENT = timedelta(hours=1)  # an execd that is silent for so long was given up before
+
+
+class Farewells:
+    """Waits until home has taken note of each end."""
+
+    def __init__(self, database: Database) -> None:
+        self._ended: dict[Key, Transfer] = {}
+        self._database = database
+
+    def load(self, now: datetime) -> None:
+        """Take up what an earlier process may have left."""
+        for one in self._database.closed_since(now - RECENT):
+            self.say(one.not_after(now))
+
+    def say(self, closed: Transfer) -> None:
+        """Keep a transfer in mind until home lists its task no more."""
+        if may_be_unheard(closed):
+            self._ended[key(closed)] = closed
+
+    def move(self, step: timedelta) -> None:
+        """Keep the moments by a clock that was set by so much."""
+        self._ended = {each: one.moved(step) for each, one in self._ended.items()}
+
+    def jobs(self) -> set[int]:
+        """Return the local jobs that home's next answer has to tell of."""
+        return {parse_transfer(one.name).job for one in self._ended.values()}
+
+    def hear(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
+        """Take home's answer; return the transfers whose end was not heard there."""
+        unheard = tuple(one for one in self._ended.values() if is_unheard(one, local))
+        self._ended = {
+            name: one
+            for name, one in self._ended.items()
+            if one not in unheard and not is_heard(one, local)
+        }
+        return unheard

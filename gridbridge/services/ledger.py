@@ -1,0 +1,108 @@
+"""The transfers that the service looks after: here and in the state file, with their history."""
+
+import logging
+from collections.abc import Iterable, Iterator, ValuesView
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.transfer import Event, Transfer
+from gridbridge.services.histories import Histories
+from gridbridge.state.database import Database
+
+Key = tuple[str, int]  # a transfer's name, and the uid of whoever made it
+
+_log = logging.getLogger(__name__)
+
+
+class Ledger:
+    """What the service knows of each open transfer; nothing is known here only."""
+
+    def __init__(self, database: Database, histories: Histories) -> None:
+        self.open: dict[Key, Transfer] = {}
+        self.ended: dict[Key, Transfer] = {}  # closed, their remote jobs perhaps still listed
+        self._database = database
+        self._histories = histories
+        self._told: dict[Key, str] = {}
+
+    def load(self) -> None:
+        """Take up what an earlier process left in the state file."""
+        now = datetime.now(UTC)  # the clock may have been set back while no process ran
+        self.open = {key(one): one.not_after(now) for one in self._database.open_transfers()}
+        self.ended = {key(one): one.not_after(now) for one in self._database.ended_transfers()}
+        self._histories.load()
+
+    def all(self) -> ValuesView[Transfer]:
+        """Return the open transfers."""
+        return self.open.values()
+
+    def among(self, keys: Iterable[Key]) -> tuple[Transfer, ...]:
+        """Return those of them that are open, each once."""
+        return tuple(self.open[each] for each in set(keys) & self.open.keys())
+
+    def look_up(self, wanted: Key) -> Transfer | None:
+        """Return a transfer that is looked after, open or ended."""
+        return self.open.get(wanted) or self.ended.get(wanted)
+
+    def find(self, wanted: Key) -> Transfer | None:
+        """Return a transfer, open or over; None when there never was one."""
+        return self.open.get(wanted) or self._database.transfer(*wanted)
+
+    def attempts(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
+        """Return what this person's task has been transferred as, open or over."""
+        name = parse_transfer(transfer)
+        every = self._database.transfers_of(name.cluster, name.job, name.task)
+        return tuple(one for one in every if one.uid == uid)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Change all or nothing."""
+        with self._database.transaction():
+            yield
+
+    def keep(self, transfer: Transfer) -> None:
+        """Put a transfer into the state file and here; one that goes on has not ended."""
+        if not transfer.is_over:
+            self.ended.pop(key(transfer), None)
+        self._histories.keep(self.open.get(key(transfer)), transfer)
+        self._database.put(transfer)
+        self.open[key(transfer)] = transfer
+
+    def move(self, step: timedelta) -> None:
+        """Keep every transfer's moments by a clock that was set by so much."""
+        with self.transaction():
+            for known in (self.open, self.ended):
+                for each, one in known.items():
+                    known[each] = one.moved(step)
+                    self._histories.keep(None, known[each])
+                    self._database.put(known[each])
+
+    def note(self, transfer: Transfer, text: str) -> None:
+        """Add a line to a transfer's history and to the log, unless it is the last one again."""
+        self._histories.touch(transfer)
+        if self._told.get(key(transfer)) == text:
+            return
+        self._told[key(transfer)] = text
+        at = datetime.now(UTC)
+        event = Event(name=transfer.name, uid=transfer.uid, at=at, text=text)
+        self._database.add_event(event)
+        self._histories.add(event)
+        _log.info("event=transfer name=%s text=%r", transfer.name, text)
+
+    def forget(self, transfer: Transfer) -> None:
+        """Drop a transfer that is over; the state file keeps it for a while."""
+        self.open.pop(key(transfer), None)
+        self._told.pop(key(transfer), None)
+        if transfer.record:
+            self.ended[key(transfer)] = transfer
+
+    def lay_to_rest(self, transfer: Transfer) -> None:
+        """Look after an ended transfer no more; its record is gone."""
+        self.ended.pop(key(transfer), None)
+        self._told.pop(key(transfer), None)
+        self._database.put(transfer.but(record=""))
+
+
+def key(transfer: Transfer) -> Key:
+    """Return what a transfer is known by."""
+    return transfer.name, transfer.uid

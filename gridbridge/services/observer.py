@@ -1,0 +1,91 @@
+"""Ask one cluster for its status now and then, in a thread of its own, and never too often."""
+
+from collections.abc import Callable, Container
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.batch.gridengine import status
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.policy import Poller
+from gridbridge.model.route import Cell
+from gridbridge.model.snapshot import ClusterSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of one question: a snapshot, or the reason why there is none."""
+
+    cluster: str
+    took_s: float = 0.0
+    snapshot: ClusterSnapshot | None = None
+    trouble: str = ""
+
+
+class Observer:
+    """One cluster's questioner."""
+
+    def __init__(
+        self,
+        cluster: str,
+        cell: Cell,
+        policy: Poller,
+        clock: Callable[[], float],
+        transfer_queues: Container[str] = (),
+    ) -> None:
+        self.cluster = cluster
+        self.interval_s = policy.interval_s
+        self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix=cluster)
+        self._cell = cell
+        self._policy = policy
+        self._clock = clock
+        self._transfer_queues = transfer_queues
+        self._due = clock()
+        self._asked_at = clock()
+        self._asked: Future[Answer] | None = None
+        self._last_took_s = 0.0
+
+    def ask_if_due(self, wanted: Callable[[], frozenset[int]]) -> None:
+        """Ask when it is time and no question is open; `wanted` tells the jobs to keep."""
+        if self._asked is None and self._clock() >= self._due:
+            self._asked_at = self._clock()
+            self._due = self._asked_at + self.interval_s
+            self._asked = self._threads.submit(self._ask, wanted())
+
+    def answer(self) -> Answer | None:
+        """Return the answer once, None while there is none.
+
+        The interval is stretched so that the cluster spends at most `query_share` of its time
+        on us. A failed question stretches nothing: how long a dead one was waited for says
+        nothing of the load; nor does a single slow answer, of a qmaster that had stopped for a
+        moment.
+        """
+        if self._asked is None or not self._asked.done():
+            return None
+        answer = self._asked.result()
+        self._asked = None
+        least_s = self._policy.interval_s
+        usual_s = min(answer.took_s, self._last_took_s) if answer.snapshot else 0.0
+        self._last_took_s = answer.took_s
+        stretched_s = usual_s / self._policy.query_share
+        self._due += max(least_s, stretched_s) - self.interval_s
+        self.interval_s = max(least_s, stretched_s)
+        return self._dated(answer)
+
+    def _dated(self, answer: Answer) -> Answer:
+        """Date an answer by its age, since the clock may have been set after the question."""
+        if answer.snapshot is None:
+            return answer
+        age = timedelta(seconds=self._clock() - self._asked_at)
+        return replace(answer, snapshot=replace(answer.snapshot, taken_at=datetime.now(UTC) - age))
+
+    def dismiss(self) -> None:
+        """Ask no more; a question that is open ends by itself."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, wanted: frozenset[int]) -> Answer:
+        try:
+            seen, took_s = status.snapshot(self._cell, self.cluster, wanted, self._transfer_queues)
+        except (GridbridgeError, OSError) as error:
+            return Answer(cluster=self.cluster, trouble=str(error))
+        return Answer(cluster=self.cluster, took_s=took_s, snapshot=seen)

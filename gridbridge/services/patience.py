@@ -1,0 +1,35 @@
+"""How long something is left alone that led to nothing: each time twice as long as before."""
+
+import time
+from collections.abc import Callable, Hashable
+
+FIRST_S, LONGEST_S = 5.0, 300.0  # a qmaster writes most accounting records within seconds
+
+
+class Patience:
+    """When each thing may be tried again."""
+
+    def __init__(
+        self,
+        first_s: float = FIRST_S,
+        longest_s: float = LONGEST_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._first_s = first_s
+        self._longest_s = longest_s
+        self._clock = clock
+        self._next: dict[Hashable, tuple[float, float]] = {}  # when, and the wait until then
+
+    def may_try(self, what: Hashable) -> bool:
+        """Say whether it may be tried now, and if so count that as a try."""
+        now_s = self._clock()
+        due_at_s, last_s = self._next.get(what, (now_s, 0.0))
+        if now_s < due_at_s:
+            return False
+        wait_s = min(self._longest_s, 2 * last_s or self._first_s)
+        self._next[what] = now_s + wait_s, wait_s
+        return True
+
+    def forget(self, what: Hashable) -> None:
+        """Know nothing of it any more."""
+        self._next.pop(what, None)

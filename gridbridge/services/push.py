@@ -1,0 +1,78 @@
+"""Job ends that a cluster pushes: `qevent -trigger` runs sge-methods/ended at each.
+
+A push only says where to look: the accounting record decides. qevent runs its program one end
+after the other and for every job of the cell, so above a rate the pushes are left to the poll.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable
+
+from gridbridge.batch.gridengine import commands
+from gridbridge.model.policy import Cluster
+from gridbridge.model.route import Cell
+from gridbridge.shell.child import Child
+
+ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it
+AGAIN_S = 30.0  # a qevent that ended (its qmaster is down) is started again after that long
+WINDOW_S = 10.0  # over which the rate is taken
+
+
+class Push:
+    """The ends that one cluster pushes."""
+
+    def __init__(
+        self, cell: Cell, cluster: Cluster, folder: str, clock: Callable[[], float]
+    ) -> None:
+        self._cell = cell
+        self._most = cluster.push_limit_per_s * WINDOW_S
+        self._folder = folder
+        self._clock = clock
+        self._child: Child | None = None
+        self._started_at = -AGAIN_S
+        self._times: deque[float] = deque()
+        self._fifo = _open_fifo(folder)
+
+    def ended(self) -> frozenset[int]:
+        """Return the ids of jobs that ended since the last call; none above the rate."""
+        self._keep_running()
+        ids = _read_ids(self._fifo)
+        now = self._clock()
+        self._times.extend(now for _ in ids)
+        while self._times and self._times[0] < now - WINDOW_S:
+            self._times.popleft()
+        return frozenset(ids) if len(self._times) <= self._most else frozenset()
+
+    def stop(self) -> None:
+        """End qevent, and close the FIFO that it writes to."""
+        if self._child:
+            self._child.end()
+            self._child = None
+        if self._fifo >= 0:
+            os.close(self._fifo)
+            self._fifo = -1
+
+    def _keep_running(self) -> None:
+        if self._child and self._child.is_alive():
+            return
+        if self._clock() - self._started_at >= AGAIN_S:
+            self._started_at = self._clock()
+            argv = commands.watch_ends(self._cell)
+            self._child = Child(argv, self._cell.environment(), self._folder)
+
+
+def _open_fifo(folder: str) -> int:
+    """Make the FIFO and open it both ways, so that its writers never wait for us."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    path = f"{folder}/{ENDS}"
+    if not os.path.exists(path):
+        os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _read_ids(fifo: int) -> list[int]:
+    try:
+        lines = os.read(fifo, 65536).split()
+    except BlockingIOError:
+        return []
+    return [int(line) for line in lines if line.isdigit()]

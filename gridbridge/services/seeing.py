@@ -1,0 +1,83 @@
+"""What `gridbridge status` and `gridbridge why` tell, from the published files alone."""
+
+import re
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.decisions import explain, health
+from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.report import Explanation, Report, TransferReport
+from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
+from gridbridge.state import shown as files
+
+_JOB = re.compile(r"[1-9]\d{0,8}(\.[1-9]\d{0,8})?")
+
+
+class UnknownJob(GridbridgeError):
+    """No transfer of that job is known."""
+
+
+def report(now: datetime, folder: str = PUBLISHED) -> Report:
+    """Tell how the clusters, the transfer queues and the open transfers are."""
+    shown = files.read_all(folder)
+    routes = shown.service.routes if shown.service else ()
+    return Report(
+        alarm=health.alarm(shown, now),
+        clusters=tuple(health.judge_cluster(one, now) for one in shown.clusters.values()),
+        queues=tuple(health.judge_queue(one, shown, now) for one in routes),
+        transfers=tuple(
+            TransferReport(
+                job=parse_transfer(one.transfer).local,
+                transfer=one,
+                waits_for=explain.waits_for(one, shown, now),
+            )
+            for one in shown.transfers
+        ),
+    )
+
+
+def why(job: str, now: datetime, folder: str = PUBLISHED) -> tuple[str, tuple[Explanation, ...]]:
+    """Tell of each task of a job what is with it, after the alarm of health.alarm.
+
+    Raises ParseError for what is no job id, and UnknownJob.
+    """
+    if not _JOB.fullmatch(job):
+        raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
+    shown = files.read_all(folder)
+    tasks = files.read_job(folder, job)
+    alarm = health.alarm(shown, now)
+    if not tasks:
+        raise UnknownJob("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))
+    return alarm, tuple(_explain(task, shown, now) for task in tasks)
+
+
+def _explain(task: ShownTask, shown: Shown, now: datetime) -> Explanation:
+    newest = (_newest(one, shown) for one in task.attempts)
+    attempts = tuple(explain.tell(one, shown, now) for one in newest)
+    return Explanation(job=task.job, attempts=attempts)
+
+
+def _newest(history: ShownHistory, shown: Shown) -> ShownHistory:
+    """Return a history with its transfer as the list of open ones has it, if it does.
+
+    That list is newer, for it is written at each news; a history only when more happened.
+    """
+    known = history.transfer
+    same = (one for one in shown.transfers if _key(one) == _key(known) and not known.closed_at)
+    return replace(history, transfer=next(same, known))
+
+
+def _key(one: ShownTransfer) -> tuple[str, str]:
+    return one.transfer, one.owner
+
+
+def _unknown(job: str, shown: Shown, now: datetime) -> str:
+    """Say what is known of a job that was never sent: why it may still wait."""
+    keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
+    known = f"job {job}: no transfer of it{keep}"
+    routes = shown.service.routes if shown.service else ()
+    judged = (health.judge_queue(one, shown, now) for one in routes)
+    closed = (f"{one.queue} takes no jobs: {one.why}" for one in judged if not one.is_open)
+    return "; ".join((f"{known} (if it waits, see qstat -j {job})", *closed))

@@ -1,0 +1,161 @@
+"""gridbridge setup: looks at both cells and this host, and makes what a transfer queue lacks."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from gridbridge.apply import setup as hands
+from gridbridge.apply.routes import cell
+from gridbridge.batch.gridengine import objects, qconf
+from gridbridge.decisions import section, site
+from gridbridge.decisions import setup as decisions
+from gridbridge.decisions.setup.queue import is_foreign
+from gridbridge.decisions.setup.removal import removal
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import Cell
+from gridbridge.model.setup import Edit, Finding, SetupWorld, State, Undo, Verb, Wanted, is_transfer
+from gridbridge.services.facts import host_facts
+from gridbridge.services.wanted import Order, choose
+from gridbridge.shell import host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One edit as it is shown and made."""
+
+    what: str
+    line: str
+    environment: str  # the line that points the shell at the step's cell; empty: any
+    where: str
+    edit: Edit
+    undo: tuple[Undo, ...] = ()
+
+
+def transfer_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
+    """Return what is missing of a transfer queue, in the order in which it is to be made."""
+    wanted = choose(policy, order)
+    world = _own_world(policy, wanted)
+    found = (*section.findings(policy, wanted), *decisions.findings(world))
+    return steps(policy, _possible(found))
+
+
+def warning(policy: Policy, order: Order) -> str:
+    """Say what a transfer queue would lack that no step of ours gives it; empty for nothing."""
+    wanted = choose(policy, order)
+    found = section.room(policy, section.all_slots(policy, wanted))
+    told = f"{found.item}: {found.found}; {found.right} ({found.hint})"
+    return told if found.state == State.WARNING else ""
+
+
+def removal_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
+    """Return what takes a transfer queue's set-up back."""
+    wanted = choose(policy, order, must_exist=True)
+    world = _own_world(policy, wanted)
+    others = [name for name, queue in policy.queues.items() if queue.cluster == order.cluster]
+    if others and wanted.queue not in {*others, *world.home.queues}:
+        raise GridbridgeError(
+            f"no queue {wanted.queue}; to {order.cluster} lead: {', '.join(others)}"
+        )
+    edits = [*removal(world, hands.recall()), *section.removal(policy, wanted)]
+    return tuple(_step(policy, edit, _named(edit)) for edit in edits)
+
+
+def host_steps(policy: Policy) -> tuple[Step, ...]:
+    """Return what this host lacks; refuse when not all of it is ours to see."""
+    found = site.host_findings(host_facts(policy), policy.site)
+    for each in found:
+        if each.found == site.UNSEEN:
+            raise GridbridgeError(f"{each.item}: {each.found}; run it as root")
+    return steps(policy, found)
+
+
+def apply(steps: Iterable[Step], policy: Policy, tell: Callable[[Step], None]) -> None:
+    """Make the steps one by one; the first that fails ends it, and repeating goes on there."""
+    for step in steps:
+        if step.where:
+            raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")
+        hands.remember(step.undo)
+        _make(step, policy)
+        tell(step)
+
+
+def _make(step: Step, policy: Policy) -> None:
+    try:
+        hands.make(step.edit, _cell(policy, step.edit.cell))
+    except CommandFailed as error:
+        said = error.reason.partition(": ")[2]  # `sh:` says nothing
+        raise GridbridgeError(f"{step.what}: {said}") from error
+
+
+def forget(policy: Policy) -> None:
+    """Drop the notes of former values once the last transfer queue is gone."""
+    if not any(is_transfer(queue) for queue in objects.queues(cell(policy.local)).values()):
+        hands.forget()
+
+
+def steps(policy: Policy, findings: Iterable[Finding]) -> tuple[Step, ...]:
+    """Turn what is wrong into steps; the same edit is made once, where it comes last."""
+    made: dict[Edit, Step] = {}
+    for each in findings:
+        if each.state == State.OK:
+            continue
+        for edit in each.mend:
+            made.pop(edit, None)
+            what = f"{each.item}: {each.found} -> {each.right}"
+            made[edit] = replace(
+                _step(policy, edit, what),
+                where=each.where,
+                undo=tuple(undo for undo in each.undo if undo.done == edit),
+            )
+    return tuple(made.values())
+
+
+def observe(policy: Policy, wanted: Wanted) -> SetupWorld:
+    """Look at both cells; CommandFailed when one of them doesn't answer."""
+    return SetupWorld(
+        wanted=wanted,
+        home=objects.cell_setup(cell(policy.clusters[wanted.home]), wanted.host),
+        away=objects.cell_setup(cell(policy.clusters[wanted.remote]), wanted.host),
+        gids=host.gids(),
+        execd=host.daemon("sge_execd") if wanted.host == host.name() else None,
+    )
+
+
+def _own_world(policy: Policy, wanted: Wanted) -> SetupWorld:
+    """Look at both cells; refuse to touch a queue that is the site's own."""
+    world = observe(policy, wanted)
+    if wanted.queue not in policy.queues and is_foreign(world):
+        raise GridbridgeError(f"queue {wanted.queue} is no transfer queue; give another --queue")
+    return world
+
+
+def _possible(found: Iterable[Finding]) -> Iterable[Finding]:
+    """Return the findings; refuse when one of them no command of ours can mend."""
+    listed = tuple(found)
+    hopeless = (each for each in listed if each.state == State.BROKEN and not each.mend)
+    for each in hopeless:
+        raise GridbridgeError(f"{each.item}: {each.found}; {each.hint}")
+    return listed
+
+
+def _named(edit: Edit) -> str:
+    """Say what an edit does that has no finding to explain it."""
+    words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
+    if edit.verb == Verb.SHELL:
+        return "wait until no value is reported" if edit.cell else "take the section out"
+    return " ".join(word for word in words if word)
+
+
+def _step(policy: Policy, edit: Edit, what: str) -> Step:
+    of = _cell(policy, edit.cell)
+    return Step(
+        what=what,
+        line=qconf.command(edit),
+        environment=qconf.environment(of) if of else "",
+        where="",
+        edit=edit,
+    )
+
+
+def _cell(policy: Policy, name: str) -> Cell | None:
+    return cell(policy.clusters[name]) if name else None

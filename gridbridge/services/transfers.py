@@ -1,0 +1,297 @@
+"""The transfer service: what the poller does in each of its rounds.
+
+A round takes the spool's messages and the clusters' answers, decides, acts, publishes, and
+says in one sentence what it did. Nothing is lost by its death: a message leaves the spool only
+after the state file has it, and every act is safe to repeat.
+"""
+
+import logging
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.apply.transfer import Hands, no_trace
+from gridbridge.decisions import dropped
+from gridbridge.decisions import transfer as rules
+from gridbridge.decisions.transfer import World
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Message
+from gridbridge.model.places import SPOOL
+from gridbridge.model.plan import Act, Action, Plan
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer import Transfer
+from gridbridge.services.answers import Answers
+from gridbridge.services.cleaner import Cleaner
+from gridbridge.services.crew import Crew
+from gridbridge.services.farewells import Farewells
+from gridbridge.services.histories import Histories
+from gridbridge.services.ledger import Key, Ledger, key
+from gridbridge.services.letters import Letters
+from gridbridge.services.observer import Answer, Observer
+from gridbridge.services.patience import Patience
+from gridbridge.services.push import Push
+from gridbridge.services.recovery import Recovery
+from gridbridge.services.views import Views
+from gridbridge.shell.clock import Clock
+from gridbridge.state import spool
+from gridbridge.state.database import Database
+from gridbridge.state.inbox import Inbox
+
+SWEEP_S = 3600.0
+UNFETCHED_S = 86400.0  # an answer in the published files that nobody came for
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """An act that a thread does just now."""
+
+    action: Action
+    future: "Future[Message | None]"
+
+
+@dataclass(slots=True, kw_only=True)
+class TransferService:
+    """The state between rounds; all that matters of it is in the state file too."""
+
+    policy: Policy
+    database: Database
+    inbox: Inbox
+    hands: Hands
+    views: Views
+    observers: dict[str, Observer]
+    pushes: dict[str, Push] = field(default_factory=dict)
+    working: dict[tuple[Act, str, int], Work] = field(default_factory=dict)
+    crew: Crew = field(default_factory=Crew)
+    spool: str = SPOOL
+    clock: Clock = field(default_factory=Clock)
+    swept_at: float = 0.0
+    patience: Patience = field(default_factory=Patience)
+    histories: Histories = field(init=False)
+    ledger: Ledger = field(init=False)
+    letters: Letters = field(init=False)
+    answers: Answers = field(init=False)
+    farewells: Farewells = field(init=False)
+    cleaner: Cleaner = field(init=False)
+    recovery: Recovery = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.histories = Histories(self.policy.site.cluster, self.database, self.views)
+        self.ledger = Ledger(self.database, self.histories)
+        self.letters = Letters(self.policy, self.inbox, self.ledger, self.hands)
+        self.answers = Answers(self.observers, self.database, self.views)
+        self.farewells = Farewells(self.database)
+        self.cleaner = Cleaner(self.ledger, self.inbox, self.hands, self.crew, self.act)
+        self.recovery = Recovery(self.spool)
+
+    def load(self) -> None:
+        """Take up what an earlier process left in the state file."""
+        self.ledger.load()
+        self.farewells.load(_now())
+        for one in self.ledger.ended.values():
+            self.tidy(one)
+        self.views.routes(frozenset(one.queue for one in self.ledger.all()))
+        for cluster in sorted(self.dropped()):
+            _log.warning("event=dropped cluster=%s why=%r", cluster, dropped.sentence(cluster))
+
+    def shut_down(self) -> None:
+        """Give back what is held of the machine: files, threads, programs. May be repeated."""
+        self.database.close()
+        self.crew.dismiss()
+        for observer in self.observers.values():
+            observer.dismiss()
+        for push in self.pushes.values():
+            push.stop()
+
+    def round(self) -> None:
+        """Take what came, decide and act on it, publish; one transaction, if there is news."""
+        self.keep_time()
+        with self.ledger.transaction():
+            came = self.answers.take()  # before the letters, which have to be at least as new
+            changed = [*self.take_letters(at_once=bool(came)), *self.take_results()]
+            self.take_pushes()
+            self.hear(came)
+            if came:
+                self.plan(tuple(self.ledger.all()))
+                self.cleaner.clean(self.world(()))
+            elif changed:
+                self.plan(self.ledger.among(changed))
+            self.publish(bool(came or changed))
+        self.letters.put_away()
+        for observer in self.observers.values():
+            observer.ask_if_due(self.wanted)
+
+    def keep_time(self) -> None:
+        """Keep every duration though the clock was set; set back, no answer would be fresh."""
+        if step := self.clock.step():
+            _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
+            self.ledger.move(step)
+            self.farewells.move(step)
+            self.answers.move(step)
+
+    def take_letters(self, at_once: bool) -> list[Key]:
+        """Take what people's processes say; return whose transfers changed."""
+        changed = self.letters.take(at_once)
+        for one in changed:
+            if one.is_over:
+                self.forget(one)
+        return [key(one) for one in changed]
+
+    def take_pushes(self) -> None:
+        """Look up the ends that clusters have pushed."""
+        for cluster, push in self.pushes.items():
+            if ids := push.ended():
+                for action in rules.pushed(self.ledger.all(), cluster, ids):
+                    self.patience.forget(key(action.transfer))
+                    self.act(action)
+
+    def hear(self, came: tuple[Answer, ...]) -> None:
+        """Take what the clusters answered."""
+        for answer in came:
+            if answer.snapshot and answer.cluster == self.policy.site.cluster:
+                self.reopen(self.farewells.hear(answer.snapshot))
+            self.recovery.hear(answer, self.ledger.all())
+
+    def reopen(self, unheard: tuple[Transfer, ...]) -> None:
+        """Take up again what ended for nobody: a new starter gets the end."""
+        for one in unheard:
+            self.ledger.keep(one.but(closed_at=None, updated_at=_now()))
+            self.ledger.note(one, "put back at home: its end was not heard there")
+
+    def plan(self, concerned: tuple[Transfer, ...]) -> None:
+        """Decide about transfers, note what is now known of them, and act."""
+        plan = rules.plan(concerned, self.world(concerned), self.policy.poller)
+        self.record(plan, len(concerned))
+        for before, one in zip(concerned, plan.transfers, strict=True):
+            if before != one:
+                self.ledger.keep(one)
+            if before.reason != one.reason == dropped.sentence(one.remote):
+                self.ledger.note(one, one.reason)
+        for action in plan.actions:
+            self.act(action)
+
+    def record(self, plan: Plan, count: int) -> None:
+        """Keep what was decided and from how much; a round without an action is not news."""
+        if plan.actions:
+            whys = [f"{each.act.value} {each.transfer.name}: {each.why}" for each in plan.actions]
+            pending = {name: seen.pending for name, seen in self.answers.good.items()}
+            self.database.record_decision(
+                at=_now(),
+                program="poller",
+                sentence="; ".join(whys),
+                inputs={"transfers": count, "pending": pending},
+            )
+
+    def world(self, concerned: tuple[Transfer, ...]) -> World:
+        """Gather what a decision about these transfers may look at."""
+        asleep = (one.wake for one in concerned if spool.is_asleep(one.wake, one.uid, self.spool))
+        return World(
+            home=self.policy.site.cluster,
+            now=_now(),
+            snapshots=dict(self.answers.good),
+            asleep=frozenset(asleep),
+            requeued_jobs=rules.requeued_jobs(self.ledger.all()),
+            dropped=self.dropped(),
+        )
+
+    def dropped(self) -> frozenset[str]:
+        """Return the clusters of open transfers that gridbridge.toml does not have."""
+        return frozenset(one.remote for one in self.ledger.all()) - self.policy.clusters.keys()
+
+    def act(self, action: Action) -> None:
+        """Do what is quick; have the owner's threads do what needs a cluster, once at a time."""
+        one = action.transfer
+        work = (action.act, *key(one))
+        if action.act is Act.CLOSE:
+            self.close(action.transfer, action.why)
+        elif action.act is Act.PUBLISH:
+            self.hands.publish(action)
+        elif work not in self.working and one.remote in self.observers and self.is_due(action):
+            self.ledger.note(one, f"{action.act.value}: {action.why}")
+            future = self.crew.do(one.owner, self.hands.far, action)
+            self.working[work] = Work(action=action, future=future)
+
+    def is_due(self, action: Action) -> bool:
+        """Say whether it is time for an act; an end not found is sought ever more seldom."""
+        return action.act is not Act.LOOK_UP_END or self.patience.may_try(key(action.transfer))
+
+    def take_results(self) -> list[Key]:
+        """Take what the threads have done; return whose transfers changed."""
+        changed = []
+        for done in [each for each, work in self.working.items() if work.future.done()]:
+            work = self.working.pop(done)
+            one = self.ledger.look_up(key(work.action.transfer))
+            if one and self.take_result(work, one):
+                changed.append(key(one))
+        return changed
+
+    def take_result(self, work: Work, one: Transfer) -> bool:
+        """Note what an act has led to; say whether there is something new to decide."""
+        try:
+            verdict = work.future.result()
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=failed act=%s why=%r", work.action.act.value, str(error))
+            return False
+        if one.is_over:
+            return False
+        if work.action.act is Act.RELEASE_LOCAL:
+            self.close(one, work.action.why)
+            return False
+        if work.action.act in (Act.ADOPT_LOCAL, Act.UNPIN):
+            self.ledger.keep(one.but(pinned=work.action.act is Act.ADOPT_LOCAL))
+            return False
+        is_sought = work.action.act is Act.LOOK_UP_END
+        if verdict is None and is_sought and rules.is_lost(one, self.policy.poller, _now()):
+            verdict = no_trace(work.action)
+        if verdict:
+            self.ledger.keep(one.but(verdict=one.verdict or verdict, updated_at=_now()))
+        return verdict is not None
+
+    def close(self, transfer: Transfer, why: str) -> None:
+        """End a transfer of which nothing lives."""
+        now = _now()
+        closed = transfer.but(closed_at=now, updated_at=now, reason=why)
+        self.ledger.keep(closed)
+        self.ledger.note(closed, why)
+        self.forget(closed)
+
+    def forget(self, closed: Transfer) -> None:
+        """Remove what only a living transfer needs; its record stays until its job is gone."""
+        self.ledger.forget(closed)
+        self.farewells.say(closed)
+        self.patience.forget(key(closed))
+        self.tidy(closed)
+
+    def tidy(self, closed: Transfer) -> None:
+        """Remove its verdict and its FIFO; may be repeated."""
+        self.hands.retract(closed.name, closed.uid)
+        spool.remove_wake(closed.wake, self.spool)
+
+    def publish(self, is_news: bool) -> None:
+        """Show people and programs what they may see."""
+        self.views.load(self.answers.good, self.observers)
+        self.histories.publish()
+        if is_news:
+            self.views.transfers(self.ledger.all(), self.answers.good)
+        if time.monotonic() - self.swept_at > SWEEP_S:
+            self.swept_at = time.monotonic()
+            self.inbox.sweep(frozenset(one.wake for one in self.ledger.all()))
+            names = frozenset(one.name for one in self.ledger.all())
+            self.hands.sweep(names, time.time() - UNFETCHED_S)
+            before = _now() - timedelta(hours=self.policy.poller.keep_closed_h)
+            self.cleaner.let_go(before)
+            self.database.forget(before)
+            self.histories.sweep(before, tuple(self.ledger.all()))
+
+    def wanted(self) -> frozenset[int]:
+        """Return the job ids, local and remote, that a snapshot must keep."""
+        watched = (*self.ledger.all(), *self.ledger.ended.values())
+        ids = {one.remote_id for one in watched} | self.farewells.jobs()
+        return frozenset(ids | {parse_transfer(one.name).job for one in self.ledger.all()})
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

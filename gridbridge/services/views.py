@@ -1,0 +1,182 @@
+"""What the service shows people: the published files, each replaced when it changed."""
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from gridbridge import __version__
+from gridbridge.apply.routes import route
+from gridbridge.apply.transfer import put
+from gridbridge.decisions.receive import ending
+from gridbridge.decisions.transfer import load_values
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import encode
+from gridbridge.model.shown import (
+    ShownCluster,
+    ShownEvent,
+    ShownHistory,
+    ShownQueue,
+    ShownRoute,
+    ShownService,
+    ShownTask,
+    ShownTransfer,
+    ShownTransfers,
+)
+from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.transfer import Event, Transfer
+from gridbridge.services.observer import Answer, Observer
+from gridbridge.state import published, shown
+
+FRESHEN_S = 2.0  # the load values' own age is the sign that the poller lives
+UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # for what would steer a reader's terminal
+
+History = tuple[Transfer, Iterable[Event]]
+
+
+class Views:
+    """The published folder; remembers what it wrote last."""
+
+    def __init__(self, policy: Policy, folder: str = PUBLISHED) -> None:
+        self._policy = policy
+        self._folder = folder
+        self._loaded_at = -FRESHEN_S
+        self._values: dict[str, str] = {}
+
+    def routes(self, used: frozenset[str]) -> None:
+        """Show the starters where each transfer queue leads, and people that the service began.
+
+        A queue that is configured no more leads nowhere once no transfer of it is open.
+        """
+        published.withdraw_routes(used.union(self._policy.queues), self._folder)
+        for queue in self._policy.queues:
+            put(published.route_path(queue, self._folder), encode(route(self._policy, queue)))
+        self._put(shown.SERVICE, _service(self._policy))
+
+    def load(
+        self, snapshots: Mapping[str, ClusterSnapshot], observers: Mapping[str, Observer]
+    ) -> None:
+        """Show the sensor the load values of every remote cluster."""
+        now = datetime.now(UTC)
+        values: dict[str, str] = {}
+        for name in sorted({queue.cluster for queue in self._policy.queues.values()}):
+            stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
+            values |= load_values(snapshots.get(name), name, now, timedelta(seconds=stale_s))
+        is_due = time.monotonic() - self._loaded_at >= FRESHEN_S
+        if values == self._values and not is_due:
+            return
+        self._loaded_at, self._values = time.monotonic(), values
+        data = published.encode_load(time.time(), self._policy.poller.stale_s, values)
+        put(published.load_path(self._folder), data)
+
+    def transfers(
+        self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]
+    ) -> None:
+        """Show every open transfer."""
+        home = snapshots.get(self._policy.site.cluster)
+        ordered = sorted(transfers, key=lambda one: one.created_at)
+        rows = tuple(show(one, home) for one in ordered)
+        self._put(shown.TRANSFERS, ShownTransfers(transfers=rows))
+
+    def answer(self, answer: Answer, last: ClusterSnapshot | None) -> None:
+        """Show a cluster as it last answered, and why it did not just now."""
+        self._put(f"{shown.CLUSTERS}/{answer.cluster}.json", _cluster(answer, last))
+
+    def task(self, local: str, attempts: Iterable[History]) -> None:
+        """Show what happened to a local job or task, in every attempt."""
+        histories = tuple(
+            ShownHistory(transfer=show(one), events=tuple(map(_event, events)))
+            for one, events in attempts
+        )
+        path = published.history_path(local, self._folder)
+        put(path, shown.encode(ShownTask(job=local, attempts=histories)))
+
+    def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
+        """Remove the histories that are too old."""
+        names = frozenset(parse_transfer(one.name).local for one in living)
+        shown.sweep(self._folder, before, names)
+
+    def shown_at(self) -> datetime | None:
+        """Return when the transfers were last shown, by us or by a service before us."""
+        return shown.changed_at(self._folder)
+
+    def _put(self, name: str, value: object) -> None:
+        put(os.path.join(self._folder, name), shown.encode(value))
+
+
+def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransfer:
+    """Return what people may see of a transfer; `home` knows since when its task is as it is."""
+    local = parse_transfer(transfer.name)
+    row = home.find(local.job, local.task) if home else None
+    return ShownTransfer(
+        transfer=transfer.name,
+        owner=transfer.owner,
+        queue=_clean(transfer.queue),
+        remote=_clean(transfer.remote),
+        remote_id=transfer.remote_id or None,
+        phase=transfer.phase,
+        desired=transfer.desired,
+        local_state=transfer.local_state,
+        local_since=row.since if row else None,
+        remote_state=transfer.remote_state,
+        remote_host=_clean(transfer.remote_host),
+        since=transfer.since,
+        missing_since=transfer.missing_since,
+        created_at=transfer.created_at,
+        outcome=_clean(ending(transfer.verdict)) if transfer.verdict else "",
+        closed_at=transfer.closed_at,
+        reason=_clean(transfer.reason),
+    )
+
+
+def _event(event: Event) -> ShownEvent:
+    return ShownEvent(at=event.at, text=_clean(event.text))
+
+
+def _clean(text: str) -> str:
+    """Replace what a terminal would obey: texts come from people's own messages."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
+
+
+def _service(policy: Policy) -> ShownService:
+    return ShownService(
+        cluster=policy.site.cluster,
+        version=__version__,
+        started_at=datetime.now(UTC),
+        keep_closed_h=policy.poller.keep_closed_h,
+        routes=tuple(
+            ShownRoute(
+                queue=name,
+                cluster=queue.cluster,
+                pending_limit=queue.pending_limit,
+                slots=queue.slots,
+            )
+            for name, queue in policy.queues.items()
+        ),
+    )
+
+
+def _cluster(answer: Answer, last: ClusterSnapshot | None) -> ShownCluster:
+    return ShownCluster(
+        cluster=answer.cluster,
+        asked_at=datetime.now(UTC),
+        taken_at=last.taken_at if last else None,
+        trouble=_clean(answer.trouble),
+        pending=last.pending if last else None,
+        free_slots=last.free_slots if last else None,
+        queues=tuple(map(_queue, last.queues)) if last else (),
+    )
+
+
+def _queue(queue: QueueStatus) -> ShownQueue:
+    return ShownQueue(
+        name=queue.name,
+        used=queue.slots_used,
+        reserved=queue.slots_reserved,
+        total=queue.slots_total,
+        state=queue.letters,
+    )

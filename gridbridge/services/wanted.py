@@ -1,0 +1,89 @@
+"""Which transfer queue is wanted: what was asked for, completed by configuration and sizes."""
+
+from dataclasses import dataclass
+
+from gridbridge.apply.routes import cell
+from gridbridge.batch.gridengine import objects
+from gridbridge.errors import ConfigError
+from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import MAX_SLOTS, OBJECT_NAME, Policy, TransferQueue
+from gridbridge.model.setup import Wanted, is_transfer
+from gridbridge.shell import host
+
+QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What was asked for on the command line; None: choose."""
+
+    cluster: str
+    queue: str | None = None
+    host: str | None = None
+    slots: int | None = None
+    pending_limit: int | None = None
+    short_jobs: bool = False
+
+
+def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
+    """Complete an order from the configuration, else from the remote cluster's size."""
+    name = order.queue or _default_queue(policy, order.cluster)
+    known = policy.queues.get(name)
+    _refuse(policy, order, name, known)
+    if must_exist and known is None:
+        known = TransferQueue(cluster=order.cluster, slots=1, pending_limit=0)
+    if known and not order.short_jobs:
+        slots = order.slots or known.slots
+        limit = known.pending_limit if order.pending_limit is None else order.pending_limit
+    else:
+        slots, limit = _share(policy, order)
+    return Wanted(
+        home=policy.site.cluster,
+        remote=order.cluster,
+        queue=name,
+        host=order.host or host.name(),
+        slots=slots,
+        pending_limit=limit,
+        service_account=policy.site.service_account,
+    )
+
+
+def _default_queue(policy: Policy, cluster: str) -> str:
+    named = [name for name, queue in policy.queues.items() if queue.cluster == cluster]
+    return named[0] if len(named) == 1 else f"transfer-{cluster}"
+
+
+def _refuse(policy: Policy, order: Order, queue: str, known: TransferQueue | None) -> None:
+    """Refuse what no set-up can make."""
+    if order.cluster not in policy.clusters:
+        defined = ", ".join(policy.clusters)
+        raise ConfigError((f"{CONFIG}: no [cluster.{order.cluster}]; there are {defined}",))
+    if order.cluster == policy.site.cluster:
+        raise ConfigError((f"{order.cluster} is the local cluster; give a remote one",))
+    if known and known.cluster != order.cluster:
+        raise ConfigError((f"{CONFIG}: [queue.{queue}] leads to {known.cluster}",))
+    for name in (queue, order.host):
+        if name is not None and not OBJECT_NAME.holds(name):
+            raise ConfigError((f"{name!r}: {OBJECT_NAME.right}",))
+
+
+def _share(policy: Policy, order: Order) -> tuple[int, int]:
+    """Return slots and limit: a quarter and a tenth, or a tenth and none for short jobs."""
+    if order.short_jobs:
+        return order.slots or _part(policy, order, TENTH), 0
+    slots = order.slots or _part(policy, order, QUARTER)
+    limit = order.pending_limit
+    return slots, _part(policy, order, TENTH) if limit is None else limit
+
+
+def _part(policy: Policy, order: Order, divisor: int) -> int:
+    return max(1, min(MAX_SLOTS, remote_slots(policy, order.cluster) // divisor))
+
+
+def remote_slots(policy: Policy, cluster: str) -> int:
+    """Return how many batch slots a remote cluster has, its own transfer queues left out."""
+    there = cell(policy.clusters[cluster])
+    away = {name for name, queue in objects.queues(there).items() if is_transfer(queue)}
+    queues = objects.queue_instances(there, cluster)
+    own = (queue for queue in queues if queue.name.partition("@")[0] not in away)
+    return sum(queue.slots_total for queue in own if "B" in queue.kinds)

@@ -1,0 +1,1 @@
+"""The outside world, kept thin: processes, files, clocks."""

@@ -1,0 +1,83 @@
+"""Files that survive kill -9, a full disk, and neighbours of bad will."""
+
+import os
+import stat
+
+from gridbridge.errors import StateError
+
+TEMPORARY = "."  # a name that begins so is not finished
+
+
+def random_name(prefix: str = "") -> str:
+    """Return a name that nobody guesses: 128 bits."""
+    return prefix + os.urandom(16).hex()
+
+
+def replace(path: str, data: bytes, mode: int = 0o644, durable: bool = True) -> None:
+    """Put `data` at `path`, whole or not at all.
+
+    Written beside and renamed. One fsync after the rename makes both last on a journaling
+    filesystem; a writer of the spool may not open its folder, so it can't fsync that. Raises
+    StateError when the disk is full or the folder refuses; nothing is left behind then.
+    """
+    folder, _, _ = path.rpartition("/")
+    beside = f"{folder}/{random_name(TEMPORARY)}"
+    try:
+        _write_and_rename(beside, path, data, mode, durable)
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def _write_and_rename(beside: str, path: str, data: bytes, mode: int, durable: bool) -> None:
+    end = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        os.fchmod(end, mode)
+        if os.write(end, data) != len(data):
+            raise OSError(28, "No space left on device")
+        os.rename(beside, path)
+        if durable:
+            os.fsync(end)
+    except OSError:
+        remove(beside)
+        raise
+    finally:
+        os.close(end)
+
+
+def remove(path: str) -> None:
+    """Remove a file that may be gone already."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+
+
+def read(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os.stat_result]:
+    """Read a regular file of one link that only its owner can write, never through a link.
+
+    Returns its content and what the kernel says of it. Raises FileNotFoundError, and StateError
+    for anything that is not such a file, is larger, or is not `owner`'s.
+    """
+    try:
+        end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+    try:
+        facts = os.fstat(end)
+        _refuse_tricks(path, facts, max_bytes, owner)
+        return os.read(end, max_bytes + 1), facts
+    finally:
+        os.close(end)
+
+
+def _refuse_tricks(path: str, facts: os.stat_result, max_bytes: int, owner: int | None) -> None:
+    if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+        raise StateError(f"{path}: not a regular file of one link")
+    if facts.st_mode & 0o022:
+        raise StateError(f"{path}: others may write it; chmod go-w {path}")
+    if facts.st_size > max_bytes:
+        raise StateError(f"{path}: larger than {max_bytes} bytes")
+    if owner is not None and facts.st_uid != owner:
+        raise StateError(f"{path}: owned by uid {facts.st_uid}, not {owner}")

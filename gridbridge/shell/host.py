@@ -1,0 +1,134 @@
+"""What this host is: its name, its accounts and groups, files, processes."""
+
+import grp
+import os
+import pwd
+import socket
+import stat
+
+from gridbridge.model.setup import Daemon
+from gridbridge.model.site import PathFacts
+
+UNIT = ".service"
+LINE_BYTES = 4096
+
+
+def name() -> str:
+    """Return this host's name."""
+    return socket.gethostname()
+
+
+def uid_of(account: str) -> int:
+    """Return an account's uid, 0 when there is none."""
+    try:
+        return pwd.getpwnam(account).pw_uid
+    except KeyError:
+        return 0
+
+
+def gids() -> frozenset[int]:
+    """Return the ids of all groups."""
+    return frozenset(group.gr_gid for group in grp.getgrall())
+
+
+def path_facts(path: str, follow: bool = False) -> PathFacts | None:
+    """Return what a path is, None when it isn't there."""
+    try:
+        found = os.stat(path, follow_symlinks=follow)
+    except OSError:
+        return None
+    return PathFacts(
+        owner=found.st_uid,
+        owner_name=_account(found.st_uid),
+        mode=stat.S_IMODE(found.st_mode),
+        is_folder=stat.S_ISDIR(found.st_mode),
+    )
+
+
+def is_hidden(path: str) -> bool:
+    """Say whether this user may not look at a path, so that nothing is known of it."""
+    try:
+        os.stat(path, follow_symlinks=False)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return False
+
+
+def is_unreadable(path: str) -> bool:
+    """Say whether a path is there, but its text not for this user."""
+    return os.path.exists(path) and not os.access(path, os.R_OK)
+
+
+def closed_folder(path: str) -> str:
+    """Return the first folder above a path that others can't pass, empty when there is none."""
+    parts = path.split("/")[1:-1]
+    above = ("/" + "/".join(parts[:n]) for n in range(1, len(parts) + 1))
+    return next((folder for folder in above if not _passable(folder)), "")
+
+
+def _passable(folder: str) -> bool:
+    found = path_facts(folder, follow=True)
+    return found is None or bool(found.mode & stat.S_IXOTH)
+
+
+def _account(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+def text(path: str) -> str:
+    """Return a file's text, empty when it can't be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def last_line(path: str) -> str:
+    """Return the last line of a log, empty when there is none."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LINE_BYTES))
+            lines = file.read(LINE_BYTES).decode("utf-8", "replace").split("\n")
+    except OSError:
+        return ""
+    return next((line for line in reversed(lines) if line.strip()), "")
+
+
+def daemon(program: str) -> Daemon | None:
+    """Return the process of a daemon, None when it doesn't run."""
+    for pid in _pids():
+        if text(f"/proc/{pid}/comm").strip() == program:
+            return Daemon(pid=pid, program=_executable(pid) or program, unit=_unit(pid))
+    return None
+
+
+def pid_with(words: str, uid: int) -> int:
+    """Return the account's process whose command line has these words, 0 when none has."""
+    owned = (pid for pid in _pids() if _owner(pid) == uid)
+    return next((pid for pid in owned if words in text(f"/proc/{pid}/cmdline")), 0)
+
+
+def _owner(pid: int) -> int:
+    found = path_facts(f"/proc/{pid}")
+    return found.owner if found else 0
+
+
+def _pids() -> list[int]:
+    return sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _executable(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
+    except OSError:
+        return ""
+
+
+def _unit(pid: int) -> str:
+    """Return the systemd unit that a process belongs to, empty without one."""
+    group = text(f"/proc/{pid}/cgroup").strip().rpartition("/")[2]
+    return group if group.endswith(UNIT) and os.path.isdir("/run/systemd/system") else ""

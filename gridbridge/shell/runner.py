@@ -1,0 +1,134 @@
+"""Run a program with a time limit: the one place that starts processes.
+
+It uses posix_spawn itself, because importing subprocess costs a short program as much as the
+rest of its work (bench/transfer). The program gets a session of its own, so that the limit
+ends it with everything that it started.
+"""
+
+import os
+import select
+import time
+
+from gridbridge.errors import CommandFailed
+
+CHUNK_BYTES = 65536
+SIGKILL = 9  # of Linux; importing signal, and with it enum, costs 5 ms
+SIGPIPE = 13  # ignored by Python; a program starts with its default
+
+
+class Completed:
+    """How a program ended: exit status (negative: the signal) and what it printed."""
+
+    __slots__ = ("argv", "status", "stderr", "stdout")
+
+    def __init__(self, argv: tuple[str, ...], status: int, stdout: bytes, stderr: bytes) -> None:
+        self.argv = argv
+        self.status = status
+        self.stdout = stdout
+        self.stderr = stderr
+
+    def checked(self) -> "Completed":
+        """Return self; CommandFailed unless the exit status is 0."""
+        if self.status:
+            raise CommandFailed(self.argv, self.status, self.stdout, self.stderr)
+        return self
+
+
+def run(
+    argv: tuple[str, ...],
+    env: dict[str, str],
+    timeout_s: float,
+    stdin: bytes = b"",
+) -> Completed:
+    """Run a program to its end, with `stdin` to read.
+
+    Raises CommandFailed with status None when it did not end within `timeout_s` (it is killed
+    with its session), and with status 127 when it can't be started.
+    """
+    deadline = time.monotonic() + timeout_s
+    ours, theirs = _ends(stdin)
+    try:
+        pid = _spawn(argv, env, theirs)
+    except OSError as error:
+        _close(ours)
+        raise CommandFailed(argv, 127, b"", str(error).encode()) from error
+    finally:
+        _close(theirs)
+    try:
+        stdout, stderr = _read(ours, deadline)
+        status = _wait(pid, deadline)
+    except TimeoutError as error:
+        _kill(pid)
+        raise CommandFailed(argv, None, transient=True) from error
+    finally:
+        _close(ours)
+    return Completed(argv, status, stdout, stderr)
+
+
+def _ends(stdin: bytes) -> tuple[list[int], list[int]]:
+    """Return our ends, of stdout and stderr, and theirs, with stdin before them.
+
+    Stdin is a file in memory: whenever we are killed, the program reads all of it or was never
+    started. A job whose script was cut short would be submitted, and end well without its work.
+    """
+    whole = os.memfd_create("stdin")
+    with open(whole, "wb", closefd=False) as file:
+        file.write(stdin)
+    os.lseek(whole, 0, os.SEEK_SET)
+    out_read, out_write = os.pipe()
+    err_read, err_write = os.pipe()
+    return [out_read, err_read], [whole, out_write, err_write]
+
+
+def _spawn(argv: tuple[str, ...], env: dict[str, str], ends: list[int]) -> int:
+    actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(ends)]
+    return os.posix_spawn(
+        argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(SIGPIPE,)
+    )
+
+
+def _read(ends: list[int], deadline: float) -> tuple[bytes, bytes]:
+    """Read both outputs until the program has closed them."""
+    read: dict[int, list[bytes]] = {end: [] for end in ends}
+    poll = select.poll()
+    for end in ends:
+        poll.register(end, select.POLLIN)
+    unread = set(ends)
+    while unread:
+        for end, _ in poll.poll(_left_ms(deadline)):
+            if chunk := os.read(end, CHUNK_BYTES):
+                read[end].append(chunk)
+            else:
+                poll.unregister(end)
+                unread.discard(end)
+    stdout, stderr = (b"".join(chunks) for chunks in read.values())
+    return stdout, stderr
+
+
+def _left_ms(deadline: float) -> float:
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    return left_s * 1000 + 1
+
+
+def _wait(pid: int, deadline: float) -> int:
+    """Reap the program; it has closed its outputs, so the wait is short or a daemon's trick."""
+    while not (done := os.waitpid(pid, os.WNOHANG))[0]:
+        _left_ms(deadline)
+        time.sleep(0.001)
+    return os.waitstatus_to_exitcode(done[1])
+
+
+def _kill(pid: int) -> None:
+    """Kill a program with its session; one that became another user (sudo) is left alone."""
+    try:
+        os.killpg(pid, SIGKILL)
+    except PermissionError:
+        return
+    os.waitpid(pid, 0)
+
+
+def _close(ends: list[int]) -> None:
+    for end in ends:
+        os.close(end)

@@ -1,0 +1,1 @@
+"""The spool, the state file and the published files."""

@@ -1,0 +1,143 @@
+"""Opening the state file: its settings, its mode, its schema.
+
+SQLite's rollback journal instead of WAL: with every SQLite before 3.51.3 two processes that
+write at once can corrupt a WAL file (sqlite.org/wal.html, the WAL-reset bug), and readers beside
+a writer, which WAL is for, are rare here. The journal persists because a deleted one can come
+back after a power cut and undo the last commit (pragma synchronous, EXTRA).
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from sqlite3 import Connection as Sqlite
+from typing import TYPE_CHECKING
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from gridbridge.errors import StateError
+from gridbridge.state.database.schema import HEAD
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+BUSY_S = 30  # longer than the longest transaction, forgetting a day's transfers
+JOURNAL_BYTES = 4 << 20  # what stays of the journal after a large transaction
+POSTGRESQL = "postgresql+psycopg"  # SQLAlchemy's own choice is psycopg2
+MIGRATIONS = "gridbridge.state:migrations"
+_VERSION = text("SELECT version_num FROM alembic_version")
+
+
+def open_engine(url: str) -> tuple[Engine, str]:
+    """Open the state at `url`, made or migrated as needed; also what messages call it."""
+    with telling("state"):
+        place = make_url(url)
+    is_file = place.get_backend_name() == "sqlite"
+    name = place.database or "" if is_file else place.render_as_string(hide_password=True)
+    engine = _engine(place, name)
+    try:
+        with telling(name), engine.begin() as connection:
+            _migrate(connection, name)
+    except StateError:
+        engine.dispose()
+        raise
+    return engine, name
+
+
+@contextmanager
+def telling(name: str) -> Iterator[None]:
+    """Turn what goes wrong in the state file into a StateError of one line."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        raise StateError(f"{name}: {str(cause).splitlines()[0]}") from error
+
+
+def _engine(place: URL, name: str) -> Engine:
+    try:
+        if place.get_backend_name() == "sqlite":
+            return _sqlite_engine(place, name)
+        if place.get_backend_name() == "postgresql":
+            place = place.set(drivername=POSTGRESQL)
+        return create_engine(place)
+    except ImportError as error:
+        raise StateError(f"{name}: {error}; it comes with gridbridge[postgresql]") from error
+    except SQLAlchemyError as error:
+        raise StateError(f"{name}: {error}") from error
+
+
+def _sqlite_engine(place: URL, path: str) -> Engine:
+    _create(path)
+    engine = create_engine(place, connect_args={"timeout": BUSY_S, "isolation_level": None})
+    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _create(path: str) -> None:
+    """Make an empty file that only we can open, where there is none.
+
+    SQLite gives its journal the same mode. An existing file is not opened here: closing it
+    again would drop the locks that this process may hold on it (fcntl(2)).
+    """
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        raise StateError(f"{folder}: not writable")
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def _set_up(connection: Sqlite, _: object) -> None:
+    for setting in (
+        "journal_mode = PERSIST",
+        f"journal_size_limit = {JOURNAL_BYTES}",
+        "synchronous = FULL",  # what was committed survives a power cut
+    ):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _begin(connection: Connection) -> None:
+    """Take the write lock first: two that read and then write would fail instead of waiting."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _migrate(connection: Connection, name: str) -> None:
+    """Bring the schema to HEAD within the open transaction; refuse what is not ours."""
+    version = _version(connection, name)
+    if version == HEAD:
+        return
+    if version > HEAD:
+        raise StateError(
+            f"{name}: schema {version} is newer than {HEAD}, the newest that this program knows"
+        )
+    from alembic import command, util  # 100 ms, and hardly ever needed
+
+    try:
+        command.upgrade(alembic_config(connection), "head")
+    except util.CommandError as error:
+        raise StateError(f"{name}: {error}") from error
+
+
+def _version(connection: Connection, name: str) -> str:
+    """Return the schema's version, empty for an empty database."""
+    found = inspect(connection)
+    if found.has_table("alembic_version"):
+        return str(connection.execute(_VERSION).scalar() or "")
+    if found.get_table_names():
+        raise StateError(f"{name}: not a state file of gridbridge")
+    return ""
+
+
+def alembic_config(connection: Connection) -> "Config":
+    """Return what Alembic needs to work within this connection's transaction."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", MIGRATIONS)
+    config.attributes["connection"] = connection
+    return config

@@ -1,0 +1,232 @@
+"""The state file's verbs: what is kept of transfers, snapshots and decisions."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, fields
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    CursorResult,
+    Engine,
+    Executable,
+    RowMapping,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from gridbridge.errors import StateError
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.transfer import Event, Transfer
+from gridbridge.state.database.file import open_engine, telling
+from gridbridge.state.database.schema import DECISIONS, EVENTS, SNAPSHOTS, TRANSFERS
+
+_TRANSFER = tuple(TRANSFERS.c[field.name] for field in fields(Transfer))
+_EVENT = tuple(EVENTS.c[field.name] for field in fields(Event))
+_KEY = ("name", "uid")
+_OLDEST_FIRST = select(*_TRANSFER).order_by(
+    TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid
+)
+# Built once: building a query costs more than running it.
+_BY_NAME = _OLDEST_FIRST.where(
+    TRANSFERS.c.name == bindparam("name"), TRANSFERS.c.uid == bindparam("uid")
+)
+_OF_TASK = _OLDEST_FIRST.where(
+    TRANSFERS.c.cluster == bindparam("cluster"),
+    TRANSFERS.c.job == bindparam("job"),
+    TRANSFERS.c.task == bindparam("task"),
+)
+_OPEN = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_(None))
+_ENDED = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_not(None), TRANSFERS.c.record != "")
+_CLOSED_SINCE = _OLDEST_FIRST.where(TRANSFERS.c.closed_at >= bindparam("at"))
+_EVENTS_OF = (
+    select(*_EVENT)
+    .where(EVENTS.c.name == bindparam("name"), EVENTS.c.uid == bindparam("uid"))
+    .order_by(EVENTS.c.id)
+)
+_ADD_EVENT, _ADD_SNAPSHOT, _ADD_DECISION = insert(EVENTS), insert(SNAPSHOTS), insert(DECISIONS)
+
+
+class Database:
+    """The state file, open; for one thread.
+
+    Every method is one transaction unless `transaction()` groups several. Each raises
+    StateError when the file can't be read or written; nothing of that transaction is kept then,
+    and the next one may succeed.
+    """
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self._name = name
+        self._upsert = _upsert(engine.dialect.name)
+        self._connection: Connection | None = None
+        self._group: ExitStack | None = None
+        self._failed = False
+
+    @classmethod
+    def open(cls, url: str) -> "Database":
+        """Open the state at `sqlite:////PATH` or `postgresql://...`, made or migrated first.
+
+        Raises StateError for a newer schema, and for anything that is not a state file or can't
+        be written.
+        """
+        return cls(*open_engine(url))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._engine.dispose()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Group changes: all of them are kept, or none. It costs nothing until there is one.
+
+        Once one of them has failed none is kept, even if the caller goes on: a full disk makes
+        SQLite roll back by itself.
+        """
+        if self._group is not None:
+            yield
+            return
+        with ExitStack() as group:
+            self._group = group
+            try:
+                yield
+            finally:
+                self._group = None
+
+    def put(self, transfer: Transfer) -> None:
+        """Keep a transfer, new or changed; ParseError when its name is none."""
+        name = parse_transfer(transfer.name)
+        values = {column.name: getattr(transfer, column.name) for column in _TRANSFER}
+        values |= {"cluster": name.cluster, "job": name.job, "task": name.task}
+        self._execute(self._upsert, values)
+
+    def transfer(self, name: str, uid: int) -> Transfer | None:
+        """Look a transfer up."""
+        found = self._transfers(_BY_NAME, name=name, uid=uid)
+        return found[0] if found else None
+
+    def transfers_of(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
+        """Return every attempt to run a local task elsewhere, by anybody, first attempt first."""
+        found = self._transfers(_OF_TASK, cluster=cluster, job=job, task=task)
+        return tuple(sorted(found, key=lambda one: (parse_transfer(one.name).attempt, one.uid)))
+
+    def open_transfers(self) -> tuple[Transfer, ...]:
+        """Return the transfers of which something may live, oldest first."""
+        return self._transfers(_OPEN)
+
+    def ended_transfers(self) -> tuple[Transfer, ...]:
+        """Return the closed transfers whose remote jobs may still be listed, oldest first."""
+        return self._transfers(_ENDED)
+
+    def closed_since(self, at: datetime) -> tuple[Transfer, ...]:
+        """Return the transfers that closed at that time or later, oldest first."""
+        return self._transfers(_CLOSED_SINCE, at=at)
+
+    def add_event(self, event: Event) -> None:
+        """Add a line to a transfer's history."""
+        self._execute(_ADD_EVENT, asdict(event))
+
+    def events(self, name: str, uid: int) -> tuple[Event, ...]:
+        """Return a transfer's history in the order in which it was written."""
+        return tuple(Event(**row) for row in self._rows(_EVENTS_OF, name=name, uid=uid))
+
+    def record_snapshot(
+        self,
+        *,
+        cluster: str,
+        taken_at: datetime,
+        ok: bool,
+        took: timedelta,
+        summary: Mapping[str, object],
+    ) -> None:
+        """Record that a cluster was asked, how long it took, and in short what it answered."""
+        values = {"cluster": cluster, "taken_at": taken_at, "ok": ok}
+        values |= {"took_s": took.total_seconds(), "summary": _json(summary)}
+        self._execute(_ADD_SNAPSHOT, values)
+
+    def record_decision(
+        self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]
+    ) -> None:
+        """Record what a program decided, and from which numbers."""
+        values = {"at": at, "program": program, "sentence": sentence, "inputs": _json(inputs)}
+        self._execute(_ADD_DECISION, values)
+
+    def forget(self, before: datetime) -> int:
+        """Remove transfers closed before that time and all older records; return how many.
+
+        Counted are the transfers. Their events go with them, whatever their time; those of
+        transfers that were never kept go by their own time.
+        """
+        theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
+        closed = TRANSFERS.c.closed_at < before
+        stray = and_(EVENTS.c.at < before, ~exists().where(theirs))
+        with self.transaction():
+            self._execute(delete(EVENTS).where(or_(exists().where(theirs, closed), stray)))
+            self._execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
+            self._execute(delete(DECISIONS).where(DECISIONS.c.at < before))
+            return self._execute(delete(TRANSFERS).where(closed)).rowcount
+
+    def _transfers(self, query: Executable, **values: object) -> tuple[Transfer, ...]:
+        return tuple(Transfer(**row) for row in self._rows(query, **values))
+
+    def _rows(self, query: Executable, **values: object) -> Sequence[RowMapping]:
+        with self._begun() as connection, telling(self._name):
+            return connection.execute(query, values).mappings().all()
+
+    def _execute(
+        self, change: Executable, values: Mapping[str, object] | None = None
+    ) -> CursorResult[Any]:
+        with self._begun() as connection, telling(self._name):
+            try:
+                return connection.execute(change, values)
+            except OverflowError as error:  # a number of somebody's message
+                raise StateError(f"{self._name}: {error}") from error
+
+    @contextmanager
+    def _begun(self) -> Iterator[Connection]:
+        """Join the transaction that is open, or make one: for the group, or for this alone."""
+        if self._connection is None and self._group is not None:
+            self._group.enter_context(self._new())
+        if self._connection is None:
+            with self._new() as connection:
+                yield connection
+            return
+        self._refuse_failed()
+        try:
+            yield self._connection
+        except BaseException:
+            self._failed = True
+            raise
+
+    @contextmanager
+    def _new(self) -> Iterator[Connection]:
+        with telling(self._name), self._engine.begin() as self._connection:
+            self._failed = False
+            try:
+                yield self._connection
+            finally:
+                self._connection = None
+            self._refuse_failed()
+
+    def _refuse_failed(self) -> None:
+        if self._failed:
+            raise StateError(f"{self._name}: nothing was kept, since a change failed before")
+
+
+def _upsert(dialect: str) -> Executable:
+    adding = (sqlite.insert if dialect == "sqlite" else postgresql.insert)(TRANSFERS)
+    names = (column.name for column in TRANSFERS.c)
+    changed = {name: adding.excluded[name] for name in names if name not in _KEY}
+    return adding.on_conflict_do_update(index_elements=_KEY, set_=changed)
+
+
+def _json(values: Mapping[str, object]) -> str:
+    return json.dumps(values, sort_keys=True, default=str)

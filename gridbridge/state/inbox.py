@@ -1,0 +1,303 @@
+"""The inbox: what people's processes have put into the spool (the service's half).
+
+Anybody may put anything there, so nothing in it is an error of ours: what is no message is
+removed and reported. Who wrote a message is the uid that the kernel tells of the open file.
+"""
+
+import errno
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import MAX_BYTES, Message, decode
+from gridbridge.shell import files
+from gridbridge.state.spool import WAKE
+
+LETTERS_A_SCAN = 200  # of one uid, so that a flood costs the others little
+REMOVALS_A_SCAN = 10_000  # of surplus files: a tenth of a second on ext4
+UNFINISHED_S = 3600  # a writer renames its file at once, or has died
+ASLEEP_S = 86400  # a starter that never became a transfer has given up by then
+YEAR_10000_S = 253402300800  # datetime ends there
+# How opening what is no readable file fails; anything else is trouble of our own.
+WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """A message, where it lies, and whose it is."""
+
+    path: str
+    uid: int
+    message: Message
+
+
+class _Mark(NamedTuple):
+    """What tells a file from another that takes its name."""
+
+    inode: int
+    mtime_ns: int  # 0 for a directory: others can change it for ever
+
+
+class _Found(NamedTuple):
+    """A file of the spool as a scan sees it; they sort by age."""
+
+    mtime_ns: int
+    name: str
+    mark: _Mark
+    uid: int
+    changed_s: float  # unlike the modification time nobody can set it
+    is_linked: bool  # a file with another name somewhere
+
+
+class Inbox:
+    """The service's view of the spool; it remembers which files it has read."""
+
+    def __init__(
+        self, folder: str, limit_per_uid: int, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._folder = folder
+        self._limit_per_uid = limit_per_uid
+        self._clock = clock
+        self._read: dict[str, _Mark] = {}
+        self._linked: frozenset[_Mark] = frozenset()
+
+    def read(self) -> tuple[Letter, ...]:
+        """Return the messages that are new since the last call, at most 200 of each uid.
+
+        First the oldest of each uid, then the second ones, each round in the order of their own
+        times. A message stays in the spool until it is removed; a new Inbox returns it again.
+        Raises StateError only when the folder itself can't be listed.
+        """
+        found = self._scan()
+        self._remember(found)
+        letters = []
+        for of_uid in _by_uid(found):
+            letters.append(self._open_new(of_uid[: self._limit_per_uid]))
+            self._remove_surplus(of_uid[self._limit_per_uid :], len(of_uid))
+        return _fair(letters)
+
+    def remove(self, path: str) -> None:
+        """Remove a message that the state file has taken over, unless a newer one lies there."""
+        name = os.path.basename(path)
+        try:
+            now = _mark(os.lstat(f"{self._folder}/{name}"))
+        except OSError:
+            return
+        if self._read.get(name, now) == now:
+            self._remove(name)
+
+    def sweep(self, known: frozenset[str]) -> int:
+        """Remove old FIFOs of wake/ that are not among `known`; return how many.
+
+        Raises StateError when wake/ is not a folder of ours: where it is missing anybody can
+        put a link under its name.
+        """
+        folder = f"{self._folder}/{WAKE}"
+        _refuse_foreign(folder)
+        newest_s = self._clock() - ASLEEP_S
+        unknown = (entry for entry in _entries(folder) if entry.name not in known)
+        old = [entry.name for entry in unknown if _changed_s(entry) < newest_s]
+        return sum(self._remove(f"{WAKE}/{name}") for name in old)
+
+    def _scan(self) -> list[_Found]:
+        """List the spool, oldest first, and remove what its writer never finished."""
+        entries = (entry for entry in _entries(self._folder) if entry.name != WAKE)
+        found = [one for one in map(_look, entries) if one is not None]
+        newest_s = self._clock() - UNFINISHED_S
+        for one in found:
+            if _is_unfinished(one) and one.changed_s < newest_s:
+                self._remove(one.name)
+        return sorted(found)
+
+    def _remember(self, found: list[_Found]) -> None:
+        """Keep what is known of the files that are still there, unchanged.
+
+        Once linked is linked for ever: with two links of somebody's file in the spool the
+        second would be alone when the first is removed.
+        """
+        read = self._read
+        self._read = {one.name: one.mark for one in found if read.get(one.name) == one.mark}
+        self._linked = frozenset(
+            one.mark for one in found if one.is_linked or one.mark in self._linked
+        )
+
+    def _open_new(self, of_uid: list[_Found]) -> list[Letter]:
+        """Read a uid's oldest new messages, in the order of their own times."""
+        new = [one for one in of_uid if one.name not in self._read and not _is_unfinished(one)]
+        letters = (self._open(one) for one in new[:LETTERS_A_SCAN])
+        return sorted((letter for letter in letters if letter is not None), key=_age)
+
+    def _open(self, found: _Found) -> Letter | None:
+        path = f"{self._folder}/{found.name}"
+        try:
+            self._refuse_linked(found)
+            data, facts = files.read(path, MAX_BYTES)
+            message = _parse(data, facts.st_mtime)
+            letter = Letter(path=path, uid=facts.st_uid, message=message)
+        except FileNotFoundError:
+            return None
+        except (StateError, ParseError, OSError) as error:
+            self._refuse(found, error)
+            return None
+        self._read[found.name] = _mark(facts)
+        return letter
+
+    def _refuse_linked(self, found: _Found) -> None:
+        if found.mark in self._linked:
+            raise StateError(f"{found.name}: not a file of one link")
+
+    def _refuse(self, found: _Found, error: Exception) -> None:
+        """Remove what is no message; what can't be removed is not tried or reported again.
+
+        When the trouble is ours (no more descriptors, a failing disk) the file stays, to be
+        read later.
+        """
+        removed = False
+        if _is_writers_fault(error):
+            removed = self._remove(found.name)
+            self._read[found.name] = found.mark
+        _log.warning(
+            "event=no_message name=%a uid=%d removed=%s reason=%a",
+            found.name,
+            found.uid,
+            "yes" if removed else "no",
+            str(error),
+        )
+
+    def _remove_surplus(self, surplus: list[_Found], count: int) -> None:
+        """Remove a uid's newest files beyond its limit, some at a time.
+
+        Full folders can't be removed; each is tried once.
+        """
+        newest = [one for one in reversed(surplus) if not self._is_stuck(one)]
+        removed = 0
+        for one in newest[:REMOVALS_A_SCAN]:
+            self._read[one.name] = one.mark
+            removed += self._remove(one.name)
+        if newest:
+            _log.warning(
+                "event=too_many_messages uid=%d files=%d limit=%d removed=%d",
+                newest[0].uid,
+                count,
+                self._limit_per_uid,
+                removed,
+            )
+
+    def _is_stuck(self, found: _Found) -> bool:
+        return not found.mark.mtime_ns and self._read.get(found.name) == found.mark
+
+    def _remove(self, name: str) -> bool:
+        """Remove a file or an empty folder; False when it stays."""
+        path = f"{self._folder}/{name}"
+        try:
+            files.remove(path)
+        except IsADirectoryError:
+            return _remove_folder(path)
+        except OSError:
+            return False
+        return True
+
+
+def _remove_folder(path: str) -> bool:
+    try:
+        os.rmdir(path)
+    except OSError:
+        return False
+    return True
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}") from error
+
+
+def _refuse_foreign(folder: str) -> None:
+    try:
+        facts = os.lstat(folder)
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}") from error
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+        raise StateError(f"{folder}: not a folder of ours")
+
+
+def _look(entry: os.DirEntry[str]) -> _Found | None:
+    try:
+        facts = entry.stat(follow_symlinks=False)
+    except OSError:  # gone
+        return None
+    return _Found(
+        mtime_ns=facts.st_mtime_ns,
+        name=entry.name,
+        mark=_mark(facts),
+        uid=facts.st_uid,
+        changed_s=facts.st_ctime,
+        is_linked=facts.st_nlink != 1 and not stat.S_ISDIR(facts.st_mode),
+    )
+
+
+def _changed_s(entry: os.DirEntry[str]) -> float:
+    found = _look(entry)
+    return found.changed_s if found else float("inf")
+
+
+def _mark(facts: os.stat_result) -> _Mark:
+    return _Mark(facts.st_ino, 0 if stat.S_ISDIR(facts.st_mode) else facts.st_mtime_ns)
+
+
+def _is_unfinished(found: _Found) -> bool:
+    return found.name.startswith(files.TEMPORARY)
+
+
+def _is_writers_fault(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return False
+    cause = error.__cause__
+    return not isinstance(cause, OSError) or cause.errno in WRITERS_FAULT
+
+
+def _by_uid(found: Iterable[_Found]) -> list[list[_Found]]:
+    groups: dict[int, list[_Found]] = {}
+    for one in found:
+        groups.setdefault(one.uid, []).append(one)
+    return list(groups.values())
+
+
+def _parse(data: bytes, written_s: float) -> Message:
+    """Read a message; one without a time is as old as its file."""
+    message = decode(data)
+    if not message.at:
+        message = message.but(at=f"{written_s:.3f}")
+    if str(parse_transfer(message.transfer)) != message.transfer:
+        raise ParseError(f"{message.transfer!r} has superfluous zeros")
+    if not 0 <= _seconds(message.at) < YEAR_10000_S:
+        raise ParseError(f"{message.at[:40]!r} is not a time")
+    return message
+
+
+def _seconds(at: str) -> float:
+    try:
+        return float(at)
+    except ValueError:
+        return -1
+
+
+def _age(letter: Letter) -> tuple[float, str]:
+    return _seconds(letter.message.at), letter.path
+
+
+def _fair(letters: list[list[Letter]]) -> tuple[Letter, ...]:
+    """Take the first letter of each uid, then the second of each, and so on."""
+    ranked = chain.from_iterable(map(enumerate, letters))
+    return tuple(letter for _, letter in sorted(ranked, key=lambda one: (one[0], _age(one[1]))))

@@ -1,0 +1,1 @@
+"""The steps: each is frozen once released, and imports nothing of ours."""

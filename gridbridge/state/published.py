@@ -1,0 +1,132 @@
+"""Published files: how the service speaks to people and to the hot programs.
+
+World-readable, replaced by rename, owned by the service account, in a folder that only it can
+write. Nothing in them is more than `qstat` would show anybody.
+"""
+
+import os
+
+from gridbridge.errors import NoRoute, ParseError
+from gridbridge.model import lines, message, route
+from gridbridge.model.message import Message
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.route import Route
+from gridbridge.shell import files
+
+JOBS = "jobs"  # the folder of the histories
+LATEST_S = 32503680000  # the year 3000; what is no number is not below it either
+LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor passes it on in one write
+
+
+def route_path(queue: str, published: str = PUBLISHED) -> str:
+    """Return where a transfer queue's route is published."""
+    return f"{published}/queues/{queue}"
+
+
+def verdict_path(transfer: str, uid: int, published: str = PUBLISHED) -> str:
+    """Return where the verdict on a person's transfer appears when there is one."""
+    return f"{published}/verdicts/{uid}/{transfer}"
+
+
+def reply_path(wake: str, uid: int, published: str = PUBLISHED) -> str:
+    """Return where the answer to an ASK message appears, named by the asker's FIFO."""
+    return f"{published}/verdicts/{uid}/{wake}"
+
+
+def history_path(local: str, published: str = PUBLISHED) -> str:
+    """Return where the history of a local job or task (12 or 12.3) lies."""
+    return f"{published}/{JOBS}/{local}.json"
+
+
+def load_path(published: str = PUBLISHED) -> str:
+    """Return where the load values lie."""
+    return f"{published}/load"
+
+
+def read_route(queue: str, published: str = PUBLISHED) -> Route:
+    """Read a transfer queue's route; NoRoute when the poller does not publish one."""
+    try:
+        return route.decode(files.read(route_path(queue, published), 65536)[0])
+    except FileNotFoundError as error:
+        raise NoRoute(f"queue {queue} leads nowhere: it has no [queue.{queue}]") from error
+
+
+def withdraw_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
+    """Remove the routes of all queues but these."""
+    folder = f"{published}/queues"
+    for queue in os.listdir(folder) if os.path.isdir(folder) else ():
+        if queue not in queues:
+            files.remove(f"{folder}/{queue}")
+
+
+def read_message(path: str) -> Message | None:
+    """Read a verdict or a reply; None while there is none."""
+    try:
+        return message.decode(files.read(path, message.MAX_BYTES)[0])
+    except FileNotFoundError:
+        return None
+
+
+def count_verdicts(uid: int, published: str = PUBLISHED) -> int:
+    """Return how many verdicts and replies a person has."""
+    try:
+        return len(os.listdir(f"{published}/verdicts/{uid}"))
+    except FileNotFoundError:
+        return 0
+
+
+def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
+    """Remove what nobody fetched or finished until that time; return how many files.
+
+    That is verdicts and replies of no open transfer, and what a killed writer left anywhere.
+    """
+    removed = 0
+    for folder, _, names in os.walk(published):
+        is_verdicts = folder.startswith(f"{published}/verdicts")
+        for name in names:
+            is_left = is_verdicts and name not in open_transfers
+            path = f"{folder}/{name}"
+            if (is_left or name.startswith(files.TEMPORARY)) and os.lstat(path).st_mtime < until:
+                files.remove(path)
+                removed += 1
+    return removed
+
+
+def fresh_load(path: str, now: float, owner: int | None = None) -> dict[str, str]:
+    """Return the load values, none when they are older than they may be.
+
+    A time in the future (somebody set the clock) is not fresh either. Raises ParseError for
+    anything but what encode_load wrote.
+    """
+    taken_at, stale_s, values = read_load(path, owner)
+    return values if -1 <= now - taken_at <= stale_s else {}
+
+
+def read_load(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:
+    """Return when the load values were taken, how old in seconds they may be, and the values."""
+    data, _ = files.read(path, LOAD_MAX_BYTES, owner)
+    head, newline, rest = data.decode("ascii", "replace").partition("\n")
+    try:
+        taken_at, stale_s = map(float, head.split())
+    except ValueError as error:
+        raise ParseError(f"{path}: the first line is not a time and a limit") from error
+    if not 0 <= taken_at <= LATEST_S or not 0 <= stale_s <= LATEST_S:
+        raise ParseError(f"{path}: the first line has a time that can't be")
+    if not newline or not data.endswith(b"\n"):
+        raise ParseError(f"{path}: cut short")
+    rows = (line.partition("=") for line in rest.splitlines())
+    return taken_at, stale_s, {name: value for name, _, value in rows}
+
+
+def load_time(path: str) -> float:
+    """Return when the load values were taken; ParseError when the file does not say."""
+    head = files.read(path, LOAD_MAX_BYTES)[0].partition(b" ")[0]
+    try:
+        return float(head)
+    except ValueError as error:
+        raise ParseError(f"{path}: the first line is not a time and a limit") from error
+
+
+def encode_load(taken_at: float, stale_s: float, values: dict[str, str]) -> bytes:
+    """Write load values as they are published: time and limit, then `complex=value` lines."""
+    return f"{taken_at:.3f} {stale_s:g}\n".encode() + lines.encode(values)

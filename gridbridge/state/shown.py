@@ -1,0 +1,147 @@
+"""The published JSON files, written by the service and read by people's commands.
+
+`service.json`, `transfers.json`, `clusters/NAME.json`, and one file for each task of a local job
+that was ever sent away: `jobs/12.json`, or `jobs/12.3.json` for a task of an array.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from cattrs import BaseValidationError
+from cattrs.preconf.json import make_converter
+
+from gridbridge.errors import StateError
+from gridbridge.model.shown import (
+    Shown,
+    ShownCluster,
+    ShownLoad,
+    ShownService,
+    ShownTask,
+    ShownTransfer,
+    ShownTransfers,
+)
+from gridbridge.shell import files
+from gridbridge.state import published
+
+SERVICE = "service.json"
+TRANSFERS = "transfers.json"
+CLUSTERS = "clusters"
+MAX_BYTES = 64 * 2**20  # 100,000 open transfers
+
+_JOB = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
+_CONVERTER = make_converter()
+
+T = TypeVar("T")
+
+
+def encode(value: object) -> bytes:
+    """Write a value as it is published."""
+    return _CONVERTER.dumps(value).encode() + b"\n"
+
+
+def plain(value: object) -> object:
+    """Return a value as JSON has it: dicts, lists, texts and numbers."""
+    unstructured: object = _CONVERTER.unstructure(value)
+    return unstructured
+
+
+def read(path: str, kind: type[T]) -> T | None:
+    """Read a published value; None when it is not there, StateError when it is none of ours."""
+    try:
+        return _CONVERTER.loads(files.read(path, MAX_BYTES)[0], kind)
+    except FileNotFoundError:
+        return None
+    except (BaseValidationError, ValueError) as error:
+        raise StateError(f"{path}: not what this version of gridbridge publishes") from error
+
+
+def cluster_path(folder: str, cluster: str) -> str:
+    """Return where a cluster's last answer lies."""
+    return f"{folder}/{CLUSTERS}/{cluster}.json"
+
+
+def read_all(folder: str) -> Shown:
+    """Read everything but the histories; StateError without the folder."""
+    if not os.path.isdir(folder):
+        raise StateError(
+            f"{folder}: no such folder; the service publishes on the transfer host alone"
+        )
+    return Shown(
+        service=read(f"{folder}/{SERVICE}", ShownService),
+        load=_load(folder),
+        clusters={each.cluster: each for each in _clusters(folder)},
+        transfers=read_transfers(folder),
+    )
+
+
+def read_transfers(folder: str) -> tuple[ShownTransfer, ...]:
+    """Read the open transfers; none when they were never published."""
+    found = read(f"{folder}/{TRANSFERS}", ShownTransfers)
+    return found.transfers if found else ()
+
+
+def read_job(folder: str, local: str) -> tuple[ShownTask, ...]:
+    """Read the histories of a job or task; of an array without a task all of its tasks."""
+    found = read(published.history_path(local, folder), ShownTask)
+    if found or "." in local:
+        return (found,) if found else ()
+    tasks = sorted(task for job, task in _jobs(folder) if job == int(local) and task)
+    read_ones = (
+        read(published.history_path(f"{local}.{task}", folder), ShownTask) for task in tasks
+    )
+    return tuple(one for one in read_ones if one)
+
+
+def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:
+    """Remove the histories that nothing was added to since then, but those of living jobs."""
+    for job, task in tuple(_jobs(folder)):
+        local = f"{job}.{task}" if task else str(job)
+        path = published.history_path(local, folder)
+        if local not in living and os.stat(path).st_mtime < before.timestamp():
+            files.remove(path)
+
+
+def changed_at(folder: str) -> datetime | None:
+    """Return when the open transfers were last shown; None for never."""
+    try:
+        return datetime.fromtimestamp(os.stat(f"{folder}/{TRANSFERS}").st_mtime, UTC)
+    except FileNotFoundError:
+        return None
+
+
+def _load(folder: str) -> ShownLoad | None:
+    try:
+        taken_at, stale_s, values = published.read_load(published.load_path(folder))
+    except FileNotFoundError:
+        return None
+    return ShownLoad(
+        taken_at=datetime.fromtimestamp(taken_at, UTC),
+        stale=timedelta(seconds=stale_s),
+        values=values,
+    )
+
+
+def _clusters(folder: str) -> Iterator[ShownCluster]:
+    for name in sorted(_names(f"{folder}/{CLUSTERS}")):
+        if name.endswith(".json") and not name.startswith(files.TEMPORARY):
+            shown = read(f"{folder}/{CLUSTERS}/{name}", ShownCluster)
+            if shown:
+                yield shown
+
+
+def _jobs(folder: str) -> Iterator[tuple[int, int]]:
+    for name in _names(f"{folder}/{published.JOBS}"):
+        if match := _JOB.fullmatch(name):
+            yield int(match[1]), int(match[2] or 0)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}") from error

@@ -1,0 +1,128 @@
+"""Up, down and power: the order in which keeper, bases, hosts and clusters come and go.
+
+What differs between batch systems is in BATCH: modules with the same functions.
+"""
+
+import shutil
+from collections.abc import Sequence
+
+from gridlab import base, cell, furnish, keeper, keys, lock, oar, paths, presence, remote
+from gridlab import host as hosts
+from gridlab.errors import LabError
+from gridlab.output import say
+from gridlab.topology import CLUSTER_OF_HOST, CLUSTERS, HOST_BY_NAME, Cluster, Host, Kind
+
+BATCH = {Kind.GRID_ENGINE: cell, Kind.OAR: oar}
+
+
+def up(clusters: Sequence[Cluster]) -> None:
+    """Start what is missing of these clusters; a lab of another checkout is taken over.
+
+    What an interrupted `up` left is thrown away first: its disks may be half written.
+    """
+    if lock.owner() not in ("", str(paths.CHECKOUT)):
+        say(f"taking the lab over from {lock.owner()}")
+        down()
+    elif paths.UNFINISHED.exists() or presence.keeper() is None:
+        down()
+    lock.claim()
+    paths.UNFINISHED.touch()
+    for name in ("hosts", "cells", "domains", "base"):
+        (paths.STATE / name).mkdir(parents=True, exist_ok=True)
+    keeper.start()
+    for kind in {cluster.kind for cluster in clusters}:
+        base.ensure(kind)
+    keys.ensure(clusters[0].kind)
+    furnish.add_homes()
+    for cluster in CLUSTERS:  # a client mounts the cells of clusters that may come later
+        (paths.STATE / "cells" / cluster.name).mkdir(exist_ok=True)
+    were_on = {name for name, host in HOST_BY_NAME.items() if presence.init_of(host) is not None}
+    newcomers = [(cluster, _start_cluster(cluster)) for cluster in clusters]
+    for cluster, fresh in newcomers:  # load reports take seconds: all clusters wait together
+        _settle(cluster, _workers(cluster.initial_hosts), fresh)
+        for host in cluster.initial_hosts:
+            _report(host, "was on" if host.name in were_on else "started")
+    paths.UNFINISHED.unlink()
+
+
+def down() -> None:
+    """End everything and delete all but the cache."""
+    keeper.end()
+    _check_nothing_mounted()
+    for folder in (paths.STATE, paths.RUN):
+        if folder.exists():
+            shutil.rmtree(folder)
+
+
+def purge() -> None:
+    """Delete the cache: downloaded packages and the base systems built from them."""
+    if paths.CACHE.exists():
+        shutil.rmtree(paths.CACHE)
+
+
+def switch_on(host: Host) -> None:
+    """Boot a host and join it to its cluster; with the master off it joins by itself, later."""
+    cluster = CLUSTER_OF_HOST[host.name]
+    if not paths.built(cluster.name).exists():
+        raise LabError(f"{cluster.name} is not built; do: lab/lab up {cluster.name}")
+    if host == cluster.master:
+        hosts.switch_on(host)
+        BATCH[cluster.kind].wait_answering(cluster)
+    if presence.init_of(cluster.master) is None:
+        hosts.switch_on(host)
+    else:
+        newcomers = _join(cluster, [host])
+        _settle(cluster, _workers([host]), newcomers)
+    _report(host, "on")
+
+
+def _start_cluster(cluster: Cluster) -> list[Host]:
+    """Boot the master, build its cluster once, boot the others; return hosts new to it."""
+    hosts.switch_on(cluster.master)
+    batch = BATCH[cluster.kind]
+    if not paths.built(cluster.name).exists():
+        batch.build(cluster)
+        paths.built(cluster.name).touch()
+    remote.script(cluster.master, "/etc/gridlab/boot")
+    batch.wait_answering(cluster)
+    return _join(cluster, cluster.initial_hosts)
+
+
+def _join(cluster: Cluster, members: Sequence[Host]) -> list[Host]:
+    """Boot hosts that may then register; return the workers that the cluster did not know."""
+    batch = BATCH[cluster.kind]
+    workers = _workers(members)
+    known = batch.known_hosts(cluster) if workers else set()
+    newcomers = [host for host in workers if host.name not in known]
+    for host in newcomers:
+        batch.admit(cluster, host)
+    for host in members:
+        hosts.switch_on(host)
+    for host in workers:
+        batch.start_worker(host)
+    return newcomers
+
+
+def _settle(cluster: Cluster, workers: Sequence[Host], newcomers: Sequence[Host]) -> None:
+    """Wait until the cluster hears the workers and give the newcomers their slots."""
+    batch = BATCH[cluster.kind]
+    batch.wait_joined(cluster, [host.name for host in workers])
+    for host in newcomers:
+        batch.settle(cluster, host)
+
+
+def _workers(members: Sequence[Host]) -> list[Host]:
+    return [host for host in members if host.is_worker]
+
+
+def _report(host: Host, state: str) -> None:
+    say(f"{host.name:<14}{host.address:<12}{state}")
+
+
+def _check_nothing_mounted() -> None:
+    """Refuse to delete through a mount; the lab itself mounts nothing on the machine."""
+    with open("/proc/self/mountinfo") as stream:
+        targets = [line.split()[4] for line in stream]
+    below = [target for target in targets if target.startswith(f"{paths.STATE}/")]
+    if below:
+        raise LabError(f"not deleting {paths.STATE}: somebody mounted {', '.join(below)}")

@@ -1,0 +1,36 @@
+"""Who is there: the keeper's and the hosts' init processes, by their records.
+
+Apart from keeper.py and host.py, which make them, so that `lab on` imports little.
+"""
+
+from gridlab import paths
+from gridlab.errors import LabError
+from gridlab.process import Process, recorded
+from gridlab.topology import Host
+
+
+def keeper() -> Process | None:
+    """Return the running keeper."""
+    return recorded(paths.KEEPER)
+
+
+def running_keeper() -> Process:
+    """Return the keeper, or say that there is no lab."""
+    process = keeper()
+    if process is None:
+        raise LabError("the lab is down; start it with: lab/lab up")
+    return process
+
+
+def init_of(host: Host) -> Process | None:
+    """Return the host's init, if it is switched on."""
+    return recorded(paths.host_record(host.name))
+
+
+def running_init(host: Host) -> Process:
+    """Return the host's init, or say that the host is off."""
+    process = init_of(host)
+    if process is None:
+        running_keeper()
+        raise LabError(f"{host.name} is off; switch it on with: lab/lab power {host.name} on")
+    return process

@@ -1,0 +1,120 @@
+"""An embedded cluster in a test's folder, and a way to kill its programs wherever they are."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from gridbridge.batch.embedded import keeper
+from gridbridge.batch.embedded.database import Database
+from gridbridge.batch.embedded.job import End, Request
+from tests.contract.waiting import until
+
+PROGRAM = (sys.executable, "-I", "-m", "gridbridge.batch.embedded")
+KILLED = """
+import os, runpy, signal, sys
+last, calls = int(sys.argv.pop(1)), 0
+VALUES = "_stored", "_loaded", "_bytes", "_text", "_fill"  # called for each of them
+def count(frame, event, _):
+    global calls
+    is_ours = frame.f_globals.get("__name__", "").startswith("gridbridge.batch.embedded")
+    if is_ours and frame.f_code.co_name not in VALUES:
+        calls += 1
+        if calls == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+from gridbridge.batch.embedded import __main__ as program
+sys.setprofile(count)
+sys.exit(program.main())
+"""
+
+
+class Site:
+    """One cluster, asked through its program or, where that is too slow, in this process."""
+
+    def __init__(self, path: Path, slots: int) -> None:
+        self.path = path
+        self.folder = str(path / "cluster")
+        self.ran = path / "ran"
+        self.run("create", f"--slots={slots}")
+        self.database = Database(self.folder)
+
+    def run(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        """Run the program."""
+        argv = (*PROGRAM, self.folder, *words)
+        return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
+
+    def run_killed(self, after: int, *words: str, stdin: str = "") -> bool:
+        """Run the program, killed at one of its function calls; say whether it got that far."""
+        argv = (sys.executable, "-I", "-c", KILLED, str(after), self.folder, *words)
+        done = subprocess.run(argv, input=stdin.encode(), capture_output=True, check=False)
+        return done.returncode == -signal.SIGKILL
+
+    def add(self, script: str, slots: int = 1, held: bool = False, name: str = "job") -> int:
+        """Add a job without starting anything."""
+        request = Request(
+            name=name,
+            account=name,
+            shell="/bin/sh",
+            cwd=str(self.path),
+            output=str(self.path / "output"),
+            slots=slots,
+            held=held,
+            script=script.encode(),
+        )
+        return self.database.add(request, "me")
+
+    def add_noting(self) -> int:
+        """Add a job that notes that it ran."""
+        return self.add(f'echo "$JOB_ID" >>{self.ran}\n')
+
+    def times_run(self, job: int) -> int:
+        """Return how many times a job has run."""
+        return self.ran.read_text().split().count(str(job)) if self.ran.exists() else 0
+
+    def look(self) -> None:
+        """Do what every question does first and last."""
+        self.database.bury_lost()
+        keeper.call(self.database)
+
+    def end(self, job: int) -> End:
+        """Wait, asking now and then, until a job has ended, and return how."""
+
+        def ended() -> tuple[str, End] | None:
+            self.look()
+            return self.database.end_of(job)
+
+        return until(ended, f"job {job} to end")[1]
+
+    def rest(self) -> None:
+        """Wait until no keeper is at work: one that just ended a job may take the next."""
+        until(lambda: not any(map(self._is_keeper, os.listdir("/proc"))), "all keepers to end")
+
+    def _is_keeper(self, pid: str) -> bool:
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
+            return False
+        return self.folder.encode() in words and b"keep" in words
+
+    def until_running(self, job: int) -> int:
+        """Wait until a job runs, and return its process."""
+        return until(lambda: self.database.job(job).pid, f"job {job} to run")
+
+    def keeper_of(self, job: int) -> int:
+        """Return the process that keeps a job: its first process's parent."""
+        pid = self.until_running(job)
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+
+    def kill_keeper(self, job: int) -> None:
+        """Kill the keeper of a job, and wait until it is gone."""
+        pid = self.keeper_of(job)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not self.database.keepers.is_kept(job), "the keeper's lock to be free")
+
+    def empty(self) -> None:
+        """End all jobs."""
+        for job in self.database.jobs():
+            self.run("delete", str(job.id))
+        until(lambda: self.look() or not self.database.jobs(), "all jobs to be gone")

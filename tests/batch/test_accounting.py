@@ -1,0 +1,189 @@
+"""What qacct and the accounting file say of ended jobs."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.accounting import AccountingRecord, end_of, parse_accounting
+from gridbridge.errors import ParseError
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+CAPTURED = GOLDEN / "gridengine-8.1.9"
+UNSEEN = GOLDEN / "unseen"
+
+
+def read(path: Path) -> tuple[AccountingRecord, ...]:
+    return parse_accounting(path.read_bytes(), zone=UTC)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ok", [(0, 0, 0, "")]),
+        ("failed", [(0, 0, 3, "")]),
+        ("killed", [(0, 100, 137, "assumedly after job")]),
+        ("requeued", [(0, 25, 99, "rescheduling"), (0, 0, 0, "")]),
+    ],
+)
+def test_the_end_is_told_by_failed_and_exit_status(
+    name: str, expected: list[tuple[int, int, int, str]]
+) -> None:
+    ends = [
+        (run.task, run.failed, run.exit_status, run.failed_because)
+        for run in read(CAPTURED / f"qacct-{name}.txt")
+    ]
+
+    assert expected == ends
+
+
+@pytest.mark.parametrize(
+    ("failed", "status", "user_s", "expected"),
+    [
+        (0, 0, 0.1, (0, None)),
+        (0, 7, 0.1, (7, None)),
+        (0, 143, 0.1, (143, None)),
+        (100, 137, 0.1, (None, 9)),
+        (0, 0, 0.0, (None, None)),
+        (100, 137, 0.0, (None, None)),
+        (100, 0, 0.1, (None, None)),
+        (26, 0, 0.1, (None, None)),
+    ],
+)
+def test_an_end_that_nobody_saw_is_neither_exit_nor_signal(
+    failed: int, status: int, user_s: float, expected: tuple[int | None, int | None]
+) -> None:
+    """`qdel -f` and a lost host leave no usage, and exit status 0 (sge_status(5), failed)."""
+    (ok,) = read(CAPTURED / "qacct-ok.txt")
+    record = replace(
+        ok, failed=failed, exit_status=status, user_s=user_s, system_s=0.0, max_rss_kb=0.0
+    )
+
+    end = end_of(record)
+
+    assert (end.exit_status, end.signal) == expected
+
+
+def test_an_arrays_tasks_have_a_record_each() -> None:
+    ends = {(run.task, run.exit_status) for run in read(CAPTURED / "qacct-array.txt")}
+
+    assert ends == {(2, 2), (4, 4), (6, 6)}
+
+
+def test_only_a_rescheduled_run_is_followed_by_another() -> None:
+    first, second = read(CAPTURED / "qacct-requeued.txt")
+
+    assert (first.will_run_again, second.will_run_again) == (True, False)
+
+
+def test_a_forced_deletion_looks_like_success_but_has_no_usage() -> None:
+    """`qdel -f` accounts failed 0 and exit status 0 for a job that never ended."""
+    (forced,), (ok,) = (read(CAPTURED / f"qacct-{name}.txt") for name in ("forced", "ok"))
+
+    assert (forced.failed, forced.exit_status, forced.has_usage) == (0, 0, False)
+    assert (ok.failed, ok.exit_status, ok.has_usage) == (0, 0, True)
+
+
+def test_a_record_says_whose_job_it_was_and_where_it_ran() -> None:
+    (ok,) = read(CAPTURED / "qacct-ok.txt")
+
+    assert (ok.name, ok.owner, ok.account, ok.queue) == ("ok", "alice", "gb.alpha.7.0.1", "all.q")
+    assert ok.host.startswith("alpha-n")
+
+
+def test_both_sources_tell_the_same() -> None:
+    """Apart from sge_status(5)'s words and qacct's rounding of usage."""
+    by_file = {(run.job_id, run.task, run.failed): run for run in read(CAPTURED / "accounting.txt")}
+    for name in ("ok", "failed", "array", "killed", "forced", "requeued"):
+        for told in read(CAPTURED / f"qacct-{name}.txt"):
+            kept = by_file[told.job_id, told.task, told.failed]
+            assert (kept.submitted_at, kept.started_at, kept.ended_at, kept.exit_status) == (
+                told.submitted_at,
+                told.started_at,
+                told.ended_at,
+                told.exit_status,
+            )
+            assert told.user_s == pytest.approx(kept.user_s, abs=0.001)
+            assert told.max_rss_kb == pytest.approx(kept.max_rss_kb, rel=0.001)
+
+
+def test_qaccts_local_times_take_the_zone_they_were_printed_in() -> None:
+    data = (CAPTURED / "qacct-ok.txt").read_bytes()
+    (here,) = parse_accounting(data, zone=UTC)
+    (there,) = parse_accounting(data, zone=timezone(timedelta(hours=9)))
+
+    assert here.ended_at is not None
+    assert there.ended_at == here.ended_at - timedelta(hours=9)
+
+
+def test_a_category_with_colons_moves_no_field() -> None:
+    line = (CAPTURED / "accounting.txt").read_text().splitlines()[0]
+    fields = line.split(":")
+    fields[39] = "-U a:b -l arch=x:y"
+
+    assert parse_accounting(":".join(fields).encode() + b"\n") == parse_accounting(
+        line.encode() + b"\n"
+    )
+
+
+def test_comments_in_the_accounting_file_are_passed_over() -> None:
+    assert parse_accounting(b"# Version: 8.1.9\n#\n") == ()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"no jobs running since startup\n", b"error: job id 99999 not found\n"],
+    ids=["no accounting file yet", "no such job"],
+)
+def test_nothing_is_a_value_when_qacct_says_so(data: bytes) -> None:
+    assert parse_accounting(data) == ()
+
+
+def test_a_job_that_never_started_has_no_times() -> None:
+    (never,) = read(UNSEEN / "6.2u5-qacct.txt")
+
+    assert (never.failed, never.started_at, never.ended_at) == (26, None, None)
+    assert never.submitted_at == datetime(2010, 1, 31, 12, tzinfo=UTC)
+
+
+def test_open_cluster_scheduler_names_who_deleted() -> None:
+    (killed,) = read(UNSEEN / "ocs-9.2-qacct.txt")
+
+    assert (killed.task, killed.deleted_by, killed.max_rss_kb) == (3, "alice@new-master", 4832)
+    assert killed.ended_at == datetime(2025, 1, 31, 12, 0, 9, 500_000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "name", ["qacct-ok.txt", "qacct-killed.txt", "accounting.txt"], ids=lambda name: name
+)
+def test_a_cut_answer_is_an_error_or_whole_records(name: str) -> None:
+    """A cut between two records can't be seen; nothing else of a prefix is believed."""
+    data = (CAPTURED / name).read_bytes()
+    whole = parse_accounting(data)
+    for end in range(len(data)):
+        try:
+            records = parse_accounting(data[:end])
+        except ParseError:
+            continue
+        assert records == whole[: len(records)]
+        assert len(records) > 0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"garbage\n",
+        b"error: commlib error: got select error\n",
+        b"=" * 62 + b"\nqname all.q\n",
+        b"a:" * 60 + b"\n",
+        b"\xff\xfe\n",
+    ],
+    ids=["empty", "garbage", "an error", "half a record", "not numbers", "bytes"],
+)
+def test_anything_else_is_refused_in_one_line(data: bytes) -> None:
+    with pytest.raises(ParseError) as refused:
+        parse_accounting(data)
+
+    assert len(str(refused.value).splitlines()) == 1

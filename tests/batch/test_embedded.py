@@ -1,0 +1,239 @@
+"""The embedded cluster as a batch system: its queue, its jobs' processes, its files."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.embedded import process, status, submit
+from gridbridge.batch.embedded.database import VERSION, Database
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.batch.submission import Result
+from gridbridge.errors import CommandFailed, StateError
+from gridbridge.model.route import Folder
+from tests.batch.embedded import PROGRAM, Site
+from tests.contract.waiting import stays, until
+
+WAITING = "until [ -e go ]; do sleep 0.05; done\n"
+ASKS_NOTHING = Request(b"<JB_job_number>1</JB_job_number>")
+MANY = 5000
+OF_LIBC = 0b11 << 31  # signals 32 and 33, which glibc's posix_spawn ignores
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path, slots=2)
+    yield site
+    site.empty()
+
+
+def reach(site: Site, python: str = sys.executable) -> Folder:
+    return Folder(path=site.folder, python=python, timeout_s=20)
+
+
+def test_jobs_start_in_their_order_and_none_passes_a_wider_one(site: Site) -> None:
+    first = site.add(WAITING)
+    wide = site.add(f"echo $JOB_ID >>{site.ran}\n", slots=2)
+    narrow = site.add(f"echo $JOB_ID >>{site.ran}\n")
+    site.look()
+    site.until_running(first)
+    waited = stays(lambda: site.database.used, for_s=0.5)
+    (site.path / "go").touch()
+    site.end(wide)
+    site.end(narrow)
+
+    assert (waited, site.ran.read_text().split()) == (True, [str(wide), str(narrow)])
+
+
+def test_full_slots_are_used_again_at_once_by_what_waits(site: Site) -> None:
+    """The keeper of the job that ended starts the next one: nobody has to ask."""
+    jobs = [site.add_noting() for _ in range(8)]
+    site.look()
+    until(lambda: not site.database.jobs(), "all jobs to have ended")
+
+    assert sorted(site.ran.read_text().split()) == sorted(map(str, jobs))
+
+
+def test_more_slots_start_more_jobs(site: Site) -> None:
+    jobs = [site.add(WAITING) for _ in range(4)]
+    site.look()
+    until(lambda: site.database.used == 2, "two jobs to run")
+    site.run("create", "--slots=4")
+
+    for job in jobs:
+        site.until_running(job)
+
+
+@pytest.mark.parametrize("slots", ["3", "0", "-1"])
+def test_slots_that_there_never_will_be_are_refused(site: Site, slots: str) -> None:
+    answer = submit.submit(
+        reach(site),
+        "gb.a.1.0.1",
+        ASKS_NOTHING,
+        shell="/bin/sh",
+        cwd="/",
+        parallel=f"smp {slots}",
+        script=b"exit 0\n",
+    )
+
+    assert (answer.result, site.database.jobs()) == (Result.REFUSED, [])
+
+
+def test_a_job_sees_its_own_environment_and_nothing_of_whoever_started_its_keeper(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_THE_CALLER", "1")
+    job = site.add("env >&2; umask; ls -A $TMPDIR; readlink /proc/self/fd/0\n", name="a b")
+    site.end(job)
+
+    *lines, umask, stdin = (site.path / "output").read_text().splitlines()
+    seen = dict(line.split("=", 1) for line in lines)
+    assert (umask, stdin, "OF_THE_CALLER" in seen) == ("0022", "/dev/null", False)
+    assert (seen["JOB_ID"], seen["JOB_NAME"], seen["NSLOTS"]) == (str(job), "a b", "1")
+    assert seen["TMPDIR"].startswith(site.folder)
+
+
+def test_a_job_is_a_session_of_its_own_that_hears_every_signal(site: Site) -> None:
+    """Whoever started its keeper may have ignored some (nohup, a shell's `&`)."""
+    job = site.add("grep SigIgn /proc/self/status; ps -o sid= -p $$; echo $$\n")
+    argv = ("nohup", *PROGRAM, site.folder, "list")
+    subprocess.run(argv, capture_output=True, check=True)
+    site.end(job)
+
+    ignored, session, first = (site.path / "output").read_text().split()[1:]
+    assert (int(ignored, 16) & ~OF_LIBC, session) == (0, first)
+
+
+def test_what_a_job_leaves_in_its_process_group_ends_with_it(site: Site) -> None:
+    job = site.add("sleep 1000 & echo $! >left\n")
+    site.end(job)
+    left = int((site.path / "left").read_text())
+
+    until(lambda: not process.birth(left), "the process to be gone")
+
+
+def test_output_is_appended(site: Site) -> None:
+    for text in ("one", "two"):
+        site.end(site.add(f"echo {text}\n"))
+
+    assert (site.path / "output").read_text() == "one\ntwo\n"
+
+
+def test_nothing_of_a_job_stays_in_the_folder(site: Site) -> None:
+    site.end(site.add("mkdir $TMPDIR/a; echo x >$TMPDIR/a/b\n"))
+
+    until(lambda: not os.listdir(f"{site.folder}/active"), "the job's folder to be gone")
+
+
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        ({"shell": b"/no/shell"}, "No such file or directory: /no/shell"),
+        ({"shell": b"/etc/passwd"}, "Permission denied: /etc/passwd"),
+        ({"cwd": b"/no/folder"}, "No such file or directory: /no/folder"),
+        ({"output": b"/no/folder/output"}, "No such file or directory: /no/folder/output"),
+    ],
+    ids=["no-shell", "no-program", "no-folder", "no-output"],
+)
+def test_a_job_that_can_not_be_started_is_in_error_state_and_frees_its_slot(
+    site: Site, broken: dict[str, bytes], error: str
+) -> None:
+    job = site.add("exit 0\n", slots=2)
+    with site.database.change():
+        site.database.set(job, **broken)
+    after = site.add_noting()
+    site.look()
+    site.end(after)
+
+    found = site.database.job(job)
+    assert (found.letters, found.error, found.pid) == ("Eqw", error, 0)
+    assert status.details(reach(site), job)[0].errors == (error,)
+
+
+def test_a_job_whose_output_blocks_keeps_nobody_else_waiting(site: Site) -> None:
+    """To open a FIFO that nobody reads would take for ever, with the database locked."""
+    os.mkfifo(site.path / "fifo")
+    job = site.add("exit 0\n")
+    with site.database.change():
+        site.database.set(job, output=str(site.path / "fifo"))
+    site.end(site.add_noting())
+
+    assert site.database.job(job).error.startswith("No such device or address")
+
+
+def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
+    job = site.add("exit 0\n", held=True, name="gb.alpha.1.0.1")
+    clone = """
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+        INSERT INTO job (name, account, owner, shell, cwd, output, slots, submitted_at, held)
+        SELECT name, account, owner, shell, cwd, output, slots, submitted_at, held FROM job, n"""
+    with sqlite3.connect(f"{site.folder}/jobs.db") as file:
+        file.execute(clone, (MANY,))
+    began = time.monotonic()
+    seen, _ = status.snapshot(reach(site), "c", frozenset({job}))
+    listed_s = time.monotonic() - began
+    submit.states(reach(site), str(job))
+    asked_s = time.monotonic() - began - listed_s
+    with sqlite3.connect(f"{site.folder}/jobs.db") as file:
+        file.execute("DELETE FROM job")
+
+    assert (len(seen.jobs), listed_s < 5, asked_s < 2) == (MANY + 1, True, True)
+
+
+def test_a_signal_meets_only_the_process_that_was_meant(site: Site) -> None:
+    """A number that another process has by now, or has on another host, is left alone."""
+    with subprocess.Popen(["sleep", "100"], start_new_session=True) as other:
+        process.signal_group(other.pid, f"{process.place()} 12345", 9)
+        with pytest.raises(StateError, match="another host"):
+            process.signal_group(other.pid, "a-boot pid:[1] 12345", 9)
+        was_spared = other.poll() is None
+        process.signal_group(other.pid, process.birth(other.pid), 9)
+
+    assert (was_spared, other.returncode) == (True, -9)
+
+
+def test_a_full_disk_takes_no_job_and_loses_none(site: Site) -> None:
+    kept = site.add("exit 0\n", held=True)
+    argv = ("prlimit", "--fsize=0", *PROGRAM, site.folder, "submit")
+    done = subprocess.run(argv, input=b"exit 0\n", capture_output=True, check=False)
+
+    assert (done.returncode, [job.id for job in site.database.jobs()]) == (os.EX_TEMPFAIL, [kept])
+
+
+def test_a_database_of_a_newer_gridbridge_is_left_alone(site: Site) -> None:
+    with sqlite3.connect(f"{site.folder}/jobs.db") as file:
+        file.execute(f"PRAGMA user_version = {VERSION + 1}")
+
+    try:
+        with pytest.raises(StateError, match="newer"):
+            Database(site.folder)
+        with pytest.raises(CommandFailed, match="newer"):
+            submit.states(reach(site), "1")
+    finally:
+        with sqlite3.connect(f"{site.folder}/jobs.db") as file:
+            file.execute(f"PRAGMA user_version = {VERSION}")
+
+
+@pytest.mark.root
+def test_another_persons_cluster_is_left_alone(tmp_path: Path) -> None:
+    """Its jobs would run as whoever asked."""
+    site = Site(tmp_path, slots=1)
+    os.chown(site.folder, 12345, -1)
+    done = site.run("submit", stdin="exit 0\n")
+
+    assert (done.returncode, "only its owner" in done.stderr) == (os.EX_TEMPFAIL, True)
+
+
+def test_a_folder_without_a_cluster_may_have_one_later(tmp_path: Path) -> None:
+    """It may be on a disk that is not mounted just now, so nothing is refused for good."""
+    nowhere = Folder(path=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
+    answer = submit.submit(
+        nowhere, "gb.a.1.0.1", ASKS_NOTHING, shell="/bin/sh", cwd="/", parallel="", script=b""
+    )
+
+    assert (answer.result, list(tmp_path.iterdir())) == (Result.LATER, [])

@@ -1,0 +1,88 @@
+"""What the embedded cluster's program prints and is asked: written, read, and never half."""
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.batch.embedded import commands
+from gridbridge.batch.embedded.answers import (
+    ClusterLine,
+    EndLine,
+    JobLine,
+    encode,
+    read_end,
+    read_jobs,
+)
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.errors import ParseError
+from gridbridge.model.route import Folder
+
+TEXT = st.binary(max_size=30).filter(lambda data: 0 not in data).map(os.fsdecode)
+CLUSTER = ClusterLine(host="h", slots="2", used="1", waiting="0")
+FOLDER = Folder(path="/c", python="/usr/bin/python3", timeout_s=5)
+JOB = b"<JB_job_number>1</JB_job_number>"
+
+
+def asking(xml: bytes = b"", resource: bytes = b"") -> Request:
+    hard = b"<CE_name>" + resource + b"</CE_name>" if resource else b""
+    return Request(JOB + b"<JB_hard_resource_list>" + hard + b"</JB_hard_resource_list>" + xml)
+
+
+@given(names=st.lists(TEXT, max_size=4), error=TEXT)
+def test_what_is_written_is_read(names: list[str], error: str) -> None:
+    jobs = [JobLine(id=str(n), name=name, error=error) for n, name in enumerate(names, 1)]
+
+    cluster, read = read_jobs(encode(CLUSTER, *jobs))
+
+    assert (vars(cluster), [vars(job) for job in read]) == (vars(CLUSTER), list(map(vars, jobs)))
+
+
+def test_an_answer_that_is_cut_anywhere_is_none() -> None:
+    """But for the line's end after the point, without which all is there."""
+    whole = encode(CLUSTER, JobLine(id="1", name="a"), JobLine(id="2", name=".\n."))
+
+    for length in range(len(whole)):
+        with pytest.raises(ParseError):
+            read_jobs(whole[:length])
+
+
+def test_no_end_is_an_answer_and_silence_is_none() -> None:
+    end = EndLine(account="a", exit_status="0", host="h")
+
+    assert read_end(encode()) is None
+    assert vars(read_end(encode(end)) or end) == vars(end)
+    with pytest.raises(ParseError):
+        read_end(b"")
+
+
+@pytest.mark.parametrize(
+    ("request_", "lacks"),
+    [
+        (asking(), ""),
+        (asking(resource=b"remote"), ""),
+        (asking(resource=b"gb_beta_up"), ""),
+        (asking(resource=b"h_rt"), "h_rt"),
+        (asking(b"<JB_notify>true</JB_notify>"), "-notify"),
+        (asking(b"<JB_checkpoint_name>c</JB_checkpoint_name>"), "checkpointing"),
+    ],
+    ids=["nothing", "a place at home", "a load value", "a limit", "notify", "checkpointing"],
+)
+def test_what_a_cluster_has_not_is_named(request_: Request, lacks: str) -> None:
+    reason = commands.refusal(request_)
+
+    assert reason == (f"an embedded cluster has no {lacks}" if lacks else "")
+
+
+def test_words_of_others_are_never_options() -> None:
+    """A name or path may begin with a dash, or be empty."""
+    argv = commands.submit_held(FOLDER, "-gb", shell="--held", cwd="", slots=1)
+
+    assert {"--name=-gb", "--shell=--held", "--cwd="} <= set(argv)
+    assert "--name=-x" in commands.release_as(FOLDER, "7", "-x")
+
+
+@pytest.mark.parametrize(("parallel", "slots"), [("", 1), ("smp 4", 4)])
+def test_a_granted_environment_is_so_many_slots(parallel: str, slots: int) -> None:
+    assert commands.slots_of(parallel) == slots

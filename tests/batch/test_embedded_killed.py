@@ -1,0 +1,193 @@
+"""Whatever is killed at any time: no job of an embedded cluster is lost, and none runs twice."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.embedded import process
+from gridbridge.batch.embedded.database import LOST
+from tests.batch.embedded import PROGRAM, Site
+from tests.contract.waiting import stays, until
+
+pytestmark = pytest.mark.killing
+STEP = 7  # function calls between two places where a program is killed
+TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path, slots=1)
+    yield site
+    site.empty()
+
+
+def test_a_keeper_that_is_killed_anywhere_loses_no_job_and_runs_none_twice(site: Site) -> None:
+    """What it had not begun another keeper runs; of what it had begun nobody tells an end."""
+    ends = []
+    for after in count(1, STEP):
+        site.rest()
+        job = site.add_noting()
+        is_killed = site.run_killed(after, "keep")
+        end = site.end(job)
+        ends.append((end.exit_status, end.signal, end.reason))
+        runs = site.times_run(job)
+        assert runs == 1 or (runs == 0 and end.reason == LOST), (after, runs, end)
+        if not is_killed:
+            break
+
+    assert {(0, None, ""), (None, None, LOST)} == set(ends)
+
+
+@pytest.mark.parametrize("verb", ["hold", "release", "suspend", "resume", "delete"])
+def test_a_command_that_is_killed_anywhere_may_be_repeated(site: Site, verb: str) -> None:
+    letters = {"hold": "hqw", "release": "qw", "suspend": "hqw", "resume": "qw", "delete": ""}
+    site.add("until [ -e go ]; do sleep 0.05; done\n")
+    site.look()
+    for after in count(1, 2 * STEP):
+        job = site.add("exit 0\n", held=verb in ("release", "resume"))
+        is_killed = site.run_killed(after, verb, str(job))
+        done = site.run(verb, str(job))
+        found = [each.letters for each in site.database.jobs(job)]
+        assert ("".join(found), done.returncode in (0, os.EX_NOINPUT)) == (letters[verb], True)
+        if not is_killed:
+            break
+    (site.path / "go").touch()
+
+
+def test_a_submission_that_is_killed_anywhere_is_there_whole_or_not_at_all(site: Site) -> None:
+    for after in count(1, 2 * STEP):
+        name = f"gb.alpha.{after}.0.1"
+        script = f'echo "$JOB_ID" >>{site.ran}\n'
+        is_killed = site.run_killed(after, "submit", f"--name={name}", "--held", stdin=script)
+        for job in site.database.jobs(name=name):
+            site.run("release", str(job.id))
+            assert (site.end(job.id).exit_status, site.times_run(job.id)) == (0, 1)
+        if not is_killed:
+            break
+
+    assert site.ran.exists()
+
+
+def test_a_job_without_a_keeper_is_told_as_such_and_keeps_its_slot(site: Site) -> None:
+    job = site.add(TICKING)
+    later = site.add_noting()
+    site.look()
+    site.kill_keeper(job)
+    site.look()
+
+    listed = site.run("list", f"--job={job}").stdout
+    assert ("state=r\n" in listed, "message=its keeper died" in listed) == (True, True)
+    assert (site.database.end_of(job), site.times_run(later)) == (None, 0)
+
+
+def test_the_end_of_a_job_without_a_keeper_is_neither_exit_nor_signal(site: Site) -> None:
+    job = site.add("until [ -e go ]; do sleep 0.05; done; exit 0\n")
+    later = site.add_noting()
+    site.look()
+    site.kill_keeper(job)
+    (site.path / "go").touch()
+
+    end = site.end(job)
+    assert (end.exit_status, end.signal, end.reason) == (None, None, LOST)
+    assert site.end(later).exit_status == 0
+
+
+@pytest.mark.parametrize("is_suspended", [False, True], ids=["running", "suspended"])
+def test_a_job_without_a_keeper_is_suspended_resumed_and_deleted(
+    site: Site, is_suspended: bool
+) -> None:
+    ticks = site.path / "ticks"
+    job = site.add(TICKING)
+    site.look()
+    site.kill_keeper(job)
+    until(ticks.exists, "the job to go on")
+    site.run("suspend", str(job))
+    until(lambda: stays(lambda: ticks.stat().st_size, for_s=0.3), "the job to stand still")
+    if not is_suspended:
+        size = ticks.stat().st_size
+        site.run("resume", str(job))
+        until(lambda: ticks.stat().st_size > size, "the job to go on")
+    pid = site.database.job(job).pid
+    site.run("delete", str(job))
+
+    assert site.end(job).reason == LOST
+    until(lambda: not process.birth(pid), "its process to be gone")
+
+
+def test_what_waits_is_started_by_the_next_question_after_all_keepers_were_killed(
+    site: Site,
+) -> None:
+    job = site.add("sleep 100\n")
+    waiting = site.add_noting()
+    site.look()
+    pid = site.until_running(job)
+    site.kill_keeper(job)
+    os.killpg(pid, signal.SIGKILL)
+    until(lambda: not process.birth(pid), "the job's process to be gone")
+    assert site.run("list").returncode == 0
+
+    until(lambda: site.times_run(waiting), "the waiting job to run")
+
+
+def test_keepers_that_start_at_once_share_the_jobs_and_keep_the_slots(tmp_path: Path) -> None:
+    site = Site(tmp_path, slots=2)
+    log = site.path / "log"
+    jobs = [
+        site.add(f"echo + >>{log}; echo $JOB_ID >>{site.ran}; echo - >>{log}\n") for _ in "x" * 12
+    ]
+    keepers = [subprocess.Popen([*PROGRAM, site.folder, "keep"]) for _ in range(6)]
+    for each in keepers:
+        each.wait(60)
+    until(lambda: not site.database.jobs(), "all jobs to have ended")
+
+    lines = log.read_text().split()
+    at_once = [lines[:n].count("+") - lines[:n].count("-") for n in range(len(lines))]
+    assert [site.times_run(job) for job in jobs] == [1] * len(jobs)
+    assert max(at_once) <= 2
+
+
+def test_everything_killed_again_and_again_leaves_each_job_run_once_or_told_as_lost(
+    site: Site,
+) -> None:
+    jobs = [site.add(f"sleep 0.02; echo $JOB_ID >>{site.ran}\n") for _ in range(30)]
+    while site.database.jobs():
+        site.run("list")
+        for job in site.database.jobs():
+            if job.pid and job.id % 3 == 0 and site.database.keepers.is_kept(job.id):
+                kill_parent(job.pid)
+
+    ends = {job: site.database.end_of(job) for job in jobs}
+    for job, told in ends.items():
+        assert told
+        lost = told[1].reason == LOST
+        assert site.times_run(job) in ((0, 1) if lost else (1,)), (job, told)
+
+
+def test_a_keeper_whose_cluster_was_removed_ends(tmp_path: Path) -> None:
+    site = Site(tmp_path, slots=1)
+    job = site.add("until [ -e go ]; do sleep 0.05; done\n")
+    site.look()
+    site.until_running(job)
+    shutil.rmtree(site.folder)
+    (tmp_path / "go").touch()
+
+    site.rest()
+
+
+def kill_parent(pid: int) -> None:
+    """Kill the parent of a job's first process if that is a keeper of ours."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            parent = int(file.read().rpartition(")")[2].split()[1])
+        with open(f"/proc/{parent}/cmdline", encoding="utf-8") as file:
+            is_keeper = "gridbridge.batch.embedded" in file.read()
+        if is_keeper:
+            os.kill(parent, signal.SIGKILL)
+    except (FileNotFoundError, ProcessLookupError):
+        return

@@ -1,0 +1,84 @@
+"""What `qstat -j` tells of a job, whatever its lists are called and its environment holds."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.parse import parse_job_detail
+from gridbridge.errors import ParseError
+from gridbridge.model.job import JobDetail
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+CAPTURED = GOLDEN / "gridengine-8.1.9"
+UNSEEN = GOLDEN / "unseen"
+
+
+def read(path: Path) -> tuple[JobDetail, ...]:
+    return parse_job_detail(path.read_bytes())
+
+
+def test_a_hostile_environment_hides_nothing() -> None:
+    """Newlines, control characters, `<` and Latin-1 in `-v` are printed as they are."""
+    (job,) = read(CAPTURED / "job-hostile.xml")
+
+    assert (job.name, job.owner, job.account) == ("hostile", "alice", "gb.alpha.9.0.1")
+
+
+def test_an_altered_job_is_still_read() -> None:
+    (job,) = read(CAPTURED / "job-altered.xml")
+
+    assert (job.name, job.owner, job.account) == ("altered", "alice", "gb.alpha.9.0.1")
+
+
+def test_a_pattern_finds_several_jobs_in_order() -> None:
+    first, second = read(CAPTURED / "job-pending.xml")
+
+    assert (first.name, second.name) == ("gb.alpha.8.0.1", "gb.alpha.8.0.2")
+    assert first.job_id < second.job_id
+
+
+def test_an_error_has_its_reason() -> None:
+    (job,) = read(CAPTURED / "job-error.xml")
+
+    assert job.name == "wrong"
+    assert len(job.errors) == 1
+    assert "100" in job.errors[0]
+
+
+@pytest.mark.parametrize(
+    "path", [CAPTURED / "job-unknown.xml", UNSEEN / "6.2u5-unknown.xml"], ids=lambda p: p.name
+)
+def test_an_unknown_job_is_a_value(path: Path) -> None:
+    """The exit status of qstat is 0 for it."""
+    assert read(path) == ()
+
+
+def test_a_document_of_6_2u5_is_repaired() -> None:
+    (job,) = read(UNSEEN / "6.2u5-job.xml")
+
+    assert (job.job_id, job.name, job.account) == (34, "old", "gb.alpha.1.0.1")
+    assert job.errors == ("can not open $OUT & <in>",)
+    assert job.messages == ('queue instance "all.q@old-n1" dropped because it is full',)
+
+
+def test_no_connection_is_not_an_unknown_job() -> None:
+    with pytest.raises(ParseError):
+        read(UNSEEN / "no-connection.xml")
+
+
+@pytest.mark.parametrize("name", ["job-hostile.xml", "job-unknown.xml", "job-error.xml"])
+def test_a_cut_document_is_an_error(name: str) -> None:
+    data = (CAPTURED / name).read_bytes().rstrip()
+    for end in range(0, len(data), 7):
+        with pytest.raises(ParseError):
+            parse_job_detail(data[:end])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\n", b"error: nothing\n", b"<detailed_job_info/>", b"<a><b></a>", b"\x00\xff<"],
+    ids=repr,
+)
+def test_anything_else_is_refused(data: bytes) -> None:
+    with pytest.raises(ParseError):
+        parse_job_detail(data)

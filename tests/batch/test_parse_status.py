@@ -1,0 +1,272 @@
+"""A cluster's lists, as versions print them; whatever is not whole is an error."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.batch.gridengine.parse import count_tasks, parse_status, read_tasks
+from gridbridge.errors import ParseError
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+CAPTURED = GOLDEN / "gridengine-8.1.9"
+UNSEEN = GOLDEN / "unseen"
+TAKEN_AT = datetime(2026, 11, 20, tzinfo=UTC)
+WHOLE_LISTS = ["idle.xml", "mixed.xml", "mixed-plain.xml", "deleting.xml"]
+
+
+class Everything:
+    """Wants every job."""
+
+    def __contains__(self, job_id: object) -> bool:
+        return True
+
+
+def parse(data: bytes, wanted: object = None) -> ClusterSnapshot:
+    keep = Everything() if wanted is None else wanted
+    return parse_status(data, cluster="beta", taken_at=TAKEN_AT, wanted=keep, zone=UTC)
+
+
+def read(path: Path) -> ClusterSnapshot:
+    return parse(path.read_bytes())
+
+
+def rows_of(snapshot: ClusterSnapshot) -> list[JobStatus]:
+    return [row for rows in snapshot.jobs.values() for row in rows]
+
+
+MIXED = [
+    # name, letters, tasks, slots
+    ("a<b&c>d", "qw", 1, 1),
+    ("gaps", "hqw", 3, 1),
+    ("gaps", "qw", 16, 1),
+    ("gb.alpha.7.0.1", "r", 1, 1),
+    ("gb.alpha.8.0.1", "hqw", 1, 1),
+    ("gb.alpha.8.0.2", "qw", 1, 1),
+    ("spread", "r", 1, 2),
+    ("stepped", "qw", 5, 1),
+    ("suspended", "s", 1, 1),
+    ("waiting", "qw", 1, 2),
+    ("wrong", "Eqw", 1, 1),
+]
+
+
+@pytest.mark.parametrize("name", ["mixed.xml", "mixed-plain.xml"])
+def test_both_layouts_list_the_same_jobs(name: str) -> None:
+    """A user's ~/.sge_qstat may take -f away; a parallel job on two hosts is one row in both."""
+    rows = rows_of(read(CAPTURED / name))
+
+    assert sorted((r.name, r.state.letters, r.task_count, r.slots) for r in rows) == MIXED
+
+
+@pytest.mark.parametrize(("name", "hosts"), [("mixed.xml", 2), ("mixed-plain.xml", 0)])
+def test_counts_of_a_busy_cluster(name: str, hosts: int) -> None:
+    """Waiting: three plain jobs, 5 tasks with a step, 16 around gaps; none held or in error."""
+    snapshot = read(CAPTURED / name)
+
+    assert (snapshot.pending, snapshot.free_slots, len(snapshot.queues)) == (24, 0, hosts)
+
+
+def test_an_idle_cluster() -> None:
+    snapshot = read(CAPTURED / "idle.xml")
+
+    assert (snapshot.pending, snapshot.free_slots, snapshot.jobs) == (0, 4, {})
+    assert [(q.slots_used, q.slots_total, q.letters, q.kinds) for q in snapshot.queues] == [
+        (0, 2, "", "BIP")
+    ] * 2
+
+
+def test_the_slots_of_a_transfer_queue_are_another_clusters() -> None:
+    data = (CAPTURED / "idle.xml").read_bytes().replace(b"all.q@alpha-n1", b"transfer-beta@n")
+
+    seen = parse_status(data, cluster="alpha", taken_at=TAKEN_AT, transfer_queues=["transfer-beta"])
+
+    assert (parse(data).free_slots, seen.free_slots) == (4, 2)
+
+
+def test_a_deleted_job_that_does_not_end_keeps_its_slot() -> None:
+    snapshot = read(CAPTURED / "deleting.xml")
+    (forced,) = (row for row in rows_of(snapshot) if row.name == "forced")
+
+    assert (forced.state.is_deleting, forced.state.is_running) == (True, True)
+    assert snapshot.free_slots < 4
+
+
+@pytest.mark.parametrize("name", ["mixed.xml", "mixed-plain.xml"])
+def test_a_running_job_has_its_queue_and_a_waiting_one_none(name: str) -> None:
+    queues = {row.name: row.queue for row in rows_of(read(CAPTURED / name))}
+
+    assert queues["gb.alpha.7.0.1"].startswith("all.q@alpha-n")
+    assert queues["waiting"] == ""
+
+
+def test_only_wanted_jobs_and_transfers_are_kept() -> None:
+    everything = read(CAPTURED / "mixed.xml")
+    (suspended,) = (row for row in rows_of(everything) if row.name == "suspended")
+    ours = parse((CAPTURED / "mixed.xml").read_bytes(), wanted={suspended.job_id})
+
+    assert {row.name for row in rows_of(ours)} == {
+        "suspended",
+        "gb.alpha.7.0.1",
+        "gb.alpha.8.0.1",
+        "gb.alpha.8.0.2",
+    }
+    assert (ours.pending, ours.free_slots) == (everything.pending, everything.free_slots)
+
+
+def test_local_times_take_the_zone_they_were_printed_in() -> None:
+    data = (CAPTURED / "mixed.xml").read_bytes()
+    tokyo = timezone(timedelta(hours=9))
+    there = parse_status(data, cluster="beta", taken_at=TAKEN_AT, zone=tokyo)
+
+    for row in rows_of(there):
+        here = parse(data).find(row.job_id)
+        assert here is not None
+        assert here.since is not None
+        assert row.since == here.since - timedelta(hours=9)
+
+
+def test_6_2u5_is_read() -> None:
+    snapshot = read(UNSEEN / "6.2u5-status.xml")
+
+    assert (snapshot.pending, snapshot.free_slots) == (9, 3)
+    assert snapshot.jobs[11][0].state.is_restarted
+
+
+def test_open_cluster_scheduler_is_read() -> None:
+    snapshot = read(UNSEEN / "ocs-9.2-status.xml")
+    held = snapshot.jobs[12][0]
+
+    assert (snapshot.pending, snapshot.free_slots) == (0, 2)
+    assert held.since == datetime(2025, 1, 31, 12, 0, 0, 123_456, tzinfo=UTC)
+
+
+def test_an_unreachable_host_has_no_free_slots() -> None:
+    snapshot = read(UNSEEN / "unreachable.xml")
+
+    assert snapshot.queues[0].is_unreachable
+    assert snapshot.free_slots == 0
+
+
+@pytest.mark.parametrize("name", WHOLE_LISTS)
+def test_a_cut_document_is_an_error(name: str) -> None:
+    """However much of it was read: a partial answer never means idle, nor that a job is gone."""
+    data = (CAPTURED / name).read_bytes().rstrip()
+    for end in range(len(data)):
+        with pytest.raises(ParseError):
+            parse(data[:end])
+
+
+@pytest.mark.parametrize("name", WHOLE_LISTS)
+@given(data=st.data())
+def test_a_damaged_document_raises_nothing_but_a_parse_error(
+    name: str, data: st.DataObject
+) -> None:
+    """Whatever part of it is missing, the reader says so or reads; it never stumbles."""
+    whole = (CAPTURED / name).read_bytes()
+    begin = data.draw(st.integers(0, len(whole) - 1))
+    end = data.draw(st.integers(begin + 1, len(whole)))
+    try:
+        snapshot = parse(whole[:begin] + whole[end:])
+    except ParseError:
+        return
+    assert snapshot.pending >= 0
+
+
+WRAP = b"<job_info><queue_info>%s</queue_info><job_info>%s</job_info></job_info>"
+ROW = (
+    b"<job_list><JB_job_number>5</JB_job_number><JB_name>%s</JB_name><JB_owner>a</JB_owner>"
+    b"<state>qw</state><slots>1</slots>%s</job_list>"
+)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ROW % (b"\x1b[1m\x07", b""),
+        ROW % (b"caf\xe9", b""),
+        ROW % (b"a & b", b""),
+        ROW % (b"x", b"<><inner>1</inner></>"),
+        ROW % (b"x", b"<JATASK:   34.>1</JATASK:   34.>"),
+    ],
+    ids=["control characters", "latin-1", "bare &", "nameless tag", "tag with blanks"],
+)
+def test_what_grid_engine_breaks_is_repaired(row: bytes) -> None:
+    snapshot = parse(WRAP % (b"", row))
+
+    assert (snapshot.pending, list(snapshot.jobs)) == (1, [5])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b" \n",
+        b"error: commlib error: got select error (Connection refused)\n",
+        b"<?xml version='1.0'?>\n",
+        b"<job_info/>",
+        b"<job_info><queue_info/></job_info>",
+        b"<job_info><job_info/></job_info>",
+        b"<queue_info/>",
+        b"<html><body>502\nBad Gateway</body></html>",
+        WRAP % (b"", b"") * 2,
+        WRAP % (b"", b"<job_list/>"),
+        WRAP % (b"", ROW.replace(b">5<", b">five<") % (b"x", b"")),
+        WRAP % (b"", ROW.replace(b"<state>qw</state>", b"") % (b"x", b"")),
+        WRAP % (b"", ROW % (b"x", b"<tasks>1-</tasks>")),
+        WRAP % (b"", ROW % (b"x", b"<tasks>9-1:1</tasks>")),
+        WRAP % (b"<Queue-List><name>all.q@n</name></Queue-List>", b""),
+        b"\x00\xff\xfe",
+        b"<!DOCTYPE a [<!ENTITY b 'c'>]>" + WRAP % (b"", ROW % (b"x", b"<tasks>&b;</tasks>")),
+    ],
+    ids=lambda data: repr(data[:40]),
+)
+def test_anything_else_is_refused_in_one_line(data: bytes) -> None:
+    with pytest.raises(ParseError) as refused:
+        parse(data)
+
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_refusal_repeats_what_was_said_instead() -> None:
+    with pytest.raises(ParseError, match="unable to contact qmaster"):
+        read(UNSEEN / "no-connection.xml")
+
+
+RANGES = st.lists(
+    st.builds(
+        lambda first, steps, step: (first, first + steps * step, step),
+        st.integers(1, 500),
+        st.integers(0, 50),
+        st.integers(1, 9),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(RANGES)
+def test_counting_ranges_equals_expanding_them(ranges: list[tuple[int, int, int]]) -> None:
+    text = ",".join(f"{first}-{last}:{step}" for first, last, step in ranges)
+    expanded = [task for a, b, step in ranges for task in range(a, b + 1, step)]
+
+    assert [task for tasks in read_tasks(text) for task in tasks] == expanded
+    assert count_tasks(text) == len(expanded)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 1),
+        ("7", 1),
+        ("1-10:2", 5),
+        ("1-10", 10),
+        ("1-10:2,14", 6),
+        ("1-9999999999:1", 10**10 - 1),
+    ],
+)
+def test_a_range_is_counted_without_expanding(text: str, expected: int) -> None:
+    assert count_tasks(text) == expected

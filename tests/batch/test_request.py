@@ -1,0 +1,85 @@
+"""What the hot path reads of a job: exactly what it asked for, from what 8.1.9 really prints."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.batch.gridengine.request import (
+    Request,
+    owner_and_account_of,
+    read_config,
+    read_environment,
+)
+from gridbridge.errors import ParseError
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "gridengine-8.1.9"
+BYTES = st.binary(max_size=80).filter(lambda data: 0 not in data)
+
+
+def read(name: str) -> Request:
+    return Request((GOLDEN / f"{name}.xml").read_bytes())
+
+
+@pytest.mark.parametrize("name", ["job-hostile", "job-altered"])
+def test_the_users_variables_are_those_that_qsub_did_not_add(name: str) -> None:
+    assert read(name).variables == {"TERM", "A", "B", "C", "D"}
+
+
+def test_a_job_that_asked_for_nothing_has_an_empty_request() -> None:
+    asked = read("job-hostile")
+
+    assert (asked.hard, asked.soft, asked.context) == ((), (), ())
+    assert (asked.project, asked.checkpoint, asked.notify) == ("", "", False)
+    assert (asked.priority, asked.share, asked.rerun, asked.owner) == (0, 0, "", "alice")
+
+
+def test_an_altered_list_is_still_read() -> None:
+    """After a qalter the lists lose their inner tags."""
+    assert read("job-altered").hard == (("arch", "none"),)
+
+
+@pytest.mark.parametrize(
+    ("element", "attribute", "meaning"),
+    [
+        ("<JB_project>p</JB_project>", "project", "p"),
+        ("<JB_checkpoint_name>c</JB_checkpoint_name>", "checkpoint", "c"),
+        ("<JB_priority>924</JB_priority>", "priority", -100),
+        ("<JB_jobshare>5</JB_jobshare>", "share", 5),
+        ("<JB_restart>1</JB_restart>", "rerun", "yes"),
+        ("<JB_restart>2</JB_restart>", "rerun", "no"),
+        ("<JB_notify>true</JB_notify>", "notify", True),
+        (
+            "<JB_context><e><VA_variable>a</VA_variable><VA_value>%lt;&amp;&gt;</VA_value></e>"
+            "<e><VA_variable>b</VA_variable></e></JB_context>",
+            "context",
+            (("a", "<&>"), ("b", "")),
+        ),
+    ],
+)
+def test_an_element_has_its_meaning(element: str, attribute: str, meaning: object) -> None:
+    xml = f"<JB_job_number>1</JB_job_number>{element}".encode()
+
+    assert getattr(Request(xml), attribute) == meaning
+
+
+@pytest.mark.parametrize("answer", [b"", (GOLDEN / "job-unknown.xml").read_bytes()])
+def test_no_job_in_the_answer_is_an_error(answer: bytes) -> None:
+    with pytest.raises(ParseError):
+        Request(answer)
+    with pytest.raises(ParseError):
+        owner_and_account_of(answer)
+
+
+@given(value=BYTES)
+def test_execds_environment_file_gives_back_every_byte(value: bytes) -> None:
+    """A newline is written as backslash n and a backslash twice."""
+    written = value.replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
+    read = read_environment(b"A=1\nB=" + written + b"\nC=\n")
+
+    assert (read["A"], read["B"].encode("utf-8", "surrogateescape"), read["C"]) == ("1", value, "")
+
+
+def test_execds_config_is_read_by_name() -> None:
+    assert read_config(b'pe=none\nfs_stdin_host=""\ncwd=/a=b\n')["cwd"] == "/a=b"

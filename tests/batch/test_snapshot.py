@@ -1,0 +1,95 @@
+"""Looking a job up, and counting the slots that can take work."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import read_letters
+
+
+def make_queue(letters: str = "", kinds: str = "BIP", used: int = 1) -> QueueStatus:
+    return QueueStatus(
+        name="all.q@n1",
+        slots_used=used,
+        slots_reserved=1,
+        slots_total=4,
+        letters=letters,
+        kinds=kinds,
+    )
+
+
+def make_job(job_id: int, letters: str, *tasks: range) -> JobStatus:
+    return JobStatus(
+        job_id=job_id, tasks=tasks, name="x", owner="alice", state=read_letters(letters)
+    )
+
+
+def make_snapshot(*rows: JobStatus) -> ClusterSnapshot:
+    jobs = {row.job_id: tuple(r for r in rows if r.job_id == row.job_id) for row in rows}
+    return ClusterSnapshot(
+        cluster="beta",
+        taken_at=datetime(2026, 1, 1, tzinfo=UTC),
+        jobs=jobs,
+        pending=0,
+        free_slots=0,
+    )
+
+
+def test_free_slots_are_neither_used_nor_reserved() -> None:
+    assert make_queue().free_slots == 2
+
+
+def test_an_overbooked_queue_has_no_free_slots() -> None:
+    assert make_queue(used=9).free_slots == 0
+
+
+@pytest.mark.parametrize("letters", [*"uadDEsSCcAoP", "au", "?"])
+def test_a_queue_with_any_letter_takes_no_work(letters: str) -> None:
+    assert make_queue(letters).free_slots == 0
+
+
+def test_a_queue_without_batch_takes_no_work() -> None:
+    assert make_queue(kinds="IP").free_slots == 0
+
+
+@pytest.mark.parametrize(
+    ("fact", "letters"),
+    [
+        ("is_unreachable", "u"),
+        ("is_disabled", "dD"),
+        ("is_error", "E"),
+        ("has_alarm", "aA"),
+        ("is_suspended", "sSC"),
+    ],
+)
+def test_queue_letters_are_facts(fact: str, letters: str) -> None:
+    assert all(getattr(make_queue(letter), fact) for letter in letters)
+    assert not getattr(make_queue("o"), fact)
+
+
+def test_a_queue_knows_its_host() -> None:
+    assert make_queue().host == "n1"
+
+
+def test_an_arrays_task_is_found_in_the_row_that_covers_it() -> None:
+    running, waiting = make_job(7, "r", range(1, 2)), make_job(7, "qw", range(2, 1_000_000_000, 2))
+    snapshot = make_snapshot(running, waiting)
+
+    assert snapshot.find(7) == running
+    assert snapshot.find(7, 1) == running
+    assert snapshot.find(7, 999_999_998) == waiting
+    assert snapshot.find(7, 3) is None
+    assert snapshot.find(8) is None
+
+
+def test_a_row_without_tasks_tells_of_the_job_itself() -> None:
+    row = make_job(7, "r")
+
+    assert (row.task, row.task_count) == (0, 1)
+    assert make_snapshot(row).find(7, 5) == row
+
+
+def test_only_a_single_task_has_a_number() -> None:
+    assert make_job(7, "r", range(4, 5)).task == 4
+    assert make_job(7, "qw", range(4, 6)).task == 0

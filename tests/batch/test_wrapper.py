@@ -1,0 +1,286 @@
+"""The bundle runs a job as it would have run at home; here it really runs, in a folder."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gridbridge.batch.wrapper import BODY, Start, WrappedJob, bundle, quote
+from gridbridge.model.message import Message, decode
+
+TEXT = st.binary(max_size=60).filter(lambda data: 0 not in data).map(os.fsdecode)
+SHOW = b'printf "%s|" "$@"; printf "%s\\n" "$0"\n'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A remote host: its job folder, its spool, and where the job's streams go."""
+
+    tmpdir: Path
+    spool: Path
+    out: Path
+    err: Path
+
+    def run(self, *under: str, path: str = "/usr/bin:/bin", **values: object) -> int:
+        """Run a job as a remote shepherd would run its wrapper; return the exit status."""
+        defaults: dict[str, object] = {
+            "transfer": "gb.alpha.12.0.1",
+            "spool": str(self.spool),
+            "name": "12",
+            "start": Start.POSIX,
+            "shell": "/bin/sh",
+            "login": False,
+            "arguments": (),
+            "environment": (),
+            "stdout": str(self.out),
+            "stderr": str(self.err),
+        }
+        script = bundle(WrappedJob(**(defaults | values)))  # type: ignore[arg-type]
+        wrapper = self.tmpdir.parent / "wrapper"
+        wrapper.write_bytes(script)
+        env = {
+            "PATH": path,
+            "TMPDIR": str(self.tmpdir),
+            "JOB_ID": "77",
+            "JOB_NAME": "away",
+            "SGE_CELL": "beta",
+            "HOSTNAME": "beta-n1",
+            "LINES_HERE": "one\ntwo",
+            "PWD": os.getcwd(),
+        }
+        default = ["/usr/bin/env", "--default-signal"]  # whoever runs us may ignore INT
+        argv = [*default, *(under or ("/bin/sh",)), str(wrapper)]
+        return subprocess.run(argv, env=env, check=False, timeout=20).returncode
+
+    def told(self) -> Message:
+        """Return the one message that the wrapper left in the spool."""
+        (message,) = self.spool.iterdir()
+        return decode(message.read_bytes())
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return make_site(tmp_path)
+
+
+def make_site(folder: Path) -> Site:
+    for name in ("tmpdir", "spool"):
+        (folder / name).mkdir()
+    return Site(
+        tmpdir=folder / "tmpdir", spool=folder / "spool", out=folder / "out", err=folder / "err"
+    )
+
+
+@given(text=TEXT)
+@settings(max_examples=60, deadline=None)
+def test_a_quoted_word_is_one_word_of_the_same_bytes(text: str) -> None:
+    command = f"printf %s {quote(text)}".encode("utf-8", "surrogateescape")
+    printed = subprocess.run(["sh", "-c", command], capture_output=True, check=True).stdout
+
+    assert printed == os.fsencode(text)
+
+
+@given(argument=TEXT, value=TEXT, script=st.binary(max_size=60).filter(lambda data: 0 not in data))
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_arguments_variables_and_script_arrive_to_the_byte(
+    argument: str, value: str, script: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    site = make_site(tmp_path_factory.mktemp("site"))
+    look = b'printf %s "$1"; printf "|%s|" "$VALUE"; cat "$0"; exit\n'
+    site.run(arguments=(argument,), environment=(("VALUE", value),), script=look + script)
+
+    expected = os.fsencode(argument) + b"|" + os.fsencode(value) + b"|" + look + script
+    assert site.out.read_bytes() == expected
+
+
+def test_a_shell_that_adds_nothing_starts_three_programs(site: Site, tmp_path: Path) -> None:
+    """Each costs a transfer 1 ms; the environment is not read again from /proc."""
+    few = tmp_path / "few"
+    few.mkdir()
+    for name in ("env", "install", "mv"):
+        (few / name).symlink_to(f"/usr/bin/{name}")
+    status = site.run("/bin/dash", path=str(few), script=b'echo "$LINES_HERE"; exit 4\n')
+
+    assert (status, site.out.read_text()) == (4, "one\ntwo\n")
+    assert site.told().exit_status == "4"
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+def test_the_environment_is_what_execd_made_and_the_users(site: Site, shell: str) -> None:
+    """Whatever the wrapper's own shell or its profile added or changed is not the job's."""
+    own = (("MINE", "a\nb"), ("PATH", "/usr/bin:/bin:/x"), ("BASH_FUNC_f%%", "() { :; }"))
+    site.run(
+        shell,
+        start=Start.BINARY_NO_SHELL,
+        arguments=("/usr/bin/env", "-0"),
+        environment=own,
+    )
+
+    seen = dict(pair.split("=", 1) for pair in site.out.read_text().split("\0") if pair)
+    assert seen == {
+        "PATH": f"{site.tmpdir}:/usr/bin:/bin:/x",
+        "TMPDIR": str(site.tmpdir),
+        "JOB_ID": "77",
+        "JOB_NAME": "away",
+        "SGE_CELL": "beta",
+        "HOSTNAME": "beta-n1",
+        "LINES_HERE": "one\ntwo",
+        "PWD": os.getcwd(),
+        "MINE": "a\nb",
+        "BASH_FUNC_f%%": "() { :; }",
+        "GRIDBRIDGE_REMOTE_CELL": "beta",
+        "GRIDBRIDGE_REMOTE_JOB_ID": "77",
+        "GRIDBRIDGE_REMOTE_JOB_NAME": "away",
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "printed"),
+    [
+        ({"script": SHOW, "arguments": ("a b", "", "*")}, "a b||*|{script}\n"),
+        (
+            {"script": b"#!/bin/sh\n" + SHOW, "start": Start.UNIX, "arguments": ("x",)},
+            "x|{script}\n",
+        ),
+        ({"script": SHOW, "start": Start.STDIN, "arguments": ("a b",)}, "a b|/bin/sh\n"),
+        (
+            {"start": Start.BINARY, "arguments": ("echo", "a  b", "", "$0", ";", "echo", "x")},
+            "a b  sh\nx\n",
+        ),
+        ({"start": Start.BINARY, "login": True, "arguments": ("echo $0",)}, "-sh\n"),
+        ({"start": Start.BINARY_NO_SHELL, "arguments": ("/bin/echo", "$0", "*")}, "$0 *\n"),
+    ],
+    ids=["posix", "unix", "stdin", "binary", "binary-login", "no-shell"],
+)
+def test_a_job_starts_as_the_shepherd_starts_it(
+    site: Site, values: dict[str, object], printed: str
+) -> None:
+    assert site.run(**values) == 0
+
+    script = f"{site.tmpdir}/.gridbridge/12"
+    assert site.out.read_text() == printed.replace("{script}", script)
+
+
+@pytest.mark.parametrize(
+    ("status", "remote"), [(0, 0), (7, 7), (99, 199), (100, 200), (127, 127), (255, 255)]
+)
+def test_an_exit_status_is_told_and_never_requeues_the_remote_job(
+    site: Site, status: int, remote: int
+) -> None:
+    ended = site.run(script=b"exit %d\n" % status)
+
+    told = site.told()
+    assert (ended, told.outcome, told.exit_status) == (remote, "exit", str(status))
+    assert (told.transfer, told.remote_id, told.host) == ("gb.alpha.12.0.1", "77", "beta-n1")
+    assert (told.at, int(told.wallclock_s) <= 2) == ("", True)
+
+
+@pytest.mark.parametrize("signal", [1, 2, 6, 9, 10, 11, 12, 13, 15, 24])
+def test_a_signal_is_told_and_ends_the_wrapper_too(site: Site, signal: int) -> None:
+    ended = site.run(script=b"ulimit -c 0; kill -%d $$; sleep 1\n" % signal)
+
+    assert (ended, site.told().outcome, site.told().signal) == (-signal, "signal", str(signal))
+
+
+def test_a_high_exit_status_is_no_signal(site: Site) -> None:
+    site.run(script=b"exit 137\n")
+
+    assert (site.told().outcome, site.told().exit_status) == ("exit", "137")
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"stdout": "/no/such/out"}, "can not append to standard output on beta-n1"),
+        ({"stderr": "/no/such/err"}, "can not append to standard error on beta-n1"),
+        ({"stdin": "/no/such/in"}, "can not read standard input on beta-n1"),
+        ({"shell": "/no/shell"}, "can not find /no/shell on beta-n1"),
+        (
+            {
+                "start": Start.BINARY_NO_SHELL,
+                "arguments": ("gone",),
+                "environment": (("PATH", "/x"),),
+            },
+            "can not find gone on beta-n1",
+        ),
+        (
+            {
+                "start": Start.BINARY_NO_SHELL,
+                "arguments": ("env",),
+                "environment": (("PATH", "/x"),),
+            },
+            "can not find env on beta-n1",
+        ),
+    ],
+    ids=["stdout", "stderr", "stdin", "shell", "program", "program-not-in-path"],
+)
+def test_what_can_not_be_started_is_an_error_with_its_reason(
+    site: Site, values: dict[str, object], reason: str
+) -> None:
+    assert site.run(**({"script": b"echo ran\n"} | values)) == 200
+
+    assert (site.told().outcome, site.told().reason) == ("error", reason)
+
+
+def test_a_script_that_can_not_be_written_is_not_run(site: Site) -> None:
+    """On a full TMPDIR an empty script would end with exit status 0."""
+    assert site.run("prlimit", "--fsize=0", "/bin/sh", script=b"exit 3\n") == 200
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+@pytest.mark.parametrize(
+    ("work", "ended", "told"),
+    [
+        (b"rm -rf $TMPDIR; exit 7", 7, ("exit", "7", "")),
+        (b"chmod 0 $TMPDIR; exit 99", 199, ("exit", "99", "")),
+        (b"rm -rf $TMPDIR; kill -9 $$", -9, ("signal", "", "9")),
+        (b"rm -rf $TMPDIR; exit 137", 137, ("exit", "137", "")),
+    ],
+    ids=["removed", "closed", "removed-and-killed", "removed-and-high"],
+)
+def test_a_job_that_removes_its_folder_ends_as_ever(
+    site: Site, shell: str, work: bytes, ended: int, told: tuple[str, str, str]
+) -> None:
+    status = site.run(shell, script=work + b"\n")
+
+    message = site.told()
+    assert (status, (message.outcome, message.exit_status, message.signal)) == (ended, told)
+    assert message.user_s
+    site.tmpdir.mkdir(exist_ok=True)
+    site.tmpdir.chmod(0o755)
+
+
+def test_a_login_shell_hands_on_what_execd_made(site: Site) -> None:
+    """Its profile has changed the environment before the wrapper's first line."""
+    home = site.tmpdir.parent / "home"
+    home.mkdir()
+    (home / ".profile").write_text("export OF_THE_PROFILE=1 PATH=/x:/usr/bin:/bin TMPDIR=/x\n")
+    start = f'HOME={home} exec -a -sh /bin/sh "$0"'
+    site.run("bash", "-c", start, start=Start.BINARY_NO_SHELL, arguments=("/usr/bin/env",))
+
+    seen = dict(line.split("=", 1) for line in site.out.read_text().splitlines() if "=" in line)
+    assert ("OF_THE_PROFILE" in seen, seen["TMPDIR"]) == (False, str(site.tmpdir))
+
+
+def test_output_is_appended_and_merged_in_order(site: Site) -> None:
+    site.out.write_text("before\n")
+    site.run(script=b"echo 1; echo 2 >&2; echo 3\n", stderr=str(site.out))
+
+    assert site.out.read_text() == "before\n1\n2\n3\n"
+
+
+def test_nothing_is_told_where_the_spool_is_not_seen(site: Site) -> None:
+    assert site.run(script=b"exit 3\n", spool="") == 3
+
+    assert list(site.spool.iterdir()) == []
+
+
+def test_the_wrapper_stays_short() -> None:
+    """A shell program under 60 lines can be read whole by whoever is asked to trust it."""
+    assert len(Path(BODY).read_text().splitlines()) < 60

@@ -1,0 +1,198 @@
+"""The command line: one clear line for bad input, documented exit statuses, help with examples."""
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from gridbridge.cli import check, main, setup
+from gridbridge.model.setup import State
+from gridbridge.services.check import Item, Report
+
+CONFIG = """[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+[cluster.beta]
+qmaster_port = 3
+execd_port = 4
+"""
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
+    monkeypatch.setattr("sys.argv", ["gridbridge", *argv])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert isinstance(ended.value.code, int | None)
+    return ended.value.code or 0
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(CONFIG)
+    monkeypatch.setattr(setup, "CONFIG", str(path))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("nothing",), "No such command 'nothing'"),
+        (("check", "--jsn"), "No such option '--jsn'"),
+        (("setup", "transfer"), "Missing argument 'CLUSTER'"),
+        (("setup", "transfer", "beta", "--slots", "0"), "0 is not in the range"),
+        (("setup", "transfer", "beta", "--slots", "10000000"), "10000000 is not in the range"),
+        (
+            ("setup", "transfer", "beta", "--pending-limit", "10000000"),
+            "10000000 is not in the range",
+        ),
+        (("setup", "transfer", "beta", "--slots", "many"), "'many' is not a valid integer"),
+        (("setup", "transfer", "gamma"), "no [cluster.gamma]; there are alpha, beta"),
+        (("setup", "transfer", "alpha"), "alpha is the local cluster"),
+        (("setup", "transfer", "beta", "--queue", "a b"), "letters, digits"),
+        (("setup", "transfer", "beta", "--host", "$(x)"), "letters, digits"),
+        (
+            ("setup", "transfer", "beta", "--short-jobs", "--pending-limit", "3"),
+            "--short-jobs has no --pending-limit",
+        ),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_status_2(
+    argv: tuple[str, ...],
+    words: str,
+    configured: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status = run(monkeypatch, *argv)
+
+    told = capsys.readouterr()
+    assert (status, told.out, told.err.count("\n")) == (2, "", 1)
+    assert told.err.startswith("gridbridge: ")
+    assert words in told.err
+
+
+def test_a_missing_configuration_is_one_clear_line(
+    configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured.unlink()
+
+    status = run(monkeypatch, "setup", "transfer", "beta")
+
+    assert status == 2
+    assert "has to be there" in capsys.readouterr().err
+
+
+def test_a_cell_that_is_not_there_is_one_clear_line(
+    configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = run(monkeypatch, "setup", "transfer", "beta", "--slots", "1", "--pending-limit", "1")
+
+    assert (status, capsys.readouterr().err.count("\n")) == (2, 1)
+
+
+def test_an_unexpected_error_shows_its_place_only_with_debug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(check.service, "check", lambda: 1 // 0)
+
+    status = run(monkeypatch, "check")
+
+    told = capsys.readouterr().err
+    assert status == 2
+    assert told.startswith("gridbridge: unexpected ZeroDivisionError")
+    assert "Traceback" not in told
+
+
+def an_item(state: State) -> Item:
+    return Item(
+        name="poller", state=state, found="f", right="r", commands=("mend",), where="", hint=""
+    )
+
+
+@pytest.mark.parametrize(("state", "status"), [("ok", 0), ("warning", 1), ("broken", 2)])
+def test_the_checks_exit_status_is_its_worst_item(
+    state: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = Report(items=(an_item(State(state)),), worst=State(state))
+    monkeypatch.setattr(check.service, "check", lambda: report)
+
+    assert run(monkeypatch, "check") == status
+
+
+def test_the_check_prints_the_command_that_mends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = Report(items=(an_item(State.BROKEN),), worst=State.BROKEN)
+    monkeypatch.setattr(check.service, "check", lambda: report)
+
+    run(monkeypatch, "check")
+
+    assert capsys.readouterr().out.split("\n") == [
+        "STATE   ITEM    FOUND  RIGHT",
+        "broken  poller  f      r",
+        "",
+        "# poller",
+        "mend",
+        "broken: 0 of 1 items are right",
+        "",
+    ]
+
+
+def test_the_check_says_once_what_mends_several_items(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    wrong = tmp_path / "gridbridge.toml"
+    wrong.write_text(CONFIG.replace("= 1", '= "one"').replace("= 2", "= 0"))
+    report = check.service.check(str(wrong))
+    monkeypatch.setattr(check.service, "check", lambda: report)
+
+    status = run(monkeypatch, "check")
+
+    told = capsys.readouterr().out
+    assert (status, len(report.items)) == (2, 2)
+    assert told.count(f"# file {wrong}: edit the file") == 1
+
+
+def test_the_check_as_json_has_everything(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = Report(items=(an_item(State.WARNING),), worst=State.WARNING)
+    monkeypatch.setattr(check.service, "check", lambda: report)
+
+    run(monkeypatch, "check", "--json")
+
+    assert json.loads(capsys.readouterr().out) == {
+        "items": [
+            {
+                "name": "poller",
+                "state": "warning",
+                "found": "f",
+                "right": "r",
+                "commands": ["mend"],
+                "where": "",
+                "hint": "",
+            }
+        ],
+        "worst": "warning",
+    }
+
+
+def commands(group: click.Command, name: str) -> dict[str, click.Command]:
+    found = {name: group}
+    if isinstance(group, click.Group):
+        for word, command in group.commands.items():
+            found |= commands(command, f"{name} {word}")
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(commands(main.gridbridge, "gridbridge")))
+def test_every_help_has_an_example(name: str) -> None:
+    shown = CliRunner().invoke(main.gridbridge, [*name.split()[1:], "--help"])
+
+    assert shown.exit_code == 0
+    assert "Example:\n    gridbridge " in shown.output

@@ -1,0 +1,130 @@
+"""status and why as people and programs see them: golden text, JSON shapes, exit statuses."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli import status as status_command
+from gridbridge.cli import why as why_command
+from gridbridge.cli.main import gridbridge
+from gridbridge.cli.seen import clock
+from gridbridge.services import seeing
+from tests.shown import NOW, ago, cluster, history, load, publish, queue, shown, transfer
+
+WAITING = transfer(
+    transfer="gb.alpha.13.2.1", remote_id=35, remote_state="qw", remote_host="", since=ago(90000)
+)
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(gridbridge, words)
+
+
+def test_status_is_three_aligned_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = publish(tmp_path, shown(transfer(), WAITING))
+
+    status_command.show(seeing.report(NOW, folder), NOW)
+
+    assert capsys.readouterr().out == (
+        "CLUSTER  ANSWERS  WAITING  FREE SLOTS\n"
+        "alpha    yes      2        0           answered 4 s ago\n"
+        "beta     yes      2        0           answered 4 s ago\n"
+        "\n"
+        "QUEUE          LEADS TO  OPEN  SLOTS USED\n"
+        "transfer-beta  beta      yes   1 of 2\n"
+        "\n"
+        "JOB   OWNER  HERE  SINCE     CLUSTER  ID  THERE  SINCE                HOST     WAITS FOR\n"
+        "12    alice  r     11:55:00  beta     34  r      11:56:40             beta-n1  its end\n"
+        "13.2  alice  r     11:55:00  beta     35  qw     2026-02-28 11:00:00  -        "
+        "a free slot (2 waiting, 0 free)\n"
+    )
+
+
+def test_status_says_first_that_the_service_is_silent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = publish(tmp_path, shown(load=load(age_s=95)))
+
+    status_command.show(seeing.report(NOW, folder), NOW)
+
+    first, empty, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("gridbridge-poller is silent for 95 s (30 s is the limit)")
+    assert empty == ""
+
+
+def test_status_says_why_a_queue_is_closed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dead = cluster("beta", trouble="qstat: error: no route", pending=None, free_slots=None)
+    home = cluster("alpha", queue(state="a"))
+    what = shown(clusters={"alpha": home, "beta": dead}, load=load({"gb_beta_up": "0"}))
+
+    status_command.show(seeing.report(NOW, publish(tmp_path, what)), NOW)
+
+    out = capsys.readouterr().out
+    assert "beta     no       -        -           has not answered for 4 s: qstat" in out
+    assert "transfer-beta  beta      no    1 of 2      beta has not answered for 4 s: qst" in out
+    assert out.endswith("\nno open transfer\n")
+
+
+def test_why_is_a_paragraph_and_the_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = history(transfer(), "being submitted to beta", "submitted to beta as 34, held")
+    folder = publish(tmp_path, shown(transfer()), task)
+
+    why_command.show(*seeing.why("12", NOW, folder), NOW)
+
+    assert capsys.readouterr().out == (
+        "job 12 of alice is at beta as job 34\n"
+        "  here       r in transfer-beta for 5 min\n"
+        "  there      r on beta-n1 for 3 min\n"
+        "  waits for  its end\n"
+        "\n"
+        "  11:55:00   being submitted to beta\n"
+        "  11:55:10   submitted to beta as 34, held\n"
+    )
+
+
+def test_json_has_what_the_tables_have(tmp_path: Path) -> None:
+    folder = publish(tmp_path, shown(transfer()), history(transfer(), "being submitted"))
+
+    status = json.loads(run("status", "--json", "--published", folder).stdout)
+    why = json.loads(run("why", "12", "--json", "--published", folder).stdout)
+
+    assert list(status) == ["alarm", "clusters", "queues", "transfers"]
+    assert status["alarm"].startswith("gridbridge-poller is silent")  # NOW is long ago
+    assert status["transfers"][0]["transfer"]["remote_id"] == 34
+    assert list(why) == ["alarm", "tasks"]
+    (attempt,) = why["tasks"][0]["attempts"]
+    assert attempt["events"] == [{"at": "2026-03-01T11:55:00+00:00", "text": "being submitted"}]
+    assert attempt["transfer"]["transfer"] == "gb.alpha.12.0.1"
+
+
+def test_an_unknown_job_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
+    done = run("why", "99", "--published", publish(tmp_path, shown()))
+
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("gridbridge: job 99: no transfer of it in the last 24 h")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["status", "why"])
+def test_help_has_an_example(command: str) -> None:
+    assert f"Example:\n    gridbridge {command}" in run(command, "--help").stdout
+
+
+def test_a_time_of_another_day_or_of_the_future_has_its_date() -> None:
+    assert clock(ago(86399), NOW) == "12:00:01"
+    assert clock(ago(86400), NOW) == "2026-02-28 12:00:00"
+    assert clock(ago(-1), NOW) == "2026-03-01 12:00:01"
+    assert clock(None, NOW) == "-"

@@ -1,0 +1,98 @@
+"""Whatever becomes of a command's streams, it ends with at most one line and a known status."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.shown import history, publish, shown, transfer
+
+PROGRAM = (sys.executable, "-I", "-c", "from gridbridge.cli.main import main; main()")
+FULL = "/dev/full"
+MANY = 2000  # events, so that the output is longer than any buffer
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    one = transfer()
+    task = history(one, *(f"event {number}" for number in range(MANY)))
+    return publish(tmp_path, shown(one), task)
+
+
+def run(argv: tuple[str, ...], redirection: str = "") -> tuple[int, list[str]]:
+    """Run a command from a shell, and return its status and the lines on standard error."""
+    script = f'"$@" {redirection}'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *PROGRAM, *argv], capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, done.stderr.splitlines()
+
+
+def commands(folder: str) -> Mapping[str, tuple[str, ...]]:
+    """Return commands that print little, and much, and by click."""
+    seen = ("--published", folder)
+    return {
+        "status": ("status", *seen),
+        "status-json": ("status", "--json", *seen),
+        "why": ("why", "12", *seen),
+        "check": ("check",),
+        "check-json": ("check", "--json"),
+        "help": ("setup", "--help"),
+        "version": ("--version",),
+    }
+
+
+COMMANDS = sorted(commands(""))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_full_disk_is_one_clear_line(name: str, folder: str) -> None:
+    status, errors = run(commands(folder)[name], f">{FULL}")
+
+    assert (status, errors) == (2, ["gridbridge: standard output: No space left on device"])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_reader_that_goes_away_is_no_trouble(name: str, folder: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [*PROGRAM, *commands(folder)[name]],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(writing)
+
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_closed_output_is_one_clear_line(folder: str) -> None:
+    status, errors = run(commands(folder)["status"], ">&-")
+
+    assert (status, errors) == (2, ["gridbridge: standard output: closed"])
+
+
+@pytest.mark.parametrize("redirection", [f"2>{FULL}", "2>&-"])
+def test_an_error_that_nobody_can_be_told_is_a_status(redirection: str, folder: str) -> None:
+    assert run(("why", "99", "--published", folder), redirection) == (1, [])
+    assert run(("nothing",), redirection) == (2, [])
+
+
+@pytest.mark.parametrize("command", [("status",), ("why", "12")])
+@pytest.mark.parametrize("where", ["nope", "file"])
+def test_a_folder_that_is_not_there_is_one_clear_line(
+    command: tuple[str, ...], where: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+
+    status, errors = run((*command, "--published", str(tmp_path / where)))
+
+    wrong = "no such folder; the service publishes on the transfer host alone"
+    assert (status, errors) == (2, [f"gridbridge: {tmp_path / where}: {wrong}"])

@@ -1,0 +1,277 @@
+"""A configuration is taken whole or refused, and a refusal tells everything that is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge import config
+from gridbridge.errors import ConfigError
+from gridbridge.model.policy import Cluster, Kind, Policy, Poller, Push, Site, TransferQueue
+
+SITE = '[site]\ncluster = "alpha"\n'
+PORTS = "qmaster_port = 6444\nexecd_port = 6445\n"
+CLUSTERS = f"[cluster.alpha]\n{PORTS}[cluster.beta]\n{PORTS}"
+QUEUE = '[queue.transfer-beta]\ncluster = "beta"\npending_limit = 2\nslots = 10\n'
+GOOD = SITE + CLUSTERS + QUEUE
+
+KEYS_OF_THE_SITE = "the keys are cluster, service_account, state, min_uid, log_level"
+KEYS_OF_A_QUEUE = "the keys are cluster, pending_limit, slots"
+A_CLUSTER_NAME = "lower-case letters, digits and -, a letter first, at most 32"
+A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass"
+SECTIONS = "the sections are [site], [cluster.NAME], [queue.NAME] and [poller]"
+A_PORT = "a whole number, 1 to 65535"
+
+
+def problems_of(path: Path, *, trusted_owner: int | None = None) -> list[str]:
+    """Return what `load` finds wrong, without the file's name."""
+    with pytest.raises(ConfigError) as refusal:
+        config.load(str(path), trusted_owner=trusted_owner)
+    return [problem.replace(str(path), "FILE") for problem in refusal.value.problems]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "gridbridge.toml"
+
+
+def test_what_is_not_said_has_its_default(path: Path) -> None:
+    path.write_text(GOOD)
+
+    assert config.load(str(path)) == Policy(
+        site=Site(cluster="alpha"),
+        clusters={
+            "alpha": Cluster(qmaster_port=6444, execd_port=6445),
+            "beta": Cluster(qmaster_port=6444, execd_port=6445),
+        },
+        queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=2, slots=10)},
+        poller=Poller(),
+    )
+
+
+def test_what_is_said_replaces_the_default(path: Path) -> None:
+    beta = 'kind = "gridengine"\ncell = "b"\npush = "qevent"\nspool_shared = true\n'
+    path.write_text(GOOD.replace(QUEUE, beta + QUEUE) + "[poller]\nlost_polls = 3\n")
+
+    policy = config.load(str(path))
+
+    assert policy.poller == Poller(lost_polls=3)
+    assert policy.clusters["beta"] == Cluster(
+        kind=Kind.GRIDENGINE,
+        cell="b",
+        push=Push.QEVENT,
+        spool_shared=True,
+        qmaster_port=6444,
+        execd_port=6445,
+        remote_spool_dir="/var/spool/gridbridge",
+    )
+
+
+def test_a_whole_number_is_a_number(path: Path) -> None:
+    path.write_text(GOOD + "[poller]\ninterval_s = 6\n")
+
+    interval_s = config.load(str(path)).poller.interval_s
+
+    assert (float, 6.0) == (type(interval_s), interval_s)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param(
+            GOOD + "[poller]\nintervall_s = 5\n",
+            ["[poller] intervall_s: unknown key; interval_s is the nearest"],
+            id="a misspelt key",
+        ),
+        pytest.param(
+            GOOD + "zzz = 5\n",
+            [f"[queue.transfer-beta] zzz: unknown key; {KEYS_OF_A_QUEUE}"],
+            id="a key like no other",
+        ),
+        pytest.param(
+            GOOD + '"two\\nlines" = 5\n',
+            [f'[queue.transfer-beta] "two\\nlines": unknown key; {KEYS_OF_A_QUEUE}'],
+            id="a key of two lines is told in one",
+        ),
+        pytest.param(
+            GOOD + "[clusters.gamma]\n",
+            [f"[clusters]: unknown section; {SECTIONS}"],
+            id="an unknown section",
+        ),
+        pytest.param(
+            "interval_s = 5\n" + GOOD,
+            [f"[interval_s]: unknown section; {SECTIONS}"],
+            id="a key above every section",
+        ),
+        pytest.param(
+            "queue = 5\n" + SITE + CLUSTERS,
+            [f"[queue]: not a section; {SECTIONS}"],
+            id="a value instead of sections",
+        ),
+        pytest.param(
+            "poller = 5\n" + GOOD,
+            [f"[poller]: not a section; {SECTIONS}"],
+            id="a value instead of a section",
+        ),
+        pytest.param(
+            SITE + CLUSTERS + '[queue]\ncluster = "beta"\n',
+            [f"[queue.cluster]: not a section; {SECTIONS}"],
+            id="a queue without a name",
+        ),
+        pytest.param(
+            GOOD + "[cluster.Gamma]\n" + PORTS,
+            [f"[cluster.Gamma]: wrong name; {A_CLUSTER_NAME}"],
+            id="a name that no cluster may have",
+        ),
+        pytest.param(
+            GOOD + QUEUE.replace("transfer-beta", '"a b"'),
+            ['[queue."a b"]: wrong name; letters, digits, _ . + and -, a letter or digit first'],
+            id="a name that no queue may have",
+        ),
+        pytest.param(
+            CLUSTERS,
+            [f"[site] cluster: missing; {A_CLUSTER_NAME}"],
+            id="the section that has to be there",
+        ),
+        pytest.param(
+            GOOD.replace("slots = 10\n", ""),
+            ["[queue.transfer-beta] slots: missing; a whole number, 1 to 9999999 slots"],
+            id="a key that has to be there",
+        ),
+        pytest.param(
+            GOOD.replace("slots = 10", "slots = true"),
+            ["[queue.transfer-beta] slots = true: wrong type; a whole number, 1 to 9999999 slots"],
+            id="a truth is no number",
+        ),
+        pytest.param(
+            GOOD.replace("slots = 10", "slots = 10.0"),
+            ["[queue.transfer-beta] slots = 10.0: wrong type; a whole number, 1 to 9999999 slots"],
+            id="a fraction is no whole number",
+        ),
+        pytest.param(
+            GOOD + '[poller]\nstale_s = "30"\n',
+            ['[poller] stale_s = "30": wrong type; a number, 5 to 86400 s'],
+            id="a text is no number",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, "spool_shared = 1\n" + QUEUE),
+            ["[cluster.beta] spool_shared = 1: wrong type; true or false"],
+            id="a number is no truth",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, "root = 2024-01-01\n" + QUEUE),
+            ['[cluster.beta] root = "2024-01-01": wrong type; an absolute path in printable ASCII'],
+            id="a date is no text",
+        ),
+        pytest.param(
+            GOOD + "[poller]\ninterval_s = 4.9\n",
+            ["[poller] interval_s = 4.9: out of range; a number, 5 to 3600 s"],
+            id="polling under 5 s",
+        ),
+        pytest.param(
+            GOOD + "[poller]\nquery_share = nan\n",
+            ["[poller] query_share = nan: out of range; a number, 0.001 to 1"],
+            id="no number at all",
+        ),
+        pytest.param(
+            GOOD + "[poller]\nkeep_closed_h = inf\n",
+            ["[poller] keep_closed_h = inf: out of range; a number, 0 to 8760 h"],
+            id="endless",
+        ),
+        pytest.param(
+            GOOD + "[poller]\ninterval_s = 60\n",
+            ["[poller] stale_s = 30.0: queues would close between two polls; above 60 s"],
+            id="values that are stale before the next poll",
+        ),
+        pytest.param(
+            SITE + f"[cluster.alpha]\n{PORTS}[cluster.beta]\nqmaster_port = 65536\n" + QUEUE,
+            [
+                f"[cluster.beta] qmaster_port = 65536: out of range; {A_PORT}",
+                f"[cluster.beta] execd_port: missing; {A_PORT}",
+            ],
+            id="two problems in one section",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, 'remote_spool_dir = "spool"\n' + QUEUE),
+            [
+                '[cluster.beta] remote_spool_dir = "spool": wrong form;'
+                " an absolute path in printable ASCII"
+            ],
+            id="a relative path",
+        ),
+        pytest.param(
+            GOOD.replace(CLUSTERS, 'published_dir = "/a"\nspool_dir = "/b"\n' + CLUSTERS),
+            [
+                f"[site] published_dir: unknown key; {KEYS_OF_THE_SITE}",
+                f"[site] spool_dir: unknown key; {KEYS_OF_THE_SITE}",
+            ],
+            id="what hot programs would have to read",
+        ),
+        pytest.param(
+            GOOD.replace(CLUSTERS, 'state = "sqlite:///state.db"\n' + CLUSTERS),
+            [f'[site] state = "sqlite:///state.db": wrong form; {A_STATE_URL}'],
+            id="a relative state file",
+        ),
+        pytest.param(
+            GOOD.replace(CLUSTERS, 'state = "postgresql://me:hush@db/grid"\n' + CLUSTERS),
+            [f'[site] state = "postgresql://***": wrong form; {A_STATE_URL}'],
+            id="a password is refused and not repeated",
+        ),
+        pytest.param(
+            GOOD.replace(CLUSTERS, 'service_account = "root"\n' + CLUSTERS),
+            [
+                '[site] service_account = "root": wrong form;'
+                " the name of an account that is not root"
+            ],
+            id="root as the service account",
+        ),
+        pytest.param(
+            GOOD.replace(CLUSTERS, 'log_level = "loud"\n' + CLUSTERS),
+            ['[site] log_level = "loud": unknown word; "debug" or "info" or "warning" or "error"'],
+            id="an unknown word",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, 'kind = "slurm"\n' + QUEUE),
+            ['[cluster.beta] kind = "slurm": unknown word; "gridengine"'],
+            id="an unknown kind of cluster",
+        ),
+        pytest.param(
+            GOOD.replace('"alpha"', '"gamma"'),
+            ['[site] cluster = "gamma": undefined; [cluster.gamma] has to be there'],
+            id="a local cluster that is not defined",
+        ),
+        pytest.param(
+            GOOD.replace('"beta"', '"gamma"'),
+            ['[queue.transfer-beta] cluster = "gamma": undefined; a remote cluster (beta)'],
+            id="a queue to a cluster that is not defined",
+        ),
+        pytest.param(
+            GOOD.replace('"beta"', '"alpha"'),
+            ['[queue.transfer-beta] cluster = "alpha": the local cluster; a remote cluster (beta)'],
+            id="a queue to the local cluster",
+        ),
+        pytest.param(
+            SITE + QUEUE,
+            [
+                '[site] cluster = "alpha": undefined; [cluster.alpha] has to be there',
+                '[queue.transfer-beta] cluster = "beta": undefined;'
+                " a remote cluster (none is defined)",
+            ],
+            id="no cluster at all",
+        ),
+        pytest.param(
+            SITE + "min_uid = 0\n" + CLUSTERS + QUEUE.replace("beta", "gamma") + "[poler]\n",
+            [
+                "[site] min_uid = 0: out of range; a whole number, 1 to 4294967294",
+                f"[poler]: unknown section; {SECTIONS}",
+                '[queue.transfer-gamma] cluster = "gamma": undefined; a remote cluster (beta)',
+            ],
+            id="problems in several sections",
+        ),
+    ],
+)
+def test_every_problem_has_a_line_with_its_remedy(
+    path: Path, content: str, expected: list[str]
+) -> None:
+    path.write_text(content)
+
+    assert [f"FILE: {problem}" for problem in expected] == problems_of(path)

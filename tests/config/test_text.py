@@ -1,0 +1,146 @@
+"""A policy is written as a file that reads back as the same policy; the sample is such a file."""
+
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge import config
+from gridbridge.model.policy import (
+    ABSOLUTE_PATH,
+    ACCOUNT,
+    CLUSTER_NAME,
+    OBJECT_NAME,
+    STATE_URL,
+    Cluster,
+    Policy,
+    Poller,
+    Site,
+    TransferQueue,
+    describe,
+)
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "conf" / "gridbridge.toml"
+MANUAL = ROOT / "docs" / "configuration.md"
+TITLES = {
+    "[site]": Site,
+    "[cluster.NAME]": Cluster,
+    "[queue.NAME]": TransferQueue,
+    "[poller]": Poller,
+}
+TEXTS = {
+    ABSOLUTE_PATH.right: st.from_regex(r"/[ -~]{0,20}", fullmatch=True),
+    ACCOUNT.right: st.sampled_from(["gridbridge", "_grid", "g-1"]),
+    CLUSTER_NAME.right: st.sampled_from(["alpha", "beta"]),
+    OBJECT_NAME.right: st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}", fullmatch=True),
+    STATE_URL.right: st.sampled_from(["sqlite:////x y.db", "postgresql://me@db:5432/grid"]),
+}
+
+
+def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
+    """Return every value that a key may have."""
+    known = describe(key)
+    if key.type is bool:
+        return st.booleans()
+    if key.type is int:
+        return st.integers(int(known.low), int(known.high))
+    if key.type is float:
+        return st.floats(known.low, known.high)
+    if key.type is str:
+        return TEXTS[known.form.right]
+    return st.sampled_from(list(key.type))
+
+
+def sections_of(kind: type, **fixed: str) -> st.SearchStrategy[Any]:
+    """Return every section of a kind."""
+    free = {key.name: values_of(key) for key in fields(kind) if key.name not in fixed}
+    return st.builds(kind, **free, **{name: st.just(value) for name, value in fixed.items()})
+
+
+def read_again(policy: Policy) -> Policy:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "gridbridge.toml")
+        path.write_text(config.text(policy))
+        return config.load(str(path))
+
+
+POLLERS = sections_of(Poller).filter(lambda poller: poller.stale_s > poller.interval_s)
+POLICIES = st.builds(
+    Policy,
+    site=sections_of(Site, cluster="alpha"),
+    clusters=st.fixed_dictionaries({"alpha": sections_of(Cluster), "beta": sections_of(Cluster)}),
+    queues=st.dictionaries(
+        TEXTS[OBJECT_NAME.right], sections_of(TransferQueue, cluster="beta"), max_size=2
+    ),
+    poller=POLLERS,
+)
+
+
+@given(POLICIES)
+def test_a_policy_survives_its_file(policy: Policy) -> None:
+    assert policy == read_again(policy)
+
+
+def test_defaults_alone_survive_their_file() -> None:
+    clusters = {"alpha": Cluster(qmaster_port=6444, execd_port=6445)}
+    policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
+
+    assert policy == read_again(policy)
+
+
+def test_the_sample_is_what_gridbridge_writes() -> None:
+    """So it holds every key with its meaning, unit and default, and nothing else."""
+    assert config.text(config.load(str(SAMPLE))) == SAMPLE.read_text()
+
+
+def test_the_sample_fits_the_lab() -> None:
+    """Alpha is local; transfer-beta leads to beta, whose nodes see the spool."""
+    assert config.load(str(SAMPLE)) == Policy(
+        site=Site(cluster="alpha"),
+        clusters={
+            "alpha": Cluster(qmaster_port=6444, execd_port=6445),
+            "beta": Cluster(qmaster_port=6454, execd_port=6455, spool_shared=True),
+        },
+        queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=10, slots=100)},
+    )
+
+
+def test_the_sample_s_comments_hold_the_defaults(tmp_path: Path) -> None:
+    """A key behind # may be uncommented and changes nothing."""
+    lines = SAMPLE.read_text().splitlines()
+    path = tmp_path / "gridbridge.toml"
+    path.write_text("\n".join(line.removeprefix("#") for line in lines if line[:2] != "# "))
+
+    assert config.load(str(path)) == config.load(str(SAMPLE))
+
+
+@pytest.mark.parametrize("kind", TITLES.values(), ids=TITLES)
+def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> None:
+    sample = SAMPLE.read_text()
+    for key in fields(kind):
+        known = describe(key)
+        comment = f"\n# {known.meaning}\n# {config.right(key)}; {config.default(key)}\n"
+
+        assert known.unit in config.right(key)
+        assert comment + key.name in sample.replace("\n#" + key.name, "\n" + key.name)
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_the_manual_s_table_is_what_the_program_knows(title: str) -> None:
+    rows = [
+        f"| `{key.name}` | {describe(key).meaning} | {config.right(key)} | {_default_cell(key)} |"
+        for key in fields(TITLES[title])
+    ]
+    chapter = MANUAL.read_text().partition(f"## `{title}`")[2].partition("\n## ")[0]
+
+    assert rows == [line for line in chapter.splitlines() if line.startswith("| `")]
+
+
+def _default_cell(key: Field[Any]) -> str:
+    default = config.default(key).removeprefix("default ")
+    return default if key.default is MISSING or describe(key).inherits else f"`{default}`"

@@ -1,0 +1,212 @@
+"""A far cluster as the contract sees it: an adapter's two modules, and a folder of its jobs."""
+
+import base64
+import importlib
+import itertools
+import os
+import pickle
+import pwd
+import sys
+from pathlib import Path
+from typing import Any, Protocol
+
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.batch.submission import Result, Submission
+from gridbridge.errors import CommandFailed
+from gridbridge.model.job import JobEnd
+from gridbridge.model.route import Cell, Folder
+from gridbridge.model.snapshot import ClusterSnapshot
+from tests.contract.waiting import until
+from tests.lab.grid import Done, Grid
+
+ASKS_NOTHING = Request(b"<JB_job_number>1</JB_job_number>")
+UNKNOWN = "9999998"  # below Grid Engine's largest job number
+TIMEOUT_S = 15.0
+HOST = "alpha-master"  # reaches beta's cell and shares alice's home with its hosts
+PYTHON = "/opt/gridbridge/venv/bin/python3"
+CALL = """
+import base64, importlib, pickle, sys
+from gridbridge.errors import GridbridgeError
+module, name, arguments, options = pickle.loads(base64.b64decode(sys.stdin.read()))
+try:
+    told = True, getattr(importlib.import_module(module), name)(*arguments, **options)
+except GridbridgeError as error:
+    told = False, str(error)
+print(base64.b64encode(pickle.dumps(told)).decode())
+"""
+
+numbers = itertools.count(1)
+
+
+class Reach(Protocol):
+    """Where an adapter's functions are called, and where its jobs' files are."""
+
+    person: str
+    folder: str
+
+    def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
+        """Call a function of the adapter's `submit` or `status`."""
+        ...
+
+    def sh(self, script: str) -> str:
+        """Run a shell script beside the jobs, as the person, and return its output."""
+        ...
+
+    def out_of_reach(self) -> "Reach":
+        """Return the same cluster while it can't be reached."""
+        ...
+
+
+class EmbeddedReach:
+    """An embedded cluster in a folder of the test's own."""
+
+    def __init__(self, path: Path, slots: int, python: str = sys.executable) -> None:
+        self.person = pwd.getpwuid(os.getuid()).pw_name
+        self.folder = str(path / "jobs")
+        self.where = Folder(path=str(path / "cluster"), python=python, timeout_s=TIMEOUT_S)
+        self._path, self._slots = path, slots
+
+    def create(self) -> None:
+        """Make the cluster."""
+        os.makedirs(self.folder)
+        argv = (self.where.python, "-I", "-m", "gridbridge.batch.embedded", self.where.path)
+        os.spawnv(os.P_WAIT, argv[0], (*argv, "create", f"--slots={self._slots}"))
+
+    def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
+        """Call a function of the adapter, here."""
+        module = importlib.import_module(f"gridbridge.batch.embedded.{half}")
+        return getattr(module, name)(self.where, *arguments, **options)
+
+    def sh(self, script: str) -> str:
+        """Run a shell script here."""
+        with os.popen(f"cd {self.folder} && {{ {script}\n}}") as output:
+            return output.read()
+
+    def out_of_reach(self) -> "EmbeddedReach":
+        """Return it with a program that is not there."""
+        return EmbeddedReach(self._path, self._slots, python="/no/python")
+
+
+class GridEngineReach:
+    """Beta of the lab, asked with its real clients from a host of alpha."""
+
+    def __init__(self, grid: Grid, person: str, folder: str, port: str = "6454") -> None:
+        self.person = person
+        self.folder = folder
+        self._grid = grid
+        self._where = Cell(
+            root="/var/lib/gridengine",
+            cell="beta",
+            qmaster_port=port,
+            execd_port="6455",
+            binaries="/usr/lib/gridengine",
+            timeout_s=TIMEOUT_S,
+        )
+
+    def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
+        """Call a function of the installed adapter as the person, on the lab's host."""
+        module = f"gridbridge.batch.gridengine.{half}"
+        asked = pickle.dumps((module, name, (self._where, *arguments), options))
+        done = self._on(PYTHON, "-I", "-c", CALL, stdin=base64.b64encode(asked).decode())
+        assert done.status == 0, done
+        is_told, told = pickle.loads(base64.b64decode(done.out))
+        if not is_told:
+            raise CommandFailed((name,), 1, b"", told.encode())
+        return told
+
+    def sh(self, script: str) -> str:
+        """Run a shell script on the lab's host as the person."""
+        return self._on("sh", "-c", f"cd {self.folder} && {{ {script}\n}}").out
+
+    def out_of_reach(self) -> "GridEngineReach":
+        """Return it with a port on which nobody listens."""
+        return GridEngineReach(self._grid, self.person, self.folder, port="6499")
+
+    def _on(self, *argv: str, stdin: str = "") -> Done:
+        return self._grid.on(HOST, *argv, user=self.person, stdin=stdin)
+
+
+class Far:
+    """What the contract's tests do with a cluster."""
+
+    def __init__(self, reach: Reach, others: Reach | None = None) -> None:
+        self.reach = reach
+        self.others = others  # the same cluster as another person, where there can be one
+        self.accounts: dict[str, str] = {}  # of each job that was submitted
+
+    def hot(self, name: str, *arguments: object, **options: object) -> Any:
+        """Call a function of the adapter's hot half."""
+        return self.reach.call("submit", name, *arguments, **options)
+
+    def cold(self, name: str, *arguments: object) -> Any:
+        """Call a function of the adapter's cold half."""
+        return self.reach.call("status", name, *arguments)
+
+    def new_name(self) -> str:
+        """Return a name that no other transfer has."""
+        return f"gb.contract.{os.getpid()}.{next(numbers)}.1"
+
+    def submit(self, script: str | bytes, **options: object) -> str:
+        """Submit a held job and return its id."""
+        answer = self.answer(script, **options)
+        assert answer.result == Result.ACCEPTED, answer.reason
+        return answer.remote_id
+
+    def answer(self, script: str | bytes, **options: object) -> Submission:
+        """Submit a held job in the folder of the jobs, and return the answer."""
+        name = str(options.pop("name", "") or self.new_name())
+        request = options.pop("request", ASKS_NOTHING)
+        usual = {"shell": "/bin/sh", "cwd": self.reach.folder, "parallel": ""}
+        text = script.encode() if isinstance(script, str) else script
+        told: Submission = self.hot("submit", name, request, **(usual | options), script=text)
+        if told.remote_id:
+            self.accounts[told.remote_id] = name
+        return told
+
+    def start(self, script: str | bytes, **options: object) -> str:
+        """Submit a job, let it run, and return its id."""
+        job = self.submit(script, **options)
+        self.hot("release_as", job, "work")
+        return job
+
+    def states(self, job: str) -> str:
+        """Return a job's letters."""
+        return str(self.hot("states", job))
+
+    def until_running(self, job: str) -> None:
+        """Wait until a job runs."""
+        until(lambda: "r" in self.states(job), f"job {job} to run")
+
+    def until_gone(self, job: str) -> None:
+        """Wait until the cluster does not list a job."""
+        until(lambda: not self.states(job), f"job {job} to be gone")
+
+    def end(self, job: str) -> JobEnd:
+        """Wait for a job's end and return it."""
+        return until(lambda: self.maybe_end(job), f"the end of job {job}")
+
+    def maybe_end(self, job: str) -> JobEnd | None:
+        """Return a job's end if it is told by now."""
+        end = self.cold("end", int(job), self.accounts[job])
+        assert end is None or isinstance(end, JobEnd)
+        return end
+
+    def snapshot(self, *wanted: str) -> ClusterSnapshot:
+        """Return the cluster as it is."""
+        seen, _ = self.cold("snapshot", "far", frozenset(map(int, wanted)))
+        assert isinstance(seen, ClusterSnapshot)
+        return seen
+
+    def read(self, name: str) -> str:
+        """Return a file of the jobs' folder, empty when it is not there."""
+        return self.reach.sh(f"cat {name} 2>/dev/null || :")
+
+    def delete_all(self) -> None:
+        """Leave nothing of ours in the cluster."""
+        for job in self._listed():
+            self.hot("delete", str(job))
+        until(lambda: not self._listed(), "our jobs to be gone")
+
+    def _listed(self) -> set[int]:
+        ours = set(map(int, self.accounts))
+        return ours & set(self.snapshot(*self.accounts).jobs)

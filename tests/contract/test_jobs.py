@@ -1,0 +1,275 @@
+"""What a transfer relies on in every batch system: jobs start, run and end as they were told to."""
+
+import pytest
+
+from gridbridge.batch.submission import Result
+from gridbridge.batch.wrapper import Start, WrappedJob, bundle
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.message import Message, decode
+from tests.contract.conftest import SEVERAL_PEOPLES
+from tests.contract.far import ASKS_NOTHING, UNKNOWN, Far
+from tests.contract.waiting import stays, until
+
+TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
+ASKS_TOO_MUCH = type(ASKS_NOTHING)(
+    b"<JB_job_number>1</JB_job_number><JB_hard_resource_list><qstat_l_requests>"
+    b"<CE_name>nonesuch</CE_name><CE_stringval>1</CE_stringval></qstat_l_requests>"
+    b"</JB_hard_resource_list>"
+)
+
+
+def ticks(far: Far) -> int:
+    return len(far.read("ticks"))
+
+
+def until_ticking(far: Far) -> None:
+    before = ticks(far)
+    until(lambda: ticks(far) > before, "the job to go on")
+
+
+def test_a_held_job_waits_while_a_later_one_runs(far: Far) -> None:
+    held = far.submit("echo ran >>held\n")
+    far.end(far.start("exit 0\n"))
+
+    assert (far.states(held), far.read("held")) == ("hqw", "")
+
+
+def test_a_released_job_runs_once_under_its_real_name(far: Far) -> None:
+    job = far.submit('echo "$JOB_NAME $JOB_ID" >>ran\n')
+    far.hot("release_as", job, "real")
+    end = far.end(job)
+
+    assert (end.exit_status, far.read("ran")) == (0, f"real {job}\n")
+    assert far.states(job) == ""
+
+
+def test_exit_statuses_and_signals_are_accounted_for_as_they_are(far: Far) -> None:
+    """An exit status above 128 is no signal."""
+    scripts = {f"exit {status}\n": (status, None) for status in (0, 1, 7, 137, 199, 255)}
+    scripts |= {f"ulimit -c 0; kill -{number} $$\n": (None, number) for number in (6, 9, 15)}
+    jobs = {far.start(script): end for script, end in scripts.items()}
+    ends = {job: far.end(job) for job in jobs}
+
+    assert {job: (end.exit_status, end.signal) for job, end in ends.items()} == jobs
+    assert all(end.host for end in ends.values())
+
+
+def test_usage_is_accounted_for(far: Far) -> None:
+    end = far.end(far.start("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\n"))
+
+    assert 0.01 < end.user_s + end.system_s < 30
+
+
+def test_an_end_is_told_to_its_account_alone_and_not_before_it_came(far: Far) -> None:
+    job = far.start("until [ -e go ]; do sleep 0.05; done\n")
+    far.until_running(job)
+    before = far.maybe_end(job)
+    far.reach.sh("touch go")
+    far.end(job)
+
+    assert (before, far.cold("end", int(job), "gb.another.1.0.1")) == (None, None)
+
+
+def test_a_submission_is_found_by_its_name_until_it_has_its_real_one(far: Far) -> None:
+    name = far.new_name()
+    first = far.submit("exit 0\n", name=name)
+    far.submit("exit 0\n", name=name)
+    mine = far.hot("find_held", name, far.reach.person)
+    nobodys = far.hot("find_held", name, "nobody")
+    for job in list(far.accounts):
+        far.hot("release_as", job, "work")
+
+    assert (mine, nobodys, far.hot("find_held", name, far.reach.person)) == (first, "", "")
+
+
+@pytest.mark.parametrize("far", SEVERAL_PEOPLES, indirect=True)
+def test_anothers_submission_under_the_same_name_is_not_found(far: Far) -> None:
+    """Nobody but its owner has jobs in an embedded cluster."""
+    assert far.others
+    name = far.new_name()
+    theirs = Far(far.others)
+    job = theirs.submit("exit 0\n", name=name)
+    try:
+        assert far.hot("find_held", name, far.reach.person) == ""
+        assert far.hot("owner_and_account", job) == (far.others.person, name)
+    finally:
+        theirs.delete_all()
+
+
+def test_whose_a_job_is_is_told_while_it_is_listed(far: Far) -> None:
+    job = far.submit("exit 0\n")
+
+    assert far.hot("owner_and_account", job) == (far.reach.person, far.accounts[job])
+    assert far.hot("owner_and_account", UNKNOWN) == ("", "")
+
+
+def test_a_waiting_job_is_held_and_released(far: Far) -> None:
+    job = far.submit("exit 3\n")
+    far.hot("hold", job)
+    held = far.states(job)
+    far.hot("release", job)
+
+    assert (held, far.end(job).exit_status) == ("hqw", 3)
+
+
+@pytest.mark.parametrize("verb", ["hold", "release"])
+def test_a_job_that_is_not_there_can_not_be_held(far: Far, verb: str) -> None:
+    with pytest.raises(CommandFailed, match="exist"):
+        far.hot(verb, UNKNOWN)
+
+
+def test_a_suspended_job_makes_no_progress_until_it_is_resumed(far: Far) -> None:
+    job = far.start(TICKING)
+    until_ticking(far)
+    far.hot("suspend_any", job)
+    until(lambda: stays(lambda: ticks(far)), "the job to stand still")
+    suspended = far.states(job)
+    far.hot("resume_any", job)
+    until_ticking(far)
+
+    assert ("s" in suspended, far.states(job)) == (True, "r")
+
+
+def test_suspending_twice_and_resuming_once_is_enough(far: Far) -> None:
+    job = far.start(TICKING)
+    until_ticking(far)
+    far.hot("suspend_any", job)
+    far.hot("suspend_any", job)
+    far.hot("resume_any", job)
+    far.hot("resume_any", job)
+
+    until_ticking(far)
+
+
+def test_a_waiting_job_that_is_suspended_does_not_start(far: Far) -> None:
+    job = far.submit("exit 0\n")
+    far.hot("suspend_any", job)
+    far.end(far.start("exit 0\n"))
+    waited = far.states(job)
+    far.hot("resume_any", job)
+
+    assert (waited, far.end(job).exit_status) == ("hqw", 0)
+
+
+def test_a_waiting_job_is_deleted(far: Far) -> None:
+    job = far.submit("echo ran >>ran\n")
+    far.hot("delete", job)
+    far.until_gone(job)
+    far.end(far.start("exit 0\n"))
+
+    assert (far.read("ran"), far.maybe_end(job)) == ("", None)
+
+
+@pytest.mark.parametrize("is_suspended", [False, True], ids=["running", "suspended"])
+def test_a_started_job_is_deleted_with_all_its_processes(far: Far, is_suspended: bool) -> None:
+    job = far.start(f"(trap '' TERM HUP; {TICKING}) & wait\n")
+    until_ticking(far)
+    if is_suspended:
+        far.hot("suspend_any", job)
+    far.hot("delete", job)
+    far.hot("delete", job)
+    end = far.end(job)
+    far.until_gone(job)
+
+    assert (end.exit_status, end.signal) == (None, 9)
+    until(lambda: stays(lambda: ticks(far)), "its processes to be gone")
+
+
+def test_a_job_that_is_gone_is_left_alone(far: Far) -> None:
+    job = far.start("exit 5\n")
+    far.end(job)
+    far.until_gone(job)
+    for verb in ("delete", "delete", "suspend_any", "resume_any"):
+        far.hot(verb, job)
+
+    assert far.end(job).exit_status == 5
+
+
+def test_nothing_is_known_of_a_job_that_never_was(far: Far) -> None:
+    far.hot("delete", UNKNOWN)
+
+    assert (far.states(UNKNOWN), far.cold("details", int(UNKNOWN))) == ("", ())
+    assert far.cold("end", int(UNKNOWN), "gb.contract.1.0.1") is None
+
+
+def test_a_request_that_the_cluster_does_not_know_is_refused(far: Far) -> None:
+    answer = far.answer("exit 0\n", request=ASKS_TOO_MUCH)
+
+    assert (answer.result, "nonesuch" in answer.reason) == (Result.REFUSED, True)
+
+
+def test_a_cluster_out_of_reach_has_taken_nothing_and_says_nothing(far: Far) -> None:
+    away = Far(far.reach.out_of_reach())
+
+    assert away.answer("exit 0\n").result == Result.LATER
+    for ask in (lambda: away.states("1"), away.snapshot, lambda: away.hot("delete", "1")):
+        with pytest.raises(GridbridgeError):
+            ask()
+
+
+def test_a_wrapped_job_tells_its_end_in_a_spool_folder(far: Far) -> None:
+    far.reach.sh("mkdir spool")
+    name = far.new_name()
+    job = far.start(bundle(wrapped(far, name)), name=name)
+    end = far.end(job)
+    told = until(lambda: far.read("spool/m.*"), "the message")
+
+    message = decode(told.encode())
+    assert (end.exit_status, far.read("out")) == (199, "a b|it's $HOME|\n")
+    assert (message.transfer, message.remote_id) == (name, job)
+    assert (message.outcome, message.exit_status, message.host) == ("exit", "99", end.host)
+
+
+def wrapped(far: Far, name: str) -> WrappedJob:
+    return WrappedJob(
+        transfer=name,
+        spool=f"{far.reach.folder}/spool",
+        name="12",
+        start=Start.POSIX,
+        shell="/bin/sh",
+        login=False,
+        arguments=("a b",),
+        environment=(("VALUE", "it's $HOME"), ("PATH", "/usr/bin:/bin")),
+        script=b'echo "$1|$VALUE|"; exit 99\n',
+        stdout=f"{far.reach.folder}/out",
+        stderr=f"{far.reach.folder}/out",
+    )
+
+
+def test_a_signal_ends_the_wrapped_job_and_its_wrapper(far: Far) -> None:
+    far.reach.sh("mkdir spool")
+    name = far.new_name()
+    job = wrapped(far, name)
+    job.script = b"kill -TERM $$\n"
+    end = far.end(far.start(bundle(job), name=name))
+
+    message: Message = decode(until(lambda: far.read("spool/m.*"), "the message").encode())
+    assert (message.outcome, message.signal, end.signal) == ("signal", "15", 15)
+
+
+def test_a_name_is_taken_as_it_is(far: Far) -> None:
+    """Grid Engine takes none with a blank or a letter that is not ASCII, at home neither."""
+    names = ["-x", "it's", 'a"b', "$(x);&|", "%41", "=", "x" * 200]
+    jobs = [far.submit('printf "%s" "$JOB_NAME" >"name.$JOB_ID"\n') for _ in names]
+    for job, name in zip(jobs, names, strict=True):
+        far.hot("release_as", job, name)
+    for job in jobs:
+        far.end(job)
+
+    assert [far.read(f"name.{job}") for job in jobs] == names
+
+
+def test_a_working_directory_is_taken_as_it_is(far: Far) -> None:
+    """But for `$HOME` and its kin, which Grid Engine expands."""
+    paths = [f"{far.reach.folder}/{folder}" for folder in ("a b", "it's", "-x", "grün", "%s\\n")]
+    for path in paths:
+        far.reach.sh(f'mkdir -- "$(printf %b "{octal(path)}")"')
+    jobs = [far.start("pwd >here\n", cwd=path) for path in paths]
+    for job in jobs:
+        far.end(job)
+
+    assert sorted(far.reach.sh("cat ./*/here").splitlines()) == sorted(paths)
+
+
+def octal(text: str) -> str:
+    return "".join(f"\\\\0{byte:03o}" for byte in text.encode())

@@ -1,0 +1,69 @@
+"""Slots: how many jobs run at once, and what a snapshot says of them."""
+
+from gridbridge.model.states import JobState
+from tests.contract.conftest import SLOTS
+from tests.contract.far import Far
+from tests.contract.waiting import until
+
+WAITING = "until [ -e go ]; do sleep 0.05; done\n"
+
+
+def test_many_jobs_run_once_each_and_never_more_than_slots_at_once(far: Far) -> None:
+    script = 'echo "+ $JOB_ID" >>log; sleep 0.3; echo "- $JOB_ID" >>log\n'
+    jobs = [far.start(script) for _ in range(3 * SLOTS)]
+    for job in jobs:
+        far.end(job)
+
+    lines = far.read("log").splitlines()
+    at_once = [sum(1 if line[0] == "+" else -1 for line in lines[:n]) for n in range(len(lines))]
+    assert sorted(lines) == sorted(f"{sign} {job}" for sign in "+-" for job in jobs)
+    assert 1 < max(at_once) <= SLOTS
+
+
+def test_a_parallel_job_has_all_its_slots(far: Far) -> None:
+    wide = far.start(f"echo $NSLOTS >nslots; {WAITING}", parallel="smp 2")
+    far.until_running(wide)
+    seen = far.snapshot(wide).find(int(wide))
+    far.reach.sh("touch go")
+    far.end(wide)
+
+    assert (seen and seen.slots, far.read("nslots")) == (2, "2\n")
+
+
+def test_a_snapshot_counts_what_waits_and_what_is_free(far: Far) -> None:
+    """Held jobs, and those in error, don't wait; a suspended one keeps its slot."""
+    idle = far.snapshot()
+    broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
+    until(lambda: "E" in far.states(broken), "the job to be in error state")
+    full = [far.start(WAITING) for _ in range(SLOTS)]
+    for job in full:
+        far.until_running(job)
+    far.hot("suspend_any", full[0])
+    held = far.submit("exit 0\n")
+    waiting = [far.start("exit 0\n") for _ in range(2)]
+
+    seen = far.snapshot(*full, *waiting)
+    words = [rows[0].state.word for rows in map(seen.jobs.get, map(int, full + waiting)) if rows]
+    assert (idle.pending, idle.free_slots) == (0, SLOTS)
+    assert (seen.pending, seen.free_slots) == (2, 0)
+    assert words == [JobState.SUSPENDED, *[JobState.RUNNING] * 3, *[JobState.WAITING] * 2]
+    assert seen.jobs[int(held)][0].state.is_held
+
+
+def test_a_snapshot_keeps_the_jobs_that_were_asked_for_and_those_under_our_names(far: Far) -> None:
+    ours = far.submit("exit 0\n")
+    asked, other = (far.start(WAITING) for _ in range(2))
+    seen = far.snapshot(asked)
+
+    (row,) = seen.jobs[int(ours)]
+    assert set(seen.jobs) & {int(ours), int(asked), int(other)} == {int(ours), int(asked)}
+    assert (row.name, row.owner) == (far.accounts[ours], far.reach.person)
+
+
+def test_a_job_that_can_not_be_started_tells_why(far: Far) -> None:
+    broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
+    until(lambda: "E" in far.states(broken), "the job to be in error state")
+    (detail,) = far.cold("details", int(broken))
+
+    assert (detail.job_id, detail.account) == (int(broken), far.accounts[broken])
+    assert any("nowhere" in error for error in detail.errors)

@@ -1,0 +1,51 @@
+"""The console blocks of the documentation: what is typed, and what is expected to follow."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = tuple(sorted({ROOT / "README.md", *(ROOT / "docs").rglob("*.md")}))
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ANYTHING = "..."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """A command with its expected output; `prompt` is # for root and $ for a user."""
+
+    prompt: str
+    command: str
+    expected: str
+
+
+def console(page: str) -> list[Typed]:
+    """Return what a page's console blocks type, in order."""
+    return [typed for block in BLOCK.findall(page) for typed in _commands(block)]
+
+
+def _commands(block: str) -> list[Typed]:
+    found: list[Typed] = []
+    for line in block.splitlines():
+        if line[:2] in ("$ ", "# "):
+            found.append(Typed(prompt=line[0], command=line[2:], expected=""))
+        elif found:
+            last = found.pop()
+            expected = f"{last.expected}{line}\n"
+            found.append(Typed(prompt=last.prompt, command=last.command, expected=expected))
+        else:
+            raise AssertionError(f"a console block begins with a prompt, not {line!r}")
+    return found
+
+
+def matches(expected: str, actual: str) -> bool:
+    """Compare an output; `...` stands for anything, on a line of its own for any lines."""
+    pattern = "".join(map(_pattern, expected.strip().splitlines()))
+    printed = "".join(f"{line}\n" for line in actual.strip().splitlines())
+    return bool(re.fullmatch(pattern, printed))
+
+
+def _pattern(line: str) -> str:
+    if line == ANYTHING:
+        return r"(?:.*\n)*"
+    return ".*?".join(map(re.escape, line.split(ANYTHING))) + r"\n"

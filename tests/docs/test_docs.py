@@ -1,0 +1,123 @@
+"""The documentation is whole: every command is in it, every link leads somewhere."""
+
+import configparser
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.model.places import HOME
+from gridbridge.model.policy import Site
+from tests.docs.console import PAGES, ROOT, Typed, console, matches
+
+COMMANDS = ROOT / "docs" / "commands"
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def subcommands(group: click.Group, names: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every subcommand, groups too."""
+    for name, command in group.commands.items():
+        yield (*names, name)
+        if isinstance(command, click.Group):
+            yield from subcommands(command, (*names, name))
+
+
+def scripts() -> list[str]:
+    """Return the console scripts of setup.cfg."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    lines = parser["options.entry_points"]["console_scripts"].split("\n")
+    return [line.partition("=")[0].strip() for line in lines if line]
+
+
+def man_page(name: str) -> Path:
+    """Return the source of a program's man page; there is one."""
+    found = list(COMMANDS.glob(f"{name}.[18].md"))
+    assert len(found) == 1, f"docs/commands/{name}.SECTION.md"
+    return found[0]
+
+
+@pytest.mark.parametrize("script", scripts())
+def test_every_program_has_a_man_page_with_an_example_and_is_in_the_list(script: str) -> None:
+    page = man_page(script)
+
+    assert "## Example" in page.read_text() or ".. click::" in page.read_text()
+    assert f"commands/{page.name}" in (ROOT / "docs" / "commands.md").read_text()
+
+
+@pytest.mark.parametrize("words", list(subcommands(gridbridge)), ids=" ".join)
+def test_every_subcommand_has_help_with_an_example(words: tuple[str, ...]) -> None:
+    command: click.Command = gridbridge
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.commands[word]
+
+    assert f"Example:\n  gridbridge {words[0]}" in inspect.cleandoc(command.help or "")
+
+
+@pytest.mark.parametrize("name", sorted(gridbridge.commands))
+def test_every_subcommand_has_a_man_page_and_is_in_the_list(name: str) -> None:
+    page = man_page(f"gridbridge-{name}")
+
+    assert f":prog: gridbridge {name}\n" in page.read_text()
+    assert f"commands/{page.name}" in (ROOT / "docs" / "commands.md").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
+    links = [link for link in LINK.findall(page.read_text()) if "://" not in link]
+
+    lost = [link for link in links if not _leads_somewhere(page, link)]
+    assert lost == []
+
+
+def _leads_somewhere(page: Path, link: str) -> bool:
+    name, _, anchor = link.partition("#")
+    target = page.parent / name if name else page
+    return target.exists() and (not anchor or anchor in _anchors(target))
+
+
+def _anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_systemd_unit_runs_the_installed_poller_as_the_service_account() -> None:
+    unit = configparser.ConfigParser()
+    unit.read(ROOT / "conf" / "systemd" / "gridbridge-poller.service")
+
+    assert unit["Service"]["User"] == Site(cluster="a").service_account
+    assert unit["Service"]["ExecStart"] == "/opt/gridbridge/bin/gridbridge-poller"
+    assert HOME == "/var/lib/gridbridge"  # that docs/operations.md names
+
+
+def test_a_block_is_commands_with_what_follows_them() -> None:
+    page = "x\n```console\n$ a b\none\ntwo\n# c\n```\n```sh\n$ not run\n```\n"
+
+    assert console(page) == [
+        Typed(prompt="$", command="a b", expected="one\ntwo\n"),
+        Typed(prompt="#", command="c", expected=""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [
+        ("", "", True),
+        ("", "x\n", False),
+        ("a ... c\n", "a b c\n", True),
+        ("a ... c\n", "a b d\n", False),
+        ("a\n...\n", "a\nb\nc\n", True),
+        ("a\n...\n", "a\n", True),
+        ("...\n", "", True),
+        ("a.b\n", "axb\n", False),
+        ("...\nend\n", "1\n2\nend\n", True),
+        ("...\nend\n", "1\nend\n2\n", False),
+    ],
+)
+def test_dots_stand_for_anything(expected: str, actual: str, same: bool) -> None:
+    assert matches(expected, actual) == same

@@ -1,0 +1,318 @@
+"""Kill a program wherever it writes or runs a client; look whether the next run leads to the end.
+
+usage: unshare -m --propagation private python -m tests.injection.drive SCENARIO
+Prints a line for each wrong end, and how many kills there were; exit status 1 for a wrong end.
+"""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from gridbridge import config
+from gridbridge.apply import transfer
+from gridbridge.methods import control, starter
+from gridbridge.methods.task import Task
+from gridbridge.model.message import Desired, Kind, Message, Outcome, encode
+from gridbridge.model.places import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
+from gridbridge.services import poller
+from gridbridge.services.transfers import TransferService
+from gridbridge.shell import files
+from gridbridge.state import published, spool
+from gridbridge.state.database import Database
+from tests.injection import killing, sandbox
+from tests.injection.sandbox import NAME
+
+ANSWER = "/opt/answer"
+STATE = f"sqlite:///{HOME}/state.db"
+VERDICT = Message(transfer=NAME, remote_id="40", outcome=Outcome.EXIT, exit_status="7")
+LIMIT_S = 10.0
+
+
+# What people's processes do.
+
+
+def step() -> None:
+    """Do one step of the starter; its answer goes where the shell would read it."""
+    _be_the_owner("", "script")
+    answer = os.open(ANSWER, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(answer, 1)
+    starter.main()
+
+
+def method(name: str) -> Callable[[], None]:
+    """Return what runs a method."""
+
+    def act() -> None:
+        _be_the_owner(name)
+        control.main()
+
+    return act
+
+
+def _be_the_owner(*arguments: str) -> None:
+    os.environ.clear()
+    os.environ.update(sandbox.environment())
+    sys.argv = ["program", *arguments]
+    log = os.open(f"{sandbox.TASK}/.gridbridge.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 2)
+
+
+def shell() -> str:
+    """Run steps as sge-methods/starter does, until one says more than `again`."""
+    for _ in range(8):
+        Path(ANSWER).write_text("")
+        killing.run(step)
+        answer = Path(ANSWER).read_text()
+        if answer and not answer.startswith("again"):
+            return " ".join(answer.split()[:2])
+    return "never an answer"
+
+
+def ask(desired: str) -> Callable[[], None]:
+    """Return what submits a job and then wants something of it."""
+
+    def act() -> None:
+        killing.run(step)
+        Task(sandbox.environment()).ask(desired)
+
+    return act
+
+
+def end(**values: str) -> Callable[[], None]:
+    """Return what submits a job and brings its verdict."""
+
+    def act() -> None:
+        killing.run(step)
+        path = published.verdict_path(NAME, os.getuid())
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        files.replace(path, encode(VERDICT.but(**values)))
+
+    return act
+
+
+# What the service does.
+
+
+def rounds(is_done: Callable[[TransferService], bool]) -> Callable[[], None]:
+    """Return a poller that does rounds until it is done."""
+
+    def act() -> None:
+        os.dup2(os.open("/opt/poller.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+        policy = config.load(CONFIG)
+        service = poller.build(replace(policy, poller=replace(policy.poller, interval_s=0.1)))
+        deadline = time.monotonic() + LIMIT_S
+        while not is_done(service):
+            assert time.monotonic() < deadline, "the poller's work has no end"
+            service.round()
+            time.sleep(0.01)
+
+    return act
+
+
+def is_over(service: TransferService) -> bool:
+    """Say whether no transfer is open and no message is left."""
+    return not service.ledger.open and not sandbox.messages()
+
+
+def has_verdict(service: TransferService) -> bool:
+    """Say whether the starter can see its verdict."""
+    return os.path.exists(published.verdict_path(NAME, os.getuid()))
+
+
+def be_deleted() -> None:
+    """Submit a job and delete the local one, which execd has not yet ended."""
+    killing.run(step)
+    (sandbox.CELLS / "alpha/jobs" / str(sandbox.JOB) / "state").write_text("dr\n")
+
+
+def die() -> None:
+    """Submit a job and lose its starter and the local job."""
+    killing.run(step)
+    killing.run(method("epilog"))
+    shutil.rmtree(sandbox.CELLS / "alpha/jobs" / str(sandbox.JOB))
+
+
+def finish() -> None:
+    """Submit a job, and have it end there."""
+    killing.run(step)
+    spool.send(VERDICT.but(kind=Kind.ENDED, at="1767225600"))
+
+
+def closed_by_starter() -> None:
+    """Submit a job, have it end there, and its starter end here."""
+    end()()
+    shell()
+    shutil.rmtree(sandbox.CELLS / "beta/jobs/40")
+
+
+# How it has to end.
+
+
+def check(what: str, found: object, expected: object) -> list[str]:
+    """Return a line when something is not as it has to be."""
+    return [] if found == expected else [f"{what} is {found!r}, not {expected!r}"]
+
+
+def waits(state: str = "r", name: str = "sleep") -> Callable[[], list[str]]:
+    """Return a check that a starter waits for exactly one remote job, in that state."""
+
+    def look() -> list[str]:
+        answer = shell()
+        return [
+            *check("the answer", answer, "wait 60"),
+            *check("what is at beta", sandbox.jobs("beta"), ["40"]),
+            *check("it", sandbox.job("beta", "40"), (name, state)),
+            *check("the task here", sandbox.job("alpha", "7"), ("sleep", "hr")),
+        ]
+
+    return look
+
+
+def ends(answer: str, at_home: str = "hr") -> Callable[[], list[str]]:
+    """Return a check that the starter ends so, and has told the service."""
+
+    def look() -> list[str]:
+        found = shell()
+        return [
+            *check("the answer", found, answer),
+            *check("closed", {m.kind for m in sandbox.messages()} >= {Kind.CLOSED}, True),
+            *check("the task here", sandbox.job("alpha", "7"), ("sleep", at_home)),
+        ]
+
+    return look
+
+
+def waits_after(name: str, state: str) -> Callable[[], list[str]]:
+    """Return a check that the method, run again, has its effect."""
+
+    def look() -> list[str]:
+        killing.run(method(name))
+        return waits(state)()
+
+    return look
+
+
+def is_dead(name: str = "") -> Callable[[], list[str]]:
+    """Return a check that the starter dies and nothing lives elsewhere."""
+
+    def look() -> list[str]:
+        if name:
+            killing.run(method(name))
+        answer = shell()
+        told = [m.desired for m in sandbox.messages() if m.kind == Kind.INTENT]
+        return [
+            *check("the answer", answer, "signal 9"),
+            *check("what is at beta", sandbox.jobs("beta"), []),
+            # A killed epilog is not run again: the service finds that the starter is gone.
+            *check("the service knows", Desired.DEAD in told or name == "epilog", True),
+        ]
+
+    return look
+
+
+def is_clean() -> list[str]:
+    """Run the poller again, and look that nothing is left."""
+    status = killing.run(rounds(is_over))
+    database = Database.open(STATE)
+    left = [one.name for one in database.open_transfers()]
+    database.close()
+    return [
+        *check("the poller's end", status, 0),
+        *check("open", left, []),
+        *check("what is at beta", sandbox.jobs("beta"), []),
+        *check("messages", sandbox.messages(), []),
+        *check("FIFOs", os.listdir(f"{SPOOL}/wake"), []),
+        *check("verdicts", _verdicts(), []),
+    ]
+
+
+def _verdicts() -> list[str]:
+    """Return what lies there; what a killed writer began is swept away later."""
+    names = [name for _, _, found in os.walk(f"{PUBLISHED}/verdicts") for name in found]
+    return [name for name in names if not name.startswith(files.TEMPORARY)]
+
+
+def is_clean_without_job() -> list[str]:
+    """Look that nothing is left of a job that ended by itself."""
+    shutil.rmtree(sandbox.CELLS / "beta/jobs/40", ignore_errors=True)
+    return is_clean()
+
+
+def brings_verdict() -> list[str]:
+    """Run the poller again; the starter ends as the job ended."""
+    status = killing.run(rounds(has_verdict))
+    return [*check("the poller's end", status, 0), *ends("exit 7")(), *is_clean_without_job()]
+
+
+def opens() -> list[str]:
+    """Open the state file and use it."""
+    database = Database.open(STATE)
+    found = database.open_transfers()
+    database.close()
+    return check("open", found, ())
+
+
+class Scenario(NamedTuple):
+    """What is there, what is killed, and how it has to end."""
+
+    prepare: Callable[[], object]
+    act: Callable[[], object]
+    look: Callable[[], list[str]]
+
+
+def nothing() -> None:
+    """Prepare nothing."""
+
+
+SCENARIOS = {
+    "submit": Scenario(nothing, step, waits()),
+    "follow-suspend": Scenario(ask(Desired.SUSPENDED), step, waits("hs")),
+    "follow-dead": Scenario(ask(Desired.DEAD), step, is_dead()),
+    "finish": Scenario(end(), step, ends("exit 7")),
+    "finish-requeue": Scenario(end(outcome=Outcome.REQUEUE), step, ends("exit 99", "r")),
+    "finish-error": Scenario(end(outcome=Outcome.ERROR, reason="no"), step, ends("exit 100", "r")),
+    "suspend": Scenario(step, method("suspend"), waits_after("suspend", "hs")),
+    "resume": Scenario(step, method("resume"), waits_after("resume", "r")),
+    "terminate": Scenario(be_deleted, method("terminate"), is_dead("terminate")),
+    "epilog": Scenario(step, method("epilog"), is_dead("epilog")),
+    "poller-dead": Scenario(die, rounds(is_over), is_clean),
+    "poller-ended": Scenario(finish, rounds(has_verdict), brings_verdict),
+    "poller-closed": Scenario(closed_by_starter, rounds(is_over), is_clean_without_job),
+    "state": Scenario(
+        lambda: os.unlink(f"{HOME}/state.db"), lambda: Database.open(STATE).close(), opens
+    ),
+}
+
+
+def main(name: str) -> int:
+    """Do every kill of a scenario."""
+    sandbox.mount()
+    transfer.SUDO = ("/opt/sudo", "-n", AS_USER)
+    sandbox.reset()
+    Database.open(STATE).close()
+    shutil.copy(f"{HOME}/state.db", sandbox.STEADY)
+    scenario = SCENARIOS[name]
+    wrong = kills = 0
+    prepare = scenario.prepare if scenario.prepare is not step else lambda: killing.run(step)
+    # A step that comes while the client of the one before still works is the lab's to test.
+    moments = (killing.BEGINS, killing.ENDS) if "poller" in name else (killing.ENDS,)
+    for where in chain(
+        killing.kills(prepare, scenario.act),
+        killing.client_kills(prepare, scenario.act, moments),
+    ):
+        kills += 1
+        for line in scenario.look():
+            wrong += 1
+            sys.stdout.write(f"{where}: {line}\n")
+    sys.stdout.write(f"{kills} kills, {wrong} wrong\n")
+    return 1 if wrong or not kills else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

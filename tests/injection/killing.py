@@ -1,0 +1,134 @@
+"""Run something in a child and kill it: at each of its writing calls, and around each client.
+
+The writing calls are the first thread's, found and hit by strace(1); other threads only run
+clients, which is made sure of. A client that is told to kills whoever had it started.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import time
+import traceback
+from collections.abc import Callable, Iterator
+
+from tests.injection import sandbox
+
+CALLS = (
+    "write,pwrite64,writev,rename,renameat,renameat2,openat,unlink,unlinkat,mkdir,rmdir,mknodat,"
+    "mknod,fsync,fdatasync,ftruncate,truncate,chmod,fchmod,fchmodat,link,symlink,kill"
+)
+LOG = "/opt/strace.log"
+VICTIM = sandbox.CELLS / "victim"  # for fake_cell: whom the how-manieth client kills, and when
+COUNT = sandbox.CELLS / "count"  # a line a client
+BEGINS, ENDS = "begins", "ends"
+CHILD_LIMIT_S = 30
+
+Act = Callable[[], object]
+
+
+def calls(act: Act) -> list[tuple[str, int]]:
+    """Return every call by which the act writes: its name, and the how-manieth of that name."""
+    _traced(act, f"trace={CALLS},clone3", "-f")
+    with open(LOG, encoding="utf-8", errors="replace") as log:
+        lines = log.read().splitlines()
+    threads = set(re.findall(r"parent_tid=\[(\d+)\]", "\n".join(lines)))
+    of_threads = [line for line in lines if line.split()[0] in threads and _is_writing(line)]
+    assert not of_threads, f"threads write too, and nothing kills them there: {of_threads}"
+    first = lines[0].split()[0]
+    return _numbered([line for line in lines if line.split()[0] == first])
+
+
+def _numbered(lines: list[str]) -> list[tuple[str, int]]:
+    """Count the calls of each name; return those that write, with their numbers."""
+    counts: dict[str, int] = {}
+    found = []
+    for line in lines:
+        if match := re.match(r"\d+ +(\w+)\(", line):
+            name = match[1]
+            counts[name] = counts.get(name, 0) + 1
+            if _is_writing(line):
+                found.append((name, counts[name]))
+    return found
+
+
+def _is_writing(line: str) -> bool:
+    name = (re.match(r"\d+ +(\w+)\(", line) or ("", ""))[1]
+    return name in CALLS.split(",") and (name != "openat" or "O_CREAT" in line)
+
+
+def kills(prepare: Act, act: Act) -> Iterator[str]:
+    """Begin anew and kill the act at each of its writing calls; yield where, after each."""
+    sandbox.reset()
+    prepare()
+    for name, number in calls(act):
+        sandbox.reset()
+        prepare()
+        status = _traced(act, f"inject={name}:signal=SIGKILL:when={number}")
+        yield f"{name} {number} (ended {status})"
+
+
+def client_kills(prepare: Act, act: Act, moments: tuple[str, ...]) -> Iterator[str]:
+    """Begin anew and let the act be killed by its n-th client, for every n; yield after each."""
+    _struck(prepare, act, 0, ENDS)
+    count = len(COUNT.read_text().splitlines()) if COUNT.exists() else 0
+    for number in range(1, count + 1):
+        for moment in moments:
+            status = _struck(prepare, act, number, moment)
+            yield f"client {number} {moment} (ended {status})"
+
+
+def _struck(prepare: Act, act: Act, number: int, moment: str) -> int:
+    sandbox.reset()
+    prepare()
+    return run(lambda: (VICTIM.write_text(f"{os.getpid()} {number} {moment}\n"), act()))
+
+
+def run(act: Act) -> int:
+    """Run the act in a child to its end."""
+    return _reap(_fork(act))
+
+
+def _traced(act: Act, expression: str, *options: str) -> int:
+    child = _fork(lambda: (os.kill(os.getpid(), signal.SIGSTOP), act()))
+    os.waitpid(child, os.WUNTRACED)
+    words = ["strace", "-qqq", *options, "-o", LOG, "-e", expression, "-p", str(child)]
+    if expression.startswith("inject"):
+        words[-2:-2] = ["-e", "trace=" + expression[7:].partition(":")[0]]
+    tracer = subprocess.Popen(words)
+    _until_traced(child)
+    os.kill(child, signal.SIGCONT)
+    status = _reap(child)
+    tracer.wait(CHILD_LIMIT_S)
+    return status
+
+
+def _until_traced(child: int) -> None:
+    deadline = time.monotonic() + CHILD_LIMIT_S
+    while "TracerPid:\t0" in _status(child):
+        assert time.monotonic() < deadline, "strace did not attach"
+        time.sleep(0.001)
+
+
+def _status(child: int) -> str:
+    with open(f"/proc/{child}/status", encoding="utf-8") as status:
+        return status.read()
+
+
+def _fork(act: Act) -> int:
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.alarm(CHILD_LIMIT_S)
+            act()
+            status = 0
+        except Exception:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return child
+
+
+def _reap(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -1,0 +1,144 @@
+"""A machine of our own for one process tree: gridbridge's folders, two fake cells, one job."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from gridbridge.model import message
+from gridbridge.model.message import Message
+from gridbridge.model.places import CONFIG, HOME, PUBLISHED, SPOOL
+from gridbridge.model.route import Route, encode
+from gridbridge.shell import files
+from gridbridge.state import published
+
+QUEUE = "transfer-beta"
+JOB, NAME = 7, "gb.alpha.7.0.1"
+CLIENTS = ("qsub", "qalter", "qstat", "qdel", "qmod", "qacct")
+CELLS = Path("/opt/cells")
+TASK = Path("/opt/task")
+STEADY = Path("/opt/steady")  # where a state file that needs no migration waits
+
+CONFIGURATION = f"""
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+binaries = "{CELLS}/alpha/bin"
+[cluster.beta]
+qmaster_port = 3
+execd_port = 4
+binaries = "{CELLS}/beta/bin"
+[queue.{QUEUE}]
+cluster = "beta"
+pending_limit = 10
+slots = 10
+[poller]
+spool_interval_s = 0.1
+"""
+AS_USER = f"""#!/bin/sh
+# stands for gridbridge-as-user, which does nothing as root
+id=$(sed -n 's/^remote_id=//p' "{SPOOL}/$2")
+name=$(sed -n 's/^transfer=//p' "{SPOOL}/$2")
+[ -n "$id" ] || id=$(cd {CELLS}/beta/jobs && grep -lx "$name" */account | cut -d/ -f1)
+[ -z "$id" ] || [ ! -d {CELLS}/beta/jobs/$id ] || {CELLS}/beta/bin/qdel "$id"
+"""
+
+
+def mount() -> None:
+    """Cover the folders that gridbridge uses; only in a mount namespace of our own."""
+    for folder in ("/opt", "/var/lib", "/var/spool"):
+        subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    for part in ("over", "work"):
+        Path("/opt", part).mkdir()
+    layers = "lowerdir=/etc,upperdir=/opt/over,workdir=/opt/work"
+    subprocess.run(["mount", "-t", "overlay", "-o", layers, "none", "/etc"], check=True)
+    Path(CONFIG).parent.mkdir(exist_ok=True)
+    Path(CONFIG).write_text(CONFIGURATION)
+    as_user = Path("/opt/gridbridge/bin/gridbridge-as-user")
+    as_user.parent.mkdir(parents=True)
+    as_user.write_text(AS_USER)
+    as_user.chmod(0o755)
+    sudo = Path("/opt/sudo")
+    sudo.write_text('#!/bin/sh\nshift\nexec "$@"\n')
+    sudo.chmod(0o755)
+
+
+def reset() -> None:
+    """Begin anew: a running local job in the transfer queue and nothing elsewhere."""
+    for folder in (CELLS, TASK, Path(HOME), Path(SPOOL)):
+        shutil.rmtree(folder, ignore_errors=True)
+    for folder in (Path(PUBLISHED, "queues"), Path(SPOOL, "wake"), TASK / ".gridbridge"):
+        folder.mkdir(parents=True)
+    for cluster in ("alpha", "beta"):
+        _make_cell(CELLS / cluster)
+    if STEADY.exists():
+        shutil.copy(STEADY, f"{HOME}/state.db")
+    put_job("alpha", str(JOB), name="sleep", account="sge", state="r")
+    config = ("cwd=/tmp", "handle_as_binary=0", "no_shell=0", "pe=none", "pe_slots=1")
+    (TASK / "config").write_text("\n".join((*config, "h_rt=INFINITY", "")))
+    (TASK / "environment").write_text("HOME=/root\n")
+    (TASK / "script").write_text("exit 0\n")
+    files.replace(published.route_path(QUEUE), encode(a_route()))
+
+
+def _make_cell(folder: Path) -> None:
+    (folder / "bin").mkdir(parents=True)
+    (folder / "jobs").mkdir()
+    for client in CLIENTS:
+        shutil.copy(Path(__file__).with_name("fake_cell"), folder / "bin" / client)
+
+
+def put_job(cluster: str, number: str, *, name: str, account: str, state: str) -> None:
+    """Put a job into a cell."""
+    folder = CELLS / cluster / "jobs" / number
+    folder.mkdir()
+    for key, value in (("name", name), ("account", account), ("state", state)):
+        (folder / key).write_text(f"{value}\n")
+
+
+def job(cluster: str, number: str) -> tuple[str, str]:
+    """Return a job's name and state letters."""
+    folder = CELLS / cluster / "jobs" / number
+    held = "h" if (folder / "held").exists() else ""
+    return (folder / "name").read_text().strip(), held + (folder / "state").read_text().strip()
+
+
+def jobs(cluster: str) -> list[str]:
+    """Return the numbers of a cell's jobs."""
+    return sorted(os.listdir(CELLS / cluster / "jobs"))
+
+
+def environment() -> dict[str, str]:
+    """Return what execd gives a starter and its methods."""
+    return {
+        "JOB_ID": str(JOB),
+        "JOB_NAME": "sleep",
+        "SGE_TASK_ID": "undefined",
+        "QUEUE": QUEUE,
+        "SGE_JOB_SPOOL_DIR": str(TASK),
+        "TMPDIR": str(TASK),
+        "JOB_SCRIPT": str(TASK / "script"),
+        "SGE_STARTER_SHELL_PATH": "/bin/sh",
+        "SGE_STARTER_SHELL_START_MODE": "posix_compliant",
+        "SGE_STDIN_PATH": "/dev/null",
+        "SGE_STDOUT_PATH": "/dev/null",
+        "SGE_STDERR_PATH": "/dev/null",
+    }
+
+
+def a_route() -> Route:
+    """Return the route that the service would publish."""
+    sides = {}
+    for side, cluster in (("local", "alpha"), ("remote", "beta")):
+        values = {"root": "/", "cell": cluster, "qmaster_port": "1", "execd_port": "2"}
+        values |= {"binaries": f"{CELLS}/{cluster}/bin", "timeout_s": "15"}
+        sides |= {f"{side}_{key}": value for key, value in values.items()}
+    return Route(cluster="alpha", remote="beta", **sides)
+
+
+def messages() -> list[Message]:
+    """Return the finished messages of the spool."""
+    names = [name for name in os.listdir(SPOOL) if name.startswith("m.")]
+    return [message.decode(Path(SPOOL, name).read_bytes()) for name in names]

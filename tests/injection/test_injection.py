@@ -1,0 +1,36 @@
+"""Killed at any system call that writes, every program's next run leads to the right end.
+
+Exactly one remote job, the right verdict, nothing left: against fake cells, since there are
+hundreds of kills. See drive.py for what each scenario prepares and looks at.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.injection.drive import SCENARIOS
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="mounts"),
+    pytest.mark.skipif(not shutil.which("strace"), reason="needs strace"),
+]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_run_after_a_kill_leads_to_the_right_end(scenario: str) -> None:
+    own_mounts = ("unshare", "-m", "--propagation", "private")
+    done = subprocess.run(
+        [*own_mounts, sys.executable, "-m", "tests.injection.drive", scenario],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr

@@ -1,0 +1,192 @@
+"""What the tests of control and killing ask of a transfer: its two halves and its processes."""
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from tests.lab.grid import Grid, is_rescheduled
+
+ACTIVE = "/var/spool/gridengine/alpha/execd/alpha-master/active_jobs"
+GONE_AT_HOME_S = 20.0  # after qdel, whatever the other cluster does
+GONE_AWAY_S = 30.0  # after the other cluster can be reached
+QUIET = ("-o", "/dev/null", "-j", "y")
+SLEEP = "sleep 300\n"
+LOGGED = r"name=gb\.alpha\.{job}\.{task}\.\d+ text='submitted to beta as (\d+), "
+
+
+def remote_of(grid: Grid, job: str, task: int = 0) -> str:
+    """Wait until a local task has its remote id, and return that."""
+    pattern = LOGGED.format(job=job, task=task)
+
+    def last_id() -> str:
+        log = grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
+        return (re.findall(pattern, log) or [""])[-1]
+
+    return grid.until(last_id, f"{job}.{task} to have a remote id")
+
+
+def wait_for(
+    grid: Grid, job: str, letters: str, cluster: str = "beta", limit_s: float = 30
+) -> None:
+    """Wait until a job has exactly these state letters; none means that it is gone."""
+
+    def matches() -> bool:
+        nonlocal last
+        last = grid.states(cluster).get(job, "")
+        return set(last) == set(letters)
+
+    last = "?"
+    try:
+        grid.until(matches, f"{job} at {cluster} to be {letters!r}", limit_s)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; it is {last!r}") from error
+
+
+def until_all_gone(grid: Grid, remotes: Iterable[str]) -> None:
+    """Wait until beta lists none of these jobs: the message of an end is there before that."""
+    for remote in remotes:
+        wait_for(grid, remote, "")
+
+
+def starter(grid: Grid, job: str, task: int = 1) -> str:
+    """Wait until a local task has a starter, and return the pid of its shell."""
+    file = f"{ACTIVE}/{job}.{task}/job_pid"
+    return grid.until(lambda: grid.on("alpha-master", "cat", file).out, file).strip()
+
+
+def child(grid: Grid, parent: str, name: str) -> str:
+    """Wait until a process has a descendant of that name, and return its pid."""
+
+    def find() -> str:
+        rows = [
+            line.split()
+            for line in grid.on("alpha-master", "ps", "-eo", "pid,ppid,comm").out.splitlines()
+        ]
+        family = {parent}
+        for _ in range(3):
+            family |= {pid for pid, ppid, *_ in rows if ppid in family}
+        return next((pid for pid, _, comm, *_ in rows if pid in family and comm == name), "")
+
+    return grid.until(find, f"{parent} to have a child {name}")
+
+
+def kill(grid: Grid, *pids: str, signal: str = "KILL") -> None:
+    """Signal processes of alpha-master at once; a negative pid is a group."""
+    grid.on("alpha-master", "kill", f"-{signal}", "--", *pids)
+
+
+def lines(grid: Grid, name: str) -> list[str]:
+    """Return the lines of a file in alice's home."""
+    return grid.on("alpha-master", "cat", name, user="alice").out.splitlines()
+
+
+def ends(grid: Grid, job: str, count: int = 1) -> list[dict[str, str]]:
+    """Return the records of a job's ends once there are so many, reschedulings left out."""
+    found = [one for one in grid.records(job) if not is_rescheduled(one)]
+    return found if len(found) >= count else []
+
+
+def statuses(records: list[dict[str, str]]) -> set[tuple[str, str]]:
+    """Return `failed` and exit status of accounting records, as numbers alone."""
+    return {(one["failed"].split()[0], one["exit_status"].split()[0]) for one in records}
+
+
+def reason(grid: Grid, job: str) -> str:
+    """Wait until a local job is in error state, and return what `qstat -j` says of that."""
+    grid.until(lambda: "E" in grid.states().get(job, ""), f"{job} to be in error state", 90)
+    out = grid.cell("alpha", "qstat", "-j", job).out
+    return "\n".join(line for line in out.splitlines() if "error reason" in line)
+
+
+def why(grid: Grid, job: str) -> str:
+    """Return what `gridbridge why` tells a user of a job."""
+    return grid.on("alpha-master", "gridbridge", "why", job, user="alice").out
+
+
+@contextmanager
+def global_setting(grid: Grid, master: str, name: str, value: str) -> Iterator[None]:
+    """Change a value of a cell's global configuration (sge_conf(5)) for a while."""
+    change = (
+        "cd /tmp && qconf -sconf global | sed 's/^{0} .*/{0} {1}/' >global && qconf -Mconf global"
+    )
+    before = grid.sh(master, f"qconf -sconf global | sed -n 's/^{name} *//p'").strip()
+    grid.sh(master, change.format(name, value))
+    try:
+        yield
+    finally:
+        grid.sh(master, change.format(name, before))
+
+
+@contextmanager
+def complex_at(grid: Grid, name: str, master: str, queue: str) -> Iterator[None]:
+    """Give a cluster a resource, and a queue nine of it."""
+    grid.sh(
+        master,
+        f"(qconf -sc; echo {name} {name} INT '<=' YES NO 0 0) >/tmp/c && qconf -Mc /tmp/c &&"
+        f" qconf -aattr queue complex_values {name}=9 {queue}",
+    )
+    try:
+        yield
+    finally:
+        grid.sh(
+            master,
+            f"qconf -dattr queue complex_values {name}=9 {queue};"
+            f" qconf -sc | grep -v '^{name} ' >/tmp/c; qconf -Mc /tmp/c",
+        )
+
+
+@contextmanager
+def qmaster(grid: Grid, away: str, back: str, host: str = "beta-master") -> Iterator[None]:
+    """Keep a qmaster frozen or stopped: `freeze` and `thaw`, or `stop` and `start`."""
+    grid.on(host, "labctl", away, "qmaster")
+    try:
+        yield
+    finally:
+        grid.on(host, "labctl", back, "qmaster")
+
+
+def reachable(grid: Grid) -> None:
+    """Wait until beta runs jobs: its execds hear a new qmaster only after some 30 s."""
+    options = ("-N", "probe", "-o", "/dev/null", "-j", "y")
+    grid.accounting(grid.submit(*options, user="bob", cluster="beta", script="exit 0\n"), "beta")
+
+
+@contextmanager
+def full_beta(grid: Grid) -> Iterator[None]:
+    """Fill beta's slots with bob's jobs."""
+    job = grid.submit("-N", "fill", "-t", "1-4", user="bob", cluster="beta", script="sleep 600\n")
+    try:
+        grid.until(
+            lambda: [grid.states("beta").get(f"{job}.{task}") for task in range(1, 5)] == ["r"] * 4,
+            "beta to be full",
+        )
+        yield
+    finally:
+        grid.cell("beta", "qdel", job, user="bob")
+        grid.until_gone(job, "beta")
+
+
+@contextmanager
+def short_notify(grid: Grid, seconds: int) -> Iterator[None]:
+    """Make both clusters give a job that asked for -notify only so long."""
+    queues = (("alpha", "transfer-beta"), ("beta", "all.q"))
+    for cluster, queue in queues:
+        change = ("-mattr", "queue", "notify", f"0:0:{seconds}", queue)
+        assert grid.cell(cluster, "qconf", *change, user="root").status == 0
+    try:
+        yield
+    finally:
+        for cluster, queue in queues:
+            grid.cell(cluster, "qconf", "-mattr", "queue", "notify", "00:01:00", queue, user="root")
+
+
+class Since:
+    """A stopwatch: how much of a limit is left."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def left(self, limit_s: float) -> float:
+        """Return the seconds that are left, at least a tenth."""
+        return max(0.1, limit_s - (time.monotonic() - self._began))

@@ -1,0 +1,37 @@
+"""Fixtures of the tests that need the running lab; `make lab` makes it."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.grid import Grid
+
+
+@pytest.fixture(scope="session")
+def grid() -> Grid:
+    """Return the lab; the whole test session shares it."""
+    if os.getuid() != 0:
+        pytest.skip("the lab needs root")
+    grid = Grid()
+    grid.require_ready()
+    return grid
+
+
+@pytest.fixture
+def clean_homes(grid: Grid) -> Iterator[None]:
+    """Have no notes of earlier jobs in alice's home, and leave none of her jobs anywhere."""
+    grid.sh("alpha-master", "rm -f *.ran", user="alice")
+    yield
+    grid.cell("alpha", "qdel", "-u", "alice", user="root")
+    grid.cell("beta", "qdel", "-u", "alice", user="root")
+    grid.require_ready()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Show the daemons' and our own logs under a failed lab test."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.when == "call" and report.failed and "grid" in getattr(item, "funcargs", {}):
+        report.sections.append(("lab logs", item.funcargs["grid"].logs()))

@@ -1,0 +1,187 @@
+"""The running lab as tests see it: commands on its hosts, jobs, and waiting with a limit."""
+
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = str(ROOT / "lab" / "lab")
+CELL = {"alpha": "SGE_QMASTER_PORT=6444", "beta": "SGE_QMASTER_PORT=6454"}
+EXECD = {"alpha": "SGE_EXECD_PORT=6445", "beta": "SGE_EXECD_PORT=6455"}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a command on a lab host left."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Grid:
+    """The lab's commands; a thin view without state."""
+
+    def on(
+        self, host: str, *argv: str, user: str = "root", stdin: str = "", timeout_s: float = 60
+    ) -> Done:
+        """Run a command on a host as a user and return what it left."""
+        done = subprocess.run(
+            [LAB, "on", host, "-u", user, "--", *argv],
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        return Done(
+            status=done.returncode,
+            out=done.stdout.decode("utf-8", "replace"),
+            err=done.stderr.decode("utf-8", "replace"),
+        )
+
+    def sh(self, host: str, script: str, *, user: str = "root", timeout_s: float = 60) -> str:
+        """Run a shell script on a host and return its output; it must succeed."""
+        done = self.on(host, "sh", "-c", script, user=user, timeout_s=timeout_s)
+        assert done.status == 0, f"{script!r} on {host}: {done}"
+        return done.out
+
+    def lab(self, *words: str, timeout_s: float = 120) -> None:
+        """Run a command of lab/lab itself (power, net, ...)."""
+        subprocess.run([LAB, *words], check=True, capture_output=True, timeout=timeout_s)
+
+    def cell(self, cluster: str, *argv: str, user: str = "alice") -> Done:
+        """Run a Grid Engine client on alpha-master against one of the two cells."""
+        cell = (f"SGE_CELL={cluster}", CELL[cluster], EXECD[cluster])
+        return self.on("alpha-master", "env", *cell, *argv, user=user)
+
+    def submit(
+        self, *options: str, user: str = "alice", cluster: str = "alpha", script: str = ""
+    ) -> str:
+        """Submit a job from alpha-master and return its id; the script goes in by stdin."""
+        cell = (f"SGE_CELL={cluster}", CELL[cluster], EXECD[cluster])
+        argv = ("env", *cell, "qsub", "-terse", *options)
+        done = self.on("alpha-master", *argv, user=user, stdin=script)
+        assert done.status == 0, f"{argv}: {done}"
+        return done.out.strip().splitlines()[-1].partition(".")[0]
+
+    def transfer(self, *options: str, user: str = "alice", script: str = "") -> str:
+        """Submit a job that has to cross to beta."""
+        return self.submit("-l", "remote=true", *options, user=user, script=script)
+
+    def overflow(self, *options: str, tasks: int = 1, script: str = "") -> str:
+        """Submit a job that could run at home while home is closed, so that it crosses to beta.
+
+        Home is open again, with free slots, when this returns.
+        """
+        self.cell("alpha", "qmod", "-d", "all.q", user="root")
+        try:
+            job = self.submit(*options, script=script)
+            self.until(lambda: len(self.remote_ids(job)) == tasks, f"job {job} to cross")
+        finally:
+            self.cell("alpha", "qmod", "-e", "all.q", user="root")
+        return job
+
+    def states(self, cluster: str = "alpha") -> dict[str, str]:
+        """Return the state letters of every job or task by `ID` or `ID.TASK`."""
+        out = self.cell(cluster, "qstat", "-u", "*", "-g", "d", user="root").out
+        rows = (line.split() for line in out.splitlines() if re.match(r"\s*\d", line))
+        return {_key(row): row[4] for row in rows}
+
+    def remote_ids(self, job: str) -> list[str]:
+        """Return the ids that a local job has had on beta, as the poller logged them."""
+        log = self.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
+        pattern = rf"name=gb\.alpha\.{job}\.\d+\.\d+ text='submitted to beta as (\d+), "
+        return list(dict.fromkeys(re.findall(pattern, log)))
+
+    def remote_id(self, job: str) -> str:
+        """Wait until a local job has its remote id, and return that."""
+        return self.until(lambda: self.remote_ids(job), f"job {job} to have a remote id")[-1]
+
+    def accounting(self, job: str, cluster: str = "alpha", limit_s: float = 60) -> dict[str, str]:
+        """Wait for a job's last accounting record and return its fields as qacct names them."""
+        return self.until(lambda: self._records(job, cluster), f"qacct -j {job}", limit_s)[-1]
+
+    def records(self, job: str, cluster: str = "alpha") -> list[dict[str, str]]:
+        """Return all accounting records that a job has now, oldest first."""
+        return self._records(job, cluster)
+
+    def accounting_of_end(self, job: str, limit_s: float = 60) -> dict[str, str]:
+        """Wait for the record of a job's end, not of a rescheduling (failed 24, 25)."""
+        ends = self.until(
+            lambda: [one for one in self.records(job) if not is_rescheduled(one)],
+            f"qacct -j {job} to tell an end",
+            limit_s,
+        )
+        return ends[-1]
+
+    def _records(self, job: str, cluster: str) -> list[dict[str, str]]:
+        blocks = self.cell(cluster, "qacct", "-j", job, user="root").out.split("=" * 62)[1:]
+        return [
+            {parts[0]: parts[1].strip() if len(parts) > 1 else "" for parts in rows}
+            for rows in (
+                [line.split(None, 1) for line in block.splitlines() if line] for block in blocks
+            )
+        ]
+
+    def until(self, look: Callable[[], T], what: str, limit_s: float = 60) -> T:
+        """Wait until `look` returns something true, and return that; fail with the last state."""
+        deadline = time.monotonic() + limit_s
+        while not (seen := look()):
+            assert time.monotonic() < deadline, f"waited {limit_s:g} s for {what}; last: {seen!r}"
+            time.sleep(0.1)
+        return seen
+
+    def until_gone(self, job: str, cluster: str = "alpha", limit_s: float = 60) -> None:
+        """Wait until qstat does not list a job nor any task of it."""
+        self.until(
+            lambda: not [key for key in self.states(cluster) if key.split(".")[0] == job],
+            f"job {job} to leave {cluster}",
+            limit_s,
+        )
+
+    def logs(self) -> str:
+        """Return the ends of the daemons' logs and of our own."""
+        ours = "tail -n 60 /var/lib/gridbridge/poller.log /var/log/gridbridge-sensor.log 2>&1"
+        theirs = [
+            subprocess.run([LAB, "logs", host], capture_output=True, check=False).stdout[-2000:]
+            for host in ("alpha-master", "beta-master", "beta-n1", "beta-n2", "gamma-master")
+        ]
+        jobs = (
+            self.cell("alpha", "qstat", "-u", "*").out + self.cell("beta", "qstat", "-u", "*").out
+        )
+        ours = self.on("alpha-master", "sh", "-c", ours).out
+        return jobs + ours + b"".join(theirs).decode("utf-8", "replace")
+
+    def require_ready(self) -> None:
+        """Wait until the transfer queue is open: everything works then."""
+        self.until(self.is_open, "transfer-beta to be open", 60)
+
+    def is_open(self) -> bool:
+        """Say whether Grid Engine shows the transfer queue without a state."""
+        out = self.cell("alpha", "qstat", "-f", "-q", "transfer-beta", user="root").out
+        rows = [line.split() for line in out.splitlines() if line.startswith("transfer-beta@")]
+        return bool(rows) and len(rows[0]) == 5
+
+
+def is_rescheduled(record: dict[str, str]) -> bool:
+    """Say whether an accounting record is of a task that runs again (sge_status(5))."""
+    return record["failed"].split()[0] in ("19", "24", "25")
+
+
+def _key(row: list[str]) -> str:
+    """Return ID or ID.TASK of a row of `qstat -g d`."""
+    return (
+        f"{row[0]}.{row[-1]}"
+        if row[-1].isdigit() and len(row) in (9, 10) and _is_task(row)
+        else row[0]
+    )
+
+
+def _is_task(row: list[str]) -> bool:
+    return row[-2].isdigit()  # slots stand before the task, a queue or a time otherwise

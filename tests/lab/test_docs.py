@@ -1,0 +1,86 @@
+"""What the documentation types works, and prints what it says."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.docs.console import PAGES, ROOT, Typed, console, matches
+from tests.lab.grid import LAB, Grid
+
+pytestmark = pytest.mark.lab
+
+END = "@@end@@"
+USERS = {"#": "root", "$": "alice"}
+ASKS = ("gridbridge why", "gridbridge status")
+NEWS_LIMIT_S = 15
+RUN = [page for page in PAGES if console(page.read_text())]
+
+
+class Shell:
+    """One person's shell on the transfer host, that lives as long as a page is read."""
+
+    def __init__(self, user: str) -> None:
+        self.process = subprocess.Popen(
+            [LAB, "on", "alpha-master", "-u", user, "--", "sh"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def type(self, command: str) -> str:
+        """Run a command and return what it prints on either stream."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(f"{command} </dev/null\nprintf '\\n{END}\\n'\n")
+        self.process.stdin.flush()
+        lines = []
+        while (line := self.process.stdout.readline()) != f"{END}\n":
+            assert line, f"the shell ended: {lines}"
+            lines.append(line)
+        return "".join(lines)
+
+    def close(self) -> None:
+        """End it."""
+        self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def quiet(grid: Grid) -> Grid:
+    """Wait until a lab that was just made has nothing to report any more."""
+
+    def is_quiet() -> bool:
+        told = grid.on("alpha-master", "gridbridge", "status").out
+        is_right = grid.on("alpha-master", "gridbridge", "check").status == 0
+        return is_right and "transfer-beta  beta      yes" in told
+
+    grid.until(is_quiet, "check and status to find all well")
+    return grid
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_types_prints_what_the_page_says(quiet: Grid, page: Path) -> None:
+    del quiet
+    shells = {prompt: Shell(user) for prompt, user in USERS.items()}
+    try:
+        wrong = [told for typed in console(page.read_text()) if (told := check(shells, typed))]
+    finally:
+        for shell in shells.values():
+            shell.close()
+
+    assert not wrong, "\n".join(wrong)
+
+
+def check(shells: dict[str, Shell], typed: Typed) -> str:
+    """Type a command; return what is wrong with its output, empty when nothing is.
+
+    One that only asks is typed again for a while: what a job did reaches the state file within 2 s.
+    """
+    deadline = time.monotonic() + (NEWS_LIMIT_S if typed.command.startswith(ASKS) else 0)
+    while not matches(typed.expected, printed := shells[typed.prompt].type(typed.command)):
+        if time.monotonic() > deadline:
+            return f"{typed.prompt} {typed.command}\nexpected:\n{typed.expected}printed:\n{printed}"
+    return ""

@@ -1,0 +1,252 @@
+"""Clusters of other domains: their own files and user names, reached from alpha by ssh only."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+import os
+import shlex
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.grid import Done, Grid
+
+pytestmark = pytest.mark.lab
+
+FOREIGN = ["gamma", "delta"]
+PORTS = {  # where each host listens
+    **{"gamma-master": 22, "gamma-n1": 6667, "gamma-n2": 6667},
+    **{"delta-master": 22, "delta-n1": 6445},
+}
+WAIT_S = 5  # for a connection, as ssh_config(5) ConnectTimeout
+HOLDERS = [("al", "alice"), ("bo", "bob"), ("gb", "gridbridge")]
+
+
+@pytest.fixture(scope="module")
+def grid() -> Grid:
+    """Return the lab; gridbridge need not be set up in it."""
+    if os.getuid() != 0:
+        pytest.skip("the lab needs root")
+    return Grid()
+
+
+@pytest.fixture
+def healed(grid: Grid) -> Iterator[None]:
+    """Heal every network and switch every host on after a test, however it ended."""
+    yield
+    grid.lab("power", "gamma-n1", "on")
+    for host in PORTS:
+        grid.lab("net", host, "heal")
+    grid.until(lambda: node_states(grid, "gamma-n1") == {"Alive"}, "gamma-n1 to be alive")
+
+
+def ssh(grid: Grid, person: str, login: str, cluster: str, *command: str) -> Done:
+    """Run a command by ssh from alpha-master; any question is a failure."""
+    options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={WAIT_S}")
+    target = f"{login}_{cluster}@{cluster}-master"
+    return grid.on("alpha-master", "ssh", *options, target, *command, user=person)
+
+
+def reached(grid: Grid, cluster: str, *command: str) -> str:
+    """Run a command as alice's account of another cluster; it must succeed."""
+    done = ssh(grid, "alice", "al", cluster, *command)
+    assert done.status == 0, done
+    return done.out
+
+
+def oarsub(grid: Grid, command: str, *options: str) -> str:
+    """Submit an OAR job as al_gamma and return its id."""
+    argv = ("oarsub", "-l", "/resource_id=1,walltime=0:5:0", *options, command)
+    out = reached(grid, "gamma", shlex.join(argv))
+    return out.partition("OAR_JOB_ID=")[2].split()[0]
+
+
+def oarstat(grid: Grid, *choice: str) -> list[dict[str, object]]:
+    """Return what OAR tells of jobs that are chosen by id or array."""
+    out = reached(grid, "gamma", "oarstat", "-f", "-J", *choice)
+    return list(json.loads(out or "{}").values())
+
+
+def ended(grid: Grid, job: str) -> dict[str, object]:
+    """Wait until OAR calls a job terminated, and return what it tells of it."""
+    return grid.until(
+        lambda: [one for one in oarstat(grid, "-j", job) if one["state"] == "Terminated"],
+        f"OAR job {job} to end",
+    )[0]
+
+
+def node_states(grid: Grid, node: str) -> set[str]:
+    """Return the states of a node's resources."""
+    return set(json.loads(reached(grid, "gamma", "oarnodes -J -s"))[node].values())
+
+
+@pytest.mark.parametrize("cluster", FOREIGN)
+@pytest.mark.parametrize(("login", "person"), HOLDERS, ids=[person for _, person in HOLDERS])
+def test_a_person_is_let_in_without_a_question(
+    grid: Grid, cluster: str, login: str, person: str
+) -> None:
+    done = ssh(grid, person, login, cluster, "id -un; hostname")
+
+    assert Done(status=0, out=f"{login}_{cluster}\n{cluster}-master\n", err="") == done
+
+
+@pytest.mark.parametrize("cluster", FOREIGN)
+@pytest.mark.parametrize("login", ["bo", "gb"])
+def test_a_key_opens_no_account_but_its_holders(grid: Grid, cluster: str, login: str) -> None:
+    done = ssh(grid, "alice", login, cluster, "true")
+
+    assert done.status == 255
+    assert "Permission denied" in done.err
+
+
+@pytest.mark.parametrize("cluster", FOREIGN)
+def test_root_is_not_let_in(grid: Grid, cluster: str) -> None:
+    done = grid.on("alpha-master", "ssh", "-o", "BatchMode=yes", f"{cluster}-master", "true")
+
+    assert done.status == 255
+
+
+@pytest.mark.parametrize("cluster", FOREIGN)
+def test_a_home_is_shared_inside_its_domain_alone(grid: Grid, cluster: str) -> None:
+    reached(grid, cluster, "touch of_this_domain")
+    homes = "ls -d /home/*; ls /home/*/of_this_domain"
+    alpha = grid.on("alpha-master", "sh", "-c", homes)
+    inside = grid.sh(f"{cluster}-n1", homes).split()
+
+    assert "of_this_domain" not in alpha.out
+    assert "/home/alice" in alpha.out
+    assert [
+        *(f"/home/{login}_{cluster}" for login, _ in HOLDERS),
+        f"/home/al_{cluster}/of_this_domain",
+    ] == inside
+
+
+@pytest.mark.parametrize("cluster", FOREIGN)
+def test_gridbridge_is_not_there(grid: Grid, cluster: str) -> None:
+    """What crosses to these clusters must bring along all that it needs."""
+    seen = grid.on(f"{cluster}-n1", "sh", "-c", "ls -A /opt/gridbridge; id gridbridge")
+
+    assert (1, "") == (seen.status, seen.out)
+
+
+@pytest.mark.usefixtures("healed")
+@pytest.mark.parametrize("cluster", FOREIGN)
+def test_a_cut_link_hangs_ssh_and_heals(grid: Grid, cluster: str) -> None:
+    grid.lab("net", f"{cluster}-master", "cut")
+    cut = ssh(grid, "alice", "al", cluster, "true")
+    grid.lab("net", f"{cluster}-master", "heal")
+    healed = ssh(grid, "alice", "al", cluster, "true")
+
+    assert (255, 0) == (cut.status, healed.status)
+    assert "timed out" in cut.err
+
+
+@pytest.mark.usefixtures("healed")
+@pytest.mark.parametrize("host", PORTS)
+def test_every_link_can_be_cut_and_healed(grid: Grid, host: str) -> None:
+    """A connection hangs meanwhile, neither refused nor without a route."""
+    script = f": <>/dev/tcp/{host}/{PORTS[host]}"
+    knock = ("alpha-master", "timeout", "2", "bash", "-c", script)
+    grid.lab("net", host, "cut")
+    cut = grid.on(*knock)
+    grid.lab("net", host, "heal")
+    healed = grid.on(*knock)
+
+    assert (124, 0) == (cut.status, healed.status)
+
+
+def test_a_job_of_delta_runs_on_its_node(grid: Grid) -> None:
+    command = "qsub -sync y -b y -j y -o out sh -c \"'hostname; id -un; exit 3'\""
+    done = ssh(grid, "alice", "al", "delta", command)
+    out = reached(grid, "delta", "cat out; rm out")
+
+    assert 3 == done.status, done
+    assert "delta-n1\nal_delta\n" == out
+
+
+def test_an_oar_job_runs_on_a_node_and_tells_its_exit_status(grid: Grid) -> None:
+    """OAR's exit_code is a wait status: 3 is 768."""
+    job = oarsub(grid, "hostname; id -un; exit 3")
+    told = ended(grid, job)
+    out = reached(grid, "gamma", f"cat OAR.{job}.stdout OAR.{job}.stderr; rm OAR.{job}.*")
+
+    assert 768 == told["exit_code"]
+    assert [out.split()[0]] == told["assigned_network_address"]
+    assert out.split() in (["gamma-n1", "al_gamma"], ["gamma-n2", "al_gamma"])
+
+
+def test_each_node_of_gamma_has_two_slots(grid: Grid) -> None:
+    """Five jobs fill four slots; oardel ends them all."""
+    array = oarsub(grid, "sleep 300", "--array", "5")
+
+    def nodes_in_use() -> list[str]:
+        running = [job for job in oarstat(grid, "--array", array) if job["state"] == "Running"]
+        return sorted(str(job["assigned_network_address"]) for job in running)
+
+    full = ["['gamma-n1']"] * 2 + ["['gamma-n2']"] * 2
+    try:
+        grid.until(lambda: nodes_in_use() == full, "four jobs to run")
+        states = sorted(str(job["state"]) for job in oarstat(grid, "--array", array))
+    finally:
+        reached(grid, "gamma", "oardel", "--array", array)
+
+    assert ["Running"] * 4 + ["Waiting"] == states
+    grid.until(
+        lambda: {one["state"] for one in oarstat(grid, "--array", array)} == {"Error"}, "end"
+    )
+    asleep = grid.on("gamma-n1", "pgrep", "-x", "-f", "sleep 300", user="al_gamma")
+    assert "" == asleep.out
+
+
+def test_oar_tells_an_end_by_a_program_of_the_user(grid: Grid) -> None:
+    """It runs as that user on the master, by OAR's own sshd there, not in the home."""
+    note = "#!/bin/sh\\ncd ~al_gamma && { id -un; echo $*; } >told.new && mv told.new told.$3\\n"
+    reached(grid, "gamma", f"printf '{note}' >note; chmod +x note; rm -f told.*")
+    job = oarsub(grid, "true", "--notify", "exec:/home/al_gamma/note mark")
+    told = grid.until(
+        lambda: ssh(grid, "alice", "al", "gamma", "cat told.END").out, f"job {job} to tell"
+    )
+
+    assert f"al_gamma\nmark {job} END" == told[: told.index("END") + 3]
+
+
+@pytest.mark.usefixtures("healed")
+def test_a_node_without_power_is_suspected_and_comes_back(grid: Grid) -> None:
+    grid.lab("power", "gamma-n1", "cut")
+    grid.until(lambda: node_states(grid, "gamma-n1") == {"Suspected"}, "gamma-n1 to be suspected")
+    grid.lab("power", "gamma-n1", "on")
+    states = node_states(grid, "gamma-n1")
+    job = oarsub(grid, "hostname", "-p", "network_address='gamma-n1'")
+
+    assert {"Alive"} == states
+    assert 0 == ended(grid, job)["exit_code"]
+
+
+@pytest.mark.usefixtures("healed")
+def test_a_node_that_is_cut_off_is_suspected_and_heals_by_itself(grid: Grid) -> None:
+    grid.lab("net", "gamma-n1", "cut")
+    grid.until(lambda: node_states(grid, "gamma-n1") == {"Suspected"}, "gamma-n1 to be suspected")
+    grid.lab("net", "gamma-n1", "heal")
+
+    grid.until(lambda: node_states(grid, "gamma-n1") == {"Alive"}, "gamma-n1 to be alive")
+
+
+@pytest.mark.usefixtures("healed")
+@pytest.mark.parametrize("cluster", FOREIGN)
+def test_a_slow_link_still_lets_in(grid: Grid, cluster: str) -> None:
+    grid.lab("net", f"{cluster}-master", "slow")
+
+    assert f"al_{cluster}\n" == reached(grid, cluster, "id -un")
+
+
+@pytest.mark.usefixtures("healed")
+def test_gamma_comes_back_after_its_master_lost_power(grid: Grid) -> None:
+    """The database was killed with all the rest, and knows its jobs."""
+    before = oarsub(grid, "exit 5")
+    ended(grid, before)
+    grid.lab("power", "gamma-master", "cut")
+    grid.lab("power", "gamma-master", "on")
+    after = oarsub(grid, "true")
+
+    assert 5 << 8 == ended(grid, before)["exit_code"]
+    assert 0 == ended(grid, after)["exit_code"]

@@ -1,0 +1,34 @@
+"""A cluster that is taken out of gridbridge.toml: its jobs wait, and everything says why."""
+
+import pytest
+
+from tests.lab.away import remote_of, wait_for
+from tests.lab.configured import configured
+from tests.lab.grid import Grid
+
+pytestmark = pytest.mark.lab
+
+WITHOUT_BETA = "/^.cluster.beta./,/^.poller./{/^.poller./!d}; /^.queue.transfer-beta./,$d"
+
+
+def test_its_jobs_wait_and_end_well_once_it_is_back(grid: Grid) -> None:
+    script = "until [ -e dropped.go ]; do sleep 0.2; done; exit 5\n"
+    job = grid.transfer("-N", "dropped", "-o", "/dev/null", "-j", "y", script=script)
+    wait_for(grid, remote_of(grid, job), "r")
+
+    with configured(grid, WITHOUT_BETA):
+        why = grid.until(lambda: _why(grid, job), "why to tell it")
+        check = grid.on("alpha-master", "gridbridge", "check")
+        state = grid.states()[job]
+    grid.sh("alpha-master", "touch dropped.go", user="alice")
+    record = grid.accounting(job)
+    grid.sh("alpha-master", "rm dropped.go", user="alice")
+
+    assert "nobody asks beta; silence ends no job" in why
+    assert "beta: open transfers" in check.out
+    assert (state, record["exit_status"].split()[0]) == ("hr", "5")
+
+
+def _why(grid: Grid, job: str) -> str:
+    told = grid.on("alpha-master", "gridbridge", "why", job).out
+    return told if "[cluster.beta]" in told else ""

@@ -1,0 +1,246 @@
+"""After each fault every job has run exactly once, or waits with its reason; no orphan runs."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from shlex import quote
+
+import pytest
+
+from tests.lab.away import ends, global_setting, statuses
+from tests.lab.grid import Grid
+
+pytestmark = pytest.mark.lab
+
+POLLER = "[g]ridbridge.services.poller"  # so that pkill does not match its own caller
+SENSOR = "[g]ridbridge.methods.sensor"
+BAD_ANSWERS = (
+    "true",
+    "echo garbage",
+    "head -c 300 $0.whole",
+    "printf '<a><b></a>'",
+    "exit 1",
+    "sleep 60",  # the last: what is asked while it sleeps would count for the next
+)
+Outcome = tuple[list[str], set[tuple[str, str]]]  # the tasks that ran, how they ended
+SCRIPT = "echo $JOB_ID.$SGE_TASK_ID >>$JOB_NAME.ran; sleep 0 {seconds}\n"
+
+
+@pytest.fixture(autouse=True)
+def _fresh_notes(grid: Grid) -> Iterator[None]:
+    grid.sh("alpha-master", "rm -f *.ran *.go", user="alice")
+    yield
+    grid.require_ready()
+
+
+def submit(grid: Grid, name: str, count: int, seconds: int | str) -> str:
+    """Submit an array whose tasks all cross and note that they ran."""
+    script = SCRIPT.format(seconds=seconds)
+    return grid.transfer(
+        "-N", name, "-t", f"1-{count}", "-o", "/dev/null", "-j", "y", script=script
+    )
+
+
+def outcome(grid: Grid, job: str, name: str, count: int, limit_s: float = 120) -> Outcome:
+    """Wait for the end of every task, and until nothing of it is left at beta."""
+    records = grid.until(lambda: ends(grid, job, count), f"{count} ends of {job}", limit_s)
+    for remote in grid.remote_ids(job):
+        grid.until_gone(remote, "beta")  # a qmaster that was away hears its execds some 30 s later
+    return sorted(_ran(grid, name)), statuses(records)
+
+
+def once_each(job: str, count: int) -> Outcome:
+    """Return what comes of an array each of whose tasks has run once and ended well."""
+    return sorted(f"{job}.{task}" for task in range(1, count + 1)), {("0", "0")}
+
+
+def test_the_remote_qmaster_is_stopped_for_a_minute_under_20_jobs(grid: Grid) -> None:
+    job = submit(grid, "outage", 20, 3)
+    grid.until(lambda: len(grid.remote_ids(job)) > 4, "some to be away")
+
+    with stopped_for(grid, 60, "beta-master", "qmaster"):
+        pass
+
+    assert outcome(grid, job, "outage", 20) == once_each(job, 20)
+
+
+def test_the_network_to_the_remote_master_is_cut_and_healed(grid: Grid) -> None:
+    job = submit(grid, "cut", 6, 3)
+    grid.until(lambda: len(grid.remote_ids(job)) > 1, "some to be away")
+
+    grid.lab("net", "beta-master", "cut")
+    try:
+        grid.until(lambda: "gb_beta_up=0" in _load(grid), "the queue to be closed", 90)
+    finally:
+        grid.lab("net", "beta-master", "heal")
+
+    assert outcome(grid, job, "cut", 6) == once_each(job, 6)
+
+
+def test_the_daemons_of_the_transfer_host_are_killed_and_come_back(grid: Grid) -> None:
+    """The poller, the sensor, then execd itself; the starters live on."""
+    job = submit(grid, "daemons", 4, 12)
+    grid.until(lambda: len(grid.remote_ids(job)) == 4, "all to be away")
+
+    grid.sh("alpha-master", f"pkill -9 -f {POLLER}")
+    grid.until(lambda: _pids(grid, POLLER), "the sensor to start a new poller", 30)
+    grid.sh("alpha-master", f"pkill -9 -f {SENSOR}")
+    grid.until(lambda: _pids(grid, SENSOR), "a new sensor", 30)
+    grid.sh("alpha-master", "labctl kill execd; labctl start execd")
+    for remote in grid.remote_ids(job):
+        grid.until_gone(remote, "beta")
+    # An execd looks at the jobs of an earlier one when it starts, then once a minute.
+    grid.sh("alpha-master", "labctl restart execd")
+
+    assert outcome(grid, job, "daemons", 4) == once_each(job, 4)
+
+
+def test_a_stopped_sensor_never_blocks_execd(grid: Grid) -> None:
+    """Execd goes on starting and ending jobs; after the stop the sensor answers again."""
+    grid.sh("alpha-master", f"pkill -STOP -f {SENSOR}")
+    try:
+        job = submit(grid, "deaf", 2, 1)
+        assert outcome(grid, job, "deaf", 2, 40) == once_each(job, 2)
+    finally:
+        grid.sh("alpha-master", f"pkill -CONT -f {SENSOR}")
+
+
+def test_a_limit_that_refuses_for_now_only_delays(grid: Grid) -> None:
+    """max_u_jobs: qsub(1) says 25."""
+    with global_setting(grid, "beta-master", "max_u_jobs", "2"):
+        job = submit(grid, "limit", 5, 2)
+        grid.until(lambda: len(_ran(grid, "limit")) >= 2, "the first to run")
+
+        assert set(grid.states().values()) <= {"hr", "ht", "r", "t", "qw"}
+    assert outcome(grid, job, "limit", 5, 150) == once_each(job, 5)
+
+
+def test_no_answer_is_never_taken_for_an_end_or_for_idle(grid: Grid) -> None:
+    """Nothing, garbage, a cut answer, ill-formed XML, silence, failure: each in its turn."""
+    job = submit(grid, "answers", 2, "$(until [ -e answers.go ]; do sleep 1; done)")
+    grid.until(lambda: len(_ran(grid, "answers")) == 2, "both to run")
+    with qstat_of_the_service(grid) as answer:
+        for words in BAD_ANSWERS:
+            before = _unanswered(grid)
+            was_given = answer(words)
+            grid.until(was_given, f"{words!r} to be asked for")
+            grid.until(lambda: _unanswered(grid) > before, f"{words!r} to be no answer")  # noqa: B023
+
+            assert set(grid.states().values()) == {"hr"}
+        grid.until(lambda: "gb_beta_up=0" in _load(grid), "the queue to be closed", 60)
+
+        assert "gb_beta_pending" not in _load(grid)
+    grid.sh("alpha-master", "touch answers.go", user="alice")
+    assert outcome(grid, job, "answers", 2) == once_each(job, 2)
+
+
+def test_the_clocks_of_beta_are_two_hours_ahead(grid: Grid) -> None:
+    with false_clock(grid, "+2h"):
+        job = submit(grid, "clock", 4, 2)
+        assert outcome(grid, job, "clock", 4) == once_each(job, 4)
+
+
+def test_a_lost_remote_host_is_unknown_until_beta_says_what_became_of_the_job(grid: Grid) -> None:
+    """A job that may run again comes home; another ends as killed with its host."""
+    rerun = grid.overflow("-N", "again", "-r", "y", script=SCRIPT.format(seconds=600))
+    other = grid.overflow("-N", "once", "-r", "n", script=SCRIPT.format(seconds=600))
+    hosts = grid.until(lambda: _remote_hosts(grid, rerun, other), "both to run")
+    for host in hosts:
+        grid.lab("power", host, "cut")
+    try:
+        why = grid.until(lambda: _unknown(grid, rerun), "the host to be missed", 90)
+        assert grid.states()[rerun] == "hr"
+    finally:
+        for host in hosts:
+            grid.lab("power", host, "on")
+    end = grid.accounting_of_end(other, 120)
+    grid.until(lambda: any("R" in state for state in [grid.states().get(rerun, "")]), "a rerun", 60)
+    grid.cell("alpha", "qdel", rerun)
+    grid.until_gone(rerun)
+
+    assert "does not hear of host beta-n" in why
+    assert (end["failed"].split()[0], end["exit_status"].split()[0]) == ("100", "137")
+
+
+@contextmanager
+def stopped_for(grid: Grid, seconds: int, host: str, daemon: str) -> Iterator[None]:
+    """Stop a daemon, and start it again when so many seconds are over."""
+    grid.sh(host, f"labctl stop {daemon}")
+    try:
+        yield
+        grid.sh(host, f"sleep {seconds}", timeout_s=seconds + 30)
+    finally:
+        grid.sh(host, f"labctl start {daemon}")
+
+
+@contextmanager
+def qstat_of_the_service(grid: Grid) -> Iterator[Callable[[str], Callable[[], bool]]]:
+    """Let the poller's qstat of beta answer as a test says; starters keep the real one.
+
+    A good answer lies beside it as `qstat.whole`. What comes back says whether the new answer
+    was given.
+    """
+    config, fake = "/etc/gridbridge/gridbridge.toml", "/var/tmp/fake"
+    setting = f'binaries = "{fake}"\\ncommand_timeout_s = 5.0'
+
+    def answer(words: str) -> Callable[[], bool]:
+        line = f"#!/bin/sh\necho {quote(words)} >>{fake}/given\n{words}\n"
+        grid.on("alpha-master", "tee", f"{fake}/new", stdin=line)
+        grid.sh("alpha-master", f"chmod 755 {fake}/new && mv {fake}/new {fake}/qstat")
+        return lambda: words in grid.sh("alpha-master", f"cat {fake}/given").splitlines()
+
+    grid.sh(
+        "alpha-master",
+        f"mkdir -p {fake} && ln -sf /usr/lib/gridengine/* {fake}/ &&"
+        f" install -m 666 /dev/null {fake}/given &&"
+        f" qstat -f -u '*' -xml >{fake}/qstat.whole && cp {config} {config}.kept &&"
+        f" sed -i '/cluster.beta/a {setting}' {config} && pkill -f {POLLER}",
+    )
+    try:
+        yield answer
+    finally:
+        grid.sh("alpha-master", f"mv {config}.kept {config}; pkill -f {POLLER}; rm -r {fake}")
+
+
+@contextmanager
+def false_clock(grid: Grid, offset: str) -> Iterator[None]:
+    """Run beta's daemons with a clock that is wrong."""
+    daemons = [("beta-master", "qmaster"), ("beta-n1", "execd"), ("beta-n2", "execd")]
+    for host, daemon in daemons:
+        grid.sh(host, f"labctl stop {daemon}; labctl --faketime {offset} start {daemon}")
+    try:
+        yield
+    finally:
+        for host, daemon in daemons:
+            grid.sh(host, f"labctl stop {daemon}; labctl start {daemon}")
+
+
+def _ran(grid: Grid, name: str) -> list[str]:
+    return grid.on("alpha-master", "cat", f"{name}.ran", user="alice").out.split()
+
+
+def _load(grid: Grid) -> str:
+    return grid.sh("alpha-master", "cat /var/lib/gridbridge/published/load")
+
+
+def _unanswered(grid: Grid) -> int:
+    log = grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
+    return log.count("event=no_answer cluster=beta")
+
+
+def _pids(grid: Grid, program: str) -> list[str]:
+    return grid.on("alpha-master", "pgrep", "-f", program).out.split()
+
+
+def _remote_hosts(grid: Grid, *jobs: str) -> set[str]:
+    out = grid.cell("beta", "qstat", "-u", "*", user="root").out
+    rows = [line.split() for line in out.splitlines()]
+    ids = {grid.remote_id(job) for job in jobs}
+    hosts = {row[7].partition("@")[2] for row in rows if row and row[0] in ids and row[4] == "r"}
+    running = [row for row in rows if row and row[0] in ids and row[4] == "r"]
+    return hosts if len(running) == len(jobs) else set()
+
+
+def _unknown(grid: Grid, job: str) -> str:
+    out = grid.sh("alpha-master", "cat /var/lib/gridbridge/published/transfers.json")
+    rows = [line for line in out.splitlines() if "unknown" in line]
+    return rows[0] if rows and f"gb.alpha.{job}." in out else ""

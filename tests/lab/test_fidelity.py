@@ -1,0 +1,66 @@
+"""A job behaves the same when it is run by the other cluster: one qsub, twice, compared.
+
+Each row (fidelity/rows.py) is submitted to beta itself and through transfer-beta by the same
+user in two fresh folders. Every difference has a name; the only ones allowed, and the rows where
+they are, stand in docs/fidelity.md, and what stands there must be seen.
+"""
+
+import re
+
+import pytest
+
+from tests.lab.fidelity.compare import Differences, compare
+from tests.lab.fidelity.rows import ROWS, Row
+from tests.lab.fidelity.run import Results, run_rows
+from tests.lab.grid import ROOT, Grid
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture(scope="session")
+def results(grid: Grid) -> Results:
+    """Run every row on both sides, all at once."""
+    return run_rows(grid, ROWS)
+
+
+@pytest.fixture(scope="session")
+def allowed() -> Differences:
+    """Return the differences that the documentation allows."""
+    text = (ROOT / "docs/fidelity.md").read_text()
+    table = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", text, re.MULTILINE)
+    return {(name, row) for name, rows in table for row in rows.replace("`", "").split(", ")}
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_a_row_is_the_same_away(row: Row, results: Results, allowed: Differences) -> None:
+    found = compare(results[row.name])
+
+    unexpected = {
+        name: sides
+        for name, sides in found.items()
+        if not {(name, "all"), (name, row.name)} & allowed
+    }
+    assert unexpected == {}
+
+
+def test_every_allowed_difference_is_seen(results: Results, allowed: Differences) -> None:
+    seen = {(name, row) for row, sides in results.items() for name in compare(sides)}
+    names = {name for name, _ in seen}
+
+    unseen = {(name, row) for name, row in allowed - seen if row != "all" or name not in names}
+    assert unseen == set()
+
+
+def test_an_interactive_job_is_refused_with_a_reason(grid: Grid) -> None:
+    """It would hang: nobody can sit at a terminal that is on another cluster."""
+    asked = grid.on(
+        "alpha-master",
+        *("timeout", "40", "qrsh", "-now", "n", "-N", "ask", "-l", "remote=true", "hostname"),
+        user="alice",
+    )
+
+    assert asked.status == 100
+    reason = "gridbridge: an interactive job can't run on another cluster"
+    grid.until(lambda: reason in grid.cell("alpha", "qstat", "-j", "ask").out, reason, 20)
+    grid.cell("alpha", "qdel", "ask")

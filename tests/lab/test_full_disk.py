@@ -1,0 +1,93 @@
+"""State and spool on a filesystem of 1 MB that fills up: an error, and nothing is lost."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.lab.grid import Grid
+
+pytestmark = pytest.mark.lab
+
+HOST = "alpha-master"
+HOME = "/var/lib/gridbridge"
+SPOOL = "/var/spool/gridbridge"
+NO_ROOM = "No space left on device"
+
+
+@contextmanager
+def small(grid: Grid, folder: str, mode: str, subfolders: str) -> Iterator[None]:
+    """Cover a folder of the service with an empty filesystem of 1 MB."""
+    options = f"size=1m,mode={mode},uid=$(id -u gridbridge),gid=$(id -g gridbridge)"
+    grid.sh(HOST, f"mount -t tmpfs -o {options} none {folder}")
+    grid.sh(HOST, f"cd {folder} && mkdir {subfolders} && chown gridbridge: {subfolders}")
+    grid.sh(HOST, f"cd {folder} && chmod {mode} {subfolders}")
+    try:
+        yield
+    finally:
+        end_poller(grid)
+        grid.sh(HOST, f"umount -l {folder}")
+        end_poller(grid)
+        grid.require_ready()
+
+
+def end_poller(grid: Grid) -> None:
+    grid.on(HOST, "pkill", "-KILL", "-f", "gridbridge.services.poller")
+
+
+def fill(grid: Grid, folder: str) -> None:
+    grid.on(HOST, "sh", "-c", f"cat /dev/zero >{folder}/filler; ln -s x {folder}/filler2")
+    assert grid.sh(HOST, f"df --output=avail {folder} | tail -n 1").strip() == "0"
+
+
+def make_room(grid: Grid, folder: str) -> None:
+    grid.sh(HOST, f"rm -f {folder}/filler {folder}/filler2")
+
+
+@pytest.fixture
+def small_state(grid: Grid) -> Iterator[None]:
+    """Have a poller with its state, log and published files on 1 MB."""
+    with small(grid, HOME, "755", "published"):
+        end_poller(grid)
+        grid.until(lambda: grid.on(HOST, "test", "-e", f"{HOME}/published/load").status == 0, "it")
+        grid.require_ready()
+        yield
+
+
+@pytest.fixture
+def small_spool(grid: Grid) -> Iterator[None]:
+    """Have a spool of 1 MB, which the remote hosts don't see."""
+    with small(grid, SPOOL, "1733", "wake"):
+        yield
+
+
+def test_a_full_state_file_delays_and_loses_nothing(grid: Grid, small_state: None) -> None:
+    go = grid.sh(HOST, "mktemp -u /home/alice/go.XXXXXX", user="alice").strip()
+    script = f"while [ ! -e {go} ]; do sleep 0.1; done; exit 3\n"
+    before = grid.transfer("-N", "before", script=script)
+    grid.remote_id(before)
+    fill(grid, HOME)
+    during = grid.submit("-q", "transfer-beta", "-l", "remote=true", script=script)
+    grid.until(lambda: grid.states().get(during, "qw") in ("hr", "r", "qw"), "its state")
+    grid.sh(HOST, f"touch {go}", user="alice")
+    grid.until(lambda: not grid.states("beta").get(grid.remote_ids(before)[0]), "the remote end")
+    make_room(grid, HOME)
+
+    assert grid.accounting(before, limit_s=90)["exit_status"] == "3"
+    assert grid.accounting(during, limit_s=90)["exit_status"] == "3"
+    log = grid.until(
+        lambda: grid.sh(HOST, f"grep event=well_again {HOME}/poller.log || true"), "the log"
+    )
+    assert "full" in log or NO_ROOM in log
+
+
+def test_a_full_spool_delays_and_loses_nothing(grid: Grid, small_spool: None) -> None:
+    fill(grid, f"{SPOOL}/wake")  # what lies in the spool itself is removed at once
+    job = grid.transfer("-N", "full", script="exit 3\n")
+    notes = f"cat /tmp/{job}.*/.gridbridge.log 2>/dev/null || true"
+    grid.until(lambda: NO_ROOM in grid.sh(HOST, notes), "the starter's complaint")
+    assert not grid.remote_ids(job)
+    make_room(grid, f"{SPOOL}/wake")
+
+    assert grid.accounting(job, limit_s=120)["exit_status"] == "3"
+    assert len(grid.remote_ids(job)) == 1

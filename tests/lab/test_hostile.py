@@ -1,0 +1,232 @@
+"""Bob does his worst with what every user may do; alice notices nothing."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.lab.grid import Grid
+
+pytestmark = pytest.mark.lab
+
+HOST = "alpha-master"
+HOME = "/var/lib/gridbridge"
+SPOOL = "/var/spool/gridbridge"
+LATENCY_S = 5.0
+ARRIVAL_S = 2.0
+
+LOCKER = """
+import fcntl, os, sys, time
+ends = []
+for base in ("/var/lib/gridbridge", "/var/spool/gridbridge", "/opt/gridbridge", "/etc/gridbridge"):
+    for folder, _, names in os.walk(base):
+        for name in [".", *names]:
+            for flags in (os.O_RDWR, os.O_RDONLY):
+                try:
+                    end = os.open(f"{folder}/{name}", flags | os.O_NONBLOCK)
+                except OSError:
+                    continue
+                ends.append(end)
+                for lock in (fcntl.LOCK_EX, fcntl.LOCK_SH):
+                    try:
+                        fcntl.flock(end, lock | fcntl.LOCK_NB)
+                        fcntl.lockf(end, lock | fcntl.LOCK_NB)
+                    except OSError:
+                        pass
+                if len(ends) > 1000:
+                    break
+print(len(ends), flush=True)
+time.sleep(120)
+"""
+
+FLOOD = """
+import os, sys
+spool = "/var/spool/gridbridge"
+text = open(sys.argv[1], "rb").read()
+for number in range(20000):
+    end = os.open(f"{spool}/m.flood{number}", os.O_WRONLY | os.O_CREAT)
+    os.write(end, text.replace(b".999.", b".%d." % (900000 + number)))
+    os.close(end)
+for number in range(300):
+    os.mkdir(f"{spool}/m.folder{number}")
+    open(f"{spool}/m.folder{number}/x", "w").close()
+    os.mkfifo(f"{spool}/m.fifo{number}")
+    os.symlink("/etc/shadow", f"{spool}/m.link{number}")
+    os.mkfifo(f"{spool}/wake/flood{number}")
+    os.mkdir(f"{spool}/wake/folder{number}")
+"""
+
+
+@contextmanager
+def running(grid: Grid, program: str, name: str) -> Iterator[str]:
+    """Run a program of bob's until the end of the block; yield its first line."""
+    grid.sh(HOST, f"cat >/tmp/{name}.py <<'END'\n{program}\nEND", user="bob")
+    run = f"setsid python3 /tmp/{name}.py >/tmp/{name}.out 2>&1 </dev/null & echo $!"
+    pid = grid.sh(HOST, run, user="bob").strip()
+    try:
+        yield grid.until(lambda: grid.sh(HOST, f"cat /tmp/{name}.out"), f"bob's {name}")
+    finally:
+        grid.on(HOST, "kill", "-9", pid)
+
+
+def record(grid: Grid, name: str) -> dict[str, object]:
+    """Return what is published of an open transfer, empty when there is none."""
+    rows = json.loads(grid.sh(HOST, f"cat {HOME}/published/transfers.json"))["transfers"]
+    return next((row for row in rows if row["transfer"] == name), {})
+
+
+def hold_until_file(path: str) -> str:
+    return f"while [ ! -e {path} ]; do sleep 0.1; done; date +%s.%N >{path}.end; exit 3\n"
+
+
+def end_latency_s(grid: Grid, job: str, path: str) -> float:
+    """Let the job end, and return how long it was until the local one had ended."""
+    grid.sh(HOST, f"touch {path}", user="alice")
+    grid.until(lambda: job not in grid.states(), f"{job} to end", 60)
+    gone_at = time.time()
+    return gone_at - float(grid.sh(HOST, f"cat {path}.end"))
+
+
+def running_transfer(grid: Grid, path: str) -> str:
+    job = grid.transfer("-N", "hers", script=hold_until_file(path))
+    grid.until(
+        lambda: str(record(grid, f"gb.alpha.{job}.0.1").get("remote_state")) == "r",
+        f"{job} to run at beta",
+    )
+    return job
+
+
+def fresh_path(grid: Grid) -> str:
+    return grid.sh(HOST, "mktemp -u /home/alice/go.XXXXXX", user="alice").strip()
+
+
+REACH = {
+    "list the spool": "ls {spool}",
+    "list the FIFOs": "ls {spool}/wake",
+    "read the state": "cat {home}/state.db",
+    "lock the poller's lock": "flock -n {home}/poller.lock true",
+    "write a verdict": "touch {home}/published/verdicts/x",
+    "write load values": "echo 0 >{home}/published/load",
+    "replace load values": "mv -f /etc/hostname {home}/published/load",
+    "write a queue's route": "echo 0 >{home}/published/queues/transfer-beta",
+    "rename the spool": "mv {spool} {spool}2",
+    "replace the FIFOs' folder": "mv {spool}/wake {spool}/wake2",
+    "delete her message": "rm -f {spool}/{hers}",
+    "alter her message": "echo x >>{spool}/{hers}",
+    "replace her message": "ln -s /dev/null {spool}/x$$; mv -fT {spool}/x$$ {spool}/{hers}",
+    "squat her message": "set -C; : >{spool}/{hers}",
+    "link her message": "ln {spool}/{hers} {spool}/m.x$$",
+    "delete her FIFO": "rm -f {spool}/wake/{fifo}",
+    "replace her FIFO": "mkfifo {spool}/wake/x$$; mv -f {spool}/wake/x$$ {spool}/wake/{fifo}",
+    "be the service": "sudo -n /opt/gridbridge/bin/gridbridge-as-user delete {hers}",
+}
+
+
+def test_her_transfer_is_out_of_his_reach(grid: Grid) -> None:
+    """Even when he has learnt the names that nobody can list."""
+    path = fresh_path(grid)
+    job = running_transfer(grid, path)
+    hers, fifo = grid.sh(
+        HOST, f"cd {SPOOL}; f=$(grep -l gb.alpha.{job}.0.1 m.*); echo $f; sed -n s/wake=//p $f"
+    ).split()
+    words = {"spool": SPOOL, "home": HOME, "hers": hers, "fifo": fifo}
+    script = "".join(
+        f'( {attack.format(**words)} ) >/dev/null 2>&1 && echo "{what}"\n'
+        for what, attack in REACH.items()
+    )
+
+    assert grid.sh(HOST, script + "true", user="bob") == ""
+    assert end_latency_s(grid, job, path) < LATENCY_S
+    assert grid.accounting(job)["exit_status"] == "3"
+
+
+def test_what_he_forges_is_his(grid: Grid) -> None:
+    path = fresh_path(grid)
+    job = running_transfer(grid, path)
+    name = f"gb.alpha.{job}.0.1"
+    remote = str(record(grid, name)["remote_id"])
+    head = f"transfer={name}\\nat=1767225600\\nremote_id={remote}\\n"
+    forgeries = (
+        "kind=record\\nremote=beta\\nqueue=transfer-beta\\nphase=released\\nwake=bobs\\n",
+        "kind=record\\nremote=omega\\nqueue=transfer-beta\\nphase=released\\n",
+        "kind=ended\\noutcome=exit\\nexit_status=0\\n",
+        "kind=intent\\ndesired=dead\\n",
+        "kind=closed\\noutcome=exit\\n",
+        "kind=ask\\nwake=../10001/" + name + "\\n",
+    )
+    for number, text in enumerate(forgeries):
+        line = f"umask 022; printf '{head}{text}' >{SPOOL}/m.forged{number}"
+        grid.sh(HOST, line, user="bob")
+    grid.until(lambda: "forged" not in grid.sh(HOST, f"ls {SPOOL}"), "the forgeries to be read")
+
+    assert record(grid, name)["remote_state"] == "r"
+    assert end_latency_s(grid, job, path) < LATENCY_S
+    assert grid.accounting(job)["exit_status"] == "3"
+
+
+def test_locks_and_descriptors_that_he_holds_delay_nobody(grid: Grid) -> None:
+    """A new poller starts, too, while he holds all that he can open."""
+    path = fresh_path(grid)
+    with running(grid, LOCKER, "locker") as count:
+        assert int(count) > 20
+        poller = grid.sh(HOST, "pgrep -f gridbridge.services.poller").split()
+        grid.on(HOST, "kill", "-9", *poller)
+        job = running_transfer(grid, path)
+
+        assert end_latency_s(grid, job, path) < LATENCY_S
+        assert grid.sh(HOST, "pgrep -f gridbridge.services.poller").split() != poller
+
+
+def test_a_flood_of_his_delays_nobody(grid: Grid) -> None:
+    path = fresh_path(grid)
+    job = running_transfer(grid, path)
+    text = "kind=record\\ntransfer=gb.alpha.999.0.1\\nat=1767225600\\nremote=beta\\n"
+    text += "queue=transfer-beta\\nphase=submitting\\nwake=flood1\\n"
+    grid.sh(HOST, f"umask 022; printf '{text}' >/tmp/one", user="bob")
+    grid.sh(HOST, f"cat >/tmp/flood.py <<'END'\n{FLOOD}\nEND", user="bob")
+    grid.sh(HOST, "umask 022; python3 /tmp/flood.py /tmp/one", user="bob")
+
+    second_path = fresh_path(grid)
+    second = running_transfer(grid, second_path)
+    latencies = [end_latency_s(grid, job, path), end_latency_s(grid, second, second_path)]
+    grid.sh(HOST, f"cd {SPOOL} && find . -ignore_readdir_race -user bob -delete")
+
+    assert max(latencies) < LATENCY_S, latencies
+
+
+def test_his_full_quota_is_his_trouble(grid: Grid) -> None:
+    """A file size limit stands for a quota: his own messages fail, whole or not at all."""
+    send = (
+        "from gridbridge.model.message import Message; from gridbridge.state import spool;"
+        "spool.send(Message(kind='record', transfer='gb.alpha.1.0.1', at='1'))"
+    )
+    python = "/opt/gridbridge/venv/bin/python3 -I -c"
+    line = f'trap "" XFSZ; ulimit -f 0; {python} "{send}"'
+    done = grid.on(HOST, "sh", "-c", line, user="bob")
+
+    assert done.status == 1
+    assert re.search(r"StateError: /var/spool/gridbridge/m\.\w+: File too large", done.err), done
+    assert grid.sh(HOST, f"find {SPOOL} -user bob -type f") == ""
+
+
+def test_records_reach_the_state_file_within_two_seconds(grid: Grid) -> None:
+    path = fresh_path(grid)
+    job = running_transfer(grid, path)
+    query = (
+        "import sqlite3; rows = sqlite3.connect('file:/var/lib/gridbridge/state.db?mode=ro',"
+        f" uri=True).execute('select at, text from events where name = \\'gb.alpha.{job}.0.1\\'');"
+        "print(*rows, sep='\\n')"
+    )
+    mtime = f"cd {SPOOL}; stat -c %.Y $(grep -l gb.alpha.{job}.0.1 m.*)"
+    sent_at = float(grid.sh(HOST, mtime))
+    rows = grid.sh(HOST, f'python3 -c "{query}"')
+    end_latency_s(grid, job, path)
+
+    assert "released" in rows
+    stamp = re.search(r"\('?([^',]+)'?, 'submitted to beta as \d+, released'", rows)
+    assert stamp, rows
+    seen_at = float(grid.sh(HOST, f"date -ud '{stamp[1]}' +%s.%N"))
+    assert 0 <= seen_at - sent_at < ARRIVAL_S

@@ -1,0 +1,93 @@
+"""The poller: one query an interval, ends by whatever way they come, a threshold that holds."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.lab.grid import Grid
+from tests.lab.test_faults import POLLER
+
+pytestmark = pytest.mark.lab
+
+CONFIG = "/etc/gridbridge/gridbridge.toml"
+
+
+@contextmanager
+def configured(grid: Grid, change: str) -> Iterator[None]:
+    """Change gridbridge.toml by a sed script for a while; the poller reads it anew."""
+    grid.sh("alpha-master", f"cp {CONFIG} {CONFIG}.kept && sed -i '{change}' {CONFIG}")
+    _renew(grid)
+    try:
+        yield
+    finally:
+        grid.sh("alpha-master", f"mv {CONFIG}.kept {CONFIG}")
+        _renew(grid)
+
+
+def _renew(grid: Grid) -> None:
+    before = _starts(grid)
+    grid.on("alpha-master", "pkill", "-f", POLLER)
+    grid.until(lambda: _starts(grid) > before, "a new poller")
+    grid.require_ready()
+
+
+def _starts(grid: Grid) -> int:
+    log = grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
+    return log.count("event=start ")
+
+
+@pytest.mark.parametrize("push", ["qevent", "none"])
+def test_an_end_is_noticed_where_the_spool_is_not_shared(grid: Grid, push: str) -> None:
+    """By qevent at once, else by the poll; the status comes from the remote accounting."""
+    with configured(grid, f's/^spool_shared = true/spool_shared = false\\npush = "{push}"/'):
+        job = grid.transfer("-N", "far", script="exit 5\n")
+        killed = grid.transfer("-N", "shot", script="kill -9 $$\n")
+        grid.remote_id(job)
+        began = time.monotonic()
+        end, shot = grid.accounting_of_end(job), grid.accounting_of_end(killed)
+        took_s = time.monotonic() - began
+
+    assert (end["exit_status"], end["failed"]) == ("5", "0")
+    assert (shot["exit_status"].split()[0], shot["failed"].split()[0]) == ("137", "100")
+    log = grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
+    assert (f"gb.alpha.{job}.0.1 text='look up end: beta pushed its end'" in log) == (
+        push == "qevent"
+    )
+    assert push == "none" or took_s < 15
+
+
+def test_a_queue_closes_at_its_pending_limit_and_opens_again(grid: Grid) -> None:
+    """Threshold 5: never more than 5 wait at beta, the job load adjustment damps the rush."""
+    fill = grid.submit("-N", "fill", "-t", "1-4", user="bob", cluster="beta", script="sleep 600\n")
+    with threshold(grid, 5):
+        job = grid.transfer("-N", "rush", "-t", "1-20", script="sleep 1\n")
+        grid.until(lambda: _waiting_at_beta(grid) >= 5, "five to wait at beta")
+        grid.until(lambda: "a" in _queue_letters(grid), "the queue to be closed", 30)
+        most = max(_waiting_at_beta(grid) for _ in range(30))
+        grid.cell("beta", "qdel", fill, user="bob")
+        grid.until(lambda: len(grid.records(job)) == 20, "all twenty to end", 150)
+
+    assert most <= 5 + 3, f"overshoot of {most - 5}"
+
+
+@contextmanager
+def threshold(grid: Grid, limit: int) -> Iterator[None]:
+    """Give the transfer queue another pending limit for a while."""
+    change = "qconf -rattr queue load_thresholds gb_beta_up=false,gb_beta_pending={} transfer-beta"
+    grid.sh("alpha-master", change.format(limit))
+    try:
+        yield
+    finally:
+        grid.sh("alpha-master", change.format(250))
+
+
+def _waiting_at_beta(grid: Grid) -> int:
+    return sum("qw" in state for state in grid.states("beta").values())
+
+
+def _queue_letters(grid: Grid) -> str:
+    out = grid.cell("alpha", "qstat", "-f", "-q", "transfer-beta", user="root").out
+    row = next(line.split() for line in out.splitlines() if line.startswith("transfer-beta@"))
+    return row[5] if len(row) > 5 else ""

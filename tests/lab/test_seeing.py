@@ -1,0 +1,94 @@
+"""People see where their jobs are, and are told when what they see is old."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.lab.grid import Grid
+
+pytestmark = pytest.mark.lab
+
+
+def status(grid: Grid, user: str = "alice") -> Mapping[str, Any]:
+    """Return what `gridbridge status --json` tells somebody."""
+    done = grid.on("alpha-master", "gridbridge", "status", "--json", user=user)
+    assert done.status == 0, done
+    report: Mapping[str, Any] = json.loads(done.out)
+    return report
+
+
+def transfer(grid: Grid, job: str, remote_state: str) -> Mapping[str, Any]:
+    """Wait until a job's remote half is shown in that state, and return what is shown."""
+
+    def find() -> list[Mapping[str, Any]]:
+        rows = status(grid, "bob")["transfers"]
+        states = (one for one in rows if one["transfer"]["remote_state"] == remote_state)
+        return [one for one in states if one["job"] == job]
+
+    return grid.until(find, f"job {job} to be shown as {remote_state}")[0]
+
+
+def why(grid: Grid, job: str) -> str:
+    """Return what `gridbridge why` tells bob, whom the job does not belong to."""
+    done = grid.on("alpha-master", "gridbridge", "why", job, user="bob")
+    assert done.status == 0, done
+    return done.out
+
+
+def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(grid: Grid) -> None:
+    job = grid.transfer("-b", "y", "sleep", "600")
+    remote_id = grid.remote_id(job)
+
+    running = transfer(grid, job, "r")
+    assert str(running["transfer"]["remote_id"]) == remote_id
+    assert running["waits_for"] == "its end"
+    assert why(grid, job).startswith(f"job {job} of alice is at beta as job {remote_id}\n")
+
+    grid.cell("alpha", "qmod", "-sj", job)
+    assert grid.until(
+        lambda: "waits for  a resume: it is suspended at beta by hand" in why(grid, job),
+        "why to tell of the suspension",
+    )
+
+    grid.cell("alpha", "qdel", job)
+    told = grid.until(lambda: "; that is over\n" in why(grid, job) and why(grid, job), "its end")
+    assert told.startswith(f"job {job} of alice was sent to beta as job {remote_id}; that is")
+    assert f"submitted to beta as {remote_id}, " in told
+
+
+def test_a_silent_poller_is_told_first_and_its_queues_close_until_it_is_back(grid: Grid) -> None:
+    """A job that comes meanwhile waits at home and runs afterwards, once."""
+    grid.sh("alpha-master", "pkill -STOP -f [g]ridbridge.services.poller")
+    try:
+        grid.until(lambda: status(grid)["alarm"], "the alarm", limit_s=60)
+        report = status(grid)
+        grid.until(lambda: not grid.is_open(), "the queue to be closed", limit_s=60)
+        job = grid.transfer("-N", "hung", script="exit 3\n")
+        sent_meanwhile = grid.remote_ids(job)
+    finally:
+        grid.sh("alpha-master", "pkill -CONT -f [g]ridbridge.services.poller")
+
+    assert report["alarm"].startswith("gridbridge-poller is silent for ")
+    assert [one["is_open"] for one in report["queues"]] == [False]
+    grid.until(lambda: not status(grid)["alarm"], "the poller to be heard again")
+    grid.require_ready()
+    assert grid.accounting(job)["exit_status"] == "3"
+    assert (sent_meanwhile, len(grid.remote_ids(job))) == ([], 1)
+
+
+def test_free_slots_at_home_are_those_of_its_own_queues(grid: Grid) -> None:
+    """The transfer queue's 200 are beta's."""
+    (home,) = (one for one in status(grid)["clusters"] if one["cluster"] == "alpha")
+
+    assert home["free_slots"] <= 4
+
+
+def test_what_is_published_is_all_that_a_user_needs(grid: Grid) -> None:
+    state = grid.on("alpha-master", "cat", "/var/lib/gridbridge/state.db", user="alice")
+    pages = grid.sh("alpha-master", "echo $MANPATH; ls /opt/gridbridge/share/man/*", user="alice")
+
+    assert state.status != 0
+    assert "/opt/gridbridge/share/man:" in pages
+    assert {"gridbridge-why.1", "gridbridge.toml.5", "gridbridge-poller.8"} <= set(pages.split())

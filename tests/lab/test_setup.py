@@ -1,0 +1,216 @@
+"""gridbridge setup makes a working transfer queue, changes nothing twice, and takes it back."""
+
+import difflib
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+MASTER = "alpha-master"
+TOML = "/etc/gridbridge/gridbridge.toml"
+SETUP = "gridbridge setup transfer beta"
+REMOVE = f"{SETUP} --remove --apply"
+PATHS = "PATH=$PATH:/usr/lib/gridengine; cd /tmp;"
+DUMP = """
+PATH=$PATH:/usr/lib/gridengine; export SGE_SINGLE_LINE=1
+beta() { SGE_CELL=beta SGE_QMASTER_PORT=6454 SGE_EXECD_PORT=6455 "$@"; }
+for what in -sc -ssconf -sconf '-sconf alpha-master' -sql '-sq all.q' -so -sm -ss -sh; do
+    qconf $what 2>&1
+done
+qconf -se alpha-master | grep -o 'gb_[a-z_]*'
+for what in -sc -ssconf -sconf -so -sm -ss -sh; do beta qconf $what 2>&1; done
+grep . /etc/gridbridge/gridbridge.toml
+"""
+DEFAULTS = """
+qconf -ssconf | sed -e 's/^queue_sort_method .*/queue_sort_method load/' \
+    -e 's/^load_adjustment_decay_time .*/load_adjustment_decay_time 0:7:30/' >s; qconf -Msconf s
+"""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Grid]:
+    """Return a site without a transfer queue; the one that was there comes back in the end."""
+    grid = Grid()
+    grid.sh(MASTER, "gridbridge setup host --apply")
+    grid.sh(MASTER, f"cp -p {TOML} {TOML}.kept")
+    clear(grid)
+    grid.sh(MASTER, REMOVE)
+    yield grid
+    grid.sh(MASTER, f"mv {TOML}.kept {TOML} && {SETUP} --apply")
+    until_open(grid)
+
+
+@pytest.fixture
+def bare(site: Grid) -> Iterator[Grid]:
+    """Nothing of a set-up is there before, nor after."""
+    site.sh(MASTER, f"{PATHS} {DEFAULTS}")
+    yield site
+    clear(site)
+    site.sh(MASTER, REMOVE)
+
+
+def clear(grid: Grid) -> None:
+    grid.sh(MASTER, f"{PATHS} qmod -e all.q; qdel -u '*'; true")
+    grid.until(lambda: not grid.states(), "all jobs to leave", 60)
+
+
+def until_open(grid: Grid) -> None:
+    command = "PATH=$PATH:/usr/lib/gridengine; qstat -f -q transfer-beta | grep ^transfer"
+    grid.until(
+        lambda: len(grid.on(MASTER, "sh", "-c", command).out.split()) == 5,
+        "transfer-beta to be open",
+        60,
+    )
+
+
+def queue_of(grid: Grid, job: str) -> str:
+    return grid.accounting(job)["qname"]
+
+
+def test_a_job_goes_where_its_request_for_remote_sends_it(bare: Grid) -> None:
+    bare.sh(MASTER, f"{SETUP} --slots 4 --apply")
+    until_open(bare)
+
+    sent = bare.submit("-l", "remote=true", "-b", "y", "true")
+    kept = bare.submit("-l", "remote=false", "-b", "y", "true")
+
+    assert queue_of(bare, sent) == "transfer-beta"
+    assert queue_of(bare, kept) == "all.q"
+
+
+def test_a_job_that_may_not_leave_waits_while_home_is_closed(bare: Grid) -> None:
+    bare.sh(MASTER, f"{SETUP} --slots 4 --apply; {PATHS} qmod -d all.q")
+    until_open(bare)
+
+    kept = bare.submit("-l", "remote=false", "-b", "y", "true")
+    free = bare.submit("-b", "y", "true")
+
+    assert queue_of(bare, free) == "transfer-beta"
+    assert bare.states() == {kept: "qw"}
+
+
+def test_a_free_slot_at_home_is_used_first(bare: Grid) -> None:
+    bare.sh(MASTER, f"{SETUP} --slots 4 --apply")
+    until_open(bare)
+
+    jobs = [bare.submit("-b", "y", "sleep", "1") for _ in range(3)]
+
+    assert [queue_of(bare, job) for job in jobs] == ["all.q"] * 3
+
+
+def test_jobs_that_were_just_sent_count_as_waiting_there(bare: Grid) -> None:
+    """Without damping all slots fill at once: the sensor can't know of the jobs yet."""
+    bare.sh(MASTER, f"{SETUP} --slots 12 --pending-limit 2 --apply")
+    until_open(bare)
+
+    bare.submit("-l", "remote=true", "-t", "1-12", "-b", "y", "sleep", "300")
+    bare.until(lambda: [s for s in bare.states().values() if "r" in s], "a task to be sent")
+    running = [state for state in bare.states().values() if "r" in state]
+
+    assert 1 <= len(running) <= 4
+
+
+def test_repeating_changes_nothing(bare: Grid) -> None:
+    bare.sh(MASTER, f"{SETUP} --apply")
+    before = bare.sh(MASTER, DUMP)
+
+    said = bare.sh(MASTER, f"{SETUP} --apply")
+
+    assert said == "nothing to do\n"
+    assert bare.sh(MASTER, DUMP) == before
+
+
+def test_removing_leaves_both_cells_and_the_file_as_they_were(bare: Grid) -> None:
+    before = bare.sh(MASTER, DUMP)
+    bare.sh(MASTER, f"{SETUP} --apply")
+    until_open(bare)
+
+    bare.sh(MASTER, f"{SETUP} --remove --apply")
+
+    after = bare.sh(MASTER, DUMP)
+    assert "\n".join(difflib.unified_diff(before.split("\n"), after.split("\n"), n=0)) == ""
+
+
+def test_removing_is_refused_while_jobs_are_in_the_queue(bare: Grid) -> None:
+    bare.sh(MASTER, f"{SETUP} --apply")
+    until_open(bare)
+    job = bare.submit("-l", "remote=true", "-b", "y", "sleep", "300")
+    bare.until(lambda: "r" in bare.states().get(job, ""), "the job to be sent")
+
+    done = bare.on(MASTER, *f"{SETUP} --remove --apply".split())
+
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "transfer-beta" in done.err
+
+
+def test_what_it_prints_is_a_script_that_makes_the_same(bare: Grid) -> None:
+    bare.sh(MASTER, f"{SETUP} >/tmp/script && sh -e /tmp/script")
+    until_open(bare)
+
+    assert bare.sh(MASTER, SETUP) == "# nothing to do\n"
+
+
+def test_a_load_sensor_that_was_there_stays(bare: Grid) -> None:
+    other = "/usr/local/sbin/other-sensor"
+    script = f"""{PATHS}
+cat >{other} <<'END'
+#!/bin/sh
+while read -r ask; do
+    [ "$ask" = quit ] && exit
+    printf 'begin\\nend\\n'
+done
+END
+chmod 755 {other}; echo 'load_sensor {other}' >{MASTER}; qconf -Aconf {MASTER}"""
+    bare.sh(MASTER, script)
+    try:
+        bare.sh(MASTER, f"{SETUP} --apply")
+        listed = bare.sh(
+            MASTER, f"{PATHS} SGE_SINGLE_LINE=1 qconf -sconf {MASTER} | grep ^load_sensor"
+        ).split()[1]
+
+        bare.sh(MASTER, f"{SETUP} --remove --apply")
+        left = bare.sh(
+            MASTER, f"{PATHS} SGE_SINGLE_LINE=1 qconf -sconf {MASTER} | grep ^load_sensor"
+        ).split()[1]
+    finally:
+        bare.sh(MASTER, f"{PATHS} qconf -dconf {MASTER}; rm {other}")
+
+    assert listed == f"{other},/opt/gridbridge/sge-methods/sensor"
+    assert left == other
+
+
+def test_short_jobs_have_a_tenth_of_the_slots_and_no_limit(bare: Grid) -> None:
+    bare.sh(MASTER, f"{SETUP} --short-jobs --apply")
+
+    queue = bare.sh(
+        MASTER, f"{PATHS} qconf -sq transfer-beta | grep -E '^(slots|load_thr)'"
+    ).split()
+
+    assert queue == ["load_thresholds", "gb_beta_up=false", "slots", "1"]
+
+
+def test_a_queue_that_is_not_there_is_not_removed(bare: Grid) -> None:
+    bare.sh(MASTER, f"{SETUP} --apply")
+
+    done = bare.on(MASTER, *f"{REMOVE} --queue nosuch".split())
+
+    told = "gridbridge: no queue nosuch; to beta lead: transfer-beta\n"
+    assert (done.status, done.out, done.err) == (2, "", told)
+
+
+@pytest.mark.parametrize("option", ["", " --remove"])
+def test_a_queue_of_the_sites_own_is_neither_changed_nor_removed(option: str, site: Grid) -> None:
+    done = site.on(MASTER, "sh", "-c", f"{SETUP} --queue all.q{option}")
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "gridbridge: queue all.q is no transfer queue; give another --queue\n"
+
+
+def test_an_unknown_cluster_is_one_clear_line(site: Grid) -> None:
+    done = site.on(MASTER, "gridbridge", "setup", "transfer", "nowhere")
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err == f"gridbridge: {TOML}: no [cluster.nowhere]; there are alpha, beta\n"

@@ -1,0 +1,160 @@
+"""Two small Grid Engine cells of real executables, and a task in a transfer queue of one.
+
+The clients keep each job's state letters in a file, so that what was asked shows. They say what
+8.1.9 says (tests/lab holds the real ones against the same code).
+"""
+
+import os
+from pathlib import Path
+
+from gridbridge.methods.starter import Step
+from gridbridge.methods.task import Task
+from gridbridge.model import route
+from gridbridge.model.message import Kind, Message, decode, encode
+from gridbridge.model.route import Route
+
+TRANSFER = "gb.alpha.7.0.1"
+CLIENT = """#!/bin/sh
+me=${0##*/} jobs=${0%/*/*}/$SGE_CELL
+echo "$SGE_CELL $me $*" >>"$jobs/../calls"
+[ ! -e "$jobs/down" ] || { echo "error: unable to contact qmaster" >&2; exit 1; }
+for id; do :; done
+become() {
+    [ -e "$jobs/$id" ] || { echo "denied: job $id does not exist"; exit 1; }
+    echo "$1" >"$jobs/$id"
+}
+letters=$(cat "$jobs/$id" 2>/dev/null)
+case "$me $*" in
+"qsub "*) cat >/dev/null; echo hqw >"$jobs/41"; echo "$7" >"$jobs/name"; echo 41 ;;
+"qstat -j gb."*) [ "$(cat "$jobs/name" 2>/dev/null)" = "$2" ] && [ -e "$jobs/41" ] ||
+    { echo "<unknown_jobs></unknown_jobs>"; exit 0; }
+    echo "<JB_job_number>41</JB_job_number><JB_owner>$(id -un)</JB_owner>"
+    echo "<JB_account>$2</JB_account>" ;;
+"qstat -j "*) cat "$jobs/detail" ;;
+"qstat "*) for job in "$jobs"/[0-9]*; do
+        echo "<JB_job_number>${job##*/}</JB_job_number><state>$(cat "$job")</state></job_list>"
+    done; echo "</job_info>" ;;
+"qalter -h u "*) become "h${letters#h}" ;;
+"qalter "*) become "${letters#h}" ;;
+"qmod -sj "*) become hs ;;
+"qmod -usj "*) become hr ;;
+"qdel "*) become gone && rm "$jobs/$id" ;;
+"qconf -sq "*) cat "$jobs/queue" ;;
+esac
+"""
+DETAIL = """<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
+<JB_hard_resource_list><CE_name>h_rt</CE_name><CE_stringval>{h_rt}</CE_stringval></JB_hard_resource_list>
+"""
+CONFIG = "handle_as_binary=1\nno_shell=0\ncwd=/home/alice\npe=none\npe_slots=1\n"
+
+
+class Place:
+    """One task of job 7 at alpha, whose queue leads to beta."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("alpha", "beta", "bin", "spool/wake", "published/queues", "active", "tmp"):
+            (folder / name).mkdir(parents=True)
+        for name in ("qsub", "qstat", "qalter", "qmod", "qdel", "qconf"):
+            path = folder / "bin" / name
+            path.write_text(CLIENT)
+            path.chmod(0o755)
+        self.home(letters="r")
+        self.limits()
+        (folder / "published/queues/transfer-beta").write_bytes(route.encode(self._route()))
+        (folder / "active/config").write_text(CONFIG)
+        (folder / "active/environment").write_text("JOB_ID=7\n")
+        (folder / "tmp/.gridbridge").mkdir()
+
+    def task(self, **env: str) -> Task:
+        """Return the task as a new process would see it."""
+        known = {
+            "JOB_ID": "7",
+            "JOB_NAME": "sim",
+            "JOB_SCRIPT": "true",
+            "SGE_TASK_ID": "undefined",
+            "QUEUE": "transfer-beta",
+            "HOSTNAME": "alpha-master",
+            "TMPDIR": f"{self.folder}/tmp",
+            "SGE_JOB_SPOOL_DIR": f"{self.folder}/active",
+            "SGE_STARTER_SHELL_PATH": "/bin/sh",
+            "SGE_STDIN_PATH": "/dev/null",
+            "SGE_STDOUT_PATH": "/dev/null",
+            "SGE_STDERR_PATH": "/dev/null",
+        }
+        return Task(known | env, f"{self.folder}/spool", f"{self.folder}/published")
+
+    def step(self, noted: str = "") -> str:
+        """Take the step that is due, as the starter's shell would have it taken."""
+        return Step(self.task(), noted, ("true",)).take()
+
+    def home(self, letters: str) -> None:
+        """Give the local job these state letters; none: it is not listed."""
+        job = self.folder / "alpha/7"
+        job.write_text(letters) if letters else job.unlink(missing_ok=True)
+
+    def limits(self, job: str = "INFINITY", queue: str = "INFINITY") -> None:
+        """Give the job and its queue an h_rt."""
+        (self.folder / "alpha/detail").write_text(DETAIL.format(h_rt=job))
+        (self.folder / "alpha/queue").write_text(f"qname transfer-beta\nh_rt  {queue}\n")
+
+    def ran_for(self, seconds: float) -> None:
+        """Let the local job have started so long ago."""
+        config = self.folder / "active/config"
+        began = os.stat(self.folder).st_ctime - seconds
+        os.utime(config, (began, began))
+
+    def down(self, cluster: str, is_down: bool = True) -> None:
+        """Stop or start a cluster's qmaster."""
+        mark = self.folder / cluster / "down"
+        mark.touch() if is_down else mark.unlink()
+
+    def away(self) -> str | None:
+        """Return the state letters of the remote job, None when there is none."""
+        job = self.folder / "beta/41"
+        return job.read_text().strip() if job.exists() else None
+
+    def start_away(self) -> None:
+        """Let the waiting remote job start."""
+        (self.folder / "beta/41").write_text("r")
+
+    def calls(self, words: str) -> list[str]:
+        """Return the clients' calls that hold these words."""
+        path = self.folder / "calls"
+        return (
+            [line for line in path.read_text().splitlines() if words in line]
+            if path.exists()
+            else []
+        )
+
+    def sent(self, kind: str) -> list[Message]:
+        """Return the messages of a kind that lie in the spool."""
+        found = [decode(path.read_bytes()) for path in (self.folder / "spool").glob("m.*")]
+        return [message for message in found if message.kind == kind]
+
+    def decide(self, **verdict: str) -> None:
+        """Publish a verdict on the transfer."""
+        path = Path(self.task().verdict(TRANSFER))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode(Message(kind=Kind.ENDED, transfer=TRANSFER, **verdict)))
+
+    def retract(self) -> None:
+        """Take the verdict back, as the service does for a closed transfer."""
+        Path(self.task().verdict(TRANSFER)).unlink()
+
+    def forget(self, note: str) -> None:
+        """Lose one of the task's notes, as a step killed before it was written."""
+        (self.folder / "tmp/.gridbridge" / note).unlink()
+
+    def _route(self) -> Route:
+        sides = {
+            f"{side}_{key}": value
+            for side, cell in (("local", "alpha"), ("remote", "beta"))
+            for key, value in (
+                ("root", "/"),
+                ("cell", cell),
+                ("binaries", f"{self.folder}/bin"),
+                ("timeout_s", "5"),
+            )
+        }
+        return Route(cluster="alpha", remote="beta", **sides)

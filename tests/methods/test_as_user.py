@@ -1,0 +1,46 @@
+"""gridbridge-as-user works as somebody who can stop and kill its working process."""
+
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.methods import as_user
+
+
+def a_child(act: Callable[[], object]) -> int:
+    child = os.fork()
+    if child == 0:
+        act()
+        os._exit(0)
+    return child
+
+
+def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
+    child = a_child(lambda: os.kill(os.getpid(), signal.SIGSTOP))
+
+    with pytest.raises(GridbridgeError, match=r"not done within 0\.2 s"):
+        as_user.watch(child, 0.2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("act", "status"),
+    [
+        (lambda: None, 0),
+        (lambda: os._exit(2), 2),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), 1),
+    ],
+    ids=["done", "refused", "killed"],
+)
+def test_it_ends_as_the_worker_ends(act: Callable[[], object], status: int) -> None:
+    watcher = a_child(lambda: as_user.watch(a_child(act)))
+
+    assert os.waitstatus_to_exitcode(os.waitpid(watcher, 0)[1]) == status
+
+
+def test_it_stays_small_enough_to_be_read_by_whoever_lets_it_run_as_root() -> None:
+    with open(as_user.__file__, encoding="utf-8") as source:
+        assert len(source.readlines()) < 150

@@ -1,0 +1,251 @@
+"""Suspend, resume, terminate and the epilog: what is noted, and what the starter makes of it."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gridbridge.methods import control
+from gridbridge.model.message import Desired, Kind
+from tests.methods.cells import Place
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def shell(place: Place) -> Iterator[subprocess.Popen[bytes]]:
+    """Stand in for a starter that hears nothing: only its process group counts."""
+    sleeper = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    (place.folder / "active/job_pid").write_text(f"{sleeper.pid}\n")
+    yield sleeper
+    sleeper.kill()
+    sleeper.wait()
+
+
+@pytest.fixture(autouse=True)
+def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "PATIENCE_S", 0.1)
+
+
+def test_a_running_remote_job_is_suspended_and_resumed(place: Place) -> None:
+    place.step()
+    place.start_away()
+
+    control.suspend(place.task())
+    place.step()
+    suspended = place.away()
+    control.resume(place.task())
+    place.step()
+
+    assert (suspended, place.away()) == ("hs", "r")
+
+
+def test_a_waiting_remote_job_is_held_and_released(place: Place) -> None:
+    place.step()
+
+    control.suspend(place.task())
+    place.step()
+    held = place.away()
+    control.resume(place.task())
+    place.step()
+
+    assert (held, place.away()) == ("hqw", "qw")
+
+
+def test_a_job_suspended_before_its_submission_stays_held_through_later_steps(
+    place: Place,
+) -> None:
+    control.suspend(place.task())
+    place.step()
+    place.step()
+    held = place.away()
+    control.resume(place.task())
+    place.step()
+
+    assert (held, place.away()) == ("hqw", "qw")
+
+
+def test_the_last_of_several_wishes_holds(place: Place) -> None:
+    place.step()
+    place.start_away()
+
+    for method in (control.suspend, control.resume, control.suspend):
+        method(place.task())
+    place.step()
+
+    assert place.away() == "hs"
+
+
+def test_a_wish_that_beta_could_not_hear_is_carried_out_later(place: Place) -> None:
+    place.step()
+    place.start_away()
+    place.down("beta")
+    control.suspend(place.task())
+    with pytest.raises(control.GridbridgeError):
+        place.step()
+
+    place.down("beta", is_down=False)
+    place.step()
+
+    assert place.away() == "hs"
+
+
+@pytest.mark.parametrize("later", [control.suspend, control.resume], ids=["suspend", "resume"])
+def test_dead_wins_over_whatever_comes_later(
+    place: Place, shell: subprocess.Popen[bytes], later: Callable[..., None]
+) -> None:
+    place.step()
+    place.home("dr")
+
+    control.terminate(place.task())
+    later(place.task())
+
+    assert place.step() == f"signal {signal.SIGKILL.value}"
+    assert place.away() is None
+
+
+def test_terminate_ends_a_starter_that_does_not_end_by_itself(
+    place: Place, shell: subprocess.Popen[bytes]
+) -> None:
+    place.home("dr")
+
+    control.terminate(place.task())
+
+    assert shell.wait(5) == -signal.SIGKILL
+    assert place.task().is_dead()
+
+
+def test_terminate_ends_the_starter_also_when_nothing_can_be_noted(
+    place: Place, shell: subprocess.Popen[bytes]
+) -> None:
+    place.home("dr")
+    (place.folder / "tmp/.gridbridge").rmdir()
+
+    control.terminate(place.task())
+
+    assert shell.wait(5) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("letters", "job", "queue", "dies"),
+    [
+        pytest.param("r", "100", "INFINITY", False, id="only its own limit passed"),
+        pytest.param("r", "0:1:40", "INFINITY", False, id="limit as a clock"),
+        pytest.param("r", "INFINITY", "100", False, id="only its queue's limit passed"),
+        pytest.param("r", "INFINITY", "9:0:0,[alpha-master=100]", False, id="limit of the host"),
+        pytest.param("hr", "100", "INFINITY", False, id="held by us"),
+        pytest.param("dr", "100", "INFINITY", True, id="deleted too"),
+        pytest.param("", "100", "INFINITY", True, id="removed by force"),
+        pytest.param("Rq", "100", "INFINITY", True, id="rescheduled"),
+        pytest.param("r", "200", "INFINITY", True, id="limit not reached"),
+        pytest.param("r", "INFINITY", "INFINITY", True, id="no limit"),
+    ],
+)
+def test_a_local_h_rt_kills_nothing_that_nobody_deleted(
+    place: Place,
+    shell: subprocess.Popen[bytes],
+    letters: str,
+    job: str,
+    queue: str,
+    dies: bool,
+) -> None:
+    place.limits(job=job, queue=queue)
+    place.step()
+    place.home(letters)
+    place.ran_for(110)
+
+    control.terminate(place.task())
+
+    assert place.task().is_dead() == dies
+    assert len(place.sent(Kind.SPARED)) == (not dies)
+
+
+@pytest.mark.parametrize(("limit", "dies"), [("100", False), ("200", True)])
+def test_while_home_does_not_answer_the_jobs_own_limit_decides(
+    place: Place, shell: subprocess.Popen[bytes], limit: str, dies: bool
+) -> None:
+    place.limits(job=limit)
+    place.step()
+    place.ran_for(110)
+    place.down("alpha")
+
+    control.terminate(place.task())
+
+    assert place.task().is_dead() == dies
+
+
+def test_the_epilog_of_a_killed_starter_deletes_the_remote_job_at_once(place: Place) -> None:
+    place.step()
+
+    control.epilog(place.task())
+
+    assert place.away() is None
+    assert [message.desired for message in place.sent(Kind.INTENT)] == [Desired.DEAD]
+
+
+def test_the_epilog_finds_a_job_whose_id_was_not_noted(place: Place) -> None:
+    place.step()
+    record = place.task().record()
+    assert record
+    place.task().save(record.but(remote_id="", phase="submitting"))
+
+    control.epilog(place.task())
+
+    assert place.away() is None
+
+
+def test_the_epilog_leaves_to_the_service_what_beta_does_not_answer(place: Place) -> None:
+    place.step()
+    place.down("beta")
+
+    with pytest.raises(control.GridbridgeError):
+        control.epilog(place.task())
+
+    assert [message.desired for message in place.sent(Kind.INTENT)] == [Desired.DEAD]
+
+
+def test_the_epilog_of_a_usual_end_does_nothing(place: Place) -> None:
+    place.step()
+    place.decide(outcome="exit", exit_status="0")
+    place.step()
+
+    control.epilog(place.task())
+
+    assert place.calls("qdel") == []
+    assert place.sent(Kind.INTENT) == []
+
+
+def test_a_method_before_the_first_step_is_heard_by_it(place: Place) -> None:
+    control.suspend(place.task())
+
+    assert place.task().desired() == Desired.SUSPENDED
+    assert os.path.exists(place.folder / "tmp/.gridbridge/desired")
+
+
+@pytest.mark.parametrize("name", ["suspend", "resume", "terminate"])
+def test_a_method_may_come_before_the_starter_and_in_any_environment(
+    place: Place, shell: subprocess.Popen[bytes], name: str
+) -> None:
+    """Nothing of the user's PATH is run; a terminate method without Python ends the job itself."""
+    python = place.folder / "python"
+    python.write_text('#!/bin/sh\necho "$@" >>"$TMPDIR/ran"\nexit 1\n')
+    python.chmod(0o755)
+    (place.folder / "tmp/.gridbridge").rmdir()
+    text = (ROOT / "sge-methods" / name).read_text()
+    script = text.replace("/opt/gridbridge/venv/bin/python3", str(python))
+
+    env = place.task().env | {"PATH": "/nowhere"}
+    subprocess.run(["/bin/dash", "-c", script], env=env, check=True)
+
+    assert (place.folder / "tmp/ran").read_text().endswith(f" {name}\n")
+    assert (name == "terminate") == (_dies(shell))
+
+
+def _dies(shell: subprocess.Popen[bytes]) -> bool:
+    try:
+        return shell.wait(0.5) == -signal.SIGKILL
+    except subprocess.TimeoutExpired:
+        return False

@@ -1,0 +1,100 @@
+"""What the hot programs load: each module costs every transfer about 0.2 ms of CPU."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYTHON = "/usr/bin/python3"  # what gridbridge is installed with
+SHOW = "import sys; sys.path.append({root!r}); import {module}; print(*sorted(sys.modules))"
+
+INTERPRETER = {
+    "_abc",
+    "_collections_abc",
+    "_stat",
+    "abc",
+    "genericpath",
+    "os",
+    "os.path",
+    "posixpath",
+    "stat",
+}
+MESSAGES = {
+    "gridbridge",
+    "gridbridge.errors",
+    "gridbridge.methods",
+    "gridbridge.model",
+    "gridbridge.model.lines",
+    "gridbridge.model.message",
+    "gridbridge.model.places",
+    "gridbridge.model.route",
+    "gridbridge.shell",
+    "gridbridge.shell.files",
+    "gridbridge.state",
+    "gridbridge.state.published",
+}
+COMMANDS = {
+    "gridbridge.batch",
+    "gridbridge.batch.gridengine",
+    "gridbridge.batch.gridengine.commands",
+    "gridbridge.batch.gridengine.request",
+    "gridbridge.batch.gridengine.submit",
+    "gridbridge.batch.submission",
+    "gridbridge.methods.task",
+    "gridbridge.model.ids",
+    "gridbridge.shell.runner",
+    "gridbridge.state.spool",
+    "pwd",
+    "select",
+}
+STARTER = {
+    "gridbridge.batch.wrapper",
+    "gridbridge.methods.job",
+    "gridbridge.methods.limits",
+    "gridbridge.methods.starter",
+}
+SENSOR = {"fcntl", "gridbridge.methods.sensor", "gridbridge.shell.lock", "select"}
+ADAPTER = {
+    "gridbridge",
+    "gridbridge.batch",
+    "gridbridge.batch.embedded",
+    "gridbridge.batch.embedded.answers",
+    "gridbridge.batch.embedded.commands",
+    "gridbridge.batch.embedded.submit",
+    "gridbridge.batch.gridengine",
+    "gridbridge.batch.gridengine.request",
+    "gridbridge.batch.submission",
+    "gridbridge.errors",
+    "gridbridge.model",
+    "gridbridge.model.lines",
+    "gridbridge.model.route",
+    "gridbridge.shell",
+    "gridbridge.shell.runner",
+    "select",
+}
+ALLOWED = {
+    "gridbridge.batch.embedded.submit": ADAPTER,
+    "gridbridge.methods.starter": MESSAGES | COMMANDS | STARTER,
+    "gridbridge.methods.control": MESSAGES | COMMANDS | STARTER | {"gridbridge.methods.control"},
+    "gridbridge.methods.sensor": MESSAGES | SENSOR,
+}
+
+
+def loaded(module: str = "sys") -> set[str]:
+    """Return what a program without any site's additions has loaded after an import."""
+    argv = (PYTHON, "-I", "-S", "-c", SHOW.format(root=str(ROOT), module=module))
+    return set(subprocess.run(argv, capture_output=True, check=True, text=True).stdout.split())
+
+
+@pytest.mark.parametrize("module", ALLOWED)
+def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
+    """A new module in a hot program is a decision: add it here and look at `make bench`."""
+    surplus = loaded(module) - loaded() - INTERPRETER - ALLOWED[module]
+
+    assert set() == surplus
+
+
+def test_what_is_loaded_is_seen() -> None:
+    """The test above can fail: a module that no hot program may load shows up."""
+    assert "gridbridge.decisions.receive" in loaded("gridbridge.decisions.receive")

@@ -1,0 +1,230 @@
+"""The starter's steps: what each asks of the two cells, and that a killed one is taken again."""
+
+import pytest
+
+from gridbridge.errors import GridbridgeError, NoRoute
+from gridbridge.methods.starter import UNABLE, end_nowhere, take
+from gridbridge.model.message import Desired, Kind, Phase
+from tests.methods.cells import TRANSFER, Place
+
+
+def test_the_first_step_submits_held_and_releases_the_recorded_id(place: Place) -> None:
+    answer = place.step()
+
+    assert place.away() == "qw"
+    assert answer.split()[:2] == ["wait", "60"]
+    assert answer.endswith(f"/{TRANSFER}")
+    assert [call.split()[1:3] for call in place.calls("qalter")] == [
+        ["qalter", "-h"],
+        ["qalter", "-N"],
+    ]
+
+
+def test_the_hold_at_home_comes_before_the_submission(place: Place) -> None:
+    place.step()
+    words = [call.split()[:2] for call in place.calls(" q")]
+
+    assert words.index(["alpha", "qalter"]) < words.index(["beta", "qsub"])
+
+
+def test_a_step_killed_before_its_hold_holds_when_taken_again(place: Place) -> None:
+    place.down("alpha")
+    with pytest.raises(GridbridgeError):
+        place.step()
+    place.down("alpha", is_down=False)
+
+    place.step()
+
+    assert len(place.calls("alpha qalter -h u 7")) == 2
+    assert (place.folder / "alpha/7").read_text() == "hr\n"
+
+
+def test_a_submission_whose_id_was_not_noted_is_found_not_repeated(place: Place) -> None:
+    place.step()
+    record = place.task().record()
+    assert record
+    place.task().save(record.but(remote_id="", phase=Phase.SUBMITTING))
+
+    place.step()
+
+    found = place.task().record()
+    assert found
+    assert found.remote_id == "41"
+    assert len(place.calls("qsub")) == 1
+
+
+def test_a_task_whose_error_was_cleared_asks_which_transfer_it_is(place: Place) -> None:
+    """RESTARTED is 0 after `qmod -cj`, and the name of its first transfer is used up."""
+    history = place.folder / "published/jobs/7.json"
+    history.parent.mkdir()
+    history.touch()
+
+    answer = place.step()
+
+    assert answer.startswith("again ")
+    assert [message.transfer for message in place.sent(Kind.ASK)] == ["gb.alpha.7.0.0"]
+    assert place.away() is None
+
+
+def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) -> None:
+    """While no poller runs, hundreds of tasks may ask."""
+    history = place.folder / "published/jobs/7.json"
+    history.parent.mkdir()
+    history.touch()
+
+    pauses_s = [int(place.step().split()[1]) for _ in range(6)]
+
+    assert pauses_s[0] <= 6
+    assert pauses_s[-1] > 30
+    assert len(place.sent(Kind.ASK)) == 6
+
+
+def test_a_starter_that_slept_long_tells_its_record_again_and_asks_nothing_of_beta(
+    place: Place,
+) -> None:
+    """The service may have lost it; what others did to the remote job meanwhile stays."""
+    place.step()
+    place.task().ask(Desired.RUNNING)
+    place.step()
+    told, asked = len(place.sent(Kind.RECORD)), len(place.calls("beta"))
+
+    answer = place.step(noted="look")
+
+    assert answer.startswith("wait 60 ")
+    assert len(place.sent(Kind.RECORD)) == told + 1
+    assert len(place.calls("beta")) == asked
+
+
+def test_an_intent_that_comes_as_a_record_is_told_again_is_the_next_steps(place: Place) -> None:
+    place.step()
+    place.start_away()
+    place.task().ask(Desired.SUSPENDED)
+
+    place.step(noted="look")
+    place.step()
+
+    assert place.away() == "hs"
+
+
+def test_a_queue_that_leads_nowhere_is_told_by_its_first_job(place: Place) -> None:
+    (place.folder / "published/queues/transfer-beta").unlink()
+
+    with pytest.raises(NoRoute) as refused:
+        place.step()
+    answer = end_nowhere(place.task(), refused.value)
+
+    assert answer == "exit 100"
+    told = (place.folder / "active/error").read_text()
+    assert (
+        told == "gridbridge: queue transfer-beta leads nowhere: it has no [queue.transfer-beta]\n"
+    )
+
+
+def test_what_was_sent_waits_for_its_route(place: Place) -> None:
+    place.step()
+    (place.folder / "published/queues/transfer-beta").unlink()
+
+    with pytest.raises(NoRoute) as refused:
+        place.step()
+
+    assert end_nowhere(place.task(), refused.value).startswith("again ")
+
+
+def test_a_verdict_is_the_end(place: Place) -> None:
+    place.step()
+    place.decide(outcome="exit", exit_status="7")
+
+    assert place.step() == "exit 7"
+    assert [message.exit_status for message in place.sent(Kind.CLOSED)] == ["7"]
+
+
+def test_a_step_killed_after_it_closed_gives_the_same_answer_again(place: Place) -> None:
+    """The service has taken the verdict back by then."""
+    place.step()
+    place.decide(outcome="signal", signal="15")
+    place.step()
+    place.retract()
+
+    assert place.step() == "signal 15"
+
+
+def test_notify_of_a_deletion_deletes_and_waits_for_the_end(place: Place) -> None:
+    place.step()
+    place.start_away()
+    place.home("dr")
+
+    assert place.step(noted=Desired.DEAD).startswith("wait")
+    assert place.away() is None
+
+
+def test_notify_of_a_suspension_suspends_at_once(place: Place) -> None:
+    place.step()
+    place.start_away()
+    place.home("s")
+
+    place.step(noted=Desired.SUSPENDED)
+
+    assert place.away() == "hs"
+
+
+@pytest.mark.parametrize("noted", [Desired.SUSPENDED, Desired.DEAD])
+def test_a_limits_signal_does_nothing(place: Place, noted: str) -> None:
+    """USR1 of s_rt, and USR2 that the shepherd sends before h_rt's kill."""
+    place.limits(job="100")
+    place.step()
+    place.start_away()
+    place.ran_for(110)
+
+    place.step(noted=noted)
+
+    assert place.away() == "r"
+
+
+def test_an_adopted_job_that_was_suspended_runs_again(place: Place) -> None:
+    place.step()
+    place.start_away()
+    (place.folder / "beta/41").write_text("hs")
+    record = place.task().record()
+    assert record
+    place.task().save(record.but(desired=Desired.SUSPENDED))
+
+    place.step()
+
+    assert place.away() == "r"
+
+
+def test_a_queue_suspended_at_beta_does_not_hide_a_job_from_suspension(place: Place) -> None:
+    place.step()
+    (place.folder / "beta/41").write_text("S")
+    place.task().ask(Desired.SUSPENDED)
+
+    place.step()
+
+    assert place.away() == "hs"
+
+
+def test_a_job_that_is_gone_at_beta_is_no_trouble_to_suspend(place: Place) -> None:
+    place.step()
+    (place.folder / "beta/41").unlink()
+    place.task().ask(Desired.SUSPENDED)
+
+    assert place.step().startswith("wait")
+
+
+def test_a_job_in_whose_limits_no_program_runs_enters_the_error_state(place: Place) -> None:
+    """Grid Engine's h_vmem holds for all that the starter starts."""
+    for name in ("qalter", "qstat"):
+        (place.folder / "bin" / name).write_text("#!/bin/sh\nkill -9 $$\n")
+
+    answers = [take(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 1)]
+
+    assert answers == ["again"] * UNABLE + ["exit"]
+    assert "h_vmem" in (place.folder / "active" / "error").read_text()
+
+
+def test_a_cell_that_does_not_answer_is_waited_for(place: Place) -> None:
+    place.down("alpha")
+
+    answers = {take(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 2)}
+
+    assert answers == {"again"}

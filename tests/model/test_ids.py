@@ -1,0 +1,42 @@
+"""The transfer's name is read and written the same way, and only in that form."""
+
+import pytest
+
+from gridbridge.errors import ParseError
+from gridbridge.model.ids import TransferId, parse_transfer
+
+
+def test_a_name_is_read_as_it_was_written() -> None:
+    transfer = TransferId("alpha-2", 12, 3, 1)
+
+    assert str(transfer) == "gb.alpha-2.12.3.1"
+    assert parse_transfer(str(transfer)) == transfer
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"), [(0, "12"), (3, "12.3")], ids=["a plain job", "an array's task"]
+)
+def test_the_local_job_is_named_as_grid_engine_takes_it(task: int, expected: str) -> None:
+    assert TransferId("alpha", 12, task, 1).local == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "gb.alpha.1.1",
+        "gb.alpha.1.1.1.1",
+        "xx.alpha.1.1.1",
+        "gb.Alpha.1.1.1",
+        "gb..1.1.1",
+        "gb.al/pha.1.1.1",
+        "gb.alpha.-1.1.1",
+        "gb.alpha.one.1.1",
+        "gb.alpha.\u0661.1.1",
+        "gb.alpha.9999999999.1.1",
+    ],
+    ids=repr,
+)
+def test_any_other_name_is_refused(name: str) -> None:
+    with pytest.raises(ParseError):
+        parse_transfer(name)

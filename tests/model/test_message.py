@@ -1,0 +1,50 @@
+"""Spool messages: what is written is read again, and nothing else is read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.errors import ParseError
+from gridbridge.model.message import MAX_BYTES, Kind, Message, decode, encode
+
+# What os.environ and decoded file names hold: any text, bytes that are not UTF-8 as surrogates.
+ANY_TEXT = st.binary(max_size=60).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
+
+
+@given(ANY_TEXT, ANY_TEXT)
+def test_a_message_survives_the_disk(reason: str, host: str) -> None:
+    message = Message(kind=Kind.ENDED, reason=reason, host=host)
+
+    assert decode(encode(message)) == message
+
+
+def test_a_message_is_plain_lines_that_sh_can_write() -> None:
+    message = Message(kind=Kind.ENDED, transfer="gb.alpha.1.0.1", reason="50% of\nit")
+
+    assert encode(message) == b"kind=ended\ntransfer=gb.alpha.1.0.1\nreason=50%25 of%0Ait\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"kind=record",
+        b"kind\n",
+        b"colour=red\n",
+        b"kind=record\nkind=ended\n",
+        b"reason=%zz\n",
+        b"reason=%\n",
+        b"reason=" + b"x" * MAX_BYTES + b"\n",
+    ],
+    ids=["empty", "cut", "no value", "unknown key", "twice", "not hex", "bare %", "too long"],
+)
+def test_anything_else_is_refused(data: bytes) -> None:
+    with pytest.raises(ParseError):
+        decode(data)
+
+
+def test_a_changed_copy_leaves_the_original_alone() -> None:
+    message = Message(kind=Kind.RECORD, phase="held")
+
+    assert message.but(phase="released") == Message(kind=Kind.RECORD, phase="released")
+    assert message.phase == "held"

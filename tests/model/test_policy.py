@@ -1,0 +1,96 @@
+"""The policy's own rules: every key is described, and inherited values are in their place."""
+
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+import pytest
+
+from gridbridge.model.policy import (
+    ABSOLUTE_PATH,
+    ACCOUNT,
+    OBJECT_NAME,
+    STATE_URL,
+    Cluster,
+    Form,
+    Policy,
+    Poller,
+    Site,
+    TransferQueue,
+    describe,
+)
+
+KEYS = [
+    pytest.param(key, id=f"{kind.__name__}.{key.name}")
+    for kind in (Site, Cluster, TransferQueue, Poller)
+    for key in fields(kind)
+]
+ALPHA = Cluster(qmaster_port=6444, execd_port=6445)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_key_has_a_meaning_of_one_line(key: Field[Any]) -> None:
+    meaning = describe(key).meaning
+
+    assert meaning
+    assert meaning.isprintable()
+    assert len(meaning) < 80
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_default_is_a_value_that_may_be_written(key: Field[Any]) -> None:
+    known = describe(key)
+    if key.default is MISSING or known.inherits:
+        return
+
+    assert type(key.default) is key.type
+    assert key.type not in (int, float) or known.low <= key.default <= known.high
+    assert key.type is not str or known.form.holds(key.default)
+
+
+@pytest.mark.parametrize(
+    ("ending", "unit"), [("_per_s", "1/s"), ("_s", "s"), ("_h", "h")], ids=["rate", "s", "h"]
+)
+def test_a_unit_in_a_name_is_the_key_s_unit(ending: str, unit: str) -> None:
+    keys = [key for param in KEYS for key in param.values if key.name.endswith(ending)]
+    timed = [key for key in keys if ending != "_s" or not key.name.endswith("_per_s")]
+
+    assert {unit} == {describe(key).unit for key in timed}
+
+
+def test_a_cell_has_the_cluster_s_name_unless_it_is_said() -> None:
+    clusters = {"alpha": ALPHA, "beta": Cluster(qmaster_port=1, execd_port=2, cell="default")}
+
+    policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
+
+    assert [cluster.cell for cluster in policy.clusters.values()] == ["alpha", "default"]
+
+
+def test_the_local_cluster_is_the_site_s() -> None:
+    policy = Policy(site=Site(cluster="alpha"), clusters={"alpha": ALPHA}, queues={})
+
+    assert policy.local is policy.clusters["alpha"]
+
+
+@pytest.mark.parametrize(
+    ("form", "good", "bad"),
+    [
+        (ABSOLUTE_PATH, ["/", "/srv/a b"], ["", "srv", "~/x", "/a\n", "/caf\u00e9"]),
+        (ACCOUNT, ["gridbridge", "_g-1", "rooted"], ["", "root", "1g", "-g", "g" * 33]),
+        (OBJECT_NAME, ["transfer-beta", "all.q"], ["", "@all", "a*", "a b", ".a", "#a", "a\n"]),
+        (
+            STATE_URL,
+            ["sqlite:////a.db", "postgresql://db/grid", "postgresql://me@db:5432/grid"],
+            [
+                "sqlite:///a.db",
+                "mysql://db/grid",
+                "postgresql://me:hush@db/grid",
+                "postgresql://me:hu/sh@db/grid",
+                "postgresql://me@db/grid?password=hush",
+            ],
+        ),
+    ],
+    ids=["path", "account", "object name", "state"],
+)
+def test_a_text_has_to_have_its_form(form: Form, good: list[str], bad: list[str]) -> None:
+    assert [True] * len(good) == [bool(form.holds(text)) for text in good]
+    assert [False] * len(bad) == [bool(form.holds(text)) for text in bad]

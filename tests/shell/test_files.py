@@ -1,0 +1,96 @@
+"""A file is replaced whole or not at all, and read only when its owner alone can write it."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import StateError
+from gridbridge.shell import files
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_file_is_replaced_whole(tmp_path: Path, durable: bool) -> None:
+    path = tmp_path / "file"
+    for data in (b"long " * 500, b"short", b""):
+        files.replace(str(path), data, durable=durable)
+
+        assert path.read_bytes() == data
+    assert (os.listdir(tmp_path), path.stat().st_mode & 0o777) == (["file"], 0o644)
+
+
+def test_the_mode_is_what_was_asked_for_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        files.replace(f"{tmp_path}/file", b"", mode=0o644)
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a filesystem without room."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", tmp_path], check=True)
+    (tmp_path / "old").write_bytes(b"old")
+    with open(tmp_path / "filler", "wb", buffering=0) as filler, suppress(OSError):
+        while filler.write(b"x" * 4096):
+            pass
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+def test_a_full_disk_is_a_clear_error_and_leaves_the_old_file(full_disk: Path) -> None:
+    with pytest.raises(StateError, match=r"old: No space left on device"):
+        files.replace(f"{full_disk}/old", b"new")
+
+    assert (full_disk / "old").read_bytes() == b"old"
+    assert sorted(os.listdir(full_disk)) == ["filler", "old"]
+    (full_disk / "filler").unlink()
+    files.replace(f"{full_disk}/old", b"new")
+    assert (full_disk / "old").read_bytes() == b"new"
+
+
+def test_a_folder_that_is_missing_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="No such file or directory"):
+        files.replace(f"{tmp_path}/none/file", b"")
+
+
+TRICKS = {
+    "a link": lambda path: path.with_name("x").write_bytes(b"") or path.symlink_to("x"),
+    "a second name": lambda path: path.write_bytes(b"") or os.link(path, path.with_name("x")),
+    "a FIFO": os.mkfifo,
+    "a folder": os.mkdir,
+    "too large": lambda path: path.write_bytes(b"12345"),
+    "others may write": lambda path: path.write_bytes(b"") or path.chmod(0o602),
+    "its group may write": lambda path: path.write_bytes(b"") or path.chmod(0o620),
+}
+
+
+@pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS.keys())
+def test_only_a_plain_file_of_its_owner_is_read(
+    tmp_path: Path, trick: Callable[[Path], object]
+) -> None:
+    trick(tmp_path / "file")
+
+    with pytest.raises(StateError):
+        files.read(f"{tmp_path}/file", 4)
+
+
+def test_another_owners_file_is_not_read(tmp_path: Path) -> None:
+    files.replace(f"{tmp_path}/file", b"")
+
+    with pytest.raises(StateError, match="owned by uid"):
+        files.read(f"{tmp_path}/file", 4, owner=os.getuid() + 1)
+
+
+def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        files.read(f"{tmp_path}/file", 4)
+    files.remove(f"{tmp_path}/file")

@@ -1,0 +1,59 @@
+"""The poller's lock is one process's, and all who ask get the same answer."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import StateError
+from gridbridge.shell import lock
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "poller.lock")
+
+
+@pytest.fixture
+def as_nobody(path: str) -> Iterator[None]:
+    """Have a lock that the test may not open, were it root's."""
+    Path(path).touch(mode=0o000)
+    uid = os.geteuid()
+    os.seteuid(uid or 65534)
+    yield
+    os.seteuid(uid)
+
+
+def test_who_takes_the_lock_holds_it_against_a_second(path: str) -> None:
+    assert [lock.take(path), lock.take(path)] == [True, False]
+    assert lock.is_held(path) is True
+    assert os.stat(path).st_mode & 0o777 == 0o600
+
+
+def test_a_lock_that_nobody_took_is_not_held(path: str) -> None:
+    assert lock.is_held(path) is False
+
+    Path(path).touch()
+
+    assert lock.is_held(path) is False
+
+
+def test_one_who_asks_is_not_taken_for_the_holder(path: str) -> None:
+    with open(path, "w") as asked:
+        fcntl.flock(asked, fcntl.LOCK_SH)
+
+        assert lock.is_held(path) is False
+
+
+def test_a_lock_that_may_not_be_opened_is_neither_held_nor_free(path: str, as_nobody: None) -> None:
+    assert lock.is_held(path) is None
+
+
+def test_a_lock_is_never_taken_through_a_link(path: str, tmp_path: Path) -> None:
+    os.symlink(tmp_path / "other", path)
+
+    with pytest.raises(StateError, match="Too many levels of symbolic links"):
+        lock.take(path)
+    assert lock.is_held(path) is False

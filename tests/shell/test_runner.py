@@ -1,0 +1,120 @@
+"""A program is run to its end or to its limit, fed whole, and never waited for without one."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import CommandFailed
+from gridbridge.shell.runner import run
+
+ENV = {"PATH": "/usr/bin:/bin"}
+MEGABYTES = b"0123456789abcdef" * 200_000
+
+
+def sh(script: str, stdin: bytes = b"", timeout_s: float = 30) -> tuple[int, bytes, bytes]:
+    done = run(("/bin/sh", "-c", script), ENV, timeout_s, stdin)
+    return done.status, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "stdin", "expected"),
+    [
+        ("echo a; echo b >&2; exit 3", b"", (3, b"a\n", b"b\n")),
+        ("kill -9 $$", b"", (-9, b"", b"")),
+        ("cat", MEGABYTES, (0, MEGABYTES, b"")),
+        ("cat >&2", MEGABYTES, (0, b"", MEGABYTES)),
+        ("cat", b"", (0, b"", b"")),
+        ("exec <&-; echo done", MEGABYTES, (0, b"done\n", b"")),
+        ("exec >&- 2>&-; exit 4", b"", (4, b"", b"")),
+        ("env", b"", (0, b"PATH=/usr/bin:/bin\nPWD=" + os.getcwdb() + b"\n", b"")),
+    ],
+    ids=[
+        "both outputs",
+        "signal",
+        "much",
+        "much trouble",
+        "no input",
+        "deaf",
+        "mute",
+        "environment",
+    ],
+)
+def test_a_program_is_run_to_its_end(
+    script: str, stdin: bytes, expected: tuple[int, bytes, bytes]
+) -> None:
+    assert sh(script, stdin) == expected
+
+
+def test_a_missing_program_is_a_failure_of_127() -> None:
+    with pytest.raises(CommandFailed) as raised:
+        run(("/no/such/program",), ENV, 5)
+
+    assert (raised.value.status, raised.value.transient) == (127, False)
+
+
+def test_the_limit_ends_it_with_all_that_it_started(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    began = time.monotonic()
+    with pytest.raises(CommandFailed) as raised:
+        sh(f"sleep 60 & echo $! $$ >{pids}; wait", timeout_s=0.5)
+
+    assert (raised.value.status, raised.value.transient) == (None, True)
+    assert time.monotonic() - began < 20
+    for pid in pids.read_text().split():
+        assert ends_soon(int(pid))
+
+
+def test_a_daemon_that_keeps_the_outputs_is_not_waited_for_without_limit() -> None:
+    with pytest.raises(CommandFailed):
+        sh("sleep 60 & exit 0", timeout_s=0.5)
+
+
+def ends_soon(pid: int) -> bool:
+    """Wait for the end of a process that was killed: a grandchild's is not ours to reap."""
+    deadline = time.monotonic() + 5
+    while is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not is_running(pid)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().split()[2] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_one_that_became_another_user_is_left_alone_at_the_limit(tmp_path: Path) -> None:
+    """Sudo is root's, and the service may not end it."""
+    code = (
+        "import os, sys; from gridbridge.shell.runner import run;"
+        "from gridbridge.errors import CommandFailed\n"
+        "os.setresuid(1000, 1000, 0)\n"
+        "become = 'import os, time; os.setresuid(0, 0, 0); time.sleep(3)'\n"
+        "try: run((sys.executable, '-c', 'import time; time.sleep(3)'), {}, 0.3)\n"
+        "except CommandFailed as error: print(error.status)\n"
+    )
+    done = run((sys.executable, "-c", code), ENV, 30)
+
+    assert done.stdout == b"None\n", done.stderr
+
+
+def test_signals_that_python_ignores_have_their_defaults() -> None:
+    status, out, _ = sh("grep SigIgn /proc/self/status")
+
+    assert status == 0
+    assert not int(out.split()[1], 16) & 1 << (signal.SIGPIPE - 1)
+
+
+def test_no_descriptor_of_ours_reaches_it() -> None:
+    with open(__file__, "rb") as ours:
+        _, out, _ = sh("ls -l /proc/$$/fd")
+
+    assert os.path.basename(ours.name).encode() not in out

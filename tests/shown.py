@@ -1,0 +1,119 @@
+"""Builders of published values: a quiet service, a queue that is open, a job that runs at beta."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from gridbridge.model.shown import (
+    Shown,
+    ShownCluster,
+    ShownEvent,
+    ShownHistory,
+    ShownLoad,
+    ShownQueue,
+    ShownRoute,
+    ShownService,
+    ShownTask,
+    ShownTransfer,
+    ShownTransfers,
+)
+from gridbridge.state import published
+from gridbridge.state import shown as files
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+OPEN = {"gb_beta_up": "1", "gb_beta_pending": "2", "gb_beta_free": "0"}
+
+
+def ago(seconds: float) -> datetime:
+    """Return a time so long before NOW."""
+    return NOW - timedelta(seconds=seconds)
+
+
+def transfer(**values: object) -> ShownTransfer:
+    """Return a job that runs at beta, with some values changed."""
+    running = ShownTransfer(
+        transfer="gb.alpha.12.0.1",
+        owner="alice",
+        queue="transfer-beta",
+        remote="beta",
+        remote_id=34,
+        phase="released",
+        local_state="r",
+        local_since=ago(300),
+        remote_state="r",
+        remote_host="beta-n1",
+        since=ago(200),
+        created_at=ago(300),
+        reason="running at beta as 34 on all.q@beta-n1",
+    )
+    return replace(running, **values)  # type: ignore[arg-type]  # the tests' own words
+
+
+def queue(name: str = "transfer-beta@alpha-master", state: str = "", used: int = 1) -> ShownQueue:
+    """Return a queue of two slots."""
+    return ShownQueue(name=name, used=used, reserved=0, total=2, state=state)
+
+
+def cluster(name: str, *queues: ShownQueue, **values: object) -> ShownCluster:
+    """Return a cluster that answered 4 s ago."""
+    quiet = ShownCluster(
+        cluster=name, asked_at=ago(4), taken_at=ago(4), pending=2, free_slots=0, queues=queues
+    )
+    return replace(quiet, **values)  # type: ignore[arg-type]  # the tests' own words
+
+
+def load(values: Mapping[str, str] = OPEN, age_s: float = 1) -> ShownLoad:
+    """Return load values of that age."""
+    return ShownLoad(taken_at=ago(age_s), stale=timedelta(seconds=30), values=dict(values))
+
+
+def service() -> ShownService:
+    """Return a service with one transfer queue."""
+    route = ShownRoute(queue="transfer-beta", cluster="beta", pending_limit=10, slots=2)
+    return ShownService(
+        cluster="alpha", version="0", started_at=ago(9000), keep_closed_h=24.0, routes=(route,)
+    )
+
+
+def shown(*transfers: ShownTransfer, **values: object) -> Shown:
+    """Return a service whose clusters answer and whose queue is open."""
+    quiet = Shown(
+        service=service(),
+        load=load(),
+        clusters={
+            "alpha": cluster("alpha", queue()),
+            "beta": cluster("beta", queue("all.q@beta-n1", used=2)),
+        },
+        transfers=transfers,
+    )
+    return replace(quiet, **values)  # type: ignore[arg-type]  # the tests' own words
+
+
+def history(one: ShownTransfer, *texts: str) -> ShownTask:
+    """Return a task of one attempt to which these things happened, 10 s apart."""
+    events = tuple(
+        ShownEvent(at=one.created_at + timedelta(seconds=10 * count), text=text)
+        for count, text in enumerate(texts)
+    )
+    _, _, job, task, _ = one.transfer.split(".")
+    local = job if task == "0" else f"{job}.{task}"
+    return ShownTask(job=local, attempts=(ShownHistory(transfer=one, events=events),))
+
+
+def publish(folder: Path, what: Shown, *tasks: ShownTask) -> str:
+    """Write it all as the service would, and return the folder."""
+    values: dict[str, object] = {files.TRANSFERS: ShownTransfers(transfers=what.transfers)}
+    values |= {f"clusters/{name}.json": one for name, one in what.clusters.items()}
+    values |= {f"jobs/{task.job}.json": task for task in tasks}
+    if what.service:
+        values[files.SERVICE] = what.service
+    for name, value in values.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(files.encode(value))
+    if what.load:
+        stale_s = what.load.stale.total_seconds()
+        taken_at = what.load.taken_at.timestamp()
+        data = published.encode_load(taken_at, stale_s, dict(what.load.values))
+        (folder / "load").write_bytes(data)
+    return str(folder)

@@ -1,0 +1,159 @@
+"""Transfers to keep, a disk that fills up, and other people."""
+
+import os
+import pickle
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridbridge.model.message import Phase
+from gridbridge.model.transfer import Transfer
+from gridbridge.state.database import Database
+from tests.state.postgresql import Server, serving
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SERVICE = 10000
+
+AsUser = Callable[[int, Callable[[], Any]], Any]
+Acting = Callable[[int], AbstractContextManager[None]]
+
+
+@pytest.fixture
+def a_transfer() -> Callable[..., Transfer]:
+    """Build a transfer of which only the given fields matter."""
+
+    def build(**values: Any) -> Transfer:
+        known = {
+            "name": "gb.alpha.7.0.1",
+            "uid": 1001,
+            "owner": "alice",
+            "remote": "beta",
+            "queue": "transfer-beta",
+            "phase": Phase.RELEASED,
+            "record": "/var/spool/gridbridge/m.0",
+            "wake": "0",
+            "rerun": "",
+            "created_at": NOON,
+            "updated_at": NOON,
+        }
+        return Transfer(**(known | values))
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    """Run a PostgreSQL server for the tests that want one."""
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.root)])
+def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return where an empty state may be made, in each of the two places."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/state.db"
+    server: Server = request.getfixturevalue("postgresql")
+    return server.new()
+
+
+@pytest.fixture
+def database(state_url: str) -> Iterator[Database]:
+    """Open an empty state."""
+    opened = Database.open(state_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def state_file(tmp_path: Path) -> Iterator[Database]:
+    """Open an empty state file, state.db."""
+    opened = Database.open(f"sqlite:///{tmp_path}/state.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """Mount a filesystem of 1 MB."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "none", folder], check=True
+        )
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture
+def spool_folder() -> Iterator[Path]:
+    """Make a spool that a service account owns, as an installation makes it."""
+    base = Path(tempfile.mkdtemp())
+    base.chmod(0o755)
+    folder = base / "spool"
+    for made in (folder, folder / "wake"):
+        made.mkdir()
+        made.chmod(0o1733)
+        os.chown(made, SERVICE, SERVICE)
+    yield folder
+    shutil.rmtree(base)
+
+
+@pytest.fixture
+def as_user() -> AsUser:
+    """Call something in a process of another user, and return or raise what it does."""
+    return _as_user
+
+
+def _as_user(uid: int, act: Callable[[], Any]) -> Any:
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _become_and_act(uid, act, into)
+    os.close(into)
+    with open(out, "rb") as answers:
+        answer = pickle.load(answers)
+    os.waitpid(child, 0)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _become_and_act(uid: int, act: Callable[[], Any], into: int) -> None:
+    os.setgroups([])
+    os.setgid(uid)
+    os.setuid(uid)
+    try:
+        answer = act()
+    except Exception as error:
+        answer = error
+    os.write(into, pickle.dumps(answer))
+    os._exit(0)
+
+
+@pytest.fixture
+def acting_as() -> Acting:
+    """Be another user for a while, in this process."""
+    return _acting_as
+
+
+@contextmanager
+def _acting_as(uid: int) -> Iterator[None]:
+    groups = os.getgroups()
+    os.setgroups([])
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(groups)

@@ -1,0 +1,279 @@
+"""The state file keeps what it is given, whole, and gives it back."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Engine, event
+
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.message import KEYS, Message, Outcome
+from gridbridge.model.transfer import Event, Transfer
+from gridbridge.state.database import Database
+from tests.state.postgresql import Server
+
+Build = Callable[..., Transfer]
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+# Also what os.fsdecode returns for names that are not UTF-8, and NUL.
+TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
+NUMBER = st.integers(0, 2**63 - 1)
+TIME = st.datetimes(
+    datetime(1970, 1, 1),
+    timezones=st.sampled_from([UTC, timezone(HOUR), timezone(-HOUR * 11)]),
+)
+ANY_TEXT = st.binary(max_size=30).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
+MESSAGE = st.dictionaries(st.sampled_from(KEYS), ANY_TEXT).map(lambda values: Message(**values))
+NAME = st.builds(
+    "gb.{}.{}.{}.{}".format, st.sampled_from(["alpha", "b-1"]), *[st.integers(0, 999)] * 3
+)
+BY_TYPE = {
+    str: TEXT,
+    int: NUMBER,
+    bool: st.booleans(),
+    datetime: TIME,
+    datetime | None: st.none() | TIME,
+    Message | None: st.none() | MESSAGE,
+}
+TRANSFER = st.builds(
+    Transfer, **{one.name: BY_TYPE[one.type] for one in fields(Transfer)} | {"name": NAME}
+)
+
+
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.root)]
+)
+def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Database]:
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('shared')}/state.db"
+    else:
+        url = request.getfixturevalue("postgresql").new()
+    opened = Database.open(url)
+    yield opened
+    opened.close()
+
+
+@given(TRANSFER)
+def test_every_field_of_a_transfer_survives(shared: Database, transfer: Transfer) -> None:
+    shared.put(transfer)
+
+    assert shared.transfer(transfer.name, transfer.uid) == transfer
+
+
+@given(TIME, TEXT)
+def test_every_field_of_an_event_survives(shared: Database, at: datetime, text: str) -> None:
+    written = Event(name="gb.alpha.1.0.1", uid=2**32 - 2, at=at, text=text)
+    shared.add_event(written)
+
+    assert shared.events(written.name, written.uid)[-1] == written
+
+
+def test_times_come_back_in_utc(database: Database, a_transfer: Build) -> None:
+    database.put(a_transfer(since=datetime(2026, 3, 1, 13, tzinfo=timezone(HOUR))))
+
+    found = database.transfer("gb.alpha.7.0.1", 1001)
+    assert found is not None
+    assert found.since == NOON
+    assert found.since.tzinfo == UTC
+
+
+def test_a_time_without_zone_is_refused(database: Database, a_transfer: Build) -> None:
+    with pytest.raises(StateError, match="no time zone"):
+        database.put(a_transfer(since=datetime(2026, 3, 1)))
+
+
+def test_a_verdict_may_be_longer_than_a_message(database: Database, a_transfer: Build) -> None:
+    """What can be written can be read: else one long reason would stop the service."""
+    long = a_transfer(verdict=Message(outcome=Outcome.ERROR, reason="x" * 10_000))
+    database.put(long)
+
+    assert database.open_transfers() == (long,)
+
+
+def test_a_number_that_no_column_holds_is_refused(database: Database, a_transfer: Build) -> None:
+    with pytest.raises(StateError, match=r"too large|out of range"):
+        database.put(a_transfer(remote_id=2**63))
+
+    assert database.open_transfers() == ()
+
+
+def test_a_name_that_is_none_is_refused(database: Database, a_transfer: Build) -> None:
+    with pytest.raises(ParseError):
+        database.put(a_transfer(name="job"))
+
+
+def test_the_same_name_of_two_people_is_two_transfers(
+    database: Database, a_transfer: Build
+) -> None:
+    hers, his = a_transfer(uid=1001, wake="hers"), a_transfer(uid=1002, wake="his")
+    database.put(hers)
+    database.put(his)
+
+    assert database.transfer(hers.name, 1001) == hers
+    assert database.transfer(his.name, 1002) == his
+    assert database.transfer(his.name, 1003) is None
+
+
+def test_putting_again_replaces_every_field(database: Database, a_transfer: Build) -> None:
+    database.put(a_transfer(since=NOON, verdict=Message(exit_status="1"), reason="first"))
+    second = a_transfer(remote_id=12)
+    database.put(second)
+
+    assert database.open_transfers() == (second,)
+
+
+def test_a_tasks_attempts_come_in_order(database: Database, a_transfer: Build) -> None:
+    for name in ("7.0.10", "7.0.2", "7.1.1", "70.0.1"):
+        database.put(a_transfer(name=f"gb.alpha.{name}"))
+    database.put(a_transfer(name="gb.beta.7.0.1"))
+
+    assert [one.name for one in database.transfers_of("alpha", 7, 0)] == [
+        "gb.alpha.7.0.2",
+        "gb.alpha.7.0.10",
+    ]
+
+
+def test_open_and_closed_transfers_are_told_apart(database: Database, a_transfer: Build) -> None:
+    living = a_transfer(name="gb.alpha.1.0.1")
+    before = a_transfer(name="gb.alpha.2.0.1", closed_at=NOON - HOUR)
+    after = a_transfer(name="gb.alpha.3.0.1", closed_at=NOON)
+    for one in (living, before, after):
+        database.put(one)
+
+    assert database.open_transfers() == (living,)
+    assert database.closed_since(NOON) == (after,)
+    assert database.closed_since(NOON - HOUR) == (before, after)
+
+
+def test_no_question_reads_all_transfers(state_file: Database, tmp_path: Path) -> None:
+    """Open transfers are asked for every few seconds, with 100,000 closed ones kept."""
+    asked = []
+    note = lambda *args: asked.append(args[2:4])  # noqa: E731 - to be removed by its name
+    event.listen(Engine, "before_cursor_execute", note)
+    state_file.open_transfers()
+    state_file.closed_since(NOON)
+    state_file.transfers_of("alpha", 7, 0)
+    state_file.events("gb.alpha.7.0.1", 1001)
+    event.remove(Engine, "before_cursor_execute", note)
+
+    plain = sqlite3.connect(tmp_path / "state.db")
+    queries = [(sql, values) for sql, values in asked if sql.startswith("SELECT")]
+    plans = [plain.execute(f"EXPLAIN QUERY PLAN {sql}", values) for sql, values in queries]
+    steps = [row[3] for plan in plans for row in plan]
+    assert len(queries) == 4
+    assert [step for step in steps if step.startswith("SCAN")] == []
+
+
+def test_what_was_kept_is_there_when_it_is_opened_again(state_url: str, a_transfer: Build) -> None:
+    first = Database.open(state_url)
+    first.put(a_transfer())
+    first.close()
+
+    again = Database.open(state_url)
+
+    assert again.open_transfers() == (a_transfer(),)
+    again.close()
+
+
+@pytest.mark.root
+def test_a_database_that_went_away_is_told_and_found_again(
+    postgresql: Server, a_transfer: Build
+) -> None:
+    url = postgresql.new()
+    database = Database.open(url)
+    database.put(a_transfer())
+    postgresql.disconnect(url)
+
+    with pytest.raises(StateError, match=r"^postgresql://"):
+        database.open_transfers()
+    assert database.open_transfers() == (a_transfer(),)
+    database.close()
+
+
+def test_a_transaction_is_kept_whole(database: Database, a_transfer: Build) -> None:
+    with database.transaction():
+        database.put(a_transfer())
+        database.add_event(Event(name="gb.alpha.7.0.1", uid=1001, at=NOON, text="sent"))
+        assert len(database.open_transfers()) == 1
+
+    assert len(database.events("gb.alpha.7.0.1", 1001)) == 1
+
+
+def test_a_transaction_that_raises_leaves_nothing(database: Database, a_transfer: Build) -> None:
+    def change() -> None:
+        with database.transaction():
+            database.put(a_transfer())
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        change()
+    assert database.open_transfers() == ()
+    database.put(a_transfer())
+    assert database.open_transfers() == (a_transfer(),)
+
+
+def test_a_failure_that_the_caller_swallows_still_undoes_all(
+    database: Database, a_transfer: Build
+) -> None:
+    def change() -> None:
+        with database.transaction():
+            database.put(a_transfer())
+            with pytest.raises(StateError, match=r"too large|out of range"):
+                database.put(a_transfer(remote_id=2**63))
+            with pytest.raises(StateError, match="nothing was kept"):
+                database.put(a_transfer(uid=1002))
+
+    with pytest.raises(StateError, match="nothing was kept"):
+        change()
+    assert database.open_transfers() == ()
+
+
+def test_forgetting_keeps_what_is_open_or_young(database: Database, a_transfer: Build) -> None:
+    for number, closed_at in enumerate((None, NOON - HOUR, NOON)):
+        name = f"gb.alpha.{number}.0.1"
+        database.put(a_transfer(name=name, closed_at=closed_at))
+        database.add_event(Event(name=name, uid=1001, at=NOON - HOUR * 9, text="early"))
+        database.add_event(Event(name=name, uid=1001, at=NOON + HOUR, text="late"))
+
+    forgotten = database.forget(NOON)
+
+    assert forgotten == 1
+    assert database.transfer("gb.alpha.1.0.1", 1001) is None
+    assert [len(database.events(f"gb.alpha.{n}.0.1", 1001)) for n in range(3)] == [2, 0, 2]
+
+
+def test_forgetting_removes_old_records_and_stray_events(
+    state_file: Database, tmp_path: Path
+) -> None:
+    for at in (NOON - HOUR, NOON):
+        state_file.add_event(Event(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer"))
+        state_file.record_decision(at=at, program="poller", sentence="1 open", inputs={"open": 1})
+        state_file.record_snapshot(
+            cluster="beta",
+            taken_at=at,
+            ok=False,
+            took=HOUR,
+            summary={"error": "no answer", "at": at},
+        )
+
+    state_file.forget(NOON)
+
+    plain = sqlite3.connect(tmp_path / "state.db")
+    assert len(state_file.events("gb.alpha.9.0.1", 1)) == 1
+    assert plain.execute("SELECT at, program, sentence, inputs FROM decisions").fetchall() == [
+        ("2026-03-01T12:00:00.000000+00:00", "poller", "1 open", '{"open": 1}')
+    ]
+    [(cluster, taken_at, ok, took_s, summary)] = plain.execute(
+        "SELECT cluster, taken_at, ok, took_s, summary FROM snapshots"
+    )
+    assert (cluster, taken_at[:19], ok, took_s) == ("beta", "2026-03-01T12:00:00", 0, 3600.0)
+    assert json.loads(summary) == {"error": "no answer", "at": "2026-03-01 12:00:00+00:00"}

@@ -1,0 +1,301 @@
+"""The inbox returns messages once, fairly, and survives whatever else lies in the spool."""
+
+import logging
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.errors import StateError
+from gridbridge.model.message import MAX_BYTES, Kind, Message, encode
+from gridbridge.shell import files
+from gridbridge.state import spool
+from gridbridge.state.inbox import Inbox
+
+HOUR_S = 3600
+DAY_S = 24 * HOUR_S
+
+
+def message(at: str = "1767225600.000", **values: str) -> Message:
+    return Message(**({"kind": Kind.RECORD, "transfer": "gb.alpha.7.0.1", "at": at} | values))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Make a spool of our own."""
+    (tmp_path / "wake").mkdir()
+    return tmp_path
+
+
+def test_a_message_is_returned_with_its_writer(folder: Path) -> None:
+    path = spool.send(message(), str(folder))
+
+    [letter] = Inbox(str(folder), 10).read()
+
+    assert (letter.path, letter.uid, letter.message) == (path, os.getuid(), message())
+
+
+def test_a_message_is_returned_once_and_stays(folder: Path) -> None:
+    """It is the proof of who owns a transfer, for as long as that lives."""
+    path = spool.send(message(), str(folder))
+    inbox = Inbox(str(folder), 10)
+    inbox.read()
+
+    assert inbox.read() == ()
+    assert os.path.exists(path)
+
+
+def test_a_new_process_is_told_everything_again(folder: Path) -> None:
+    spool.send(message(), str(folder))
+    Inbox(str(folder), 10).read()
+
+    assert len(Inbox(str(folder), 10).read()) == 1
+
+
+def test_a_message_that_was_replaced_is_returned_again(folder: Path) -> None:
+    path = spool.send(message(), str(folder))
+    inbox = Inbox(str(folder), 10)
+    inbox.read()
+    files.replace(path, encode(message(phase="held")))
+
+    assert [letter.message.phase for letter in inbox.read()] == ["held"]
+
+
+def test_a_processed_message_is_removed(folder: Path) -> None:
+    spool.send(message(), str(folder))
+    inbox = Inbox(str(folder), 10)
+    [letter] = inbox.read()
+    inbox.remove(letter.path)
+    inbox.remove(letter.path)  # gone already
+
+    assert os.listdir(folder) == ["wake"]
+
+
+def test_a_newer_message_in_its_place_is_not_removed_with_it(folder: Path) -> None:
+    path = spool.send(message(), str(folder))
+    inbox = Inbox(str(folder), 10)
+    [letter] = inbox.read()
+    files.replace(path, encode(message(phase="held")))
+    inbox.remove(letter.path)
+
+    assert [letter.message.phase for letter in inbox.read()] == ["held"]
+
+
+def test_messages_come_in_the_order_of_their_times(folder: Path) -> None:
+    for at in ("10", "9.5", "100"):
+        spool.send(message(at=at), str(folder))
+
+    assert [one.message.at for one in Inbox(str(folder), 10).read()] == ["9.5", "10", "100"]
+
+
+def test_a_message_without_a_time_is_as_old_as_its_file(folder: Path) -> None:
+    path = folder / "m.1"
+    path.write_bytes(encode(message(at="")))
+    os.utime(path, (12.5, 12.5))
+
+    assert [one.message.at for one in Inbox(str(folder), 10).read()] == ["12.500"]
+
+
+def test_one_scan_reads_a_limited_number_of_a_uid(folder: Path) -> None:
+    for _ in range(300):
+        files.replace(f"{folder}/{files.random_name('m.')}", encode(message()), durable=False)
+    inbox = Inbox(str(folder), 1000)
+
+    assert [len(inbox.read()) for _ in range(3)] == [200, 100, 0]
+
+
+def test_the_newest_beyond_the_limit_are_removed(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for second in range(5):
+        path = spool.send(message(at=str(second)), str(folder))
+        os.utime(path, (second + 1, second + 1))
+    inbox = Inbox(str(folder), 3)
+
+    assert [letter.message.at for letter in inbox.read()] == ["0", "1", "2"]
+    assert len(os.listdir(folder)) == 3 + len(["wake"])
+    assert caplog.messages == [
+        f"event=too_many_messages uid={os.getuid()} files=5 limit=3 removed=2"
+    ]
+
+
+def test_files_with_forged_old_times_do_not_pass_the_limit(folder: Path) -> None:
+    inbox = Inbox(str(folder), 3)
+    for second in range(100, 0, -1):
+        os.utime(spool.send(message(), str(folder)), (second, second))
+        inbox.read()
+
+    assert len(os.listdir(folder)) == 3 + len(["wake"])
+
+
+def test_unfinished_messages_are_left_for_an_hour(folder: Path) -> None:
+    (folder / ".half").write_bytes(b"kind=rec")
+
+    assert Inbox(str(folder), 10).read() == ()
+    assert (folder / ".half").exists()
+    Inbox(str(folder), 10, clock=lambda: time.time() + HOUR_S + 1).read()
+    assert not (folder / ".half").exists()
+
+
+def make_file(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def make_sparse(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+def make_hard_links(path: Path) -> None:
+    path.write_bytes(encode(message()))
+    os.link(path, path.with_name("m.other"))
+
+
+def make_socket(path: Path) -> None:
+    os.mknod(path, 0o140666)
+
+
+BROKEN = {
+    "empty": lambda path: make_file(path, b""),
+    "no message": lambda path: make_file(path, b"\xff\0\n"),
+    "cut": lambda path: make_file(path, encode(message())[:-1]),
+    "too long": lambda path: make_file(path, encode(message(reason="x" * MAX_BYTES))),
+    "bad transfer": lambda path: make_file(path, encode(message(transfer="gb.alpha.7"))),
+    "superfluous zeros": lambda path: make_file(path, encode(message(transfer="gb.alpha.07.0.1"))),
+    "not a number": lambda path: make_file(path, encode(message(at="nan"))),
+    "after the calendar": lambda path: make_file(path, encode(message(at="1e300"))),
+    "symbolic link": lambda path: path.symlink_to("/etc/passwd"),
+    "dangling link": lambda path: path.symlink_to("nowhere"),
+    "hard links": make_hard_links,
+    "FIFO": os.mkfifo,
+    "socket": make_socket,
+    "folder": os.mkdir,
+    "huge": lambda path: make_file(path, b"x" * 50_000_000),
+    "sparse": make_sparse,
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("make", BROKEN.values(), ids=BROKEN.keys())
+def test_what_is_no_message_is_removed_and_reported_once(
+    folder: Path, caplog: pytest.LogCaptureFixture, make: object
+) -> None:
+    assert callable(make)
+    make(folder / "m.broken")
+    good = spool.send(message(), str(folder))
+    inbox = Inbox(str(folder), 10)
+
+    assert [good] == [letter.path for letter in inbox.read()]
+    assert inbox.read() == ()
+    assert sorted(os.listdir(folder)) == sorted([os.path.basename(good), "wake"])
+    assert sum("name='m.broken'" in line for line in caplog.messages) == 1
+    assert all(line.startswith("event=no_message ") for line in caplog.messages)
+    assert os.path.exists("/etc/passwd")
+
+
+def test_a_full_folder_stays_and_is_reported_once(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "m.full" / "in").mkdir(parents=True)
+    inbox = Inbox(str(folder), 10)
+    for number in range(3):
+        inbox.read()
+        (folder / "m.full" / f"more{number}").touch()
+
+    [line] = caplog.messages
+    assert "name='m.full'" in line
+    assert "removed=no" in line
+
+
+def test_full_folders_beyond_the_limit_do_not_keep_the_scan_busy(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(5):
+        (folder / f"m.{number}" / "in").mkdir(parents=True)
+    inbox = Inbox(str(folder), 2)
+    for _ in range(3):
+        inbox.read()
+
+    assert sum("event=too_many_messages" in line for line in caplog.messages) == 1
+
+
+def test_a_name_cannot_forge_a_log_line(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "m.\nevent=login\udcff").touch()
+    Inbox(str(folder), 10).read()
+
+    [line] = caplog.messages
+    assert "\n" not in line
+    assert line.isascii()
+
+
+def test_trouble_of_our_own_removes_nothing(
+    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service without file descriptors must not take messages for broken."""
+    spool.send(message(), str(folder))
+    inbox = Inbox(str(folder), 10)
+
+    def no_descriptors(*_: object) -> None:
+        raise StateError("open") from OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "read", no_descriptors)
+        assert inbox.read() == ()
+
+    assert "removed=no" in caplog.text
+    assert len(inbox.read()) == 1
+
+
+def test_a_file_that_vanishes_meanwhile_is_no_event(
+    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = spool.send(message(), str(folder))
+    read = files.read
+
+    def vanish(*arguments: object) -> object:
+        files.remove(path)
+        return read(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(files, "read", vanish)
+
+    assert Inbox(str(folder), 10).read() == ()
+    assert caplog.messages == []
+
+
+def test_a_spool_that_is_missing_is_an_error() -> None:
+    with pytest.raises(StateError, match="/nowhere: No such file"):
+        Inbox("/nowhere", 10).read()
+
+
+def test_old_fifos_that_nobody_knows_are_removed(folder: Path) -> None:
+    known, unknown = (spool.make_wake(str(folder)) for _ in range(2))
+    now, tomorrow = (
+        Inbox(str(folder), 10, clock=lambda late=late: time.time() + late)
+        for late in (0, DAY_S + 1)
+    )
+
+    assert now.sweep(frozenset()) == 0
+    assert tomorrow.sweep(frozenset({known})) == 1
+    assert os.listdir(folder / "wake") == [known]
+    assert unknown != known
+
+
+def test_a_link_in_place_of_wake_is_not_followed(folder: Path, tmp_path: Path) -> None:
+    (folder / "wake").rmdir()
+    (folder / "wake").symlink_to(tmp_path)
+
+    with pytest.raises(StateError, match="not a folder of ours"):
+        Inbox(str(folder), 10).sweep(frozenset())
+
+
+@given(st.binary(max_size=200))
+def test_any_content_is_survived(content: bytes) -> None:
+    logging.getLogger("gridbridge.state.inbox").setLevel(logging.ERROR)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "m.any").write_bytes(content)
+
+        assert Inbox(folder, 10).read() == ()

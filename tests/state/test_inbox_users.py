@@ -1,0 +1,213 @@
+"""Nobody alters, deletes, forges or delays another's message."""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridbridge.errors import StateError
+from gridbridge.model.message import Kind, Message, encode
+from gridbridge.shell import files
+from gridbridge.state import spool
+from gridbridge.state.inbox import Inbox
+
+SERVICE, ALICE, MALLORY = 10000, 10001, 10002
+MESSAGE = Message(kind=Kind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
+FORGED = MESSAGE.but(reason="forged")
+
+AsUser = Callable[[int, Callable[[], Any]], Any]
+Acting = Callable[[int], AbstractContextManager[None]]
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(os.geteuid() != 0, reason="becomes other users"),
+]
+
+
+def overwrite(path: str) -> None:
+    with open(path, "r+b") as file:
+        file.write(encode(FORGED))
+
+
+def rename_over(path: str) -> None:
+    own = f"{os.path.dirname(path)}/.own"
+    files.replace(own, encode(FORGED))
+    os.rename(own, path)
+
+
+def create(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+
+
+ATTACKS = {
+    "overwrite": overwrite,
+    "truncate": lambda path: os.truncate(path, 0),
+    "delete": os.unlink,
+    "rename": lambda path: os.rename(path, path + "x"),
+    "rename over it": rename_over,
+    "squat its name": create,
+    "link over it": lambda path: os.symlink("/dev/null", path),
+    "make it writable": lambda path: os.chmod(path, 0o666),
+    "change its time": lambda path: os.utime(path, (0, 0)),
+    "list the spool": lambda path: os.listdir(os.path.dirname(path)),
+    "list the FIFOs": lambda path: os.listdir(f"{os.path.dirname(path)}/wake"),
+    "replace the FIFOs' folder": lambda path: os.rename(f"{os.path.dirname(path)}/wake", "x"),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+def test_another_users_message_is_out_of_reach(
+    spool_folder: Path, as_user: AsUser, acting_as: Acting, attack: Callable[[str], object]
+) -> None:
+    """Even of somebody who has learnt its name."""
+    path = as_user(ALICE, lambda: spool.send(MESSAGE, str(spool_folder)))
+
+    with pytest.raises(OSError, match=r"Operation|Permission|File exists"):
+        as_user(MALLORY, lambda: attack(path))
+    with acting_as(SERVICE):
+        letters = [one for one in Inbox(str(spool_folder), 10).read() if one.uid == ALICE]
+    assert [(one.path, one.message) for one in letters] == [(path, MESSAGE)]
+
+
+def test_a_message_is_its_writers_whatever_it_claims(
+    spool_folder: Path, as_user: AsUser, acting_as: Acting
+) -> None:
+    as_user(MALLORY, lambda: spool.send(MESSAGE, str(spool_folder)))
+
+    with acting_as(SERVICE):
+        assert [one.uid for one in Inbox(str(spool_folder), 10).read()] == [MALLORY]
+
+
+@pytest.mark.parametrize("protected", ["0", "1"], ids=["links allowed", "links protected"])
+def test_a_hard_link_to_another_users_file_is_no_message(
+    spool_folder: Path, as_user: AsUser, acting_as: Acting, protected: str
+) -> None:
+    """Also where fs.protected_hardlinks lets people make one (proc(5))."""
+    note = as_user(ALICE, lambda: keep_note(spool_folder))
+    switch = Path("/proc/sys/fs/protected_hardlinks")
+    before = switch.read_text()
+    switch.write_text(protected)
+    links = [spool_folder / f"m.link{number}" for number in range(250)]  # more than one scan reads
+    try:
+        as_user(MALLORY, lambda: [try_to_link(note, link) for link in links])
+        os.unlink(note)
+    finally:
+        switch.write_text(before)
+
+    with acting_as(SERVICE):
+        inbox = Inbox(str(spool_folder), 1000)
+        assert [inbox.read() for _ in range(3)] == [()] * 3
+    assert os.listdir(spool_folder) == ["wake"]
+
+
+def keep_note(folder: Path) -> str:
+    """Write what looks like a message beside the spool, in a sticky folder as /tmp is."""
+    path = f"{folder}/wake/note"
+    files.replace(path, encode(MESSAGE))
+    return path
+
+
+def try_to_link(source: str, path: Path) -> None:
+    try:
+        os.link(source, path)
+    except PermissionError:
+        return
+
+
+def test_a_symbolic_link_to_another_users_file_is_no_message(
+    spool_folder: Path, as_user: AsUser, acting_as: Acting
+) -> None:
+    note = as_user(ALICE, lambda: keep_note(spool_folder))
+    as_user(MALLORY, lambda: os.symlink(note, spool_folder / "m.link"))
+
+    with acting_as(SERVICE):
+        assert Inbox(str(spool_folder), 10).read() == ()
+    assert Path(note).exists()
+    assert not (spool_folder / "m.link").is_symlink()
+
+
+def test_what_the_service_cannot_open_is_removed(
+    spool_folder: Path, as_user: AsUser, acting_as: Acting
+) -> None:
+    as_user(MALLORY, lambda: files.replace(f"{spool_folder}/m.0", encode(MESSAGE), mode=0))
+
+    with acting_as(SERVICE):
+        assert Inbox(str(spool_folder), 10).read() == ()
+    assert os.listdir(spool_folder) == ["wake"]
+
+
+def test_others_are_served_between_the_messages_of_one(
+    spool_folder: Path, as_user: AsUser, acting_as: Acting
+) -> None:
+    for at in ("1", "2", "3"):
+        as_user(MALLORY, lambda at=at: spool.send(MESSAGE.but(at=at), str(spool_folder)))
+    for at in ("8", "9"):
+        as_user(ALICE, lambda at=at: spool.send(MESSAGE.but(at=at), str(spool_folder)))
+
+    with acting_as(SERVICE):
+        letters = Inbox(str(spool_folder), 10).read()
+    assert [one.message.at for one in letters] == ["1", "8", "2", "9", "3"]
+
+
+def test_a_flood_does_not_delay_others(
+    spool_folder: Path, as_user: AsUser, acting_as: Acting
+) -> None:
+    as_user(MALLORY, lambda: flood(spool_folder, 100_000))
+    sent = {as_user(ALICE, lambda: spool.send(MESSAGE, str(spool_folder))) for _ in range(10)}
+    inbox = Inbox(str(spool_folder), 1000)
+
+    with acting_as(SERVICE):
+        start_s = time.monotonic()
+        letters = inbox.read()
+        took_s = time.monotonic() - start_s
+        assert sent == {one.path for one in letters if one.uid == ALICE}
+        assert sent <= {one.path for one in letters[:20]}
+        assert len(letters) == 210
+        assert took_s < 5  # about one; a shared machine may be slow
+        for _ in range(12):
+            inbox.read()
+    assert len(os.listdir(spool_folder)) == 1000 + len(sent) + len(["wake"])
+
+
+def flood(folder: Path, count: int) -> None:
+    content = encode(MESSAGE)
+    for number in range(count):
+        end = os.open(f"{folder}/m.{number}", os.O_WRONLY | os.O_CREAT, 0o644)
+        os.write(end, content)
+        os.close(end)
+
+
+def test_a_full_spool_refuses_messages_and_is_relieved_by_reading(
+    small_disk: Path, as_user: AsUser, acting_as: Acting
+) -> None:
+    folder = small_disk / "spool"
+    folder.mkdir()
+    folder.chmod(0o1733)
+    os.chown(folder, SERVICE, SERVICE)
+    taken = as_user(ALICE, lambda: send_until_full(str(folder)))
+    assert len(os.listdir(folder)) == taken  # nothing half written
+
+    with acting_as(SERVICE):
+        inbox = Inbox(str(folder), 10_000)
+        letters = [letter for _ in range(taken // 200 + 1) for letter in inbox.read()]
+        for letter in letters:
+            inbox.remove(letter.path)
+    assert len(letters) == taken
+    as_user(ALICE, lambda: spool.send(MESSAGE, str(folder)))
+
+
+def send_until_full(folder: str) -> int:
+    count = 0
+    while True:
+        try:
+            spool.send(MESSAGE, folder)
+        except StateError as error:
+            if str(error).endswith("No space left on device"):
+                return count
+            raise
+        count += 1

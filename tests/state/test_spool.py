@@ -1,0 +1,98 @@
+"""The writers' half of the spool: messages, and the FIFOs that starters sleep on."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.message import Kind, Message, decode
+from gridbridge.state import spool
+
+MESSAGE = Message(kind=Kind.INTENT, transfer="gb.alpha.7.0.1", at="1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """Make a spool of our own."""
+    (tmp_path / "wake").mkdir()
+    return str(tmp_path)
+
+
+@pytest.fixture
+def asleep(folder: str) -> Iterator[tuple[str, int]]:
+    """Sleep on a FIFO as the starter does; return its name and our end."""
+    name = spool.make_wake(folder)
+    end = os.open(f"{folder}/wake/{name}", os.O_RDWR | os.O_NONBLOCK)
+    yield name, end
+    os.close(end)
+
+
+def test_a_message_lies_whole_under_a_name_of_its_own(folder: str) -> None:
+    paths = {spool.send(MESSAGE, folder) for _ in range(3)}
+
+    assert len(paths) == 3
+    assert all(decode(Path(path).read_bytes()) == MESSAGE for path in paths)
+    assert all(os.path.basename(path).startswith("m.") for path in paths)
+
+
+def test_a_sleeper_is_woken_by_one_byte(folder: str, asleep: tuple[str, int]) -> None:
+    name, end = asleep
+
+    assert spool.is_asleep(name, os.getuid(), folder)
+    assert spool.wake(name, folder)
+    assert os.read(end, 10) == b"\n"
+
+
+def test_a_full_fifo_blocks_nobody(folder: str, asleep: tuple[str, int]) -> None:
+    name, end = asleep
+    with suppress(BlockingIOError):
+        while os.write(end, b"x" * 65536):
+            pass
+
+    assert spool.wake(name, folder)
+
+
+def test_another_users_fifo_is_not_touched(folder: str, asleep: tuple[str, int]) -> None:
+    name, end = asleep
+
+    assert not spool.is_asleep(name, os.getuid() + 1, folder)
+    assert not spool.wake(name, folder, owner=os.getuid() + 1)
+    with pytest.raises(BlockingIOError):
+        os.read(end, 1)
+
+
+SQUATS = {
+    "nothing": lambda path: None,
+    "nobody reads": os.mkfifo,
+    "a file": lambda path: Path(path).touch(),
+    "a folder": os.mkdir,
+    "a link": lambda path: os.symlink("/dev/null", path),
+}
+
+
+@pytest.mark.parametrize("squat", SQUATS.values(), ids=SQUATS.keys())
+def test_whatever_else_lies_there_is_nobody_asleep(
+    folder: str, squat: Callable[[str], object]
+) -> None:
+    squat(f"{folder}/wake/f0")
+
+    assert not spool.is_asleep("f0", os.getuid(), folder)
+    assert not spool.wake("f0", folder)
+    spool.remove_wake("f0", folder)
+
+
+@pytest.mark.parametrize("name", ["", "../wake", "a/b", ".", "x" * 5000])
+def test_a_name_that_is_none_reaches_nothing(folder: str, name: str) -> None:
+    assert not spool.wake(name, folder)
+    assert not spool.is_asleep(name, os.getuid(), folder)
+    spool.remove_wake(name, folder)
+
+
+def test_a_fifo_is_removed_with_its_transfer(folder: str) -> None:
+    name = spool.make_wake(folder)
+    spool.remove_wake(name, folder)
+    spool.remove_wake(name, folder)
+
+    assert os.listdir(f"{folder}/wake") == []
