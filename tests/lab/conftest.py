@@ -7,6 +7,8 @@ import pytest
 
 from tests.lab.grid import Grid
 
+HAS_FAILED = pytest.StashKey[bool]()
+
 
 @pytest.fixture(scope="session")
 def grid() -> Grid:
@@ -30,8 +32,12 @@ def clean_homes(grid: Grid) -> Iterator[None]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Show the daemons' and our own logs under a failed lab test."""
+    """Show the daemons' and our own logs under a failed lab test, and leave none of its jobs."""
     outcome = yield
     report = outcome.get_result()
-    if report.when == "call" and report.failed and "grid" in getattr(item, "funcargs", {}):
-        report.sections.append(("lab logs", item.funcargs["grid"].logs()))
+    grid = getattr(item, "funcargs", {}).get("grid")
+    if grid and report.when == "call" and report.failed:
+        report.sections.append(("lab logs", grid.logs()))
+        item.stash[HAS_FAILED] = True
+    if grid and report.when == "teardown" and item.stash.get(HAS_FAILED, False):
+        grid.clear()

@@ -4,6 +4,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -95,7 +96,7 @@ class Grid:
 
     def remote_ids(self, job: str) -> list[str]:
         """Return the ids that a local job has had on beta, as the poller logged them."""
-        log = self.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
+        log = self.on("alpha-master", "cat", "/var/lib/gridbridge/poller.log").out
         pattern = rf"name=gb\.alpha\.{job}\.\d+\.\d+ text='submitted to beta as (\d+), "
         return list(dict.fromkeys(re.findall(pattern, log)))
 
@@ -157,6 +158,13 @@ class Grid:
         )
         ours = self.on("alpha-master", "sh", "-c", ours).out
         return jobs + ours + b"".join(theirs).decode("utf-8", "replace")
+
+    def clear(self) -> None:
+        """Delete every job of both cells, so that a failed test spoils none after it."""
+        for cluster in ("alpha", "beta"):
+            self.cell(cluster, "qdel", "-u", "*", user="root")
+        with suppress(AssertionError):  # the next test finds out
+            self.until(lambda: not self.states() and not self.states("beta"), "no job", 60)
 
     def require_ready(self) -> None:
         """Wait until the transfer queue is open: everything works then."""

@@ -49,7 +49,8 @@ def small_state(grid: Grid) -> Iterator[None]:
     """Have a poller with its state, log and published files on 1 MB."""
     with small(grid, HOME, "755", "published"):
         end_poller(grid)
-        grid.until(lambda: grid.on(HOST, "test", "-e", f"{HOME}/published/load").status == 0, "it")
+        started = ("grep", "-q", "event=start", f"{HOME}/poller.log")
+        grid.until(lambda: grid.on(HOST, *started).status == 0, "the new poller")
         grid.require_ready()
         yield
 
