@@ -6,14 +6,14 @@
 umask 022
 trap : HUP INT TERM USR1 USR2 XCPU XFSZ # Grid Engine signals the group: the job hears them itself
 
-tell() { # the lines of a message that differ; its time is the file's
+tell() { # the lines of a message that differ; its time is the file's, and an empty line ends it
     [ -n "$gb_spool" ] || return 0
     times >&5 # in this shell: a pipe's would be a child's
     { read -r _ && read -r user system; } <&6
     read -r now _ </proc/uptime
     printf '%s\n' kind=ended "transfer=$gb_transfer" "remote_id=$JOB_ID" "host=$HOSTNAME" "$@" \
         "wallclock_s=$((${now%.*} - ${gb_began%.*}))" "user_s=$user" "system_s=$system" \
-        2>/dev/null >"$gb_spool/.$gb_token" && mv -f "$gb_spool/.$gb_token" "$gb_spool/m.$gb_token"
+        '' 2>/dev/null >"$gb_spool/w.$gb_token"
 }
 
 refuse() { # what can't be opened or found here: an administrator has to look

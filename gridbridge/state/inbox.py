@@ -18,11 +18,11 @@ from gridbridge.errors import ParseError, StateError
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import MAX_BYTES, Message, decode
 from gridbridge.shell import files
-from gridbridge.state.spool import WAKE
+from gridbridge.state.spool import IN_PLACE, WAKE
 
 LETTERS_A_SCAN = 200  # of one uid, so that a flood costs the others little
 REMOVALS_A_SCAN = 10_000  # of surplus files: a tenth of a second on ext4
-UNFINISHED_S = 3600  # a writer renames its file at once, or has died
+UNFINISHED_S = 3600  # a writer ends or renames its file at once, or has died
 ASLEEP_S = 86400  # a starter that never became a transfer has given up by then
 YEAR_10000_S = 253402300800  # datetime ends there
 # How opening what is no readable file fails; anything else is trouble of our own.
@@ -141,6 +141,10 @@ class Inbox:
         try:
             self._refuse_linked(found)
             data, facts = files.read(path, MAX_BYTES)
+            if found.name.startswith(IN_PLACE):
+                if self._may_grow(found, data):
+                    return None
+                data = data[:-1]
             message = _parse(data, facts.st_mtime)
             letter = Letter(path=path, uid=facts.st_uid, message=message)
         except FileNotFoundError:
@@ -150,6 +154,10 @@ class Inbox:
             return None
         self._read[found.name] = _mark(facts)
         return letter
+
+    def _may_grow(self, found: _Found, data: bytes) -> bool:
+        """Say whether a shell may still be writing this file; it is read again then."""
+        return not data.endswith(b"\n\n") and self._clock() - found.changed_s < UNFINISHED_S
 
     def _refuse_linked(self, found: _Found) -> None:
         if found.mark in self._linked:

@@ -16,6 +16,7 @@ from gridbridge.shell import files
 
 WAKE = "wake"  # the folder of the starters' FIFOs, below the spool
 MESSAGE = "m."  # what a finished message's name begins with
+IN_PLACE = "w."  # the same of one that a shell writes where it stays: an empty line ends it
 
 
 def send(message: Message, spool: str = SPOOL) -> str:

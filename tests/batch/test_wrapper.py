@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.batch.wrapper import BODY, Start, WrappedJob, bundle, quote
-from gridbridge.model.message import Message, decode
+from gridbridge.model.message import Message
+from tests.messages import decode_in_place
 
 TEXT = st.binary(max_size=60).filter(lambda data: 0 not in data).map(os.fsdecode)
 SHOW = b'printf "%s|" "$@"; printf "%s\\n" "$0"\n'
@@ -59,7 +60,7 @@ class Site:
     def told(self) -> Message:
         """Return the one message that the wrapper left in the spool."""
         (message,) = self.spool.iterdir()
-        return decode(message.read_bytes())
+        return decode_in_place(message.read_bytes())
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ import pytest
 from gridbridge.batch.submission import Result
 from gridbridge.batch.wrapper import Start, WrappedJob, bundle
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.message import Message, decode
+from gridbridge.model.message import Message
 from tests.contract.conftest import SEVERAL_PEOPLES
 from tests.contract.far import ASKS_NOTHING, UNKNOWN, Far
 from tests.contract.waiting import stays, until
+from tests.messages import decode_in_place
 
 TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
 ASKS_TOO_MUCH = type(ASKS_NOTHING)(
@@ -213,12 +214,17 @@ def test_a_wrapped_job_tells_its_end_in_a_spool_folder(far: Far) -> None:
     name = far.new_name()
     job = far.start(bundle(wrapped(far, name)), name=name)
     end = far.end(job)
-    told = until(lambda: far.read("spool/m.*"), "the message")
+    message = told(far)
 
-    message = decode(told.encode())
     assert (end.exit_status, far.read("out")) == (199, "a b|it's $HOME|\n")
     assert (message.transfer, message.remote_id) == (name, job)
     assert (message.outcome, message.exit_status, message.host) == ("exit", "99", end.host)
+
+
+def told(far: Far) -> Message:
+    """Wait for the wrapper's message."""
+    data = until(lambda: far.read("spool/w.*"), "the message")
+    return decode_in_place(data.encode())
 
 
 def wrapped(far: Far, name: str) -> WrappedJob:
@@ -244,7 +250,7 @@ def test_a_signal_ends_the_wrapped_job_and_its_wrapper(far: Far) -> None:
     job.script = b"kill -TERM $$\n"
     end = far.end(far.start(bundle(job), name=name))
 
-    message: Message = decode(until(lambda: far.read("spool/m.*"), "the message").encode())
+    message = told(far)
     assert (message.outcome, message.signal, end.signal) == ("signal", "15", 15)
 
 

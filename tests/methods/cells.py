@@ -12,6 +12,7 @@ from gridbridge.methods.task import Task
 from gridbridge.model import route
 from gridbridge.model.message import Kind, Message, decode, encode
 from gridbridge.model.route import Route
+from tests.messages import decode_in_place
 
 TRANSFER = "gb.alpha.7.0.1"
 CLIENT = """#!/bin/sh
@@ -129,7 +130,9 @@ class Place:
 
     def sent(self, kind: str) -> list[Message]:
         """Return the messages of a kind that lie in the spool."""
-        found = [decode(path.read_bytes()) for path in (self.folder / "spool").glob("m.*")]
+        spool = self.folder / "spool"
+        found = [decode(path.read_bytes()) for path in spool.glob("m.*")]
+        found += [decode_in_place(path.read_bytes()) for path in spool.glob("w.*")]
         return [message for message in found if message.kind == kind]
 
     def decide(self, **verdict: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.message import Kind, Message, decode, encode
+from tests.messages import decode_in_place
 
 FINISH = Path(__file__).parents[2] / "sge-methods" / "finish"
 NAME = "gb.alpha.7.0.1"
@@ -25,7 +26,7 @@ def end(folder: Path, verdict: Message, note: str = "") -> int:
 
 def told(folder: Path) -> list[Message]:
     """Return the messages that lie in the spool."""
-    return [decode(path.read_bytes()) for path in folder.glob("m.*")]
+    return [decode_in_place(path.read_bytes()) for path in folder.glob("w.*")]
 
 
 def test_an_exit_is_told_to_the_service_and_noted(tmp_path: Path) -> None:

@@ -141,6 +141,33 @@ def test_unfinished_messages_are_left_for_an_hour(folder: Path) -> None:
     assert not (folder / ".half").exists()
 
 
+def write_in_place(folder: Path, data: bytes) -> Path:
+    path = folder / "w.1"
+    path.write_bytes(data)
+    return path
+
+
+def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Path) -> None:
+    """Until then it is neither taken nor refused, wherever its writer is."""
+    inbox, whole = Inbox(str(folder), 10), encode(message()) + b"\n"
+    for length in range(len(whole)):
+        write_in_place(folder, whole[:length])
+        assert inbox.read() == ()
+
+    path = write_in_place(folder, whole)
+    [letter] = inbox.read()
+    assert (letter.path, letter.message, inbox.read()) == (str(path), message(), ())
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"x\n"], ids=repr)
+def test_a_message_whose_writer_died_is_removed_in_the_end(folder: Path, end: bytes) -> None:
+    path = write_in_place(folder, encode(message())[:-1] + end)
+    inbox = Inbox(str(folder), 10, clock=lambda: time.time() + HOUR_S + 1)
+
+    assert inbox.read() == ()
+    assert not path.exists()
+
+
 def make_file(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
