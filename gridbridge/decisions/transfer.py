@@ -13,7 +13,7 @@ from gridbridge.decisions import dropped
 from gridbridge.decisions.receive import ending
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Desired, Message, Outcome
+from gridbridge.model.message import ERROR, REQUEUE, Desired, Message, Outcome
 from gridbridge.model.plan import Act, Action, Plan
 from gridbridge.model.policy import Poller
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -118,7 +118,7 @@ def _deliver(transfer: Transfer, world: World) -> list[Action]:
     assert transfer.verdict
     if transfer.wake in world.asleep:
         return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
-    if _is_requeued(transfer):
+    if is_put_back(transfer.local_state):
         return [_action(Act.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
     if _is_gone_at_home(transfer, world):
         return [_action(Act.CLOSE, transfer, "the local job is gone")]
@@ -135,7 +135,7 @@ def _bury(transfer: Transfer, world: World, why: str) -> list[Action]:
         return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
     if row or transfer.wake in world.asleep:
         return []
-    act = Act.RELEASE_LOCAL if _is_requeued(transfer) else Act.CLOSE
+    act = Act.RELEASE_LOCAL if is_put_back(transfer.local_state) else Act.CLOSE
     return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
 
 
@@ -146,7 +146,7 @@ def _bring_home(transfer: Transfer, world: World) -> list[Action]:
         return []
     row = _remote_row(transfer, remote)
     is_running = row is not None and row.state.is_running
-    if _is_requeued(transfer) and is_running:
+    if is_put_back(transfer.local_state) and is_running:
         return [_action(Act.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
     return _bury(transfer, world, "its starter is gone")
 
@@ -155,12 +155,12 @@ def _has_left(transfer: Transfer, world: World) -> bool:
     """Say whether no starter works for it: its FIFO has no reader and its task does not run."""
     if transfer.wake in world.asleep:
         return False
-    return _is_requeued(transfer) or _is_gone_at_home(transfer, world)
+    return is_put_back(transfer.local_state) or _is_gone_at_home(transfer, world)
 
 
-def _is_requeued(transfer: Transfer) -> bool:
-    """Say whether the local task waits to be started again (Rq, hRq; sge_status(5))."""
-    return "q" in transfer.local_state and "R" in transfer.local_state
+def is_put_back(letters: str) -> bool:
+    """Say whether a task waits to be started again (Rq, hRq; sge_status(5))."""
+    return "q" in letters and "R" in letters
 
 
 def _is_adopted(transfer: Transfer, world: World) -> bool:
@@ -174,7 +174,8 @@ def _is_adopted(transfer: Transfer, world: World) -> bool:
 
 def requeued_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return the local jobs of which a task was rescheduled while its transfer is open."""
-    return frozenset(parse_transfer(one.name).job for one in transfers if _is_requeued(one))
+    put_back = (one.name for one in transfers if is_put_back(one.local_state))
+    return frozenset(parse_transfer(name).job for name in put_back)
 
 
 def _is_gone_at_home(transfer: Transfer, world: World) -> bool:
@@ -258,7 +259,7 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
     return told.but(outcome=Outcome.SIGNAL, signal="9", reason=f"killed with its host: {reason}")
 
 
-UNMAPPED = {199: 99, 200: 100}  # what job.sh ends with instead
+UNMAPPED = {199: REQUEUE, 200: ERROR}  # what job.sh ends with instead
 
 
 def load_values(

@@ -16,7 +16,7 @@ from gridbridge.batch.submission import Result, Submission
 from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute
 from gridbridge.methods import job, limits
 from gridbridge.methods.task import Task, now
-from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.message import ERROR, REQUEUE, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.route import Cell
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published, spool
@@ -28,8 +28,6 @@ LOOK = "look"  # what the shell passes on when it has slept long: nothing is wan
 DELETE_S = 3  # for each of two commands: terminate_method kills us after a while
 UNABLE = 3  # tries after which a program that dies at its start will not run
 NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, without memory
-REQUEUE = 99  # sge_shepherd(8): run the task again
-ERROR = 100  # sge_shepherd(8): put the job into the error state
 
 
 def main() -> None:

@@ -8,6 +8,8 @@ from gridbridge.errors import ParseError
 from gridbridge.model import lines
 
 MAX_BYTES = 4096
+REQUEUE = 99  # sge_shepherd(8): an exit status by which Grid Engine runs the task again
+ERROR = 100  # sge_shepherd(8): the one by which it puts the job into the error state
 
 
 class Kind:

@@ -21,7 +21,6 @@ def configured(grid: Grid, sed: str) -> Iterator[None]:
     finally:
         grid.sh("alpha-master", f"mv {TOML}.kept {TOML}")
         _restart(grid)
-        grid.require_ready()
 
 
 def _restart(grid: Grid) -> None:
@@ -29,6 +28,7 @@ def _restart(grid: Grid) -> None:
     before = _published(grid)
     kill(grid, *grid.on("alpha-master", "pgrep", "-f", POLLER).out.split(), signal="TERM")
     grid.until(lambda: _published(grid) != before, "another poller", 30)
+    grid.require_ready()
 
 
 def _published(grid: Grid) -> str:

@@ -6,36 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.lab.configured import configured
 from tests.lab.grid import Grid
-from tests.lab.test_faults import POLLER
 
 pytestmark = pytest.mark.lab
-
-CONFIG = "/etc/gridbridge/gridbridge.toml"
-
-
-@contextmanager
-def configured(grid: Grid, change: str) -> Iterator[None]:
-    """Change gridbridge.toml by a sed script for a while; the poller reads it anew."""
-    grid.sh("alpha-master", f"cp {CONFIG} {CONFIG}.kept && sed -i '{change}' {CONFIG}")
-    _renew(grid)
-    try:
-        yield
-    finally:
-        grid.sh("alpha-master", f"mv {CONFIG}.kept {CONFIG}")
-        _renew(grid)
-
-
-def _renew(grid: Grid) -> None:
-    before = _starts(grid)
-    grid.on("alpha-master", "pkill", "-f", POLLER)
-    grid.until(lambda: _starts(grid) > before, "a new poller")
-    grid.require_ready()
-
-
-def _starts(grid: Grid) -> int:
-    log = grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
-    return log.count("event=start ")
 
 
 @pytest.mark.parametrize("push", ["qevent", "none"])
