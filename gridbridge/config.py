@@ -20,28 +20,24 @@ from typing import Any, TypeAlias, TypeVar
 from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
-from gridbridge.errors import ConfigError
-from gridbridge.model.policy import (
-    CLUSTER_NAME,
-    OBJECT_NAME,
-    Cluster,
-    Form,
-    Policy,
-    Poller,
-    Site,
-    TransferQueue,
-    describe,
-)
+from gridbridge.errors import ConfigError, ParseError
+from gridbridge.model import amounts, mapping
+from gridbridge.model.policy import Cluster, Policy, Poller, Site, TransferQueue
+from gridbridge.model.rules import KINDS, AnyRule, PeRule, ProjectRule, QueueRule, ResourceRule
+from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME, Form, describe
 
 Table: TypeAlias = Mapping[str, object]
-Section: TypeAlias = Site | Cluster | TransferQueue | Poller
-S = TypeVar("S", Site, Cluster, TransferQueue, Poller)
+Section: TypeAlias = Site | Cluster | TransferQueue | Poller | AnyRule
+S = TypeVar("S", bound=Section)
 
 SINGLE: Mapping[str, type[Section]] = MappingProxyType({"site": Site, "poller": Poller})
 NAMED: Mapping[str, tuple[type[Section], Form]] = MappingProxyType(
     {"cluster": (Cluster, CLUSTER_NAME), "queue": (TransferQueue, OBJECT_NAME)}
 )
-SECTIONS = "the sections are [site], [cluster.NAME], [queue.NAME] and [poller]"
+MAPS = "map"
+SECTIONS = (
+    "the sections are [site], [cluster.NAME], [queue.NAME], [map.CLUSTER.KIND.NAME] and [poller]"
+)
 NO_SECTION = f"not a section; {SECTIONS}"
 AT_ONCE = os.O_NONBLOCK  # a FIFO would wait for its writer
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -87,6 +83,11 @@ def text(policy: Policy) -> str:
         parts.append(_section_text(f"cluster.{_key(name)}", cluster, usual))
     for name, queue in policy.queues.items():
         parts.append(_section_text(f"queue.{_key(name)}", queue, _usual(queue)))
+    for name, rules in policy.maps.items():
+        for (kind, of), rule in rules.items():
+            parts.append(
+                _section_text(f"{MAPS}.{_key(name)}.{kind}.{_key(of)}", rule, _usual(rule))
+            )
     return "\n".join([*parts, _section_text("poller", policy.poller, _usual(policy.poller))])
 
 
@@ -146,6 +147,9 @@ def _problems(sections: Table) -> Iterator[str]:
             yield from _section_problems(name, content, SINGLE[name])
         elif name in NAMED:
             yield from _named_problems(name, content)
+        elif name == MAPS:
+            local = _table(sections, "site").get("cluster")
+            yield from _map_problems(content, _table(sections, "cluster"), local)
         else:
             yield f"[{_key(name)}]: unknown section; {SECTIONS}"
     yield from _reference_problems(sections)
@@ -162,6 +166,62 @@ def _named_problems(group: str, content: object) -> Iterator[str]:
         if not form.holds(name):
             yield f"[{title}]: wrong name; {form.right}"
         yield from _section_problems(title, table, kind)
+
+
+def _map_problems(maps: object, clusters: Table, local: object) -> Iterator[str]:
+    if not isinstance(maps, dict):
+        yield f"[{MAPS}]: {NO_SECTION}"
+        return
+    for cluster, kinds in maps.items():
+        title = f"{MAPS}.{_key(cluster)}"
+        if cluster not in clusters or cluster == local:
+            wrong = "the local cluster" if cluster == local else "undefined"
+            yield f"[{title}]: {wrong}; the name of a remote [cluster.NAME]"
+        if not isinstance(kinds, dict):
+            yield f"[{title}]: no rules; [{title}.KIND.NAME], the kinds are {', '.join(KINDS)}"
+            continue
+        for kind, rules in kinds.items():
+            if kind not in KINDS or not isinstance(rules, dict):
+                yield f"[{title}.{_key(kind)}]: unknown kind; resource, pe, project or queue"
+                continue
+            yield from _rule_problems(f"{title}.{kind}", kind, rules)
+
+
+def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
+    section, form = KINDS[kind]
+    for name, table in rules.items():
+        rule = f"{title}.{_key(name)}"
+        if not form.holds(name):
+            yield f"[{rule}]: wrong name; {form.right}"
+        problems = list(_section_problems(rule, table, section))
+        yield from problems or _default_problems(rule, _CONVERTER.structure(table, section))
+    yield from _meeting_problems(title, kind, rules)
+
+
+def _default_problems(title: str, rule: AnyRule) -> Iterator[str]:
+    """Tell of a default that is to be converted and is no amount."""
+    if not isinstance(rule, ResourceRule) or not rule.default:
+        return
+    try:
+        if rule.unit or rule.scale != 1:
+            amounts.read(rule.default)
+    except ParseError as error:
+        wrong = Wrong(rule.default, "it can't be scaled or written in a unit", str(error))
+        yield f"[{title}] default{wrong}"
+
+
+def _meeting_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
+    """Two resources that become one there would be asked for twice."""
+    taken: dict[str, str] = {}
+    for name in rules if kind == mapping.RESOURCE else ():
+        rule = _table(rules, name)
+        if rule.get("drop") is True or rule.get("reject"):
+            continue
+        there = str(rule.get("to") or name)
+        if there in taken:
+            wrong = Wrong(there, f"{taken[there]} becomes that, too", "another name, or drop one")
+            yield f"[{title}.{_key(name)}] to{wrong}"
+        taken.setdefault(there, name)
 
 
 def _section_problems(title: str, table: object, kind: type[Section]) -> Iterator[str]:
@@ -221,7 +281,19 @@ def _policy(sections: Table) -> Policy:
         clusters={name: _CONVERTER.structure(clusters[name], Cluster) for name in clusters},
         queues={name: _CONVERTER.structure(queues[name], TransferQueue) for name in queues},
         poller=_CONVERTER.structure(_table(sections, "poller"), Poller),
+        maps={
+            cluster: _rules(_table(_table(sections, MAPS), cluster))
+            for cluster in _table(sections, MAPS)
+        },
     )
+
+
+def _rules(kinds: Table) -> dict[tuple[str, str], AnyRule]:
+    return {
+        (kind, name): _CONVERTER.structure(rule, KINDS[kind][0])
+        for kind in kinds
+        for name, rule in _table(kinds, kind).items()
+    }
 
 
 def _table(tables: Table, name: str) -> Table:
@@ -261,7 +333,8 @@ def _kind(key: Field[object]) -> type:
 
 def _converter() -> Converter:
     converter = Converter(forbid_extra_keys=True, detailed_validation=True)
-    for kind in (Site, Cluster, TransferQueue, Poller):
+    rules = (ResourceRule, PeRule, ProjectRule, QueueRule)
+    for kind in (Site, Cluster, TransferQueue, Poller, *rules):
         hooks: Any = {key.name: override(struct_hook=_hook(key)) for key in fields(kind)}
         converter.register_structure_hook(kind, make_dict_structure_fn(kind, converter, **hooks))
     return converter

@@ -36,6 +36,10 @@ class NoRoute(GridbridgeError):
     """A queue that calls our starter is not one of gridbridge.toml's."""
 
 
+class Unmappable(GridbridgeError):
+    """A job asks for what a remote cluster does not have: it can't go there."""
+
+
 class CommandFailed(GridbridgeError):
     """A program that we ran did not do its work.
 

@@ -1,7 +1,11 @@
 """From the configuration to what the adapters and the starters need: cells and routes."""
 
+from dataclasses import Field, fields
+
+from gridbridge.model.mapping import Mapping, Rule
 from gridbridge.model.policy import Cluster, Policy
 from gridbridge.model.route import Cell, Route
+from gridbridge.model.rules import AnyRule
 
 
 def cell(cluster: Cluster) -> Cell:
@@ -28,6 +32,22 @@ def route(policy: Policy, queue: str) -> Route:
         **_side("local", policy.local),
         **_side("remote", cluster),
     )
+
+
+def mapping(policy: Policy, cluster: str) -> Mapping:
+    """Return how requests are translated for a remote cluster; no rules: they are not."""
+    rules = policy.maps.get(cluster, {})
+    return Mapping({which: _rule(rule) for which, rule in rules.items()})
+
+
+def _rule(rule: AnyRule) -> Rule:
+    """Return a rule in the programs' form: text, empty where it says nothing."""
+    values = {key.name: getattr(rule, key.name) for key in fields(rule) if _says(rule, key)}
+    return Rule(**{key: "yes" if value is True else str(value) for key, value in values.items()})
+
+
+def _says(rule: AnyRule, key: "Field[object]") -> bool:
+    return bool(getattr(rule, key.name) != key.default)
 
 
 def _side(side: str, cluster: Cluster) -> dict[str, str]:

@@ -13,6 +13,7 @@ import click
 from gridbridge import __version__
 from gridbridge.cli import output
 from gridbridge.cli.check import check
+from gridbridge.cli.explain import explain
 from gridbridge.cli.setup import setup
 from gridbridge.cli.status import status
 from gridbridge.cli.why import why
@@ -45,6 +46,7 @@ gridbridge.add_command(setup)
 gridbridge.add_command(check)
 gridbridge.add_command(status)
 gridbridge.add_command(why)
+gridbridge.add_command(explain)
 
 
 def main() -> None:

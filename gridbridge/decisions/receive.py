@@ -152,7 +152,8 @@ def _is_repeated(known: Transfer, fresh: Transfer) -> bool:
 def _progress(message: Message) -> str:
     if message.phase == Phase.SUBMITTING:
         return f"being submitted to {message.remote}"
-    return f"submitted to {message.remote} as {message.remote_id}, {message.phase}"
+    done = f"submitted to {message.remote} as {message.remote_id}, {message.phase}"
+    return f"{done}; {message.reason}" if message.reason else done
 
 
 def _intent(known: Transfer, message: Message, now: datetime) -> Transfer | Rejected:

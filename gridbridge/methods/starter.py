@@ -12,8 +12,9 @@ import sys
 
 from gridbridge.batch import wrapper
 from gridbridge.batch.gridengine import submit as cell
+from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission
-from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute
+from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable
 from gridbridge.methods import job, limits
 from gridbridge.methods.task import Task, now
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Kind, Message, Outcome, Phase
@@ -203,6 +204,10 @@ class Step:
                 self.task.note_limit(name, value)
         config = self.task.config()
         self.record = self.record.but(rerun=request.rerun)
+        try:
+            parallel = self.translate(request, job.parallel(config))
+        except Unmappable as error:
+            return Submission(Result.REFUSED, reason=str(error))
         script = wrapper.bundle(
             job.wrapped(
                 self.task, self.route, self.record.transfer, request, config, self.arguments
@@ -214,9 +219,20 @@ class Step:
             request,
             shell=self.route.remote_shell or "/bin/sh",
             cwd=config["cwd"],
-            parallel=job.parallel(config),
+            parallel=parallel,
             script=script,
         )
+
+    def translate(self, request: Request, parallel: str) -> str:
+        """Bring the request into the remote cluster's words; return its parallel environment."""
+        rules = published.read_mapping(self.task.queue, self.task.published)
+        if not rules:
+            return parallel
+        from gridbridge.services.requests import translated
+
+        parallel, there = translated(request, parallel, rules, self.route.remote)
+        self.record = self.record.but(reason="; ".join(there.notes))
+        return parallel
 
     def follow(self, desired: str) -> None:
         """Bring the remote job to where the local one should be; safe to repeat."""

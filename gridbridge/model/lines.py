@@ -14,14 +14,18 @@ def encode(values: dict[str, str]) -> bytes:
     return "".join(f"{key}={_quote(value)}\n" for key, value in values.items() if value).encode()
 
 
-def decode(data: bytes, keys: tuple[str, ...]) -> dict[str, str]:
-    """Read values; ParseError for unknown or repeated keys, bad escapes, or a cut end."""
+def decode(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
+    """Read values; ParseError for unknown or repeated keys, bad escapes, or a cut end.
+
+    Without `keys` all are known.
+    """
     if not data.endswith(b"\n"):
         raise ParseError("not whole lines")
     values: dict[str, str] = {}
     for line in data[:-1].split(b"\n"):
         key, equals, value = line.decode("latin-1").partition("=")
-        if not equals or key not in keys or key in values or not line.isascii():
+        is_known = keys is None or key in keys
+        if not equals or not is_known or key in values or not line.isascii():
             raise ParseError(f"unknown, repeated or broken line {line[:40]!r}")
         values[key] = _unquote(value)
     return values

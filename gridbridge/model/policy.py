@@ -1,16 +1,24 @@
 """Everything that gridbridge.toml can say: names, defaults, units, meanings and limits.
 
-A section of the file is a class here and a key is a field. `describe` gives what else is known
-of a key, so that the reader, the shipped sample and docs/configuration.md all say the same.
+A section of the file is a class here and a key is a field. `model.settings.describe` gives what
+else is known of a key, so that the reader, the shipped sample and docs/configuration.md all say
+the same. The sections of a mapping are in model.rules.
 """
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.places import SPOOL
+from gridbridge.model.rules import Rules
+from gridbridge.model.settings import (
+    ABSOLUTE_PATH,
+    ACCOUNT,
+    CLUSTER_NAME,
+    OBJECT_NAME,
+    STATE_URL,
+    setting,
+)
 
 PATH = "/etc/gridbridge/gridbridge.toml"
 MAX_PORT = 65535
@@ -38,68 +46,6 @@ class LogLevel(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """What a text has to look like."""
-
-    holds: Callable[[str], object]  # true or false
-    right: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What is known of a key besides its type and default; numbers have both limits."""
-
-    meaning: str
-    unit: str
-    low: float
-    high: float
-    form: Form
-    inherits: str
-
-
-ANY_TEXT = Form(holds=re.compile("[ -~]*").fullmatch, right="printable ASCII")
-CLUSTER_NAME = Form(
-    holds=is_cluster_name, right="lower-case letters, digits and -, a letter first, at most 32"
-)
-ACCOUNT = Form(
-    holds=re.compile("(?!root$)[a-z_][a-z0-9_-]{0,31}").fullmatch,
-    right="the name of an account that is not root",
-)
-OBJECT_NAME = Form(  # stricter than sge_types(1), object_name: no wildcards, nothing sh knows
-    holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,511}").fullmatch,
-    right="letters, digits, _ . + and -, a letter or digit first",
-)
-ABSOLUTE_PATH = Form(
-    holds=re.compile("/[ -~]*").fullmatch, right="an absolute path in printable ASCII"
-)
-STATE_URL = Form(  # everybody may read the file, so no password is in it
-    holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,
-    right="sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass",
-)
-
-
-def setting(
-    meaning: str,
-    *,
-    unit: str = "",
-    low: float = 0,
-    high: float = 0,
-    form: Form = ANY_TEXT,
-    inherits: str = "",
-) -> Mapping[str, Setting]:
-    """Make a field's metadata; `inherits` says where an empty default takes its value from."""
-    known = Setting(meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits)
-    return {"setting": known}
-
-
-def describe(key: "Field[object]") -> Setting:
-    """Return what is known of a key."""
-    known = key.metadata["setting"]
-    assert isinstance(known, Setting)
-    return known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +215,7 @@ class Policy:
     clusters: Mapping[str, Cluster]
     queues: Mapping[str, TransferQueue]
     poller: Poller = field(default_factory=Poller)
+    maps: Mapping[str, Rules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         clusters = {name: cluster.filled(name) for name, cluster in self.clusters.items()}

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from gridbridge import __version__
-from gridbridge.apply.routes import route
+from gridbridge.apply.routes import mapping, route
 from gridbridge.apply.transfer import put
 from gridbridge.decisions.receive import ending
 from gridbridge.decisions.transfer import load_values
+from gridbridge.model import mapping as mappings
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
@@ -53,7 +54,19 @@ class Views:
         published.withdraw_routes(used.union(self._policy.queues), self._folder)
         for queue in self._policy.queues:
             put(published.route_path(queue, self._folder), encode(route(self._policy, queue)))
+        self._mappings()
         self._put(shown.SERVICE, _service(self._policy))
+
+    def _mappings(self) -> None:
+        """Show the starters how the requests of each queue's jobs are translated."""
+        encoded = {
+            queue: mappings.encode(mapping(self._policy, configured.cluster))
+            for queue, configured in self._policy.queues.items()
+        }
+        rules = {queue: data for queue, data in encoded.items() if data}
+        published.withdraw_mappings(frozenset(rules), self._folder)
+        for queue, data in rules.items():
+            put(published.mapping_path(queue, self._folder), data)
 
     def load(
         self, snapshots: Mapping[str, ClusterSnapshot], observers: Mapping[str, Observer]

@@ -6,7 +6,8 @@ from gridbridge.apply.routes import cell
 from gridbridge.batch.gridengine import objects
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG
-from gridbridge.model.policy import MAX_SLOTS, OBJECT_NAME, Policy, TransferQueue
+from gridbridge.model.policy import MAX_SLOTS, Policy, TransferQueue
+from gridbridge.model.settings import OBJECT_NAME
 from gridbridge.model.setup import Wanted, is_transfer
 from gridbridge.shell import host
 

@@ -23,6 +23,11 @@ def route_path(queue: str, published: str = PUBLISHED) -> str:
     return f"{published}/queues/{queue}"
 
 
+def mapping_path(queue: str, published: str = PUBLISHED) -> str:
+    """Return where the mapping of a transfer queue's requests is published, if it has one."""
+    return f"{published}/mappings/{queue}"
+
+
 def verdict_path(transfer: str, uid: int, published: str = PUBLISHED) -> str:
     """Return where the verdict on a person's transfer appears when there is one."""
     return f"{published}/verdicts/{uid}/{transfer}"
@@ -51,9 +56,25 @@ def read_route(queue: str, published: str = PUBLISHED) -> Route:
         raise NoRoute(f"queue {queue} leads nowhere: it has no [queue.{queue}]") from error
 
 
+def read_mapping(queue: str, published: str = PUBLISHED) -> bytes:
+    """Read how a queue's requests are translated, for model.mapping; empty: they are not."""
+    try:
+        return files.read(mapping_path(queue, published), 1 << 20)[0]
+    except FileNotFoundError:
+        return b""
+
+
 def withdraw_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
     """Remove the routes of all queues but these."""
-    folder = f"{published}/queues"
+    _withdraw(queues, f"{published}/queues")
+
+
+def withdraw_mappings(queues: frozenset[str], published: str = PUBLISHED) -> None:
+    """Remove the mappings of all queues but these."""
+    _withdraw(queues, f"{published}/mappings")
+
+
+def _withdraw(queues: frozenset[str], folder: str) -> None:
     for queue in os.listdir(folder) if os.path.isdir(folder) else ():
         if queue not in queues:
             files.remove(f"{folder}/{queue}")

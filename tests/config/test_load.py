@@ -18,7 +18,9 @@ KEYS_OF_THE_SITE = "the keys are cluster, service_account, state, min_uid, log_l
 KEYS_OF_A_QUEUE = "the keys are cluster, pending_limit, slots"
 A_CLUSTER_NAME = "lower-case letters, digits and -, a letter first, at most 32"
 A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass"
-SECTIONS = "the sections are [site], [cluster.NAME], [queue.NAME] and [poller]"
+SECTIONS = (
+    "the sections are [site], [cluster.NAME], [queue.NAME], [map.CLUSTER.KIND.NAME] and [poller]"
+)
 A_PORT = "a whole number, 1 to 65535"
 
 
@@ -257,6 +259,52 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
                 " a remote cluster (none is defined)",
             ],
             id="no cluster at all",
+        ),
+        pytest.param(
+            GOOD + "[map.gamma.resource.h_rt]\n[map.alpha.pe.smp]\n",
+            [
+                "[map.gamma]: undefined; the name of a remote [cluster.NAME]",
+                "[map.alpha]: the local cluster; the name of a remote [cluster.NAME]",
+            ],
+            id="mappings to what is no remote cluster",
+        ),
+        pytest.param(
+            GOOD + "[map]\nbeta = 1\n[map.gamma.colour.x]\n",
+            [
+                "[map.beta]: no rules; [map.beta.KIND.NAME],"
+                " the kinds are resource, pe, project, queue",
+                "[map.gamma]: undefined; the name of a remote [cluster.NAME]",
+                "[map.gamma.colour]: unknown kind; resource, pe, project or queue",
+            ],
+            id="what is no mapping",
+        ),
+        pytest.param(
+            GOOD
+            + '[map.beta.resource."h rt"]\n'
+            + '[map.beta.resource.mem]\nunit = "X"\nscale = -1\nfrom = "x"\n'
+            + '[map.beta.resource.h_rt]\nunit = "s"\ndefault = "soon"\n'
+            + '[map.beta.pe.mpi]\nunit = "s"\n',
+            [
+                '[map.beta.resource."h rt"]: wrong name;'
+                " letters, digits, _ . + and -, a letter or digit first",
+                "[map.beta.resource.mem] scale = -1: out of range; a number, 1e-06 to 1000000.0",
+                '[map.beta.resource.mem] unit = "X": unknown word; "" or "k" or "K" or "m" or "M"'
+                ' or "g" or "G" or "t" or "T" or "s" or "min" or "h" or "h:m:s"',
+                "[map.beta.resource.mem] from: unknown key;"
+                " the keys are to, scale, unit, default, drop, require, reject",
+                '[map.beta.resource.h_rt] default = "soon":'
+                " it can't be scaled or written in a unit; 'soon' is no number, memory or time",
+                "[map.beta.pe.mpi] unit: unknown key; the keys are to, scale, reject",
+            ],
+            id="wrong rules of a mapping",
+        ),
+        pytest.param(
+            GOOD + '[map.beta.resource.mem]\nto = "h_vmem"\n[map.beta.resource.h_vmem]\n',
+            [
+                '[map.beta.resource.h_vmem] to = "h_vmem": mem becomes that, too;'
+                " another name, or drop one"
+            ],
+            id="two resources that become one",
         ),
         pytest.param(
             SITE + "min_uid = 0\n" + CLUSTERS + QUEUE.replace("beta", "gamma") + "[poler]\n",

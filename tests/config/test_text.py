@@ -10,17 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge import config
-from gridbridge.model.policy import (
+from gridbridge.model.policy import Cluster, Policy, Poller, Site, TransferQueue
+from gridbridge.model.rules import (
+    AMOUNT,
+    ASKED_FOR,
+    KINDS,
+    RULE_NAME,
+    THERE,
+    PeRule,
+    ProjectRule,
+    QueueRule,
+    ResourceRule,
+)
+from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
+    ANY_TEXT,
     CLUSTER_NAME,
     OBJECT_NAME,
     STATE_URL,
-    Cluster,
-    Policy,
-    Poller,
-    Site,
-    TransferQueue,
     describe,
 )
 
@@ -32,12 +40,22 @@ TITLES = {
     "[cluster.NAME]": Cluster,
     "[queue.NAME]": TransferQueue,
     "[poller]": Poller,
+    "[map.CLUSTER.resource.NAME]": ResourceRule,
+    "[map.CLUSTER.pe.NAME]": PeRule,
+    "[map.CLUSTER.project.NAME]": ProjectRule,
+    "[map.CLUSTER.queue.NAME]": QueueRule,
 }
+NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}"
 TEXTS = {
+    AMOUNT.right: st.sampled_from(["", "1:0:0", "2G", "3"]),
+    ANY_TEXT.right: st.from_regex(r"[ -~]{0,20}", fullmatch=True),
+    RULE_NAME.right: st.just("*") | st.from_regex(NAME, fullmatch=True),
+    ASKED_FOR.right: st.just("") | st.from_regex(NAME, fullmatch=True),
+    THERE.right: st.just("") | st.from_regex(NAME, fullmatch=True),
     ABSOLUTE_PATH.right: st.from_regex(r"/[ -~]{0,20}", fullmatch=True),
     ACCOUNT.right: st.sampled_from(["gridbridge", "_grid", "g-1"]),
     CLUSTER_NAME.right: st.sampled_from(["alpha", "beta"]),
-    OBJECT_NAME.right: st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}", fullmatch=True),
+    OBJECT_NAME.right: st.from_regex(NAME, fullmatch=True),
     STATE_URL.right: st.sampled_from(["sqlite:////x y.db", "postgresql://me@db:5432/grid"]),
 }
 
@@ -69,6 +87,13 @@ def read_again(policy: Policy) -> Policy:
         return config.load(str(path))
 
 
+def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
+    """Return rules of a kind, at most one: two resources must not become the same."""
+    rule, form = KINDS[kind]
+    names = st.tuples(st.just(kind), TEXTS[form.right])
+    return st.dictionaries(names, sections_of(rule), min_size=1, max_size=1)
+
+
 POLLERS = sections_of(Poller).filter(lambda poller: poller.stale_s > poller.interval_s)
 POLICIES = st.builds(
     Policy,
@@ -78,6 +103,7 @@ POLICIES = st.builds(
         TEXTS[OBJECT_NAME.right], sections_of(TransferQueue, cluster="beta"), max_size=2
     ),
     poller=POLLERS,
+    maps=st.dictionaries(st.just("beta"), st.one_of(map(rules_of, KINDS)), max_size=1),
 )
 
 
@@ -107,6 +133,14 @@ def test_the_sample_fits_the_lab() -> None:
             "beta": Cluster(qmaster_port=6454, execd_port=6455, spool_shared=True),
         },
         queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=10, slots=100)},
+        maps={
+            "beta": {
+                ("resource", "h_rt"): ResourceRule(),
+                ("pe", "smp"): PeRule(),
+                ("project", "*"): ProjectRule(),
+                ("queue", "all.q"): QueueRule(),
+            }
+        },
     )
 
 

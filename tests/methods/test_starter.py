@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.errors import GridbridgeError, NoRoute
+from gridbridge.errors import GridbridgeError, NoRoute, ParseError
 from gridbridge.methods.starter import UNABLE, end_nowhere, take
 from gridbridge.model.message import Desired, Kind, Phase
 from tests.methods.cells import TRANSFER, Place
@@ -128,6 +128,41 @@ def test_what_was_sent_waits_for_its_route(place: Place) -> None:
         place.step()
 
     assert end_nowhere(place.task(), refused.value).startswith("again ")
+
+
+def write_mapping(place: Place, rules: str) -> None:
+    """Publish rules for the queue, as the service does."""
+    path = place.folder / "published/mappings/transfer-beta"
+    path.parent.mkdir()
+    path.write_text(rules)
+
+
+def test_a_request_is_submitted_in_the_remote_cluster_s_words(place: Place) -> None:
+    place.limits(job="1:0:0")
+    rules = ("h_rt/to=walltime", "h_rt/unit=s", "mem/default=2G", "remote/reject=a place at home")
+    write_mapping(place, "".join(f"resource/{rule}\n" for rule in rules))
+    place.step()
+
+    [submission] = place.calls("qsub")
+    assert submission.endswith(" -hard -l walltime=3600 -hard -l mem=2G")
+
+
+def test_a_job_that_can_not_go_there_ends_in_error_and_nothing_is_sent(place: Place) -> None:
+    write_mapping(place, "resource/h_rt/reject=no limits there\n")
+    answer = place.step()
+
+    assert (answer, place.calls("qsub")) == ("exit 100", [])
+    error = (place.folder / "active/error").read_text()
+    assert error == "gridbridge: beta has no h_rt: no limits there\n"
+    assert [closed.outcome for closed in place.sent(Kind.CLOSED)] == ["error"]
+
+
+def test_a_mapping_that_is_none_sends_nothing_and_is_tried_again(place: Place) -> None:
+    write_mapping(place, "what is this\n")
+
+    with pytest.raises(ParseError):
+        place.step()
+    assert place.calls("qsub") == []
 
 
 def test_a_verdict_is_the_end(place: Place) -> None:

@@ -5,23 +5,20 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.policy import (
+from gridbridge.model.policy import Cluster, Policy, Poller, Site, TransferQueue
+from gridbridge.model.rules import KINDS
+from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
     OBJECT_NAME,
     STATE_URL,
-    Cluster,
     Form,
-    Policy,
-    Poller,
-    Site,
-    TransferQueue,
     describe,
 )
 
 KEYS = [
     pytest.param(key, id=f"{kind.__name__}.{key.name}")
-    for kind in (Site, Cluster, TransferQueue, Poller)
+    for kind in (Site, Cluster, TransferQueue, Poller, *(rule for rule, _ in KINDS.values()))
     for key in fields(kind)
 ]
 ALPHA = Cluster(qmaster_port=6444, execd_port=6445)

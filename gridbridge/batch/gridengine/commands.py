@@ -116,6 +116,7 @@ def submit_held(
     )
     options += ("-pe", *parallel.split()) if parallel else ()
     options += ("-notify",) if request.notify else ()
+    options += _given("-q", request.targets)
     options += _given("-P", request.project) + _given("-ckpt", request.checkpoint)
     options += _given("-p", str(min(request.priority, 0) or "")) + _given(
         "-js", str(request.share or "")

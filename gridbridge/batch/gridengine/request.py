@@ -24,15 +24,18 @@ class Request:
     __slots__ = (
         "checkpoint",
         "context",
+        "cwd",
         "hard",
         "notify",
         "owner",
+        "parallel",
         "priority",
         "project",
         "queues",
         "rerun",
         "share",
         "soft",
+        "targets",
         "variables",
     )
 
@@ -53,7 +56,10 @@ class Request:
             if not name.startswith(AUTOMATIC)
         )
         queues = _leaves(_section(xml, b"JB_hard_queue_list"), b"QR_name")
+        self.parallel = _parallel(xml)
+        self.cwd = _leaf(xml, b"JB_cwd")  # empty: the owner's home
         self.queues = ",".join(map(_text, queues))
+        self.targets = ""  # queues at the remote cluster, when a mapping names some
         self.project = _leaf(xml, b"JB_project")
         self.checkpoint = _leaf(xml, b"JB_checkpoint_name")
         self.notify = _leaf(xml, b"JB_notify") == "true"
@@ -84,6 +90,13 @@ def read_config(data: bytes) -> dict[str, str]:
     """Read execd's `config` file: `name=value` lines."""
     pairs = (line.partition(b"=") for line in data.split(b"\n") if line)
     return {_decode(name): _decode(value) for name, _, value in pairs}
+
+
+def _parallel(xml: bytes) -> str:
+    """Return `PE SLOTS`, the most that are asked for (qsub(1) -pe), empty for a serial job."""
+    most = _leaf(_section(xml, b"JB_pe_range"), b"RN_max")
+    name = _leaf(xml, b"JB_pe")
+    return f"{name} {most}" if name else ""
 
 
 def _section(xml: bytes, tag: bytes) -> bytes:

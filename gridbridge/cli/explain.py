@@ -1,0 +1,42 @@
+"""gridbridge explain: what a job would be submitted with at another cluster, or why not."""
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.seen import JSON
+from gridbridge.model.places import CONFIG
+from gridbridge.services.foresee import foresee
+from gridbridge.state.shown import plain
+
+REFUSED = 1
+
+
+@click.command()
+@click.argument("job", metavar="JOB[.TASK]")
+@click.option("--to", "cluster", metavar="CLUSTER", required=True, help="The remote cluster.")
+@click.option(
+    "--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file."
+)
+@JSON
+def explain(job: str, cluster: str, path: str, is_json: bool) -> None:
+    """Print a job's submission to another cluster.
+
+    It is the one that a transfer queue to CLUSTER would make, with the request in the words of
+    that cluster ([map.CLUSTER.KIND.NAME] of gridbridge.toml); nothing is submitted. JOB is a
+    job that qstat lists. Of a range of slots the most are shown. Exit status: 0, 1 when the job
+    can't go there, which is told, 2 for anything else.
+
+    \b
+    Example:
+      gridbridge explain 12 --to beta
+    """
+    seen = foresee(job, cluster, path)
+    if is_json:
+        output.as_json(plain(seen))
+    elif not seen.refused:
+        output.line(seen.command)
+        for note in seen.notes:
+            output.line(f"# {note}")
+    if seen.refused:
+        output.complain(f"gridbridge: job {seen.job} can't go to {cluster}: {seen.refused}")
+        raise SystemExit(REFUSED)

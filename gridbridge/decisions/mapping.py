@@ -1,0 +1,128 @@
+"""What a job has to ask for at a remote cluster, given what it asks for at home.
+
+A hard request that can't be met refuses the job; a soft one is left out, with a note. Hot
+programs load this module when a queue has a mapping (seeds/002: the prototype knew none).
+"""
+
+from gridbridge.errors import ParseError, Unmappable
+from gridbridge.model import amounts
+from gridbridge.model.mapping import PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Asked:
+    """What a job asks for, here or there."""
+
+    __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft")
+
+    def __init__(
+        self,
+        *,
+        hard: Pairs = (),
+        soft: Pairs = (),
+        pe: str = "",
+        slots: int = 1,
+        project: str = "",
+        queues: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.hard = hard
+        self.soft = soft
+        self.pe = pe  # empty: a serial job
+        self.slots = slots
+        self.project = project
+        self.queues = queues
+        self.notes = notes  # what was left out, and why
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Asked) and all(
+            getattr(self, key) == getattr(other, key) for key in self.__slots__
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, key) for key in self.__slots__))
+
+    def __repr__(self) -> str:
+        return f"Asked({', '.join(f'{key}={getattr(self, key)!r}' for key in self.__slots__)})"
+
+
+def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
+    """Return what to ask for at `remote`; Unmappable tells why a job can't go there."""
+    hard = asked.hard + _defaults(asked, mapping, remote)
+    notes: list[str] = []
+    pe, slots = _parallel(asked, mapping, remote)
+    return Asked(
+        hard=tuple(pair for name, value in hard for pair in _hard(name, value, mapping, remote)),
+        soft=tuple(pair for each in asked.soft for pair in _soft(*each, mapping, remote, notes)),
+        pe=pe,
+        slots=slots,
+        project=_project(asked.project, mapping, remote),
+        queues=_queues(asked.queues, mapping, remote),
+        notes=tuple(notes),
+    )
+
+
+def _defaults(asked: Asked, mapping: Mapping, remote: str) -> Pairs:
+    """Return what a job of that cluster has to ask for, and this one does not."""
+    names = {name for name, _ in asked.hard}
+    missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if name not in names]
+    for name, rule in missing:
+        if rule.require:
+            raise Unmappable(f"{remote} takes no job that does not ask for {name}; qsub -l {name}=")
+    return tuple((name, rule.default) for name, rule in missing if rule.default)
+
+
+def _hard(name: str, value: str, mapping: Mapping, remote: str) -> Pairs:
+    rule = mapping.rule(RESOURCE, name) or Rule()
+    if rule.reject:
+        raise Unmappable(f"{remote} has no {name}: {rule.reject}")
+    return () if rule.drop else _pair(name, value, rule)
+
+
+def _soft(name: str, value: str, mapping: Mapping, remote: str, notes: list[str]) -> Pairs:
+    try:
+        return _hard(name, value, mapping, remote)
+    except Unmappable as error:
+        notes.append(f"soft request {name}={value} left out: {error}")
+        return ()
+
+
+def _pair(name: str, value: str, rule: Rule) -> Pairs:
+    """Return a resource under its name and in its unit there, nothing if it is no limit."""
+    if not rule.scale and not rule.unit:
+        return ((rule.to or name, value),)
+    if amounts.is_unlimited(value):
+        return ()
+    try:
+        number = amounts.read(value) * float(rule.scale or 1)
+    except ParseError as error:
+        raise Unmappable(f"{name}: {error}") from error
+    return ((rule.to or name, amounts.write(number, rule.unit)),)
+
+
+def _parallel(asked: Asked, mapping: Mapping, remote: str) -> tuple[str, int]:
+    """Return the parallel environment there, and how many of its slots."""
+    if not asked.pe:
+        return "", asked.slots
+    rule = mapping.rule(PE, asked.pe) or Rule()
+    if rule.reject:
+        raise Unmappable(f"{remote} has no parallel environment {asked.pe}: {rule.reject}")
+    return rule.to or asked.pe, amounts.round_up(asked.slots * float(rule.scale or 1))
+
+
+def _project(project: str, mapping: Mapping, remote: str) -> str:
+    """Return the project there; a rule for all gives one to jobs without a project, too."""
+    rule = mapping.rule(PROJECT, project) or Rule()
+    if rule.reject:
+        raise Unmappable(f"{remote} takes no job of project {project}: {rule.reject}")
+    return "" if rule.drop else rule.to or project
+
+
+def _queues(queues: tuple[str, ...], mapping: Mapping, remote: str) -> tuple[str, ...]:
+    """Return the queues there; a queue without a rule is a place at home alone."""
+    rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
+    for name, rule in rules:
+        if rule.reject:
+            raise Unmappable(f"{remote} has nothing like queue {name}: {rule.reject}")
+    return tuple(dict.fromkeys(rule.to for _, rule in rules if rule.to))

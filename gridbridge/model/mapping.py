@@ -1,0 +1,84 @@
+"""What a job asks for at home and what that is at a remote cluster: the rules, as values.
+
+The service publishes those of a queue as lines of `KIND/NAME/KEY=value`, so that a starter
+reads no configuration file. Hot programs load this module when a queue has a mapping.
+"""
+
+from gridbridge.errors import ParseError
+from gridbridge.model import lines
+
+ANY = "*"  # the name of a rule for all that have none of their own
+
+
+class Rule:
+    """What becomes of one resource, parallel environment, project or queue."""
+
+    to: str  # its name there; empty: the same
+    scale: str  # a number: so many times the amount
+    unit: str  # in which the amount is written there (model.amounts); empty: as it is
+    default: str  # asked for when the job does not; in the words of home
+    drop: str  # yes: not asked for there
+    require: str  # yes: a job has to ask for it
+    reject: str  # why a job that asks for it can't go there
+
+    def __init__(self, **values: str) -> None:
+        for key in KEYS:
+            setattr(self, key, values.get(key, ""))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rule) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
+
+    def __repr__(self) -> str:
+        set_ones = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if value)
+        return f"Rule({set_ones})"
+
+
+KEYS = tuple(Rule.__annotations__)
+RESOURCE, PE, PROJECT, QUEUE = KINDS = ("resource", "pe", "project", "queue")
+
+
+class Mapping:
+    """The rules of one remote cluster, by kind and by the name at home."""
+
+    def __init__(self, rules: dict[tuple[str, str], Rule]) -> None:
+        self.rules = rules
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and self.rules == other.rules
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.rules.items()))
+
+    def rule(self, kind: str, name: str) -> Rule | None:
+        """Return the rule for a name, or the one for all names."""
+        return self.rules.get((kind, name)) or self.rules.get((kind, ANY))
+
+    def of(self, kind: str) -> tuple[tuple[str, Rule], ...]:
+        """Return the rules of a kind in the order of the file."""
+        return tuple((name, rule) for (each, name), rule in self.rules.items() if each == kind)
+
+
+def encode(mapping: Mapping) -> bytes:
+    """Write a mapping as it is published."""
+    return lines.encode(
+        {
+            f"{kind}/{name}/{key}": value
+            for (kind, name), rule in mapping.rules.items()
+            for key, value in vars(rule).items()
+        }
+    )
+
+
+def decode(data: bytes) -> Mapping:
+    """Read a published mapping; ParseError for anything that encode would not have written."""
+    read: dict[tuple[str, str], dict[str, str]] = {}
+    for path, value in lines.decode(data, None).items():
+        kind, _, rest = path.partition("/")
+        name, slash, key = rest.rpartition("/")
+        if kind not in KINDS or not slash or key not in KEYS:
+            raise ParseError(f"{path[:40]!r} is no rule of a mapping")
+        read.setdefault((kind, name), {})[key] = value
+    return Mapping({which: Rule(**values) for which, values in read.items()})

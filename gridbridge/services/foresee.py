@@ -1,0 +1,68 @@
+"""What a job would be submitted with at another cluster, or why it can't go there."""
+
+import pwd
+import re
+import shlex
+from dataclasses import dataclass
+
+from gridbridge import config
+from gridbridge.apply.routes import cell, mapping
+from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine import submit as gridengine
+from gridbridge.errors import GridbridgeError, ParseError, Unmappable
+from gridbridge.model.ids import TransferId
+from gridbridge.model.mapping import encode
+from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.services.requests import translated
+
+_JOB = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,8}))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """The submission of one job, or why there would be none."""
+
+    job: str
+    cluster: str
+    command: str = ""  # as a shell would take it; the wrapper is on its standard input
+    notes: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def foresee(job: str, remote: str, path: str = CONFIG) -> Foreseen:
+    """Say with what a job would be submitted to a remote cluster; nothing is changed.
+
+    Raises ParseError for what is no job id, GridbridgeError for a cluster to which no queue
+    leads or a job that home does not list, and ConfigError.
+    """
+    policy = config.load(path)
+    transfer = _transfer(job, policy)
+    _refuse_unknown(remote, policy)
+    request = gridengine.request_of(cell(policy.local), str(transfer.job))
+    rules = encode(mapping(policy, remote))
+    parallel, notes = request.parallel, tuple[str, ...]()
+    if rules:
+        try:
+            parallel, there = translated(request, parallel, rules, remote)
+        except Unmappable as error:
+            return Foreseen(job=transfer.local, cluster=remote, refused=str(error))
+        notes = there.notes
+    away = policy.clusters[remote]
+    cwd = request.cwd or pwd.getpwnam(request.owner).pw_dir
+    argv = commands.submit_held(cell(away), str(transfer), request, away.shell, cwd, parallel)
+    return Foreseen(job=transfer.local, cluster=remote, command=shlex.join(argv), notes=notes)
+
+
+def _transfer(job: str, policy: Policy) -> TransferId:
+    parts = _JOB.fullmatch(job)
+    if not parts:
+        raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
+    return TransferId(policy.site.cluster, int(parts[1]), int(parts[2] or 0), 1)
+
+
+def _refuse_unknown(remote: str, policy: Policy) -> None:
+    reached = sorted({queue.cluster for queue in policy.queues.values()})
+    if remote not in reached:
+        known = ", ".join(reached) or "none"
+        raise GridbridgeError(f"no transfer queue leads to {remote!r}; there are some to: {known}")

@@ -1,0 +1,125 @@
+"""A mapping: what crosses asks in beta's words, what can't stays home, and `explain` says both."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.configured import configured
+from tests.lab.grid import Grid
+
+pytestmark = pytest.mark.lab
+
+HOST = "alpha-master"
+RULES = r"""
+[map.beta.resource.mem_free]
+to = "s_data"
+scale = 2.0
+unit = "M"
+
+[map.beta.resource.h_rt]
+unit = "h:m:s"
+default = "2:0:0"
+
+[map.beta.resource.h_fsize]
+reject = "its disks are small"
+
+[map.beta.pe.mpi]
+to = "smp"
+"""
+
+
+@pytest.fixture(scope="module")
+def mapped(grid: Grid) -> Iterator[None]:
+    """Let the service have rules for beta."""
+    lines = RULES.strip().replace("\n", "\\n")
+    with configured(grid, f"$ a \\\\n{lines}"):
+        yield
+
+
+def requested(grid: Grid, remote: str) -> str:
+    """Return beta's own words for what a job asked for."""
+    told = grid.cell("beta", "qstat", "-j", remote).out
+    return next(line for line in told.splitlines() if line.startswith("hard resource_list"))
+
+
+def explain(grid: Grid, job: str, *options: str) -> tuple[int, str, str]:
+    done = grid.on(HOST, "gridbridge", "explain", job, "--to", "beta", *options, user="alice")
+    return done.status, done.out, done.err
+
+
+@pytest.mark.usefixtures("mapped")
+def test_a_job_asks_in_the_words_of_the_other_cluster_as_was_explained(grid: Grid) -> None:
+    script = "sleep 600\n"
+    job = grid.submit("-h", "-l", "remote=true,mem_free=1.5G", "-pe", "mpi", "2", script=script)
+    status, said, _ = explain(grid, job)
+    grid.cell("alpha", "qalter", "-h", "U", job)
+    remote = grid.remote_id(job)
+    asked = requested(grid, remote)
+    detail = grid.cell("beta", "qstat", "-j", remote).out
+    grid.cell("alpha", "qdel", job)
+    grid.until_gone(job)
+    grid.until_gone(remote, "beta")
+
+    assert sorted(asked.split(":", 1)[1].strip().split(",")) == ["h_rt=7200", "s_data=3072M"]
+    assert re.search(r"parallel environment: *smp range: 2", detail)
+    words = shlex.split(said)
+    assert (status, words[0].rpartition("/")[2]) == (0, "qsub")
+    assert "-pe smp 2" in said
+    assert [words[n + 1] for n, word in enumerate(words) if word == "-l"] == [
+        "s_data=3072M",
+        "h_rt=2:00:00",
+    ]
+
+
+@pytest.mark.usefixtures("mapped")
+def test_a_job_that_can_not_go_there_is_in_error_with_its_reason(grid: Grid) -> None:
+    job = grid.submit("-h", "-l", "remote=true,h_fsize=1G", script="true\n")
+    status, said, why_not = explain(grid, job)
+    grid.cell("alpha", "qalter", "-h", "U", job)
+    grid.until(lambda: "E" in grid.states().get(job, ""), "the error state")
+    reason = grid.cell("alpha", "qstat", "-j", job).out
+    grid.cell("alpha", "qdel", job)
+    grid.until_gone(job)
+
+    assert (status, said) == (1, "")
+    assert why_not == (
+        f"gridbridge: job {job} can't go to beta: beta has no h_fsize: its disks are small\n"
+    )
+    assert "beta has no h_fsize: its disks are small" in reason
+    assert grid.remote_ids(job) == []
+
+
+@pytest.mark.usefixtures("mapped")
+def test_a_soft_request_that_can_not_be_met_is_left_out_and_told(grid: Grid) -> None:
+    job = grid.transfer("-soft", "-l", "h_fsize=1G", script="sleep 600\n")
+    remote = grid.remote_id(job)
+    told = grid.until(lambda: why(grid, job, "left out"), "the note")
+    asked = requested(grid, remote)
+    grid.cell("alpha", "qdel", job)
+    grid.until_gone(job)
+
+    assert "soft request h_fsize=1G left out: beta has no h_fsize: its disks are small" in told
+    assert asked.split() == ["hard", "resource_list:", "h_rt=7200"]
+
+
+def why(grid: Grid, job: str, words: str) -> str:
+    told = grid.on(HOST, "gridbridge", "why", job, user="alice").out
+    return told if words in told else ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("x", "--to", "beta"), "'x' is not a job id"),
+        (("999999", "--to", "beta"), "no such job"),
+        (("1", "--to", "gamma"), "no transfer queue leads to 'gamma'; there are some to: beta"),
+        (("1",), "Missing option '--to'"),
+    ],
+)
+def test_a_wrong_question_has_one_line(grid: Grid, arguments: tuple[str, ...], words: str) -> None:
+    done = grid.on(HOST, "gridbridge", "explain", *arguments, user="alice")
+
+    assert (done.status, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert words in done.err

@@ -1,0 +1,67 @@
+"""Amounts are read as Grid Engine reads them and written in another unit, never as less."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.errors import ParseError
+from gridbridge.model import amounts
+
+GIB = 1024**3
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("3", 3),
+        ("0.5", 0.5),
+        ("1e3", 1000),
+        ("2G", 2 * GIB),
+        ("2g", 2 * 1000**3),
+        ("1.5K", 1536),
+        ("1:30:0", 5400),
+        ("90:0", 5400),
+        (":30", 30),
+        ("1::", 3600),
+    ],
+)
+def test_what_grid_engine_takes_is_read(text: str, number: float) -> None:
+    assert amounts.read(text) == number
+
+
+@pytest.mark.parametrize(
+    "text", ["", "G", "-1", "inf", "nan", "1:2:3:4", "1:-2", "1:x", "lx-*", "2GB"]
+)
+def test_what_is_no_amount_is_refused(text: str) -> None:
+    with pytest.raises(ParseError, match="is no"):
+        amounts.read(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "text"),
+    [
+        (2 * GIB, "M", "2048M"),
+        (2 * GIB + 1, "M", "2049M"),
+        (1100, "k", "2k"),
+        (5400, "h:m:s", "1:30:00"),
+        (359999, "h:m:s", "99:59:59"),
+        (0.2, "h:m:s", "0:00:01"),
+        (5400, "s", "5400"),
+        (5401, "min", "91"),
+        (5400, "h", "2"),
+        (3, "", "3"),
+        (0.5, "", "0.5"),
+        (0.1 * 3 * 10 * GIB, "G", "3G"),  # 3.0000000000000004
+    ],
+)
+def test_a_number_is_written_in_whole_units_rounded_up(number: float, unit: str, text: str) -> None:
+    assert amounts.write(number, unit) == text
+
+
+@given(st.integers(0, 10**15), st.sampled_from(["k", "K", "m", "M", "g", "G", "h:m:s", "s"]))
+def test_what_is_written_is_no_less_and_less_than_one_unit_more(number: int, unit: str) -> None:
+    one = amounts.MULTIPLIERS.get(unit, 1)
+
+    written = amounts.read(amounts.write(float(number), unit))
+
+    assert number * (1 - 2e-12) <= written < number + one
