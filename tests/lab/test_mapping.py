@@ -25,8 +25,8 @@ default = "2:0:0"
 [map.beta.resource.h_fsize]
 reject = "its disks are small"
 
-[map.beta.pe.mpi]
-to = "smp"
+[map.beta.pe.smp]
+to = "mpi"
 """
 
 
@@ -52,7 +52,7 @@ def explain(grid: Grid, job: str, *options: str) -> tuple[int, str, str]:
 @pytest.mark.usefixtures("mapped")
 def test_a_job_asks_in_the_words_of_the_other_cluster_as_was_explained(grid: Grid) -> None:
     script = "sleep 600\n"
-    job = grid.submit("-h", "-l", "remote=true,mem_free=1.5G", "-pe", "mpi", "2", script=script)
+    job = grid.submit("-h", "-l", "remote=true,mem_free=1.5G", "-pe", "smp", "2", script=script)
     status, said, _ = explain(grid, job)
     grid.cell("alpha", "qalter", "-h", "U", job)
     remote = grid.remote_id(job)
@@ -63,10 +63,10 @@ def test_a_job_asks_in_the_words_of_the_other_cluster_as_was_explained(grid: Gri
     grid.until_gone(remote, "beta")
 
     assert sorted(asked.split(":", 1)[1].strip().split(",")) == ["h_rt=7200", "s_data=3072M"]
-    assert re.search(r"parallel environment: *smp range: 2", detail)
+    assert re.search(r"parallel environment: *mpi range: 2", detail)
     words = shlex.split(said)
     assert (status, words[0].rpartition("/")[2]) == (0, "qsub")
-    assert "-pe smp 2" in said
+    assert "-pe mpi 2" in said
     assert [words[n + 1] for n, word in enumerate(words) if word == "-l"] == [
         "s_data=3072M",
         "h_rt=2:00:00",
