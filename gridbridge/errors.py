@@ -71,3 +71,7 @@ class CommandFailed(GridbridgeError):
         words = (self.stderr or self.stdout).decode("utf-8", "replace").strip().splitlines()
         ended = "no answer in time" if self.status is None else f"exit status {self.status}"
         return f"{self.argv[0].rpartition('/')[2]}: {words[-1] if words else ended}"
+
+
+class NotReached(CommandFailed):
+    """The host that was to run a program could not be reached: nothing was sent to it."""

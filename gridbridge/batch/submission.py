@@ -1,6 +1,6 @@
 """What a batch system answers to a submission; hot programs load this module."""
 
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, NotReached
 
 
 class Result:
@@ -25,5 +25,6 @@ class Submission:
 
 def unanswered(error: CommandFailed) -> Submission:
     """Return what is known when the program said nothing; one of status 127 never started."""
-    result = Result.LATER if error.status == 127 else Result.UNSURE
+    never_began = error.status == 127 or isinstance(error, NotReached)
+    result = Result.LATER if never_began else Result.UNSURE
     return Submission(result, reason=error.reason)

@@ -1,10 +1,11 @@
 """The remote job's script: the static wrapper job.sh below what is particular to one job.
 
 The bundle needs nothing but sh on the remote side and no shared filesystem: the user's script,
-arguments and environment travel inside it, quoted by the one function here.
+arguments and environment travel inside it, quoted by the one function for it.
 """
 
 from gridbridge.shell import files
+from gridbridge.shell.runner import quote
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
 QUIET = "/dev/null"
@@ -78,11 +79,6 @@ def bundle(job: WrappedJob) -> bytes:
     with open(BODY, "rb") as body:
         ours = _header(job) + _script_writer(job.script) + _runner(job)
         return ours.encode(*AS_TYPED) + body.read()
-
-
-def quote(text: str) -> str:
-    """Quote one word for sh."""
-    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _header(job: WrappedJob) -> str:

@@ -7,10 +7,21 @@ configuration file.
 from gridbridge.model import lines
 
 
+class Login:
+    """Whose account on which host runs a cluster's client programs, by ssh with our own key."""
+
+    __slots__ = ("host", "port", "user")
+
+    def __init__(self, *, host: str, user: str = "", port: str = "") -> None:
+        self.host = host
+        self.user = user  # empty: the one of the same name
+        self.port = port  # empty: as ssh_config(5) says, or 22
+
+
 class Cell:
     """How to reach one Grid Engine cell with the client programs."""
 
-    __slots__ = ("binaries", "cell", "execd_port", "qmaster_port", "root", "timeout_s")
+    __slots__ = ("binaries", "cell", "execd_port", "login", "qmaster_port", "root", "timeout_s")
 
     def __init__(
         self,
@@ -21,6 +32,7 @@ class Cell:
         execd_port: str,
         binaries: str,
         timeout_s: float,
+        login: Login | None = None,
     ) -> None:
         self.root = root
         self.cell = cell
@@ -28,6 +40,7 @@ class Cell:
         self.execd_port = execd_port
         self.binaries = binaries
         self.timeout_s = timeout_s
+        self.login = login  # None: the programs are run here
 
     def within(self, timeout_s: float) -> "Cell":
         """Return the same cell, asked with less patience."""
@@ -38,6 +51,7 @@ class Cell:
             execd_port=self.execd_port,
             binaries=self.binaries,
             timeout_s=min(timeout_s, self.timeout_s),
+            login=self.login,
         )
 
     def environment(self) -> dict[str, str]:

@@ -45,10 +45,32 @@ def run(
     Raises CommandFailed with status None when it did not end within `timeout_s` (it is killed
     with its session), and with status 127 when it can't be started.
     """
-    deadline = time.monotonic() + timeout_s
-    ours, theirs = _ends(stdin)
+    source = in_memory(stdin)
     try:
-        pid = _spawn(argv, env, theirs)
+        return run_on(argv, env, timeout_s, source)
+    finally:
+        os.close(source)
+
+
+def in_memory(data: bytes) -> int:
+    """Return a file in memory, at its beginning, to be a program's standard input.
+
+    Whenever we are killed, the program reads all of it or was never started. A job whose script
+    was cut short would be submitted, and end well without its work.
+    """
+    whole = os.memfd_create("stdin")
+    with open(whole, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(whole, 0, os.SEEK_SET)
+    return whole
+
+
+def run_on(argv: tuple[str, ...], env: dict[str, str], timeout_s: float, source: int) -> Completed:
+    """Do as `run` with an open file as the program's standard input; its position is shared."""
+    deadline = time.monotonic() + timeout_s
+    ours, theirs = _ends()
+    try:
+        pid = _spawn(argv, env, [source, *theirs])
     except OSError as error:
         _close(ours)
         raise CommandFailed(argv, 127, b"", str(error).encode()) from error
@@ -65,19 +87,16 @@ def run(
     return Completed(argv, status, stdout, stderr)
 
 
-def _ends(stdin: bytes) -> tuple[list[int], list[int]]:
-    """Return our ends, of stdout and stderr, and theirs, with stdin before them.
+def quote(text: str) -> str:
+    """Quote one word for sh: for what has to pass a shell, our wrapper's or one by ssh."""
+    return "'" + text.replace("'", "'\\''") + "'"
 
-    Stdin is a file in memory: whenever we are killed, the program reads all of it or was never
-    started. A job whose script was cut short would be submitted, and end well without its work.
-    """
-    whole = os.memfd_create("stdin")
-    with open(whole, "wb", closefd=False) as file:
-        file.write(stdin)
-    os.lseek(whole, 0, os.SEEK_SET)
+
+def _ends() -> tuple[list[int], list[int]]:
+    """Return our ends of two pipes, for stdout and stderr, and theirs."""
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
-    return [out_read, err_read], [whole, out_write, err_write]
+    return [out_read, err_read], [out_write, err_write]
 
 
 def _spawn(argv: tuple[str, ...], env: dict[str, str], ends: list[int]) -> int:

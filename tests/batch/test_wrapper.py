@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.batch.wrapper import BODY, Start, WrappedJob, bundle, quote
+from gridbridge.batch.wrapper import BODY, Start, WrappedJob, bundle
 from gridbridge.model.message import Message
 from tests.messages import decode_in_place
 
@@ -74,15 +74,6 @@ def make_site(folder: Path) -> Site:
     return Site(
         tmpdir=folder / "tmpdir", spool=folder / "spool", out=folder / "out", err=folder / "err"
     )
-
-
-@given(text=TEXT)
-@settings(max_examples=60, deadline=None)
-def test_a_quoted_word_is_one_word_of_the_same_bytes(text: str) -> None:
-    command = f"printf %s {quote(text)}".encode("utf-8", "surrogateescape")
-    printed = subprocess.run(["sh", "-c", command], capture_output=True, check=True).stdout
-
-    assert printed == os.fsencode(text)
 
 
 @given(argument=TEXT, value=TEXT, script=st.binary(max_size=60).filter(lambda data: 0 not in data))

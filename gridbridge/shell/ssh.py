@@ -1,0 +1,156 @@
+"""Run a program on another host by OpenSSH's client, and know whether it ran.
+
+ssh(1) ends with the program's exit status or with 255 for its own trouble, which a program may
+end with too. So what runs there prints a token that nobody guesses around each of its outputs;
+an answer without all of them is no answer. All of the request goes by standard input, as one
+compound command of sh: half of one is a syntax error, and nothing of it runs. The login shell
+there, whichever it is, sees but a constant line.
+"""
+
+import os
+import pwd
+
+from gridbridge.errors import CommandFailed, NotReached
+from gridbridge.model.route import Login
+from gridbridge.shell import files, runner
+from gridbridge.shell.runner import Completed, quote
+
+CLIENT = "/usr/bin/ssh"
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # no SSH_AUTH_SOCK
+CONNECT_S = 10  # the longest for a connection; a command's own limit holds too
+ALIVE_S = 5  # after two such silences a connection is lost
+OPTIONS = {  # ssh_config(5); these go before what the person's and the site's files say
+    "BatchMode": "yes",
+    "IdentityAgent": "none",
+    "ForwardAgent": "no",
+    "ForwardX11": "no",
+    "ClearAllForwardings": "yes",
+    "RequestTTY": "no",
+    "EscapeChar": "none",
+    "ControlMaster": "no",  # a master that goes to the background keeps our pipes open
+    "ControlPath": "none",
+    "PermitLocalCommand": "no",
+    "RemoteCommand": "none",
+    "StrictHostKeyChecking": "yes",
+    "UpdateHostKeys": "no",
+    "ConnectTimeout": str(CONNECT_S),
+    "ServerAliveInterval": str(ALIVE_S),
+    "ServerAliveCountMax": "2",
+    "LogLevel": "ERROR",
+}
+FAR_SHELL = (
+    "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /bin/sh -c 'eval \"$(/bin/cat)\"'"  # sh, csh
+)
+NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run, or is not there
+NOT_FOUND = 127  # as runner.run says of both
+FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # what a shell says of a program that a signal ended
+AS_TYPED = ("utf-8", "surrogateescape")  # the caller's bytes, whatever their encoding
+
+
+def run(
+    login: Login | None,
+    argv: tuple[str, ...],
+    env: dict[str, str],
+    timeout_s: float,
+    stdin: bytes = b"",
+) -> Completed:
+    """Run a program to its end where the login leads, or here when there is none.
+
+    As runner.run; besides, an exit status of 129 to 192 is taken for a signal, no NUL of `stdin`
+    arrives, and the program is killed there when its time is over. Raises NotReached when
+    nothing of the request was sent, and CommandFailed with status None when it was, and no whole
+    answer came: the program may have run.
+    """
+    if login is None:
+        return runner.run(argv, env, timeout_s, stdin)
+    token = files.random_name()
+    source = runner.in_memory(request(token, argv, env, timeout_s, stdin))
+    try:
+        ended = _call(login, timeout_s, source)
+        return answer(token, argv, ended) or _fail(login, ended, _is_unread(source))
+    finally:
+        os.close(source)
+
+
+def client(login: Login) -> tuple[str, ...]:
+    """Return the command line that reaches the far shell."""
+    options = tuple(word for name in OPTIONS for word in ("-o", f"{name}={OPTIONS[name]}"))
+    user = ("-l", login.user) if login.user else ()
+    port = ("-p", login.port) if login.port else ()
+    return (CLIENT, *options, *user, *port, "--", login.host, FAR_SHELL)
+
+
+def request(
+    token: str, argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes
+) -> bytes:
+    """Write what the far shell is to do; it does all of it or, without the last byte, nothing."""
+    by_path = ("/bin/sh", "-c", 'exec "$@"', "sh") if "=" in argv[0] else ()  # env(1): a variable
+    variables = (f"{name}={value}" for name, value in env.items())
+    limited = ("timeout", "-s", "KILL", f"{timeout_s:g}", "env", "-i", *variables, *by_path, *argv)
+    words = " ".join(map(quote, limited)).encode(*AS_TYPED)
+    quoted = quote(stdin.decode(*AS_TYPED)).encode(*AS_TYPED)
+    command = b"printf %s " + quoted + b" | " + words if stdin else words + b" </dev/null"
+    begin = f"{{ printf %s {token}; printf %s {token} >&2\n"
+    end = f'\nprintf %s "{token}$?{token}"; printf %s {token} >&2\n}}'
+    return begin.encode() + command + end.encode()
+
+
+def answer(token: str, argv: tuple[str, ...], ended: Completed) -> Completed | None:
+    """Return what a program told between its tokens, None when that is not the whole of it.
+
+    CommandFailed with status 127 when it could not be started.
+    """
+    stdout, stderr = (text.split(token.encode()) for text in (ended.stdout, ended.stderr))
+    if len(stdout) != 4 or len(stderr) != 3:
+        return None
+    status = int(stdout[2])
+    if status in NOT_STARTED:
+        raise CommandFailed(argv, NOT_FOUND, stdout[1], stderr[1])
+    is_signal = FIRST_SIGNAL <= status <= LAST_SIGNAL
+    return Completed(argv, FIRST_SIGNAL - 1 - status if is_signal else status, stdout[1], stderr[1])
+
+
+def _call(login: Login, timeout_s: float, source: int) -> Completed:
+    """Call the client; one that has to be killed for its time said nothing."""
+    argv = client(login)
+    try:
+        return runner.run_on(argv, ENVIRONMENT, timeout_s, source)
+    except CommandFailed as error:
+        if error.status is not None:
+            raise
+        return Completed(argv, -runner.SIGKILL, b"", b"")
+
+
+def _is_unread(source: int) -> bool:
+    """Say whether the client has sent nothing: it shares our position in its standard input."""
+    return os.lseek(source, 0, os.SEEK_CUR) == 0
+
+
+def _fail(login: Login, ended: Completed, is_unread: bool) -> Completed:
+    """Raise for an answer that is none."""
+    words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
+    last = words[-1] if words else "no answer in time"
+    if is_unread:
+        why = explain(login, ended.stderr) or f"can't reach {login.host}: {last}"
+        raise NotReached(
+            ended.argv, ended.status, b"", why.encode(), host=login.host, transient=True
+        )
+    why = f"no whole answer from {login.host}, which may have done it: {last}"
+    raise CommandFailed(ended.argv, None, b"", why.encode(), host=login.host, transient=True)
+
+
+def explain(login: Login, words: bytes) -> str:
+    """Return what a person can do about ssh's words, empty for trouble that goes by itself."""
+    person = pwd.getpwuid(os.getuid()).pw_name
+    place = f"-p {login.port} {login.host}" if login.port else login.host
+    known = f"[{login.host}]:{login.port}" if login.port else login.host
+    adds = f"ssh-keyscan {place} >>~/.ssh/known_hosts"
+    if b"REMOTE HOST IDENTIFICATION HAS CHANGED" in words:
+        gone = f"ssh-keygen -R '{known}' && {adds}"
+        return f"{known} has another host key than {person} knows; if that is right: {gone}"
+    if b"Host key verification failed" in words:
+        return f"{person} does not know {known}'s host key; if it is right: {adds}"
+    if b"Permission denied" in words:
+        account = login.user or person
+        return f"{login.host} does not let the key of {person} into the account {account}"
+    return ""

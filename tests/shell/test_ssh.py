@@ -1,0 +1,193 @@
+"""A program runs at the far end of ssh as it would here, wholly or not at all, and that is known.
+
+Here a real sh stands for the far host; tests/lab/test_ssh.py and tests/contract have real ones.
+"""
+
+import os
+import socket
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridbridge.errors import CommandFailed, NotReached
+from gridbridge.model.route import Login
+from gridbridge.shell import ssh
+from gridbridge.shell.runner import Completed, quote
+
+SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
+TOKEN = "0123456789abcdef" * 2
+TEXT = st.binary(max_size=60).filter(lambda data: 0 not in data).map(os.fsdecode)
+VARIABLE = TEXT.filter(lambda text: text and "=" not in text)
+SHOW = 'for word; do printf "%s\\n." "$word"; done; cat'
+LIMIT_S = 30
+
+
+def far(shell: str, request: bytes, noise: str = "") -> Completed:
+    """Do as sshd does: give the constant line to a login shell, the request on its input."""
+    line = ssh.FAR_SHELL.replace("/bin/sh", shell)
+    argv = (shell, "-c", f"{noise}{line}")
+    done = subprocess.run(argv, input=request, capture_output=True, check=False, timeout=LIMIT_S)
+    return Completed(argv, done.returncode, done.stdout, done.stderr)
+
+
+def run(
+    shell: str, *argv: str, env: dict[str, str] | None = None, stdin: bytes = b"", noise: str = ""
+) -> Completed | None:
+    request = ssh.request(TOKEN, argv, env or {}, LIMIT_S, stdin)
+    return ssh.answer(TOKEN, argv, far(shell, request, noise))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@settings(max_examples=60, deadline=None)
+@given(
+    arguments=st.lists(TEXT, max_size=5), stdin=st.binary(max_size=80).filter(lambda b: 0 not in b)
+)
+def test_arguments_and_input_arrive_to_the_byte(
+    shell: str, arguments: list[str], stdin: bytes
+) -> None:
+    done = run(shell, "/bin/sh", "-c", SHOW, "sh", *arguments, stdin=stdin)
+
+    assert done
+    assert (done.status, done.stderr) == (0, b"")
+    assert done.stdout == b"".join(os.fsencode(word) + b"\n." for word in arguments) + stdin
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@settings(max_examples=60, deadline=None)
+@given(env=st.dictionaries(VARIABLE, TEXT, max_size=5))
+def test_the_environment_is_what_was_given_and_nothing_else(
+    shell: str, env: dict[str, str]
+) -> None:
+    done = run(shell, "/usr/bin/env", "-0", env=env)
+
+    assert done
+    shown = set(done.stdout.split(b"\0")) - {b""}
+    assert shown == {os.fsencode(f"{name}={value}") for name, value in env.items()}
+
+
+@given(text=TEXT)
+@settings(max_examples=100, deadline=None)
+def test_a_quoted_word_is_one_word_of_any_shell(text: str) -> None:
+    for shell in SHELLS:
+        shown = subprocess.run([shell, "-c", f"printf %s {quote(text)}"], capture_output=True)
+
+        assert shown.stdout == os.fsencode(text)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("program", ["/no such", "a=b", "/tmp/x=y/it's", "$(id)", "-x"])
+def test_a_program_that_is_not_there_was_not_started(shell: str, program: str) -> None:
+    with pytest.raises(CommandFailed) as failed:
+        run(shell, program, "true")
+
+    assert failed.value.status == 127
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo a; echo b >&2; exit 3", (3, b"a\n", b"b\n")),
+        ("exit 255", (255, b"", b"")),
+        ("exec >&- 2>&-; exit 4", (4, b"", b"")),
+        ("echo '{ printf %s'", (0, b"{ printf %s\n", b"")),
+    ],
+    ids=["both outputs", "ssh's own status", "mute", "looks like ours"],
+)
+def test_an_end_is_told_as_it_was(
+    shell: str, script: str, expected: tuple[int, bytes, bytes]
+) -> None:
+    done = run(shell, "/bin/sh", "-c", script, stdin=b"unread")
+
+    assert done
+    assert (done.status, done.stdout, done.stderr) == expected
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_signal_is_told_as_one(shell: str) -> None:
+    """What the far shell says of it, Killed, comes with it."""
+    done = run(shell, "/bin/sh", "-c", "kill -9 $$", stdin=b"unread")
+
+    assert done
+    assert (done.status, done.stdout) == (-9, b"")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_a_login_shell_says_is_not_the_programs(shell: str) -> None:
+    """A .bashrc that greets is read before a command by ssh."""
+    done = run(shell, "/bin/echo", "x", noise="echo welcome; echo hello >&2; ")
+
+    assert done
+    assert (done.stdout, done.stderr) == (b"x\n", b"")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_request_that_is_cut_does_nothing(shell: str) -> None:
+    """However much of it arrived: sshd closes the input of a session that is lost."""
+    whole = ssh.request(TOKEN, ("/bin/echo", "it's"), {"A": "b"}, LIMIT_S, b"echo 'x'\nexit 0\n")
+    for length in range(len(whole)):
+        assert far(shell, whole[:length]).stdout == b""
+
+    assert b"it's" in far(shell, whole).stdout
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr"),
+    [
+        (b"", b""),
+        (f"{TOKEN}out".encode(), f"{TOKEN}err{TOKEN}".encode()),
+        (f"{TOKEN}out{TOKEN}1".encode(), f"{TOKEN}err{TOKEN}".encode()),
+        (f"{TOKEN}out{TOKEN}12{TOKEN}".encode(), f"{TOKEN}er".encode()),
+    ],
+    ids=["nothing", "half an output", "half a status", "half an error"],
+)
+def test_half_an_answer_is_none(stdout: bytes, stderr: bytes) -> None:
+    assert ssh.answer(TOKEN, ("x",), Completed(("ssh",), 255, stdout, stderr)) is None
+
+
+def test_a_program_is_killed_there_when_its_time_is_over() -> None:
+    request = ssh.request(TOKEN, ("/bin/sleep", "30"), {}, 0.2, b"")
+    done = ssh.answer(TOKEN, ("sleep",), far("/bin/dash", request))
+
+    assert done
+    assert done.status == -9
+
+
+def test_without_a_login_it_runs_here() -> None:
+    assert ssh.run(None, ("/bin/cat",), {}, LIMIT_S, b"in").stdout == b"in"
+
+
+def test_nothing_was_sent_to_a_port_where_nobody_listens() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        login = Login(host="127.0.0.1", port=str(closed.getsockname()[1]))
+        with pytest.raises(NotReached, match=r"can't reach 127\.0\.0\.1") as failed:
+            ssh.run(login, ("/bin/true",), {}, LIMIT_S, b"script")
+
+    assert failed.value.transient
+
+
+def test_nothing_was_sent_to_a_host_that_does_not_speak() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        login = Login(host="127.0.0.1", port=str(silent.getsockname()[1]))
+        with pytest.raises(NotReached, match="no answer in time"):
+            ssh.run(login, ("/bin/true",), {}, 0.5, b"script")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (b"Host key verification failed.\n", "ssh-keyscan -p 2222 far >>~/.ssh/known_hosts"),
+        (b"WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\n", "ssh-keygen -R '[far]:2222'"),
+        (b"al@far: Permission denied (publickey).\n", "far does not let the key of"),
+    ],
+    ids=["unknown host", "changed host", "key refused"],
+)
+def test_what_a_person_can_mend_is_told(words: bytes, told: str) -> None:
+    assert told in ssh.explain(Login(host="far", user="al", port="2222"), words)
+
+
+def test_trouble_that_goes_by_itself_needs_nobody() -> None:
+    assert ssh.explain(Login(host="far"), b"Connection refused\n") == ""
