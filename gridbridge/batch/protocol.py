@@ -3,7 +3,8 @@
 An adapter is two modules, `submit` with what the hot programs call and `status` with what the
 service asks, and a module may fulfil a Protocol (PEP 544). Here are annotations alone: no
 program imports this module, mypy reads it. `Where` is how an adapter reaches a cluster: a Cell
-for Grid Engine, a Folder for an embedded cluster.
+for Grid Engine, a Folder for an embedded cluster. Where that has a `login`, the clients run there
+by ssh as another account, and a job's owner is that account: nothing else differs (shell/ssh.py).
 
 What differs between the systems and is not promised: whether a job's name can be changed (OAR's
 can't, so its account, there the project, is what remains of a transfer's name), whether a job

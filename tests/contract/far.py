@@ -1,6 +1,7 @@
 """A far cluster as the contract sees it: an adapter's two modules, and a folder of its jobs."""
 
 import base64
+import copy
 import importlib
 import itertools
 import os
@@ -14,10 +15,10 @@ from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import JobEnd
-from gridbridge.model.route import Cell, Folder
+from gridbridge.model.route import Cell, Folder, Login
 from gridbridge.model.snapshot import ClusterSnapshot
 from tests.contract.waiting import until
-from tests.lab.grid import Done, Grid
+from tests.lab.grid import Grid
 
 ASKS_NOTHING = Request(b"<JB_job_number>1</JB_job_number>")
 UNKNOWN = "9999998"  # below Grid Engine's largest job number
@@ -88,26 +89,21 @@ class EmbeddedReach:
 
 
 class GridEngineReach:
-    """Beta of the lab, asked with its real clients from a host of alpha."""
+    """A real cell of the lab, asked with its real clients from a host of alpha."""
 
-    def __init__(self, grid: Grid, person: str, folder: str, port: str = "6454") -> None:
-        self.person = person
+    def __init__(self, grid: Grid, caller: str, where: Cell, folder: str) -> None:
+        self.person = where.login.user if where.login else caller
         self.folder = folder
         self._grid = grid
-        self._where = Cell(
-            root="/var/lib/gridengine",
-            cell="beta",
-            qmaster_port=port,
-            execd_port="6455",
-            binaries="/usr/lib/gridengine",
-            timeout_s=TIMEOUT_S,
-        )
+        self._caller = caller
+        self._where = where
 
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
-        """Call a function of the installed adapter as the person, on the lab's host."""
+        """Call a function of the installed adapter as the caller, on the lab's host."""
         module = f"gridbridge.batch.gridengine.{half}"
         asked = pickle.dumps((module, name, (self._where, *arguments), options))
-        done = self._on(PYTHON, "-I", "-c", CALL, stdin=base64.b64encode(asked).decode())
+        argv = (PYTHON, "-I", "-c", CALL)
+        done = self._grid.on(HOST, *argv, user=self._caller, stdin=base64.b64encode(asked).decode())
         assert done.status == 0, done
         is_told, told = pickle.loads(base64.b64decode(done.out))
         if not is_told:
@@ -115,22 +111,49 @@ class GridEngineReach:
         return told
 
     def sh(self, script: str) -> str:
-        """Run a shell script on the lab's host as the person."""
-        return self._on("sh", "-c", f"cd {self.folder} && {{ {script}\n}}").out
+        """Run a shell script where the jobs' files are, as their owner."""
+        host = self._where.login.host if self._where.login else HOST
+        line = f"cd {self.folder} && {{ {script}\n}}"
+        return self._grid.on(host, "sh", "-c", line, user=self.person).out
 
     def out_of_reach(self) -> "GridEngineReach":
-        """Return it with a port on which nobody listens."""
-        return GridEngineReach(self._grid, self.person, self.folder, port="6499")
+        """Return it where nobody listens: with another qmaster's port, or another sshd's."""
+        where, login = copy.copy(self._where), copy.copy(self._where.login)
+        if login:
+            login.port, where.login = "6499", login
+        else:
+            where.qmaster_port = "6499"
+        return GridEngineReach(self._grid, self._caller, where, self.folder)
 
-    def _on(self, *argv: str, stdin: str = "") -> Done:
-        return self._grid.on(HOST, *argv, user=self.person, stdin=stdin)
+
+def beta() -> Cell:
+    """Return beta as a host of alpha reaches it."""
+    return _cell("beta", "6454", "6455")
+
+
+def delta(account: str) -> Cell:
+    """Return delta as it is reached by ssh into somebody's account there."""
+    return _cell("delta", "6444", "6445", Login(host="delta-master", user=account))
+
+
+def _cell(name: str, qmaster_port: str, execd_port: str, login: Login | None = None) -> Cell:
+    return Cell(
+        root="/var/lib/gridengine",
+        cell=name,
+        qmaster_port=qmaster_port,
+        execd_port=execd_port,
+        binaries="/usr/lib/gridengine",
+        timeout_s=TIMEOUT_S,
+        login=login,
+    )
 
 
 class Far:
     """What the contract's tests do with a cluster."""
 
-    def __init__(self, reach: Reach, others: Reach | None = None) -> None:
+    def __init__(self, reach: Reach, slots: int = 4, others: Reach | None = None) -> None:
         self.reach = reach
+        self.slots = slots
         self.others = others  # the same cluster as another person, where there can be one
         self.accounts: dict[str, str] = {}  # of each job that was submitted
 

@@ -1,7 +1,6 @@
 """Slots: how many jobs run at once, and what a snapshot says of them."""
 
 from gridbridge.model.states import JobState
-from tests.contract.conftest import SLOTS
 from tests.contract.far import Far
 from tests.contract.waiting import until
 
@@ -9,15 +8,17 @@ WAITING = "until [ -e go ]; do sleep 0.05; done\n"
 
 
 def test_many_jobs_run_once_each_and_never_more_than_slots_at_once(far: Far) -> None:
-    script = 'echo "+ $JOB_ID" >>log; sleep 0.3; echo "- $JOB_ID" >>log\n'
-    jobs = [far.start(script) for _ in range(3 * SLOTS)]
+    script = f'echo "+ $JOB_ID" >>log\n{WAITING}sleep 0.3; echo "- $JOB_ID" >>log\n'
+    jobs = [far.start(script) for _ in range(3 * far.slots)]
+    until(lambda: far.read("log").count("+") == far.slots, "every slot to have a job")
+    far.reach.sh("touch go")
     for job in jobs:
         far.end(job)
 
     lines = far.read("log").splitlines()
     at_once = [sum(1 if line[0] == "+" else -1 for line in lines[:n]) for n in range(len(lines))]
     assert sorted(lines) == sorted(f"{sign} {job}" for sign in "+-" for job in jobs)
-    assert 1 < max(at_once) <= SLOTS
+    assert 1 < max(at_once) <= far.slots
 
 
 def test_a_parallel_job_has_all_its_slots(far: Far) -> None:
@@ -35,7 +36,7 @@ def test_a_snapshot_counts_what_waits_and_what_is_free(far: Far) -> None:
     idle = far.snapshot()
     broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
     until(lambda: "E" in far.states(broken), "the job to be in error state")
-    full = [far.start(WAITING) for _ in range(SLOTS)]
+    full = [far.start(WAITING) for _ in range(far.slots)]
     for job in full:
         far.until_running(job)
     far.hot("suspend_any", full[0])
@@ -44,9 +45,13 @@ def test_a_snapshot_counts_what_waits_and_what_is_free(far: Far) -> None:
 
     seen = far.snapshot(*full, *waiting)
     words = [rows[0].state.word for rows in map(seen.jobs.get, map(int, full + waiting)) if rows]
-    assert (idle.pending, idle.free_slots) == (0, SLOTS)
+    assert (idle.pending, idle.free_slots) == (0, far.slots)
     assert (seen.pending, seen.free_slots) == (2, 0)
-    assert words == [JobState.SUSPENDED, *[JobState.RUNNING] * 3, *[JobState.WAITING] * 2]
+    assert words == [
+        JobState.SUSPENDED,
+        *[JobState.RUNNING] * (far.slots - 1),
+        *[JobState.WAITING] * 2,
+    ]
     assert seen.jobs[int(held)][0].state.is_held
 
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from gridbridge.batch.gridengine import qconf
 from gridbridge.batch.gridengine.status import snapshot
+from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import StateError
 from gridbridge.model.route import Cell
 from gridbridge.model.setup import CellSetup, Settings
 from gridbridge.model.snapshot import QueueStatus
-from gridbridge.shell.runner import run
 
 GLOBAL = "global"
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
@@ -49,7 +49,7 @@ def check_answers(cell: Cell) -> None:
 
 def version(cell: Cell) -> str:
     """Return what the client programs call themselves, e.g. `SGE 8.1.9`."""
-    done = run(qconf.show(cell, "-help"), cell.environment(), cell.timeout_s)
+    done = call(cell, qconf.show(cell, "-help"))
     return (done.stdout or done.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
 
 
@@ -59,13 +59,15 @@ def master_offset_s(cell: Cell, now: float) -> float | None:
     qping prints when the qmaster started and how long it has run, both by its own clock.
     """
     argv = (f"{cell.binaries}/qping", "-info", master(cell), cell.qmaster_port, "qmaster", "1")
-    done = run(argv, cell.environment(), cell.timeout_s)
+    done = call(cell, argv)
     return qconf.clock(done.stdout, now)
 
 
 def master(cell: Cell) -> str:
     """Return the host whose qmaster acts now (bootstrap(5): act_qmaster)."""
     path = f"{cell.root}/{cell.cell}/common/act_qmaster"
+    if cell.login:
+        return call(cell, ("/bin/cat", path)).checked().stdout.decode("ascii", "replace").strip()
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.readline().strip()
@@ -74,7 +76,7 @@ def master(cell: Cell) -> str:
 
 
 def _show(cell: Cell, *what: str) -> bytes:
-    return run(qconf.show(cell, *what), cell.environment(), cell.timeout_s).checked().stdout
+    return call(cell, qconf.show(cell, *what)).checked().stdout
 
 
 def _each(cell: Cell, listing: str, showing: str) -> Mapping[str, Settings]:
@@ -83,7 +85,7 @@ def _each(cell: Cell, listing: str, showing: str) -> Mapping[str, Settings]:
 
 def _names(cell: Cell, what: str) -> tuple[str, ...]:
     """Return a list's names; an empty list is exit status 1 and a sentence."""
-    done = run(qconf.show(cell, what), cell.environment(), cell.timeout_s)
+    done = call(cell, qconf.show(cell, what))
     said = done.stdout + done.stderr
     if said.startswith(b"no ") and b"defined" in said:
         return ()
@@ -91,7 +93,7 @@ def _names(cell: Cell, what: str) -> tuple[str, ...]:
 
 
 def _host_configuration(cell: Cell, host: str) -> Settings | None:
-    done = run(qconf.show(cell, "-sconf", host), cell.environment(), cell.timeout_s)
+    done = call(cell, qconf.show(cell, "-sconf", host))
     if done.status and any(words in done.stdout + done.stderr for words in UNDEFINED):
         return None
     return qconf.settings(done.checked().stdout)

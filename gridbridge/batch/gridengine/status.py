@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.accounting import end_of, parse_accounting
 from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
+from gridbridge.batch.gridengine.submit import call
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.shell.runner import Completed, run
+from gridbridge.shell.runner import Completed
 
 
 def snapshot(
@@ -53,4 +54,4 @@ def details(cell: Cell, job_id: int) -> tuple[JobDetail, ...]:
 
 def _ask(cell: Cell, argv: commands.Argv) -> Completed:
     """Ask in UTC: the clients print local times without their zone."""
-    return run(argv, cell.environment() | {"TZ": "UTC"}, cell.timeout_s)
+    return call(cell, argv, zone="UTC")

@@ -47,7 +47,7 @@ def submit(
     """Submit a held job; never raises for what the cell answers, or does not."""
     argv = commands.submit_held(cell, transfer, request, shell, cwd, parallel)
     try:
-        done = _call(cell, argv, script)
+        done = call(cell, argv, script)
     except CommandFailed as error:
         return unanswered(error)
     return _read_answer(done)
@@ -82,7 +82,7 @@ def find_held(cell: Cell, transfer: str, owner: str) -> str:
     person's is never meant. Raises CommandFailed or ParseError when the cell did not say: then
     nothing is known.
     """
-    xml = _call(cell, commands.detail(cell, transfer)).checked().stdout
+    xml = call(cell, commands.detail(cell, transfer)).checked().stdout
     if UNKNOWN_JOB in xml:
         return ""
     jobs = [JOB_NUMBER + part for part in xml.split(JOB_NUMBER)[1:]]
@@ -97,7 +97,7 @@ def find_held(cell: Cell, transfer: str, owner: str) -> str:
 
 def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
     """Return whose job it is and its account, both empty when the cell does not know it."""
-    xml = _call(cell, commands.detail(cell, job)).checked().stdout
+    xml = call(cell, commands.detail(cell, job)).checked().stdout
     if UNKNOWN_JOB in xml:
         return "", ""
     return owner_and_account_of(xml)
@@ -105,7 +105,7 @@ def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
 
 def request_of(cell: Cell, job: str) -> Request:
     """Return what a job asked for."""
-    return Request(_call(cell, commands.detail(cell, job)).checked().stdout)
+    return Request(call(cell, commands.detail(cell, job)).checked().stdout)
 
 
 def hold(cell: Cell, job: str, gone_is_fine: bool = False) -> None:
@@ -162,7 +162,7 @@ def states(cell: Cell, job: str) -> str:
 
     Raises ParseError for half an answer: that means nothing.
     """
-    xml = _call(cell, commands.own_status(cell)).checked().stdout
+    xml = call(cell, commands.own_status(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -xml: not a whole answer")
     number, _, task = job.partition(".")
@@ -176,7 +176,7 @@ def states(cell: Cell, job: str) -> str:
 
 def queue_value(cell: Cell, queue: str, name: str, host: str) -> str:
     """Return a value of a queue's configuration as it holds on a host (queue_conf(5))."""
-    lines = _call(cell, commands.queue(cell, queue)).checked().stdout.decode().splitlines()
+    lines = call(cell, commands.queue(cell, queue)).checked().stdout.decode().splitlines()
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
     general, _, special = values.partition(",[")
     own = special.partition(f"{host}=")[2]
@@ -184,11 +184,20 @@ def queue_value(cell: Cell, queue: str, name: str, host: str) -> str:
 
 
 def _do(cell: Cell, argv: Argv, gone_is_fine: bool = False) -> None:
-    done = _call(cell, argv)
+    done = call(cell, argv)
     words = done.stdout + done.stderr
     if done.status and not (gone_is_fine and any(sign in words for sign in DENIED_UNKNOWN)):
         done.checked()
 
 
-def _call(cell: Cell, argv: Argv, stdin: bytes = b"") -> Completed:
-    return run(argv, cell.environment(), cell.timeout_s, stdin)
+def call(cell: Cell, argv: Argv, stdin: bytes = b"", zone: str = "") -> Completed:
+    """Run a client program where the cell has it, here or by ssh, in a time zone if that matters.
+
+    The ssh module is loaded only for cells that need it: every transfer pays for its modules.
+    """
+    env = cell.environment() | ({"TZ": zone} if zone else {})
+    if cell.login is None:
+        return run(argv, env, cell.timeout_s, stdin)
+    from gridbridge.shell import ssh
+
+    return ssh.run(cell.login, argv, env, cell.timeout_s, stdin)
