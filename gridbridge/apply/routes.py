@@ -1,15 +1,22 @@
 """From the configuration to what the adapters and the starters need: cells and routes."""
 
+import os
+import pwd
 from dataclasses import Field, fields
 
 from gridbridge.model.mapping import Mapping, Rule
 from gridbridge.model.policy import Cluster, Policy
-from gridbridge.model.route import Cell, Route
+from gridbridge.model.route import Cell, Route, login
 from gridbridge.model.rules import AnyRule
 
 
-def cell(cluster: Cluster) -> Cell:
-    """Return how to reach a configured Grid Engine cluster."""
+def cell(policy: Policy, name: str) -> Cell:
+    """Return how to reach a configured Grid Engine cluster.
+
+    By ssh as ourselves; root has no account elsewhere, so it asks as the service's account does.
+    """
+    cluster, uid = policy.clusters[name], os.geteuid()
+    person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
     return Cell(
         root=cluster.root,
         cell=cluster.cell,
@@ -17,6 +24,7 @@ def cell(cluster: Cluster) -> Cell:
         execd_port=str(cluster.execd_port),
         binaries=cluster.binaries,
         timeout_s=cluster.command_timeout_s,
+        login=login(cluster.ssh, cluster.users.account_of(person), "" if uid else person),
     )
 
 
@@ -29,6 +37,8 @@ def route(policy: Policy, queue: str) -> Route:
         remote=remote,
         remote_shell=cluster.shell,
         remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
+        remote_ssh=cluster.ssh,
+        remote_users=" ".join(f"{person}={user}" for person, user in cluster.users.items()),
         **_side("local", policy.local),
         **_side("remote", cluster),
     )

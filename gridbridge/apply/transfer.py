@@ -32,7 +32,7 @@ class Hands:
         self._policy = policy
         self._folder = folder
         self._spool = spool
-        self._home = cell(policy.local)
+        self._home = cell(policy, policy.site.cluster)
 
     def publish(self, action: Action) -> None:
         """Show the verdict and wake the starter that waits for it."""
@@ -74,7 +74,7 @@ class Hands:
 
     def delete_orphan(self, orphan: Orphan) -> None:
         """Delete a held job under a transfer's name; as operator: nobody's record proves it."""
-        where = cell(self._policy.clusters[orphan.cluster])
+        where = cell(self._policy, orphan.cluster)
         if any(
             found.name == orphan.name and found.account == orphan.name
             for found in status.details(where, orphan.job_id)
@@ -107,7 +107,7 @@ class Hands:
     def _give_up(self, action: Action) -> Message:
         """Delete a job in error state and learn why it got there."""
         transfer = action.transfer
-        where = cell(self._policy.clusters[transfer.remote])
+        where = cell(self._policy, transfer.remote)
         found = status.details(where, transfer.remote_id)
         reasons = [error for detail in found for error in detail.errors]
         self._as_user("delete", action)
@@ -117,7 +117,7 @@ class Hands:
     def _look_up_end(self, action: Action) -> Message | None:
         """Read the end from the remote accounting; None while there is no record of it."""
         transfer = action.transfer
-        where = cell(self._policy.clusters[transfer.remote])
+        where = cell(self._policy, transfer.remote)
         end = status.end(where, transfer.remote_id, transfer.name)
         return verdict_of(transfer, end) if end else None
 

@@ -78,12 +78,18 @@ def _waits_away(one: ShownTransfer, shown: Shown, now: datetime) -> str:
     if quiet := silence(shown.clusters.get(one.remote), now):
         return f"{one.remote}, which {quiet}; silence ends no job"
     if one.phase == Phase.SUBMITTING:
-        return f"its starter, to submit it to {one.remote}"
+        return f"its starter, to submit it to {one.remote}{_tried(one)}"
     if one.missing_since:
         return _missing(one, now)
     if one.phase == Phase.HELD and one.desired != Desired.SUSPENDED:
-        return f"its starter, to release it at {one.remote}"
+        return f"its starter, to release it at {one.remote}{_tried(one)}"
     return _remote(one, shown)
+
+
+def _tried(one: ShownTransfer) -> str:
+    """Say why its starter did not get farther, as the reason tells; empty when it did not try."""
+    _, separator, why = one.reason.partition("; ")
+    return separator + why
 
 
 def _missing(one: ShownTransfer, now: datetime) -> str:

@@ -128,7 +128,7 @@ def _record(
     if known.is_over or ORDER.index(message.phase) < ORDER.index(known.phase):
         return Rejected(what=message.transfer, reason="an older record than the one known")
     if _is_repeated(known, fresh):
-        return known.but(record=record)
+        return known.but(record=record, reason=fresh.reason if message.reason else known.reason)
     return fresh.but(
         created_at=known.created_at,
         remote_id=known.remote_id or fresh.remote_id,
@@ -150,10 +150,11 @@ def _is_repeated(known: Transfer, fresh: Transfer) -> bool:
 
 
 def _progress(message: Message) -> str:
+    """Say how far a starter is, and why not farther."""
+    tried = f"; {message.reason}" if message.reason else ""
     if message.phase == Phase.SUBMITTING:
-        return f"being submitted to {message.remote}"
-    done = f"submitted to {message.remote} as {message.remote_id}, {message.phase}"
-    return f"{done}; {message.reason}" if message.reason else done
+        return f"being submitted to {message.remote}{tried}"
+    return f"submitted to {message.remote} as {message.remote_id}, {message.phase}{tried}"
 
 
 def _intent(known: Transfer, message: Message, now: datetime) -> Transfer | Rejected:

@@ -17,6 +17,7 @@ from typing import NoReturn
 from gridbridge.batch.gridengine import submit as cell
 from gridbridge.errors import GridbridgeError
 from gridbridge.model import message
+from gridbridge.model.configured import remote_cell
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Kind, Message
 from gridbridge.model.places import CONFIG, SPOOL
@@ -63,12 +64,14 @@ def perform(arguments: list[str]) -> NoReturn:
     record, uid = read_record(name)
     if uid < max(1, _number(config.get("site", {}).get("min_uid", MIN_UID))):
         raise Refused(f"{name}: nothing is done as uid {uid}")
-    remote = remote_cell(config, record)
+    cluster = remote_cluster(config, record)
     if child := os.fork():
         watch(child)
     person = become(uid)
-    remote_id = record.remote_id or cell.find_held(remote, record.transfer, person)
-    if remote_id and is_theirs(remote, remote_id, person, record.transfer):
+    remote = remote_cell(cluster, record.remote, person)
+    owner = remote.login.user if remote.login else person
+    remote_id = record.remote_id or cell.find_held(remote, record.transfer, owner)
+    if remote_id and is_theirs(remote, remote_id, owner, record.transfer):
         VERBS[verb](remote, remote_id)
     os._exit(0)
 
@@ -110,19 +113,12 @@ def read_record(name: str) -> tuple[Message, int]:
     return record, facts.st_uid
 
 
-def remote_cell(config: "dict[str, dict[str, object]]", record: Message) -> Cell:
-    """Return the cell that the record names, which root has configured."""
+def remote_cluster(config: "dict[str, dict[str, object]]", record: Message) -> dict[str, object]:
+    """Return the cluster that the record names, which root has configured."""
     cluster = config.get("cluster", {}).get(record.remote)
     if not isinstance(cluster, dict) or record.remote == config.get("site", {}).get("cluster"):
         raise Refused(f"{CONFIG}: no remote cluster {record.remote!r}")
-    return Cell(
-        root=str(cluster.get("root", "/var/lib/gridengine")),
-        cell=str(cluster.get("cell", record.remote)),
-        qmaster_port=str(cluster.get("qmaster_port", "")),
-        execd_port=str(cluster.get("execd_port", "")),
-        binaries=str(cluster.get("binaries", "/usr/lib/gridengine")),
-        timeout_s=float(_number(cluster.get("command_timeout_s", 15))),
-    )
+    return cluster
 
 
 def become(uid: int) -> str:
@@ -137,10 +133,10 @@ def become(uid: int) -> str:
     return person.pw_name
 
 
-def is_theirs(remote: Cell, remote_id: str, person: str, transfer: str) -> bool:
+def is_theirs(remote: Cell, remote_id: str, theirs: str, transfer: str) -> bool:
     """Refuse a job that is another's, or not of this transfer; False when it is gone already."""
     owner, account = cell.owner_and_account(remote, remote_id)
-    if owner and (owner, account) != (person, transfer):
+    if owner and (owner, account) != (theirs, transfer):
         raise Refused(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
     return bool(owner)
 

@@ -82,10 +82,24 @@ def wrapped(
         arguments=arguments[1:] if is_script else arguments,
         environment=_environment(task, request, config, is_script),
         script=_script(env["JOB_SCRIPT"]) if is_script else b"",
-        stdin=env["SGE_STDIN_PATH"],
-        stdout=env["SGE_STDOUT_PATH"],
-        stderr=env["SGE_STDERR_PATH"],
+        stdin=_landing(route, env["SGE_STDIN_PATH"]),
+        stdout=_landing(route, env["SGE_STDOUT_PATH"]),
+        stderr=_landing(route, env["SGE_STDERR_PATH"]),
     )
+
+
+def folder(route: Route, config: dict[str, str]) -> str:
+    """Return the job's working directory there; empty: the home of its account."""
+    return "" if route.remote_ssh else config["cwd"]
+
+
+def _landing(route: Route, path: str) -> str:
+    """Return where a stream's file is there: of that name in the working directory, by ssh.
+
+    No file is carried by ssh yet: what the job writes stays in its account's home.
+    """
+    is_carried = route.remote_ssh and not path.startswith("/dev/")
+    return path.rpartition("/")[2] if is_carried else path
 
 
 def parallel(config: dict[str, str]) -> str:

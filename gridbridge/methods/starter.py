@@ -7,7 +7,6 @@ simply run again (Transfer Queues how-to; design: exactly once).
 """
 
 import os
-import pwd
 import sys
 
 from gridbridge.batch import wrapper
@@ -16,7 +15,7 @@ from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission
 from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable
 from gridbridge.methods import job, limits
-from gridbridge.methods.task import Task, now
+from gridbridge.methods.task import Task, me, now
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.route import Cell
 from gridbridge.shell.runner import SIGKILL
@@ -58,10 +57,10 @@ def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
         return end_nowhere(task, error)
     except CommandFailed as error:
         complain(error)
-        return end_unable(task, error) or pause(task, task.record() or Message())
+        return end_unable(task, error) or pause(task, task.excuse(str(error)))
     except GridbridgeError as error:
         complain(error)
-        return pause(task, task.record() or Message())
+        return pause(task, task.excuse(str(error)))
 
 
 def end_unable(task: Task, error: CommandFailed) -> str:
@@ -111,8 +110,10 @@ class Step:
     def __init__(self, task: Task, noted: str, arguments: tuple[str, ...]) -> None:
         self.task = task
         self.noted = noted
+        self.left_out = ""  # of its request, and why
         self.arguments = arguments
         self.route = task.route()
+        self.away = task.away(self.route)
         self.record = task.record() or Message()
 
     def take(self) -> str:
@@ -138,7 +139,7 @@ class Step:
 
     def note(self, **values: str) -> None:
         """Note how far we are; the act that it announces comes after."""
-        self.record = self.record.but(at=now(), **values)
+        self.record = self.record.but(at=now(), reason=self.left_out, **values)
         self.task.save(self.record)
 
     def tell_again(self) -> str:
@@ -185,7 +186,7 @@ class Step:
 
         A step before us may have submitted it and not lived to note the id: it is looked up.
         """
-        found = "" if is_new else find(self.route.away, self.record)
+        found = "" if is_new else find(self.away, self.record)
         if not found:
             answer = self.send()
             if answer.result == Result.REFUSED:
@@ -214,11 +215,11 @@ class Step:
             )
         )
         return cell.submit(
-            self.route.away,
+            self.away,
             self.record.transfer,
             request,
             shell=self.route.remote_shell or "/bin/sh",
-            cwd=config["cwd"],
+            cwd=job.folder(self.route, config),
             parallel=parallel,
             script=script,
         )
@@ -231,7 +232,7 @@ class Step:
         from gridbridge.services.requests import translated
 
         parallel, there = translated(request, parallel, rules, self.route.remote)
-        self.record = self.record.but(reason="; ".join(there.notes))
+        self.left_out = "; ".join(there.notes)
         return parallel
 
     def follow(self, desired: str) -> None:
@@ -239,7 +240,7 @@ class Step:
         if self.noted and not limits.is_wanted(self.task, self.route.home, self.noted):
             self.noted = ""
         if self.noted == Desired.DEAD:  # its job has its time: we wait for its end
-            cell.delete(self.route.away, self.record.remote_id)
+            cell.delete(self.away, self.record.remote_id)
             return
         was_suspended = self.record.desired == Desired.SUSPENDED  # an adopted one; ours runs
         desired = desired or self.noted or (Desired.RUNNING if was_suspended else "")
@@ -250,15 +251,15 @@ class Step:
     def release(self, desired: str) -> None:
         """Let the remote job start, unless the local one is suspended."""
         if self.record.phase == Phase.HELD and desired != Desired.SUSPENDED:
-            cell.release_as(self.route.away, self.record.remote_id, self.task.env["JOB_NAME"])
+            cell.release_as(self.away, self.record.remote_id, self.task.env["JOB_NAME"])
             self.note(phase=Phase.RELEASED)
 
     def act(self, desired: str) -> None:
         """Suspend or resume the remote job, waiting or running."""
         if desired == Desired.SUSPENDED:
-            cell.suspend_any(self.route.away, self.record.remote_id)
+            cell.suspend_any(self.away, self.record.remote_id)
         elif desired == Desired.RUNNING:
-            cell.resume_any(self.route.away, self.record.remote_id)
+            cell.resume_any(self.away, self.record.remote_id)
 
     def die(self) -> str:
         """Delete the remote job and end by SIGKILL, as `qdel` would have ended it at home.
@@ -267,7 +268,7 @@ class Step:
         job is really gone, and deletes what we could not.
         """
         try:
-            delete_remote(self.route.away.within(DELETE_S), self.record)
+            delete_remote(self.away.within(DELETE_S), self.record)
         except GridbridgeError as error:
             complain(error)
         return f"signal {SIGKILL}"
@@ -294,8 +295,8 @@ class Step:
 
 def find(away: Cell, record: Message) -> str:
     """Return our remote job that an earlier step submitted and did not note."""
-    me = pwd.getpwuid(os.getuid()).pw_name
-    return cell.find_held(away, record.transfer, me)
+    owner = away.login.user if away.login else me()
+    return cell.find_held(away, record.transfer, owner)
 
 
 def delete_remote(away: Cell, record: Message) -> None:

@@ -5,6 +5,7 @@ spool has a copy of all that must outlive it.
 """
 
 import os
+import pwd
 import time
 
 from gridbridge.batch.gridengine.request import read_config, read_environment
@@ -12,12 +13,13 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
 from gridbridge.model.message import MAX_BYTES, Desired, Kind, Message, decode, encode
 from gridbridge.model.places import PUBLISHED, SPOOL
-from gridbridge.model.route import Route
+from gridbridge.model.route import Cell, Route
 from gridbridge.shell import files
 from gridbridge.state import published, spool
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
 UNLIMITED = ("", "INFINITY", "NONE")
+WHY_CHARACTERS = 400  # of a reason in a record
 INFINITE_S = float("inf")
 
 
@@ -57,6 +59,10 @@ class Task:
         """Return where the task's queue leads."""
         return published.read_route(self.queue, self.published)
 
+    def away(self, route: Route) -> Cell:
+        """Return the cell that the task's jobs run in, as their owner reaches it."""
+        return route.away_as(me()) if route.remote_ssh else route.away
+
     def verdict(self, transfer: str) -> str:
         """Return where the verdict on a transfer of ours appears."""
         return published.verdict_path(transfer, os.getuid(), self.published)
@@ -95,6 +101,18 @@ class Task:
         """Note how far the transfer has come; the service learns it before anything follows."""
         spool.send(record, self.our_spool)
         self._keep("record", record)
+
+    def excuse(self, why: str) -> Message:
+        """Tell the service why a step is tried again, if it takes news; return the record."""
+        record = self.record() or Message()
+        why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
+        if record.kind == Kind.RECORD and record.reason != why:
+            record = record.but(reason=why, at=now())
+            try:
+                self.save(record)
+            except GridbridgeError:
+                return record  # a full disk: the next try tells it
+        return record
 
     def is_dead(self) -> bool:
         """Say whether the local job was deleted: a note of its own, so nothing overwrites it."""
@@ -180,6 +198,11 @@ class Task:
 
     def _keep(self, name: str, message: Message) -> None:
         files.replace(f"{self.private}/{name}", encode(message), durable=False)
+
+
+def me() -> str:
+    """Return our login name."""
+    return pwd.getpwuid(os.getuid()).pw_name
 
 
 def now() -> str:

@@ -15,10 +15,13 @@ from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
     CLUSTER_NAME,
+    LOGIN_NAME,
     OBJECT_NAME,
+    SSH_PLACE,
     STATE_URL,
     setting,
 )
+from gridbridge.model.users import Users
 
 PATH = "/etc/gridbridge/gridbridge.toml"
 MAX_PORT = 65535
@@ -111,6 +114,14 @@ class Cluster:
     remote_spool_dir: str = field(
         default=SPOOL,
         metadata=setting("where its nodes see the shared spool", form=ABSOLUTE_PATH),
+    )
+    ssh: str = field(
+        default="",
+        metadata=setting("where its programs run, reached by ssh as each person", form=SSH_PLACE),
+    )
+    users: Users = field(
+        default_factory=Users,
+        metadata=setting("by ssh: who has another account there than the same", form=LOGIN_NAME),
     )
     push: Push = field(
         default=Push.NONE, metadata=setting("how it tells at once that a job ended there")

@@ -10,12 +10,19 @@ from gridbridge.model import lines
 class Login:
     """Whose account on which host runs a cluster's client programs, by ssh with our own key."""
 
-    __slots__ = ("host", "port", "user")
+    __slots__ = ("host", "person", "port", "user")
 
-    def __init__(self, *, host: str, user: str = "", port: str = "") -> None:
+    def __init__(self, *, host: str, user: str = "", port: str = "", person: str = "") -> None:
         self.host = host
         self.user = user  # empty: the one of the same name
         self.port = port  # empty: as ssh_config(5) says, or 22
+        self.person = person  # whose key it is that root uses; empty: root's own
+
+
+def login(place: str, user: str, person: str = "") -> Login | None:
+    """Return the login at a configured `HOST` or `HOST:PORT`, None for an empty one."""
+    host, _, port = place.partition(":")
+    return Login(host=host, port=port, user=user, person=person) if host else None
 
 
 class Cell:
@@ -106,6 +113,8 @@ class Route:
     remote_timeout_s: str
     remote_shell: str  # runs the wrapper there; empty from a poller that did not know of it
     remote_spool: str  # where remote hosts see our spool; empty when they don't
+    remote_ssh: str  # where its programs run, HOST or HOST:PORT; empty for here
+    remote_users: str  # who has another account there: `alice=al_there bob=bo_there`
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -118,8 +127,15 @@ class Route:
 
     @property
     def away(self) -> Cell:
-        """The cell that its jobs run in."""
+        """The cell that its jobs run in, where that is reached without ssh."""
         return self._cell("remote")
+
+    def away_as(self, person: str) -> Cell:
+        """Return the cell that its jobs run in, as a person reaches it."""
+        away = self.away
+        others = dict(pair.split("=") for pair in self.remote_users.split())
+        away.login = login(self.remote_ssh, others.get(person, person))
+        return away
 
     def _cell(self, side: str) -> Cell:
         values = vars(self)

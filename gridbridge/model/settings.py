@@ -42,6 +42,14 @@ OBJECT_NAME = Form(  # stricter than sge_types(1), object_name: no wildcards, no
 ABSOLUTE_PATH = Form(
     holds=re.compile("/[ -~]*").fullmatch, right="an absolute path in printable ASCII"
 )
+LOGIN_NAME = Form(
+    holds=re.compile("(?!root$)[A-Za-z_][A-Za-z0-9_.-]{0,63}").fullmatch,
+    right='names of accounts but root, no account twice: { alice = "al_there" }',
+)
+SSH_PLACE = Form(
+    holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
+    right="HOST or HOST:PORT, empty where the programs run here",
+)
 STATE_URL = Form(  # everybody may read the file, so no password is in it
     holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,
     right="sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass",

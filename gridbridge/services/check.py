@@ -128,9 +128,7 @@ def _item(each: Finding, policy: Policy | None) -> Item:
         found=each.found,
         right=each.right,
         commands=tuple(
-            qconf.standalone(
-                edit, cell(policy.clusters[edit.cell]) if policy and edit.cell else None
-            )
+            qconf.standalone(edit, cell(policy, edit.cell) if policy and edit.cell else None)
             for edit in (() if each.state == State.OK else each.mend)
         ),
         where=each.where,

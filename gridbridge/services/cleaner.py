@@ -13,6 +13,7 @@ from gridbridge.model.plan import Action, Orphan
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.crew import Crew
 from gridbridge.services.ledger import Ledger
+from gridbridge.services.patience import Patience
 from gridbridge.state.inbox import Inbox
 
 _log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ class Cleaner:
         self._hands = hands
         self._crew = crew
         self._act = act
+        self._patience = Patience()
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def clean(self, world: World) -> None:
@@ -61,10 +63,18 @@ class Cleaner:
 
     def _delete(self, orphan: Orphan) -> None:
         """Have an orphan deleted, once at a time; every cluster counts its jobs from 1."""
-        self._deleting = {job: done for job, done in self._deleting.items() if not done.done()}
+        for one in [one for one, done in self._deleting.items() if done.done()]:
+            self._tell_failure(one, self._deleting.pop(one))
         job = orphan.cluster, orphan.job_id
-        if job in self._deleting:
+        if job in self._deleting or not self._patience.may_try(job):
             return
         where = f"cluster={orphan.cluster} name={orphan.name} job={orphan.job_id}"
         _log.warning("event=orphan %s why=%r", where, orphan.why)
         self._deleting[job] = self._crew.do(orphan.owner, self._hands.delete_orphan, orphan)
+
+    def _tell_failure(self, job: tuple[str, int], done: Future[None]) -> None:
+        """Log why an orphan still lives: at a cluster by ssh we may be no operator."""
+        if error := done.exception():
+            _log.warning(
+                "event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error)
+            )

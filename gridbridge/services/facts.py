@@ -52,7 +52,7 @@ def poller_facts(policy: Policy) -> PollerFacts:
 
 def cell_facts(cluster: str, policy: Policy) -> CellFacts:
     """Return a qmaster's version and clock, or why it gave no answer."""
-    there = cell(policy.clusters[cluster])
+    there = cell(policy, cluster)
     try:
         master = objects.master(there)
     except GridbridgeError as error:
@@ -70,7 +70,7 @@ def cell_facts(cluster: str, policy: Policy) -> CellFacts:
 
 def letters(policy: Policy) -> dict[str, str]:
     """Return the state of every transfer queue on every host, as far as the cell tells."""
-    instances = objects.queue_instances(cell(policy.local), policy.site.cluster)
+    instances = objects.queue_instances(cell(policy, policy.site.cluster), policy.site.cluster)
     ours = (each for each in instances if each.name.partition("@")[0] in policy.queues)
     return {each.name: each.letters for each in ours}
 

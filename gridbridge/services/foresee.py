@@ -39,7 +39,7 @@ def foresee(job: str, remote: str, path: str = CONFIG) -> Foreseen:
     policy = config.load(path)
     transfer = _transfer(job, policy)
     _refuse_unknown(remote, policy)
-    request = gridengine.request_of(cell(policy.local), str(transfer.job))
+    request = gridengine.request_of(cell(policy, policy.site.cluster), str(transfer.job))
     rules = encode(mapping(policy, remote))
     parallel, notes = request.parallel, tuple[str, ...]()
     if rules:
@@ -48,9 +48,11 @@ def foresee(job: str, remote: str, path: str = CONFIG) -> Foreseen:
         except Unmappable as error:
             return Foreseen(job=transfer.local, cluster=remote, refused=str(error))
         notes = there.notes
-    away = policy.clusters[remote]
+    away = cell(policy, remote)
     cwd = request.cwd or pwd.getpwnam(request.owner).pw_dir
-    argv = commands.submit_held(cell(away), str(transfer), request, away.shell, cwd, parallel)
+    cwd = "" if away.login else cwd  # methods.job.folder
+    shell = policy.clusters[remote].shell
+    argv = commands.submit_held(away, str(transfer), request, shell, cwd, parallel)
     return Foreseen(job=transfer.local, cluster=remote, command=shlex.join(argv), notes=notes)
 
 

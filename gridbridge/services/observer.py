@@ -10,6 +10,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Poller
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.users import Users
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,7 @@ class Observer:
         cell: Cell,
         policy: Poller,
         clock: Callable[[], float],
+        users: Users | None = None,
         transfer_queues: Container[str] = (),
     ) -> None:
         self.cluster = cluster
@@ -39,6 +41,7 @@ class Observer:
         self._cell = cell
         self._policy = policy
         self._clock = clock
+        self._users = users or Users()
         self._transfer_queues = transfer_queues
         self._due = clock()
         self._asked_at = clock()
@@ -88,4 +91,16 @@ class Observer:
             seen, took_s = status.snapshot(self._cell, self.cluster, wanted, self._transfer_queues)
         except (GridbridgeError, OSError) as error:
             return Answer(cluster=self.cluster, trouble=str(error))
-        return Answer(cluster=self.cluster, took_s=took_s, snapshot=seen)
+        return Answer(cluster=self.cluster, took_s=took_s, snapshot=self._owned(seen))
+
+    def _owned(self, seen: ClusterSnapshot) -> ClusterSnapshot:
+        """Call each job's owner by the name of the person here whose account that is."""
+        if self._cell.login is None:
+            return seen
+        jobs = {
+            job: tuple(
+                replace(row, owner=self._users.person_of(row.owner, self.cluster)) for row in rows
+            )
+            for job, rows in seen.jobs.items()
+        }
+        return replace(seen, jobs=jobs)

@@ -70,15 +70,16 @@ def build(policy: Policy) -> TransferService:
         observers={
             name: Observer(
                 name,
-                cell(policy.clusters[name]),
+                cell(policy, name),
                 policy.poller,
                 time.monotonic,
+                users=policy.clusters[name].users,
                 transfer_queues=tuple(policy.queues) if name == policy.site.cluster else (),
             )
             for name in clusters
         },
         pushes={
-            name: Push(cell(cluster), cluster, f"{HOME}/push/{name}", time.monotonic)
+            name: Push(cell(policy, name), cluster, f"{HOME}/push/{name}", time.monotonic)
             for name, cluster in policy.clusters.items()
             if name in clusters and cluster.push is PushKind.QEVENT
         },

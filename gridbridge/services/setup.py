@@ -89,7 +89,9 @@ def _make(step: Step, policy: Policy) -> None:
 
 def forget(policy: Policy) -> None:
     """Drop the notes of former values once the last transfer queue is gone."""
-    if not any(is_transfer(queue) for queue in objects.queues(cell(policy.local)).values()):
+    if not any(
+        is_transfer(queue) for queue in objects.queues(cell(policy, policy.site.cluster)).values()
+    ):
         hands.forget()
 
 
@@ -114,8 +116,8 @@ def observe(policy: Policy, wanted: Wanted) -> SetupWorld:
     """Look at both cells; CommandFailed when one of them doesn't answer."""
     return SetupWorld(
         wanted=wanted,
-        home=objects.cell_setup(cell(policy.clusters[wanted.home]), wanted.host),
-        away=objects.cell_setup(cell(policy.clusters[wanted.remote]), wanted.host),
+        home=objects.cell_setup(cell(policy, wanted.home), wanted.host),
+        away=objects.cell_setup(cell(policy, wanted.remote), wanted.host),
         gids=host.gids(),
         execd=host.daemon("sge_execd") if wanted.host == host.name() else None,
     )
@@ -158,4 +160,4 @@ def _step(policy: Policy, edit: Edit, what: str) -> Step:
 
 
 def _cell(policy: Policy, name: str) -> Cell | None:
-    return cell(policy.clusters[name]) if name else None
+    return cell(policy, name) if name else None

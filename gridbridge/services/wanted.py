@@ -46,7 +46,13 @@ def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
         slots=slots,
         pending_limit=limit,
         service_account=policy.site.service_account,
+        far_account=_far_account(policy, order.cluster),
     )
+
+
+def _far_account(policy: Policy, cluster: str) -> str:
+    far = policy.clusters[cluster]
+    return far.users.account_of(policy.site.service_account) if far.ssh else ""
 
 
 def _default_queue(policy: Policy, cluster: str) -> str:
@@ -83,7 +89,7 @@ def _part(policy: Policy, order: Order, divisor: int) -> int:
 
 def remote_slots(policy: Policy, cluster: str) -> int:
     """Return how many batch slots a remote cluster has, its own transfer queues left out."""
-    there = cell(policy.clusters[cluster])
+    there = cell(policy, cluster)
     away = {name for name, queue in objects.queues(there).items() if is_transfer(queue)}
     queues = objects.queue_instances(there, cluster)
     own = (queue for queue in queues if queue.name.partition("@")[0] not in away)

@@ -73,11 +73,11 @@ def run(
 
 
 def client(login: Login) -> tuple[str, ...]:
-    """Return the command line that reaches the far shell."""
+    """Return the command line that reaches the far shell; root becomes whose key it uses."""
     options = tuple(word for name in OPTIONS for word in ("-o", f"{name}={OPTIONS[name]}"))
     user = ("-l", login.user) if login.user else ()
     port = ("-p", login.port) if login.port else ()
-    return (CLIENT, *options, *user, *port, "--", login.host, FAR_SHELL)
+    return (*_become(login), CLIENT, *options, *user, *port, "--", login.host, FAR_SHELL)
 
 
 def request(
@@ -108,6 +108,14 @@ def answer(token: str, argv: tuple[str, ...], ended: Completed) -> Completed | N
         raise CommandFailed(argv, NOT_FOUND, stdout[1], stderr[1])
     is_signal = FIRST_SIGNAL <= status <= LAST_SIGNAL
     return Completed(argv, FIRST_SIGNAL - 1 - status if is_signal else status, stdout[1], stderr[1])
+
+
+def _become(login: Login) -> tuple[str, ...]:
+    if not login.person or os.geteuid():
+        return ()
+    account = pwd.getpwnam(login.person)
+    ids = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}")
+    return ("/usr/bin/setpriv", *ids, "--init-groups", "--")
 
 
 def _call(login: Login, timeout_s: float, source: int) -> Completed:
@@ -141,7 +149,7 @@ def _fail(login: Login, ended: Completed, is_unread: bool) -> Completed:
 
 def explain(login: Login, words: bytes) -> str:
     """Return what a person can do about ssh's words, empty for trouble that goes by itself."""
-    person = pwd.getpwuid(os.getuid()).pw_name
+    person = login.person or pwd.getpwuid(os.geteuid()).pw_name
     place = f"-p {login.port} {login.host}" if login.port else login.host
     known = f"[{login.host}]:{login.port}" if login.port else login.host
     adds = f"ssh-keyscan {place} >>~/.ssh/known_hosts"

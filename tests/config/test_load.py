@@ -21,6 +21,9 @@ A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password
 SECTIONS = (
     "the sections are [site], [cluster.NAME], [queue.NAME], [map.CLUSTER.KIND.NAME] and [poller]"
 )
+A_PLACE = "HOST or HOST:PORT, empty where the programs run here"
+ACCOUNTS = 'names of accounts but root, no account twice: { alice = "al_there" }'
+BY_SSH = 'ssh = "far"\n'
 A_PORT = "a whole number, 1 to 65535"
 
 
@@ -66,6 +69,15 @@ def test_what_is_said_replaces_the_default(path: Path) -> None:
         execd_port=6445,
         remote_spool_dir="/var/spool/gridbridge",
     )
+
+
+def test_people_of_another_domain_have_other_names_there(path: Path) -> None:
+    by_ssh = 'ssh = "far:2222"\n[cluster.beta.users]\nalice = "al"\n'
+    path.write_text(GOOD.replace(QUEUE, by_ssh + QUEUE))
+
+    beta = config.load(str(path)).clusters["beta"]
+
+    assert (beta.ssh, beta.users) == ("far:2222", {"alice": "al"})
 
 
 def test_a_whole_number_is_a_number(path: Path) -> None:
@@ -235,6 +247,48 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             GOOD.replace(QUEUE, 'kind = "slurm"\n' + QUEUE),
             ['[cluster.beta] kind = "slurm": unknown word; "gridengine"'],
             id="an unknown kind of cluster",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, 'ssh = "-oProxyCommand=x"\n' + QUEUE),
+            [f'[cluster.beta] ssh = "-oProxyCommand=x": wrong form; {A_PLACE}'],
+            id="an option instead of a host",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, f'{BY_SSH}users = {{ alice = "al", bob = "root" }}\n' + QUEUE),
+            [f'[cluster.beta] users.bob = "root": wrong form; {ACCOUNTS}'],
+            id="somebody who would be root there",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, f'{BY_SSH}users = {{ alice = "al", bob = "al" }}\n' + QUEUE),
+            [f'[cluster.beta] users.alice = "al": two people\'s; {ACCOUNTS}'],
+            id="one account of two people",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, f'{BY_SSH}users = ["alice"]\n' + QUEUE),
+            [f'[cluster.beta] users = ["alice"]: wrong type; {ACCOUNTS}'],
+            id="no table of users",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, 'users = { alice = "al" }\n' + QUEUE),
+            [
+                '[cluster.beta] users = { alice = "al" }: without ssh;'
+                " only where ssh leads has anybody another name"
+            ],
+            id="other names without ssh",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, BY_SSH + 'spool_shared = true\npush = "qevent"\n' + QUEUE),
+            [
+                "[cluster.beta] spool_shared = true: with ssh;"
+                " false: users there have other numbers",
+                '[cluster.beta] push = "qevent": with ssh; none: it is asked once an interval',
+            ],
+            id="what does not go with ssh",
+        ),
+        pytest.param(
+            GOOD.replace("[cluster.beta]", BY_SSH + "[cluster.beta]"),
+            ['[cluster.alpha] ssh = "far": the local cluster; its programs run here'],
+            id="home by ssh",
         ),
         pytest.param(
             GOOD.replace('"alpha"', '"gamma"'),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge import config
-from gridbridge.model.policy import Cluster, Policy, Poller, Site, TransferQueue
+from gridbridge.model.policy import Cluster, Policy, Poller, Push, Site, TransferQueue
 from gridbridge.model.rules import (
     AMOUNT,
     ASKED_FOR,
@@ -27,10 +27,13 @@ from gridbridge.model.settings import (
     ACCOUNT,
     ANY_TEXT,
     CLUSTER_NAME,
+    LOGIN_NAME,
     OBJECT_NAME,
+    SSH_PLACE,
     STATE_URL,
     describe,
 )
+from gridbridge.model.users import Users
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "conf" / "gridbridge.toml"
@@ -55,7 +58,9 @@ TEXTS = {
     ABSOLUTE_PATH.right: st.from_regex(r"/[ -~]{0,20}", fullmatch=True),
     ACCOUNT.right: st.sampled_from(["gridbridge", "_grid", "g-1"]),
     CLUSTER_NAME.right: st.sampled_from(["alpha", "beta"]),
+    LOGIN_NAME.right: st.sampled_from(["alice", "al_delta", "A.b-c"]),
     OBJECT_NAME.right: st.from_regex(NAME, fullmatch=True),
+    SSH_PLACE.right: st.sampled_from(["delta-master", "10.0.0.1:2222"]),
     STATE_URL.right: st.sampled_from(["sqlite:////x y.db", "postgresql://me@db:5432/grid"]),
 }
 
@@ -71,10 +76,17 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
         return st.floats(known.low, known.high)
     if key.type is str:
         return TEXTS[known.form.right]
+    if key.type is Users:
+        return st.builds(Users, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
     return st.sampled_from(list(key.type))
 
 
-def sections_of(kind: type, **fixed: str) -> st.SearchStrategy[Any]:
+def is_apart(users: dict[str, str]) -> bool:
+    """Say whether no account is two people's."""
+    return len(set(users.values())) == len(users)
+
+
+def sections_of(kind: type, **fixed: object) -> st.SearchStrategy[Any]:
     """Return every section of a kind."""
     free = {key.name: values_of(key) for key in fields(kind) if key.name not in fixed}
     return st.builds(kind, **free, **{name: st.just(value) for name, value in fixed.items()})
@@ -95,10 +107,12 @@ def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
 
 
 POLLERS = sections_of(Poller).filter(lambda poller: poller.stale_s > poller.interval_s)
+HERE = sections_of(Cluster, ssh="", users=Users())
+BY_SSH = sections_of(Cluster, spool_shared=False, push=Push.NONE)
 POLICIES = st.builds(
     Policy,
     site=sections_of(Site, cluster="alpha"),
-    clusters=st.fixed_dictionaries({"alpha": sections_of(Cluster), "beta": sections_of(Cluster)}),
+    clusters=st.fixed_dictionaries({"alpha": HERE, "beta": HERE | BY_SSH}),
     queues=st.dictionaries(
         TEXTS[OBJECT_NAME.right], sections_of(TransferQueue, cluster="beta"), max_size=2
     ),
@@ -177,4 +191,5 @@ def test_the_manual_s_table_is_what_the_program_knows(title: str) -> None:
 
 def _default_cell(key: Field[Any]) -> str:
     default = config.default(key).removeprefix("default ")
-    return default if key.default is MISSING or describe(key).inherits else f"`{default}`"
+    is_required = key.default is MISSING and key.default_factory is MISSING
+    return default if is_required or describe(key).inherits else f"`{default}`"

@@ -11,13 +11,23 @@ HAS_FAILED = pytest.StashKey[bool]()
 
 
 @pytest.fixture(scope="session")
-def grid() -> Grid:
-    """Return the lab; the whole test session shares it."""
+def grid() -> Iterator[Grid]:
+    """Return the lab; the whole test session shares it. What crosses goes to beta."""
     if os.getuid() != 0:
         pytest.skip("the lab needs root")
     grid = Grid()
     grid.require_ready()
-    return grid
+    grid.switch("-d")
+    yield grid
+    grid.switch("-e")
+
+
+@pytest.fixture(scope="module")
+def open_to_delta(grid: Grid) -> Iterator[None]:
+    """Have the queue to delta open too."""
+    grid.switch("-e")
+    yield
+    grid.switch("-d")
 
 
 @pytest.fixture

@@ -159,6 +159,10 @@ class Grid:
         ours = self.on("alpha-master", "sh", "-c", ours).out
         return jobs + ours + b"".join(theirs).decode("utf-8", "replace")
 
+    def switch(self, option: str, queue: str = "transfer-delta") -> None:
+        """Disable (-d) or enable (-e) a queue of alpha, if it is there."""
+        self.cell("alpha", "qmod", option, queue, user="root")
+
     def clear(self) -> None:
         """Delete every job of both cells, so that a failed test spoils none after it."""
         for cluster in ("alpha", "beta"):

@@ -96,7 +96,8 @@ def submit_held(
 
     `-clear` and `-C ''` keep the site's and the user's request defaults and the script's own
     directives from being read again; the wrapper opens the files, mails nothing, and is never
-    rerun: the local job does all three. `parallel` is the environment and the granted slots,
+    rerun: the local job does all three. No `cwd` is the
+    owner's home. `parallel` is the environment and the granted slots,
     `smp 4`, or empty.
     """
     options: tuple[str, ...] = ("-terse", "-h", "-N", transfer, "-A", transfer)
@@ -111,9 +112,8 @@ def submit_held(
         "y",
         "-o",
         "/dev/null",
-        "-wd",
-        cwd,
     )
+    options += _given("-wd", cwd)
     options += ("-pe", *parallel.split()) if parallel else ()
     options += ("-notify",) if request.notify else ()
     options += _given("-q", request.targets)

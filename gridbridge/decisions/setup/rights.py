@@ -19,8 +19,29 @@ from gridbridge.model.setup import (
 def right_findings(world: SetupWorld) -> tuple[Finding, ...]:
     """Judge the rights in both cells."""
     wanted = world.wanted
-    sides = ((wanted.remote, world.away), (wanted.home, world.home))
-    return tuple(each for name, cell in sides for each in _in_cell(name, cell, world))
+    home = _in_cell(wanted.home, world.home, world)
+    if wanted.far_account:
+        return (_by_ssh(world), *home)
+    return (*_in_cell(wanted.remote, world.away, world), *home)
+
+
+def _by_ssh(world: SetupWorld) -> Finding:
+    """Judge what the service may do where the clients run on the cluster's own host.
+
+    Another domain's set-up is its administrators' own. Without this right all goes on, but for a
+    held job that no transfer knows: that one stays there, held.
+    """
+    wanted, account = world.wanted, world.wanted.far_account
+    item = f"{wanted.remote}: operator {account}"
+    if account in (*world.away.operators, *world.away.managers):
+        return Finding(item=item, state=State.OK, found="yes")
+    return Finding(
+        item=item,
+        state=State.WARNING,
+        found="no: held jobs of nobody can't be deleted there",
+        right="yes",
+        hint=f"ask an administrator of {wanted.remote} for: qconf -ao {account}",
+    )
 
 
 def _in_cell(cluster: str, cell: CellSetup, world: SetupWorld) -> tuple[Finding, ...]:

@@ -1,0 +1,86 @@
+"""The mappings of a configuration, [map.CLUSTER.KIND.NAME], and their mistakes."""
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from gridbridge.config.references import table_of
+from gridbridge.config.words import Table, Wrong, key_name
+from gridbridge.errors import ParseError
+from gridbridge.model import amounts, mapping
+from gridbridge.model.rules import KINDS, AnyRule, ResourceRule
+
+MAPS = "map"
+NO_KIND = "unknown kind; resource, pe, project or queue"
+
+Maps: TypeAlias = dict[str, dict[tuple[str, str], AnyRule]]
+Judge: TypeAlias = Callable[[str, object, type[AnyRule]], Iterator[str]]  # of one section alone
+
+
+def problems(sections: Table, judge: Judge) -> Iterator[str]:
+    """Find what is wrong with the mappings of every cluster."""
+    clusters, local = table_of(sections, "cluster"), table_of(sections, "site").get("cluster")
+    for cluster, kinds in table_of(sections, MAPS).items():
+        title = f"{MAPS}.{key_name(cluster)}"
+        if cluster not in clusters or cluster == local:
+            wrong = "the local cluster" if cluster == local else "undefined"
+            yield f"[{title}]: {wrong}; the name of a remote [cluster.NAME]"
+        if not isinstance(kinds, dict):
+            yield f"[{title}]: no rules; [{title}.KIND.NAME], the kinds are {', '.join(KINDS)}"
+            continue
+        for kind, rules in kinds.items():
+            if kind not in KINDS or not isinstance(rules, dict):
+                yield f"[{title}.{key_name(kind)}]: {NO_KIND}"
+                continue
+            yield from _rule_problems(f"{title}.{kind}", kind, rules, judge)
+
+
+def rules_of(sections: Table, structure: Callable[[object, type[AnyRule]], AnyRule]) -> Maps:
+    """Return the rules of every cluster, by kind and name at home."""
+    maps = table_of(sections, MAPS)
+    return {
+        cluster: {
+            (kind, name): structure(rule, KINDS[kind][0])
+            for kind in table_of(maps, cluster)
+            for name, rule in table_of(table_of(maps, cluster), kind).items()
+        }
+        for cluster in maps
+    }
+
+
+def _rule_problems(title: str, kind: str, rules: Table, judge: Judge) -> Iterator[str]:
+    section, form = KINDS[kind]
+    for name, table in rules.items():
+        rule = f"{title}.{key_name(name)}"
+        if not form.holds(name):
+            yield f"[{rule}]: wrong name; {form.right}"
+        found = list(judge(rule, table, section))
+        yield from found or _default_problems(rule, table_of(rules, name))
+    if kind == mapping.RESOURCE:
+        yield from _meeting_problems(title, rules)
+
+
+def _default_problems(title: str, rule: Table) -> Iterator[str]:
+    """Tell of a default that is to be converted and is no amount."""
+    usual = ResourceRule()
+    default = str(rule.get("default", usual.default))
+    is_converted = rule.get("unit", usual.unit) or rule.get("scale", usual.scale) != usual.scale
+    try:
+        if default and is_converted:
+            amounts.read(default)
+    except ParseError as error:
+        wrong = Wrong(default, "it can't be scaled or written in a unit", str(error))
+        yield f"[{title}] default{wrong}"
+
+
+def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
+    """Tell of two resources that become one there: it would be asked for twice."""
+    taken: dict[str, str] = {}
+    for name in rules:
+        rule = table_of(rules, name)
+        if rule.get("drop") is True or rule.get("reject"):
+            continue
+        there = str(rule.get("to") or name)
+        if there in taken:
+            wrong = Wrong(there, f"{taken[there]} becomes that, too", "another name, or drop one")
+            yield f"[{title}.{key_name(name)}] to{wrong}"
+        taken.setdefault(there, name)

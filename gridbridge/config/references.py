@@ -1,0 +1,64 @@
+"""What the sections of a configuration say of each other."""
+
+from collections.abc import Iterator
+
+from gridbridge.config.words import Table, Wrong, key_name
+from gridbridge.model.policy import Poller, Push
+from gridbridge.model.settings import CLUSTER_NAME
+
+
+def problems(sections: Table) -> Iterator[str]:
+    """Find every mistake that no section shows by itself."""
+    yield from _reference_problems(sections)
+    yield from _staleness_problems(table_of(sections, "poller"))
+    local, clusters = table_of(sections, "site").get("cluster"), table_of(sections, "cluster")
+    for name in clusters:
+        told = _ssh_problems(table_of(clusters, name), name == local)
+        yield from (f"[cluster.{key_name(name)}] {problem}" for problem in told)
+
+
+def _reference_problems(sections: Table) -> Iterator[str]:
+    clusters, local = table_of(sections, "cluster"), table_of(sections, "site").get("cluster")
+    if isinstance(local, str) and CLUSTER_NAME.holds(local) and local not in clusters:
+        yield f"[site] cluster{Wrong(local, 'undefined', f'[cluster.{local}] has to be there')}"
+    remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
+    queues = table_of(sections, "queue")
+    for name in queues:
+        cluster = table_of(queues, name).get("cluster")
+        if not isinstance(cluster, str) or not CLUSTER_NAME.holds(cluster):
+            continue
+        if cluster == local or cluster not in clusters:
+            wrong = "the local cluster" if cluster == local else "undefined"
+            problem = Wrong(cluster, wrong, f"a remote cluster ({remotes})")
+            yield f"[queue.{key_name(name)}] cluster{problem}"
+
+
+def _staleness_problems(poller: Table) -> Iterator[str]:
+    interval_s = poller.get("interval_s", Poller().interval_s)
+    stale_s = poller.get("stale_s", Poller().stale_s)
+    if not isinstance(interval_s, int | float) or not isinstance(stale_s, int | float):
+        return
+    if stale_s <= interval_s:
+        problem = Wrong(stale_s, "queues would close between two polls", f"above {interval_s} s")
+        yield f"[poller] stale_s{problem}"
+
+
+def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
+    """Find what does not go with ssh: its hosts are of another domain."""
+    place, users = cluster.get("ssh", ""), cluster.get("users", {})
+    if users and not place:
+        yield f"users{Wrong(users, 'without ssh', 'only where ssh leads has anybody another name')}"
+    if not place:
+        return
+    if is_local:
+        yield f"ssh{Wrong(place, 'the local cluster', 'its programs run here')}"
+    if cluster.get("spool_shared") is True:
+        yield f"spool_shared{Wrong(True, 'with ssh', 'false: users there have other numbers')}"
+    if cluster.get("push", Push.NONE) != Push.NONE:
+        yield f"push{Wrong(cluster['push'], 'with ssh', 'none: it is asked once an interval')}"
+
+
+def table_of(tables: Table, name: str) -> Table:
+    """Return a section, empty when there is none."""
+    table = tables.get(name)
+    return table if isinstance(table, dict) else {}

@@ -1,0 +1,25 @@
+"""A cluster's cell from its section of gridbridge.toml, for a program that reads no more of it.
+
+Only root writes that file, so what is wrong in it is not judged here: `gridbridge check` does.
+"""
+
+from collections.abc import Mapping
+
+from gridbridge.model.route import Cell, login
+
+TIMEOUT_S = 15.0
+
+
+def remote_cell(section: Mapping[str, object], name: str, person: str) -> Cell:
+    """Return a cluster's cell as a person reaches it."""
+    users, timeout_s = section.get("users"), section.get("command_timeout_s")
+    account = str(users.get(person, person)) if isinstance(users, dict) else person
+    return Cell(
+        root=str(section.get("root", "/var/lib/gridengine")),
+        cell=str(section.get("cell", name)),
+        qmaster_port=str(section.get("qmaster_port", "")),
+        execd_port=str(section.get("execd_port", "")),
+        binaries=str(section.get("binaries", "/usr/lib/gridengine")),
+        timeout_s=float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S,
+        login=login(str(section.get("ssh", "")), account),
+    )

@@ -1,0 +1,16 @@
+"""Who is who in another domain: user names mapped per cluster."""
+
+
+class Users(dict[str, str]):
+    """Whose account there is which person's, for people who have another name there."""
+
+    def account_of(self, person: str) -> str:
+        """Return a person's account there: that of the same name, unless it is said."""
+        return self.get(person, person)
+
+    def person_of(self, account: str, cluster: str) -> str:
+        """Return whose an account is; one that is nobody's here is called ACCOUNT@CLUSTER."""
+        for person, theirs in self.items():
+            if theirs == account:
+                return person
+        return f"{account}@{cluster}" if account in self else account
