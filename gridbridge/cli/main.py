@@ -13,6 +13,7 @@ import click
 from gridbridge import __version__
 from gridbridge.cli import output
 from gridbridge.cli.check import check
+from gridbridge.cli.drain import drain, undrain
 from gridbridge.cli.explain import explain
 from gridbridge.cli.setup import setup
 from gridbridge.cli.status import status
@@ -47,6 +48,8 @@ gridbridge.add_command(check)
 gridbridge.add_command(status)
 gridbridge.add_command(why)
 gridbridge.add_command(explain)
+gridbridge.add_command(drain)
+gridbridge.add_command(undrain)
 
 
 def main() -> None:

@@ -59,6 +59,14 @@ def judge_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
     )
 
 
+def drained(cluster: str, shown: Shown, now: datetime) -> str:
+    """Say who drained a cluster and why; empty when nobody did."""
+    drain = shown.drained.get(cluster)
+    if drain is None:
+        return ""
+    return f"drained by {drain.by} {age(now - drain.at)} ago: {drain.reason}"
+
+
 def silence(cluster: ShownCluster | None, now: datetime) -> str:
     """Say since when and why a cluster does not answer; empty when it does."""
     if cluster is None:
@@ -112,6 +120,8 @@ def _thresholds(route: ShownRoute, shown: Shown, now: datetime) -> str:
     """Say which load value closes the queue."""
     if shown.load is None or now - shown.load.taken_at > shown.load.stale:
         return "its load values are too old"
+    if why := drained(route.cluster, shown, now):
+        return why
     prefix = f"gb_{route.cluster.replace('-', '_')}"
     if shown.load.values.get(f"{prefix}_up") != "1":
         return f"{route.cluster} {silence(shown.clusters.get(route.cluster), now) or 'is silent'}"

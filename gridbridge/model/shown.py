@@ -113,6 +113,15 @@ class ShownService:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownDrain:
+    """Who lets no more jobs go to a cluster, since when and why."""
+
+    by: str
+    at: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownLoad:
     """The load values, whose age is the sign that the poller lives."""
 
@@ -128,4 +137,5 @@ class Shown:
     service: ShownService | None = None
     load: ShownLoad | None = None
     clusters: Mapping[str, ShownCluster] = field(default_factory=dict)
+    drained: Mapping[str, ShownDrain] = field(default_factory=dict)
     transfers: tuple[ShownTransfer, ...] = ()

@@ -29,7 +29,7 @@ from gridbridge.model.shown import (
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.transfer import Event, Transfer
 from gridbridge.services.observer import Answer, Observer
-from gridbridge.state import published, shown
+from gridbridge.state import drains, published, shown
 
 FRESHEN_S = 2.0  # the load values' own age is the sign that the poller lives
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # for what would steer a reader's terminal
@@ -55,6 +55,7 @@ class Views:
         for queue in self._policy.queues:
             put(published.route_path(queue, self._folder), encode(route(self._policy, queue)))
         self._mappings()
+        drains.make_folder(self._folder)
         self._put(shown.SERVICE, _service(self._policy))
 
     def _mappings(self) -> None:
@@ -74,9 +75,11 @@ class Views:
         """Show the sensor the load values of every remote cluster."""
         now = datetime.now(UTC)
         values: dict[str, str] = {}
+        drained = drains.names(self._folder)
         for name in sorted({queue.cluster for queue in self._policy.queues.values()}):
             stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
-            values |= load_values(snapshots.get(name), name, now, timedelta(seconds=stale_s))
+            remote = None if name in drained else snapshots.get(name)
+            values |= load_values(remote, name, now, timedelta(seconds=stale_s))
         is_due = time.monotonic() - self._loaded_at >= FRESHEN_S
         if values == self._values and not is_due:
             return

@@ -24,7 +24,7 @@ from gridbridge.model.shown import (
     ShownTransfers,
 )
 from gridbridge.shell import files
-from gridbridge.state import published
+from gridbridge.state import drains, published
 
 SERVICE = "service.json"
 TRANSFERS = "transfers.json"
@@ -73,6 +73,7 @@ def read_all(folder: str) -> Shown:
         service=read(f"{folder}/{SERVICE}", ShownService),
         load=_load(folder),
         clusters={each.cluster: each for each in _clusters(folder)},
+        drained=drains.read(folder),
         transfers=read_transfers(folder),
     )
 

@@ -92,3 +92,27 @@ def test_what_is_published_is_all_that_a_user_needs(grid: Grid) -> None:
     assert state.status != 0
     assert "/opt/gridbridge/share/man:" in pages
     assert {"gridbridge-why.1", "gridbridge.toml.5", "gridbridge-poller.8"} <= set(pages.split())
+
+
+def test_a_drained_cluster_ends_what_it_has_and_takes_nothing_new(grid: Grid) -> None:
+    go = grid.sh("alpha-master", "mktemp -u /home/alice/go.XXXXXX", user="alice").strip()
+    there = grid.transfer(script=f"until [ -e {go} ]; do sleep 0.2; done; exit 4\n")
+    grid.remote_id(there)
+    grid.sh("alpha-master", "gridbridge drain beta --reason 'new disks'")
+    try:
+        grid.until(lambda: not grid.is_open(), "the queue to be closed", 30)
+        waiting = grid.transfer("-b", "y", "true")
+        queue = next(one for one in status(grid)["queues"] if one["cluster"] == "beta")
+        grid.sh("alpha-master", f"touch {go}", user="alice")
+        end = grid.accounting_of_end(there)
+        state = grid.states()[waiting]
+    finally:
+        grid.sh("alpha-master", "gridbridge undrain beta")
+    end_of_waiting = grid.accounting_of_end(waiting)
+    refused = grid.on("alpha-master", "gridbridge", "drain", "beta", "--reason", "x", user="bob")
+
+    assert (end["exit_status"], state, end_of_waiting["exit_status"]) == ("4", "qw", "0")
+    assert queue["why"].startswith("drained by root ")
+    assert queue["why"].endswith("ago: new disks")
+    assert (refused.status, len(refused.err.splitlines())) == (2, 1)
+    assert "Permission denied" in refused.err

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.apply.routes import cell
 from gridbridge.model.message import Message
 from gridbridge.model.policy import Cluster, Policy, Site, TransferQueue
+from gridbridge.model.shown import ShownDrain
+from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer import Event, Transfer
 from gridbridge.services.histories import Histories
-from gridbridge.services.observer import Answer
+from gridbridge.services.observer import Answer, Observer
 from gridbridge.services.views import Views, show
-from gridbridge.state import published, shown
+from gridbridge.state import drains, published, shown
 from gridbridge.state.database import Database
 
 NOW = datetime.now(UTC)
@@ -193,6 +196,26 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
 
     assert seen is not None
     assert (seen.trouble, seen.taken_at) == ("qstat: no answer in time", None)
+
+
+def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: str) -> None:
+    views = Views(POLICY, folder)
+    views.routes(frozenset())
+    seen = ClusterSnapshot(cluster="beta", taken_at=NOW, jobs={}, pending=1, free_slots=0)
+    observers = {"beta": Observer("beta", cell(POLICY, "beta"), POLICY.poller, lambda: 0.0)}
+
+    def reported() -> str:
+        views.load({"beta": seen}, observers)
+        _, _, values = published.read_load(published.load_path(folder))
+        return " ".join(f"{name}={value}" for name, value in values.items())
+
+    open_values = reported()
+    drains.put("beta", ShownDrain(by="root", at=NOW, reason="x"), folder)
+    drained = reported()
+    drains.remove("beta", folder)
+
+    assert drained == "gb_beta_up=0"
+    assert reported() == open_values == "gb_beta_up=1 gb_beta_pending=1 gb_beta_free=0"
 
 
 def test_what_a_terminal_would_obey_is_replaced() -> None:

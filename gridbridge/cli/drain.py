@@ -1,0 +1,42 @@
+"""gridbridge drain and undrain: whether more jobs may go to a remote cluster."""
+
+import click
+
+from gridbridge.cli.seen import FOLDER
+from gridbridge.services import drain as service
+
+
+@click.command()
+@click.argument("cluster")
+@click.option(
+    "--reason", metavar="TEXT", required=True, help="Why; `gridbridge status` shows it to all."
+)
+@FOLDER
+def drain(cluster: str, reason: str, folder: str) -> None:
+    """Let no more jobs go to a cluster.
+
+    Its transfer queues close within a few seconds and stay closed, over restarts too, until
+    `gridbridge undrain`. What is there already goes on to its end. For root and the service
+    account. Exit status: 0, 2 for an error.
+
+    \b
+    Example:
+      gridbridge drain beta --reason "maintenance on Monday"
+    """
+    service.drain(cluster, reason, folder)
+
+
+@click.command()
+@click.argument("cluster")
+@FOLDER
+def undrain(cluster: str, folder: str) -> None:
+    """Let jobs go to a drained cluster again.
+
+    For root and the service account. Exit status: 0, 2 for an error, which a cluster that is
+    not drained is.
+
+    \b
+    Example:
+      gridbridge undrain beta
+    """
+    service.undrain(cluster, folder)

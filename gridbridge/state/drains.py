@@ -1,0 +1,72 @@
+"""Which remote clusters are drained: files that administrators write and the service reads.
+
+They lie among the published files, so that everybody sees who drained what and why.
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model import lines
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.shown import ShownDrain
+from gridbridge.shell import files
+
+DRAINED = "drained"
+KEYS = ("by", "at", "reason")
+MAX_BYTES = 4096
+
+
+def make_folder(folder: str = PUBLISHED) -> None:
+    """Make the place of the drains; it is the service account's."""
+    try:
+        os.makedirs(f"{folder}/{DRAINED}", mode=0o755, exist_ok=True)
+    except OSError as error:
+        raise StateError(f"{folder}/{DRAINED}: {error.strerror}") from error
+
+
+def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
+    """Note that a cluster is drained; StateError for who may not."""
+    values = {"by": drain.by, "at": drain.at.isoformat(), "reason": drain.reason}
+    files.replace(f"{folder}/{DRAINED}/{cluster}", lines.encode(values))
+
+
+def remove(cluster: str, folder: str = PUBLISHED) -> bool:
+    """Take a drain back; False when there was none."""
+    path = f"{folder}/{DRAINED}/{cluster}"
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+    return True
+
+
+def names(folder: str = PUBLISHED) -> frozenset[str]:
+    """Return the clusters that are drained, whatever their files say."""
+    try:
+        found = os.listdir(f"{folder}/{DRAINED}")
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(name for name in found if not name.startswith(files.TEMPORARY))
+
+
+def read(folder: str = PUBLISHED) -> dict[str, ShownDrain]:
+    """Return the clusters that are drained, and who drained each why."""
+    return {name: drain for name in sorted(names(folder)) for drain in _read(name, folder)}
+
+
+def _read(cluster: str, folder: str) -> Iterator[ShownDrain]:
+    path = f"{folder}/{DRAINED}/{cluster}"
+    try:
+        values = lines.decode(files.read(path, MAX_BYTES)[0], KEYS)
+        at = datetime.fromisoformat(values["at"])
+    except FileNotFoundError:  # taken back just now, or being written
+        return
+    except (ParseError, KeyError, ValueError) as error:
+        raise StateError(f"{path}: not what gridbridge drain writes") from error
+    yield ShownDrain(
+        by=values.get("by", ""), at=at.astimezone(UTC), reason=values.get("reason", "")
+    )
