@@ -50,7 +50,9 @@ def foresee(job: str, remote: str, path: str = CONFIG) -> Foreseen:
         notes = there.notes
     away = cell(policy, remote)
     cwd = request.cwd or pwd.getpwnam(request.owner).pw_dir
-    cwd = "" if away.login else cwd  # methods.job.folder
+    if away.login:
+        cwd = ""  # the account's home, as methods.job.folder says
+        notes += (f"by ssh, at {away.login.host} as {away.login.user or 'yourself'}",)
     shell = policy.clusters[remote].shell
     argv = commands.submit_held(away, str(transfer), request, shell, cwd, parallel)
     return Foreseen(job=transfer.local, cluster=remote, command=shlex.join(argv), notes=notes)

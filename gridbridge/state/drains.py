@@ -29,6 +29,9 @@ def make_folder(folder: str = PUBLISHED) -> None:
 def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
     """Note that a cluster is drained; StateError for who may not."""
     values = {"by": drain.by, "at": drain.at.isoformat(), "reason": drain.reason}
+    if not os.path.isdir(f"{folder}/{DRAINED}"):
+        hint = "a poller of this version makes it at its start, end the running one"
+        raise StateError(f"{folder}/{DRAINED}: no such folder; {hint}")
     files.replace(f"{folder}/{DRAINED}/{cluster}", lines.encode(values))
 
 

@@ -71,7 +71,7 @@ def test_a_silent_poller_is_told_first_and_its_queues_close_until_it_is_back(gri
         grid.sh("alpha-master", "pkill -CONT -f [g]ridbridge.services.poller")
 
     assert report["alarm"].startswith("gridbridge-poller is silent for ")
-    assert [one["is_open"] for one in report["queues"]] == [False]
+    assert {one["is_open"] for one in report["queues"]} == {False}
     grid.until(lambda: not status(grid)["alarm"], "the poller to be heard again")
     grid.require_ready()
     assert grid.accounting(job)["exit_status"] == "3"
