@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := gridbridge tests bench lab docs
-SHELL_FILES = $(wildcard sge-methods/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) tools/debian-packages
+SHELL_FILES = $(wildcard sge-methods/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) $(wildcard gridbridge/batch/oar/*.sh) tools/debian-packages
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: check docs test test-as-root demo lab bench clean format

@@ -3,13 +3,19 @@
 An adapter is two modules, `submit` with what the hot programs call and `status` with what the
 service asks, and a module may fulfil a Protocol (PEP 544). Here are annotations alone: no
 program imports this module, mypy reads it. `Where` is how an adapter reaches a cluster: a Cell
-for Grid Engine, a Folder for an embedded cluster. Where that has a `login`, the clients run there
-by ssh as another account, and a job's owner is that account: nothing else differs (shell/ssh.py).
+for Grid Engine, an OarServer for OAR, a Folder for an embedded cluster. Where that has a `login`,
+the clients run there by ssh as another account, and a job's owner is that account: nothing else
+differs (shell/ssh.py).
 
-What differs between the systems and is not promised: whether a job's name can be changed (OAR's
-can't, so its account, there the project, is what remains of a transfer's name), whether a job
-that was deleted before it started is accounted for (not by Grid Engine), and whether a running
-job can be held (OAR's `oarhold` takes waiting ones only; that is why suspend_any is one call).
+What differs between the systems and is not promised:
+
+* whether a job's name can be changed. OAR's can't: a job keeps the transfer's name, and its
+  account, there the project, is the same; it is found by it until it is released;
+* whether a running job can be held. OAR's `oarhold` takes waiting ones only, and gives
+  the resources of one that it suspends (`-r`) to others: that is why suspend_any is one call;
+* whether a job that was deleted before it started is accounted for (by Grid Engine and OAR not);
+* whether usage is accounted for (not by OAR: only the wrapper's own message tells it);
+* whether a job that can't be started waits in error state. OAR has none: it ends, with 200.
 """
 
 from collections.abc import Container
@@ -20,9 +26,11 @@ from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine.request import Request
+from gridbridge.batch.oar import status as oar_status
+from gridbridge.batch.oar import submit as oar_submit
 from gridbridge.batch.submission import Submission
 from gridbridge.model.job import JobDetail, JobEnd
-from gridbridge.model.route import Cell, Folder
+from gridbridge.model.route import Cell, Folder, OarServer
 from gridbridge.model.snapshot import ClusterSnapshot
 
 Where = TypeVar("Where", contravariant=True)
@@ -114,3 +122,4 @@ class Status(Protocol[Where]):
 
 GRIDENGINE: tuple[Submit[Cell], Status[Cell]] = (gridengine_submit, gridengine_status)
 EMBEDDED: tuple[Submit[Folder], Status[Folder]] = (embedded_submit, embedded_status)
+OAR: tuple[Submit[OarServer], Status[OarServer]] = (oar_submit, oar_status)

@@ -94,6 +94,28 @@ class Folder:
         return {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
 
+class OarServer:
+    """How to reach an OAR server with the client programs, which only run where it lets them."""
+
+    __slots__ = ("binaries", "login", "timeout_s")
+
+    def __init__(
+        self, *, login: Login | None = None, binaries: str = "/usr/bin", timeout_s: float
+    ) -> None:
+        self.login = login  # None: the programs are run here
+        self.binaries = binaries
+        self.timeout_s = timeout_s
+
+    def within(self, timeout_s: float) -> "OarServer":
+        """Return the same server, asked with less patience."""
+        patience_s = min(timeout_s, self.timeout_s)
+        return OarServer(login=self.login, binaries=self.binaries, timeout_s=patience_s)
+
+    def environment(self) -> dict[str, str]:
+        """Return what its programs need, and nothing of the caller's."""
+        return {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+
+
 class Route:
     """One transfer queue: the cluster at home and the one that it leads to."""
 

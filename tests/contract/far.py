@@ -8,22 +8,28 @@ import os
 import pickle
 import pwd
 import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import JobEnd
-from gridbridge.model.route import Cell, Folder, Login
+from gridbridge.model.route import Cell, Folder, Login, OarServer
 from gridbridge.model.snapshot import ClusterSnapshot
-from tests.contract.waiting import until
+from tests.contract.waiting import PAUSE_S, until
 from tests.lab.grid import Grid
 
 ASKS_NOTHING = Request(b"<JB_job_number>1</JB_job_number>")
 UNKNOWN = "9999998"  # below Grid Engine's largest job number
 TIMEOUT_S = 15.0
+AT_ONCE = 3  # calls of a test, where it has many to make
 HOST = "alpha-master"  # reaches beta's cell and shares alice's home with its hosts
+FRONTEND = "gamma-master"  # reached by ssh only, as delta-master is
+DELTA = {"alice": "al_delta", "bob": "bo_delta"}
+GAMMA = {"alice": "al_gamma", "bob": "bo_gamma"}
 PYTHON = "/opt/gridbridge/venv/bin/python3"
 CALL = """
 import base64, importlib, pickle, sys
@@ -36,6 +42,8 @@ except GridbridgeError as error:
 print(base64.b64encode(pickle.dumps(told)).decode())
 """
 
+T = TypeVar("T")
+
 numbers = itertools.count(1)
 
 
@@ -44,6 +52,7 @@ class Reach(Protocol):
 
     person: str
     folder: str
+    pause_s: float  # between two looks
 
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
         """Call a function of the adapter's `submit` or `status`."""
@@ -60,6 +69,8 @@ class Reach(Protocol):
 
 class EmbeddedReach:
     """An embedded cluster in a folder of the test's own."""
+
+    pause_s = PAUSE_S
 
     def __init__(self, path: Path, slots: int, python: str = sys.executable) -> None:
         self.person = pwd.getpwuid(os.getuid()).pw_name
@@ -88,22 +99,25 @@ class EmbeddedReach:
         return EmbeddedReach(self._path, self._slots, python="/no/python")
 
 
-class GridEngineReach:
-    """A real cell of the lab, asked with its real clients from a host of alpha."""
+class LabReach:
+    """A real cluster of the lab, asked by the installed adapter on a host of alpha."""
 
-    def __init__(self, grid: Grid, caller: str, where: Cell, folder: str) -> None:
+    def __init__(
+        self, grid: Grid, caller: str, where: Cell | OarServer, folder: str, pause_s: float
+    ) -> None:
         self.person = where.login.user if where.login else caller
         self.folder = folder
+        self.pause_s = pause_s
         self._grid = grid
         self._caller = caller
         self._where = where
 
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
-        """Call a function of the installed adapter as the caller, on the lab's host."""
-        module = f"gridbridge.batch.gridengine.{half}"
-        asked = pickle.dumps((module, name, (self._where, *arguments), options))
-        argv = (PYTHON, "-I", "-c", CALL)
-        done = self._grid.on(HOST, *argv, user=self._caller, stdin=base64.b64encode(asked).decode())
+        """Call a function of the adapter at home, as who has the person's key."""
+        adapter = "oar" if isinstance(self._where, OarServer) else "gridengine"
+        asked = f"gridbridge.batch.{adapter}.{half}", name, (self._where, *arguments), options
+        stdin = base64.b64encode(pickle.dumps(asked)).decode()
+        done = self._grid.on(HOST, PYTHON, "-I", "-c", CALL, user=self._caller, stdin=stdin)
         assert done.status == 0, done
         is_told, told = pickle.loads(base64.b64decode(done.out))
         if not is_told:
@@ -116,24 +130,37 @@ class GridEngineReach:
         line = f"cd {self.folder} && {{ {script}\n}}"
         return self._grid.on(host, "sh", "-c", line, user=self.person).out
 
-    def out_of_reach(self) -> "GridEngineReach":
+    def out_of_reach(self) -> "LabReach":
         """Return it where nobody listens: with another qmaster's port, or another sshd's."""
         where, login = copy.copy(self._where), copy.copy(self._where.login)
         if login:
             login.port, where.login = "6499", login
-        else:
+        elif isinstance(where, Cell):
             where.qmaster_port = "6499"
-        return GridEngineReach(self._grid, self._caller, where, self.folder)
+        return LabReach(self._grid, self._caller, where, self.folder, self.pause_s)
+
+    def within(self, timeout_s: float) -> "LabReach":
+        """Return the same cluster, asked with less patience."""
+        where = self._where.within(timeout_s)
+        return LabReach(self._grid, self._caller, where, self.folder, self.pause_s)
 
 
-def beta() -> Cell:
+def beta(grid: Grid, caller: str, folder: str) -> LabReach:
     """Return beta as a host of alpha reaches it."""
-    return _cell("beta", "6454", "6455")
+    return LabReach(grid, caller, _cell("beta", "6454", "6455"), folder, PAUSE_S)
 
 
-def delta(account: str) -> Cell:
+def delta(grid: Grid, caller: str, folder: str) -> LabReach:
     """Return delta as it is reached by ssh into somebody's account there."""
-    return _cell("delta", "6444", "6445", Login(host="delta-master", user=account))
+    login = Login(host="delta-master", user=DELTA[caller])
+    return LabReach(grid, caller, _cell("delta", "6444", "6445", login), folder, PAUSE_S)
+
+
+def gamma(grid: Grid, caller: str, folder: str) -> LabReach:
+    """Return gamma, OAR, as it is reached by ssh into somebody's account there."""
+    login = Login(host=FRONTEND, user=GAMMA[caller])
+    where = OarServer(login=login, timeout_s=TIMEOUT_S)
+    return LabReach(grid, caller, where, folder, pause_s=0.5)  # a look takes about as long
 
 
 def _cell(name: str, qmaster_port: str, execd_port: str, login: Login | None = None) -> Cell:
@@ -192,21 +219,33 @@ class Far:
         self.hot("release_as", job, "work")
         return job
 
+    def start_all(self, scripts: Iterable[str | bytes]) -> list[str]:
+        """Submit several jobs, then let them run, and return their ids in that order."""
+        with ThreadPoolExecutor(AT_ONCE) as calls:
+            jobs = list(calls.map(self.submit, scripts))
+            list(calls.map(lambda job: self.hot("release_as", job, "work"), jobs))
+        return jobs
+
+    def ends(self, jobs: Iterable[str]) -> dict[str, JobEnd]:
+        """Wait for the ends of several jobs and return them by id."""
+        with ThreadPoolExecutor(AT_ONCE) as calls:
+            return dict(calls.map(lambda job: (job, self.end(job)), jobs))
+
     def states(self, job: str) -> str:
         """Return a job's letters."""
         return str(self.hot("states", job))
 
     def until_running(self, job: str) -> None:
         """Wait until a job runs."""
-        until(lambda: "r" in self.states(job), f"job {job} to run")
+        self._until(lambda: "r" in self.states(job), f"job {job} to run")
 
     def until_gone(self, job: str) -> None:
         """Wait until the cluster does not list a job."""
-        until(lambda: not self.states(job), f"job {job} to be gone")
+        self._until(lambda: not self.states(job), f"job {job} to be gone")
 
     def end(self, job: str) -> JobEnd:
         """Wait for a job's end and return it."""
-        return until(lambda: self.maybe_end(job), f"the end of job {job}")
+        return self._until(lambda: self.maybe_end(job), f"the end of job {job}")
 
     def maybe_end(self, job: str) -> JobEnd | None:
         """Return a job's end if it is told by now."""
@@ -226,10 +265,15 @@ class Far:
 
     def delete_all(self) -> None:
         """Leave nothing of ours in the cluster."""
-        for job in self._listed():
-            self.hot("delete", str(job))
-        until(lambda: not self._listed(), "our jobs to be gone")
+        if not (listed := self._listed()):
+            return
+        with ThreadPoolExecutor(AT_ONCE) as calls:
+            list(calls.map(lambda job: self.hot("delete", str(job)), listed))
+        self._until(lambda: not self._listed(), "our jobs to be gone")
+
+    def _until(self, look: Callable[[], T], what: str) -> T:
+        return until(look, what, pause_s=self.reach.pause_s)
 
     def _listed(self) -> set[int]:
         ours = set(map(int, self.accounts))
-        return ours & set(self.snapshot(*self.accounts).jobs)
+        return ours & set(self.snapshot(*self.accounts).jobs) if ours else ours

@@ -6,7 +6,7 @@ from gridbridge.batch.submission import Result
 from gridbridge.batch.wrapper import Start, WrappedJob, bundle
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.message import Message
-from tests.contract.conftest import SEVERAL_PEOPLES
+from tests.contract.conftest import NOT_OAR, OAR, SEVERAL_PEOPLES
 from tests.contract.far import ASKS_NOTHING, UNKNOWN, Far
 from tests.contract.waiting import stays, until
 from tests.messages import decode_in_place
@@ -35,6 +35,7 @@ def test_a_held_job_waits_while_a_later_one_runs(far: Far) -> None:
     assert (far.states(held), far.read("held")) == ("hqw", "")
 
 
+@pytest.mark.parametrize("far", NOT_OAR, indirect=True)
 def test_a_released_job_runs_once_under_its_real_name(far: Far) -> None:
     job = far.submit('echo "$JOB_NAME $JOB_ID" >>ran\n')
     far.hot("release_as", job, "real")
@@ -48,17 +49,27 @@ def test_exit_statuses_and_signals_are_accounted_for_as_they_are(far: Far) -> No
     """An exit status above 128 is no signal."""
     scripts = {f"exit {status}\n": (status, None) for status in (0, 1, 7, 137, 199, 255)}
     scripts |= {f"ulimit -c 0; kill -{number} $$\n": (None, number) for number in (6, 9, 15)}
-    jobs = {far.start(script): end for script, end in scripts.items()}
-    ends = {job: far.end(job) for job in jobs}
+    jobs = dict(zip(far.start_all(scripts), scripts.values(), strict=True))
+    ends = far.ends(jobs)
 
     assert {job: (end.exit_status, end.signal) for job, end in ends.items()} == jobs
     assert all(end.host for end in ends.values())
 
 
+@pytest.mark.parametrize("far", NOT_OAR, indirect=True)
 def test_usage_is_accounted_for(far: Far) -> None:
     end = far.end(far.start("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\n"))
 
     assert 0.01 < end.user_s + end.system_s < 30
+
+
+@pytest.mark.parametrize("far", [OAR], indirect=True)
+def test_oar_runs_a_job_once_under_the_transfers_name_and_accounts_for_no_usage(far: Far) -> None:
+    job = far.start('echo "$JOB_NAME $JOB_ID" >>ran\n')
+    end = far.end(job)
+
+    assert (end.exit_status, far.read("ran")) == (0, f"{far.accounts[job]} {job}\n")
+    assert (end.user_s, end.system_s) == (0, 0)
 
 
 def test_an_end_is_told_to_its_account_alone_and_not_before_it_came(far: Far) -> None:
@@ -254,6 +265,7 @@ def test_a_signal_ends_the_wrapped_job_and_its_wrapper(far: Far) -> None:
     assert (message.outcome, message.signal, end.signal) == ("signal", "15", 15)
 
 
+@pytest.mark.parametrize("far", NOT_OAR, indirect=True)
 def test_a_name_is_taken_as_it_is(far: Far) -> None:
     """Grid Engine takes none with a blank or a letter that is not ASCII, at home neither."""
     names = ["-x", "it's", 'a"b', "$(x);&|", "%41", "=", "x" * 200]

@@ -1,6 +1,9 @@
 """Slots: how many jobs run at once, and what a snapshot says of them."""
 
+import pytest
+
 from gridbridge.model.states import JobState
+from tests.contract.conftest import NOT_OAR, OAR
 from tests.contract.far import Far
 from tests.contract.waiting import until
 
@@ -9,11 +12,10 @@ WAITING = "until [ -e go ]; do sleep 0.05; done\n"
 
 def test_many_jobs_run_once_each_and_never_more_than_slots_at_once(far: Far) -> None:
     script = f'echo "+ $JOB_ID" >>log\n{WAITING}sleep 0.3; echo "- $JOB_ID" >>log\n'
-    jobs = [far.start(script) for _ in range(3 * far.slots)]
+    jobs = far.start_all([script] * (2 * far.slots + 1))
     until(lambda: far.read("log").count("+") == far.slots, "every slot to have a job")
     far.reach.sh("touch go")
-    for job in jobs:
-        far.end(job)
+    far.ends(jobs)
 
     lines = far.read("log").splitlines()
     at_once = [sum(1 if line[0] == "+" else -1 for line in lines[:n]) for n in range(len(lines))]
@@ -32,16 +34,15 @@ def test_a_parallel_job_has_all_its_slots(far: Far) -> None:
 
 
 def test_a_snapshot_counts_what_waits_and_what_is_free(far: Far) -> None:
-    """Held jobs, and those in error, don't wait; a suspended one keeps its slot."""
+    """Held jobs don't wait; a suspended one keeps its slot."""
     idle = far.snapshot()
-    broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
-    until(lambda: "E" in far.states(broken), "the job to be in error state")
-    full = [far.start(WAITING) for _ in range(far.slots)]
+    full = far.start_all([WAITING] * far.slots)
     for job in full:
         far.until_running(job)
     far.hot("suspend_any", full[0])
     held = far.submit("exit 0\n")
-    waiting = [far.start("exit 0\n") for _ in range(2)]
+    waiting = far.start_all(["exit 0\n"] * 2)
+    until(lambda: far.snapshot().pending == 2, "the cluster to know of both")
 
     seen = far.snapshot(*full, *waiting)
     words = [rows[0].state.word for rows in map(seen.jobs.get, map(int, full + waiting)) if rows]
@@ -57,7 +58,7 @@ def test_a_snapshot_counts_what_waits_and_what_is_free(far: Far) -> None:
 
 def test_a_snapshot_keeps_the_jobs_that_were_asked_for_and_those_under_our_names(far: Far) -> None:
     ours = far.submit("exit 0\n")
-    asked, other = (far.start(WAITING) for _ in range(2))
+    asked, other = far.start_all([WAITING] * 2)
     seen = far.snapshot(asked)
 
     (row,) = seen.jobs[int(ours)]
@@ -65,10 +66,21 @@ def test_a_snapshot_keeps_the_jobs_that_were_asked_for_and_those_under_our_names
     assert (row.name, row.owner) == (far.accounts[ours], far.reach.person)
 
 
+@pytest.mark.parametrize("far", NOT_OAR, indirect=True)
 def test_a_job_that_can_not_be_started_tells_why(far: Far) -> None:
+    """It does not wait any more."""
     broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
     until(lambda: "E" in far.states(broken), "the job to be in error state")
     (detail,) = far.cold("details", int(broken))
 
     assert (detail.job_id, detail.account) == (int(broken), far.accounts[broken])
     assert any("nowhere" in error for error in detail.errors)
+    assert far.snapshot().pending == 0
+
+
+@pytest.mark.parametrize("far", [OAR], indirect=True)
+def test_a_job_that_oar_can_not_start_ends_as_its_wrapper_would(far: Far) -> None:
+    """OAR has no error state."""
+    broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
+
+    assert far.end(broken).exit_status == 200

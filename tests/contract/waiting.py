@@ -9,12 +9,12 @@ PAUSE_S = 0.05
 T = TypeVar("T")
 
 
-def until(look: Callable[[], T], what: str, limit_s: float = 60) -> T:
+def until(look: Callable[[], T], what: str, limit_s: float = 60, pause_s: float = PAUSE_S) -> T:
     """Wait until `look` returns something true, and return that; fail with the last state."""
     deadline = time.monotonic() + limit_s
     while not (seen := look()):
         assert time.monotonic() < deadline, f"waited {limit_s:g} s for {what}; last: {seen!r}"
-        time.sleep(PAUSE_S)
+        time.sleep(pause_s)
     return seen
 
 

@@ -73,8 +73,17 @@ ADAPTER = {
     "gridbridge.shell.runner",
     "select",
 }
+OAR = {
+    "gridbridge.batch.oar",
+    "gridbridge.batch.oar.commands",
+    "gridbridge.batch.oar.submit",
+    "gridbridge.shell.files",
+    "gridbridge.shell.ssh",
+    "pwd",
+}
 ALLOWED = {
     "gridbridge.batch.embedded.submit": ADAPTER,
+    "gridbridge.batch.oar.submit": ADAPTER | OAR,
     "gridbridge.methods.starter": MESSAGES | COMMANDS | STARTER,
     "gridbridge.methods.control": MESSAGES | COMMANDS | STARTER | {"gridbridge.methods.control"},
     "gridbridge.methods.sensor": MESSAGES | SENSOR,

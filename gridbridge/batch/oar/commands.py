@@ -1,0 +1,147 @@
+"""Command lines of OAR's programs: pure, from values to argv (oarsub(1), oardel(1), ...).
+
+They are setuid, so that their caller can't kill them, and without their database they try again
+for ever. An alarm that is set before them ends them all the same (execve(2) keeps it).
+"""
+
+from gridbridge.batch.gridengine.request import Request, is_place
+from gridbridge.model.route import OarServer
+from gridbridge.shell.runner import quote
+
+Argv = tuple[str, ...]
+
+HERE = __file__.rpartition("/")[0]
+FAR, KEEPER = f"{HERE}/far.sh", f"{HERE}/keeper.pl"
+LIMITED = ("/usr/bin/perl", "-e", "alarm shift; exec {$ARGV[0]} @ARGV or exit 127")
+ANSWER_S = 1  # of the time limit: what it takes to tell of an alarm
+BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # after the nodes, and after the jobs
+COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # same for csh
+WALLTIME = "h_rt"  # the resource that is OAR's walltime
+SUSPEND, RESUME = "TSTP", "CONT"  # as keeper.pl takes them
+END_OF_KEEPER = b"__END__\n"
+
+
+def submit_held(
+    server: OarServer, transfer: str, request: Request, parallel: str, size: int
+) -> Argv:
+    """Submit a script of so many bytes on standard input, held, under the transfer's name.
+
+    OAR writes a job's name and directory unquoted into a Perl program and its own SQL, so the
+    script's first process changes the directory, and only a transfer's name is a job's name.
+    """
+    names = ("--name", transfer, "--project", transfer)
+    files = ("-d", "/", "-O", "/dev/null", "-E", "/dev/null")
+    needs: Argv = ("-l", resources(request, parallel))
+    wanted = properties(request)
+    needs += ("-p", wanted) if wanted else ()
+    oarsub = _call(server, "oarsub", "--hold", *names, *files, *needs, COMMAND)
+    return _far(server, "submit", str(size), *oarsub)
+
+
+def resources(request: Request, parallel: str) -> str:
+    """Return the slots, all on one node, and the time limit; without one OAR's default holds."""
+    slots = int(parallel.split()[1]) if parallel else 1
+    limit = next((value for name, value in request.hard if name == WALLTIME), "")
+    seconds = seconds_of(limit) if limit else 0
+    walltime = f",walltime={seconds // 3600}:{seconds // 60 % 60}:{seconds % 60}" if limit else ""
+    return f"/nodes=1/resource_id={slots}{walltime}"
+
+
+def properties(request: Request) -> str:
+    """Return the resources that are properties there, as a condition of SQL."""
+    return " AND ".join(f"{name} = {sql(value)}" for name, value in _asked(request))
+
+
+def refusal(request: Request) -> str:
+    """Return why OAR can't give what a job asked for; empty when it can, as far as we know."""
+    lacking = ["checkpointing"] if request.checkpoint else []
+    lacking += ["-notify"] if request.notify else []
+    lacking += [name for name, _ in _asked(request) if not _is_property(name)]
+    return f"OAR has no {', '.join(lacking)}" if lacking else ""
+
+
+def seconds_of(limit: str) -> int:
+    """Read Grid Engine's time, `90` or `h:m:s` with empty parts (sge_types(1)); at least 1."""
+    hours, minutes, seconds = ("::" + limit).split(":")[-3:]
+    total = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
+    return max(1, total)
+
+
+def keeper(shell: str, cwd: str) -> str:
+    """Return what stands above keeper.pl."""
+    return f"my ($shell, $cwd) = ({perl(shell)}, {perl(cwd)});\n"
+
+
+def perl(text: str) -> str:
+    """Quote one word for Perl."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def sql(text: str) -> str:
+    """Quote one word for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def show(server: OarServer) -> Argv:
+    """Show every node, and every job that waits or runs, in one answer that has an end."""
+    nodes = " ".join(map(quote, _call(server, "oarnodes", "-J")))
+    jobs = " ".join(map(quote, _call(server, "oarstat", "-f", "-J")))
+    between, after = (quote(mark.decode()) for mark in (BREAK, WHOLE))
+    return ("/bin/sh", "-c", f"{nodes} && printf %s {between} && {jobs} && printf %s {after}")
+
+
+def show_job(server: OarServer, job: str) -> Argv:
+    """Show one job, also when it is over; nothing when there is none."""
+    return _call(server, "oarstat", "-f", "-J", "-j", job)
+
+
+def show_held(server: OarServer, transfer: str, owner: str) -> Argv:
+    """Show a person's held jobs of a name."""
+    wanted = f"job_name = {sql(transfer)} AND job_user = {sql(owner)} AND state = 'Hold'"
+    return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
+
+
+def show_scripts(server: OarServer) -> Argv:
+    """Show the names of the scripts that wait for their jobs."""
+    return _far(server, "ls", ".")
+
+
+def hold(server: OarServer, job: str) -> Argv:
+    """Ask that a waiting job is not started."""
+    return _call(server, "oarhold", job)
+
+
+def release(server: OarServer, job: str) -> Argv:
+    """Ask that a held job may start."""
+    return _call(server, "oarresume", job)
+
+
+def send(server: OarServer, signal: str, job: str) -> Argv:
+    """Send a signal to the first process of a running job."""
+    return _call(server, "oardel", "-s", signal, job)
+
+
+def delete(server: OarServer, job: str) -> Argv:
+    """Delete a job, and the script that waits for it."""
+    return _far(server, "delete", job, *_call(server, "oardel", job))
+
+
+def _asked(request: Request) -> list[tuple[str, str]]:
+    return [
+        (name, value) for name, value in request.hard if not is_place(name) and name != WALLTIME
+    ]
+
+
+def _is_property(name: str) -> bool:
+    return name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
+
+
+def _far(server: OarServer, verb: str, about: str, *words: str) -> Argv:
+    oarstat = f"{server.binaries}/oarstat"
+    with open(FAR, encoding="ascii") as body:
+        return ("/bin/sh", "-c", body.read(), "sh", verb, about, oarstat, *words)
+
+
+def _call(server: OarServer, program: str, *words: str) -> Argv:
+    limit_s = max(1, int(server.timeout_s) - ANSWER_S)
+    return (*LIMITED, str(limit_s), f"{server.binaries}/{program}", *words)

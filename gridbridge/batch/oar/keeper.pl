@@ -1,0 +1,95 @@
+# The first process of a transfer's job under OAR. $shell and $cwd are set above; the job's script
+# stands below, after __END__. OAR signals this process alone (oardel(1), -s), and tells its end;
+# so it passes signals on to the job's process group, TSTP and CONT as stop and go on, and ends
+# as the job did. OAR has no TMPDIR and other names than Grid Engine's for the rest.
+use strict;
+use warnings;
+
+my ($job, $stopped, $private) = (0, 0, '');
+$SIG{TSTP} = sub { $stopped = 1; kill 'STOP', -$job if $job };
+$SIG{CONT} = sub { $stopped = 0; kill 'CONT', -$job if $job };
+for my $name (qw(HUP INT QUIT TERM USR1 USR2)) {
+    $SIG{$name} = sub { kill $name, -$job if $job };
+}
+
+sub give_up { # as the wrapper does when it can't start the job
+    system '/bin/rm', '-rf', $private if $private;
+    exit 200;
+}
+
+sub make_private { # where others can't look, on this node's disk
+    my $under = $ENV{TMPDIR} // '/tmp';
+    for (1 .. 9) {
+        my $path = "$under/gridbridge.$ENV{OAR_JOB_ID}." . int rand 1e9;
+        return $path if mkdir $path, 0700;
+    }
+    give_up();
+}
+
+sub write_script {
+    my ($path, $script) = @_;
+    open(my $file, '>', $path) || give_up();
+    (print {$file} $script) && close($file) || give_up();
+}
+
+sub slots { # a line for each resource
+    open(my $file, '<', $ENV{OAR_NODEFILE}) || return 1;
+    return scalar(my @lines = <$file>) || 1;
+}
+
+sub become_job {
+    setpgrp 0, 0;
+    delete @SIG{keys %SIG};
+    $SIG{$_} = 'DEFAULT' for qw(TSTP CONT HUP INT QUIT TERM USR1 USR2 PIPE);
+    my %environment = map { $_ => $ENV{$_} } grep { /^(OAR_|HOME$|LOGNAME$|SHELL$|USER$)/ } keys %ENV;
+    open my $name, '<', '/proc/sys/kernel/hostname' or exit 200;
+    chomp(my $hostname = <$name>);
+    %ENV = (
+        %environment,
+        ENVIRONMENT => 'BATCH',
+        HOSTNAME    => $hostname,
+        JOB_ID      => $ENV{OAR_JOB_ID},
+        JOB_NAME    => $ENV{OAR_JOB_NAME},
+        NSLOTS      => slots(),
+        PATH        => '/usr/local/bin:/usr/bin:/bin',
+        TMPDIR      => "$private/tmp",
+    );
+    open STDIN, '<', '/dev/null';
+    exec {$shell} $shell, "$private/script" or exit 200;
+}
+
+sub watch_over { # OAR kills with SIGKILL, and then nobody else tidies up
+    pipe my $read, my $write or give_up();
+    if (my $child = fork // give_up()) {
+        waitpid $child, 0;
+        return $write;
+    }
+    exit 0 if fork; # what OAR does not see as a child of ours lives on
+    setpgrp 0, 0;
+    close $write;
+    close $_ for *STDIN, *STDOUT, *STDERR;
+    exit 0 if <$read>;
+    kill 'KILL', -$job;
+    exec '/bin/rm', '-rf', $private;
+}
+
+umask 022;
+my $script = do { local $/; <DATA> };
+unlink $0;
+chdir $cwd or give_up();
+$private = make_private();
+mkdir "$private/tmp" or give_up();
+write_script("$private/script", $script);
+$job = fork // give_up();
+become_job() if !$job;
+setpgrp $job, $job;
+my $line = watch_over();
+kill 'STOP', -$job if $stopped;
+do {} until waitpid($job, 0) == $job;
+my $status = $?;
+kill 'KILL', -$job;
+system '/bin/rm', '-rf', $private;
+syswrite $line, "done\n";
+my $signal = $status & 127;
+exec '/bin/sh', '-c', 'ulimit -c 0; kill "-$0" $$', $signal if $signal;
+exit $status >> 8;

@@ -1,0 +1,190 @@
+"""What OAR's programs print: bytes to records (facts: oarstat -f -J and oarnodes -J of 2.5.9).
+
+Nothing at all means that there is nothing. A job's events come in no order: their ids have one.
+"""
+
+import json
+
+from gridbridge.batch.oar.commands import BREAK, RESUME, SUSPEND, WHOLE
+from gridbridge.errors import ParseError
+
+ENDED = ("Terminated", "Error")
+HELD = "Hold"
+WAITING = ("Waiting", "toAckReservation")
+STARTED = ("toLaunch", "Launching")
+ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # they have resources
+LETTERS = {
+    "Waiting": "qw",
+    "toAckReservation": "qw",
+    "Hold": "hqw",
+    "toLaunch": "t",
+    "Launching": "t",
+    "Running": "r",
+    "Suspended": "s",
+    "Resuming": "s",
+    "Finishing": "r",
+    "toError": "dr",
+    "Terminated": "",
+    "Error": "",
+}
+DELETED = "FRAG_JOB_REQUEST"
+RELEASED = "RESUME_JOB"
+SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # oardel -s notes what it sent
+
+
+class Job:
+    """One job as oarstat shows it."""
+
+    __slots__ = (
+        "account",
+        "events",
+        "exit_code",
+        "hosts",
+        "id",
+        "message",
+        "name",
+        "owner",
+        "queue",
+        "resources",
+        "started_at",
+        "state",
+        "submitted_at",
+    )
+
+    def __init__(self, shown: dict[str, object]) -> None:
+        """Take what is shown; ParseError when something of it is missing."""
+        try:
+            self.id = str(shown["Job_Id"])
+            self.name = str(shown["name"] or "")
+            self.owner = str(shown["owner"])
+            self.account = str(shown["project"])
+            self.state = str(shown["state"])
+            self.queue = str(shown["queue"])
+            self.message = str(shown["message"] or "")
+            self.submitted_at = _number(shown["submissionTime"])
+            self.started_at = _number(shown["startTime"])
+            code = shown["exit_code"]
+            self.exit_code = None if code is None else _number(code)
+            self.resources = frozenset(map(str, _items(shown["assigned_resources"])))
+            self.hosts = tuple(map(str, _items(shown["assigned_network_address"])))
+            self.events = _events(shown["events"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ParseError(f"oarstat: no whole job: {error!r}") from error
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self.state in ENDED
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it may be started, as far as the server has come to what was asked."""
+        return self.state in WAITING
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether what it is will soon be told: it waits, or is being started."""
+        return self.state in (*WAITING, *STARTED)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it runs, or was stopped by its keeper."""
+        return self.state == "Running"
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is held."""
+        return self.state == HELD
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether somebody deleted it, or OAR itself did; it may live on for a while."""
+        return DELETED in self.event_types
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it is held as it was submitted: neither released nor deleted since."""
+        return self.state == HELD and not {RELEASED, DELETED} & set(self.event_types)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the last that its keeper was told is to stop, or OAR itself suspended it."""
+        told = [kind for kind in self.event_types if kind in (SUSPENDED, RESUMED)]
+        return self.state == "Suspended" or (self.state in ACTIVE and told[-1:] == [SUSPENDED])
+
+    @property
+    def event_types(self) -> list[str]:
+        """What happened to it, in that order."""
+        return [kind for kind, _ in self.events]
+
+    @property
+    def letters(self) -> str:
+        """Its state as model.states reads it; an unknown one is told as it is."""
+        letters = LETTERS.get(self.state, self.state)
+        if not letters or self.is_over:
+            return ""
+        if self.is_suspended:
+            letters = "s"
+        return f"d{letters}" if self.is_deleted and "d" not in letters else letters
+
+    def why(self, *kinds: str) -> str:
+        """Return the words of the first event of these kinds, empty when there is none."""
+        found = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
+        return next(found, "")
+
+
+class Resource:
+    """One resource, which is one slot, as oarnodes shows it."""
+
+    __slots__ = ("host", "id", "is_alive", "is_drained", "is_slot")
+
+    def __init__(self, shown: dict[str, object]) -> None:
+        """Take what is shown; ParseError when something of it is missing."""
+        try:
+            self.id = str(shown["resource_id"])
+            self.host = str(shown["network_address"])
+            self.is_alive = shown["state"] == "Alive"
+            self.is_drained = shown.get("drain") == "YES"
+            self.is_slot = shown["type"] == "default"
+        except KeyError as error:
+            raise ParseError(f"oarnodes: no whole resource: {error!r}") from error
+
+
+def read_jobs(answer: bytes) -> list[Job]:
+    """Return the jobs of an answer of oarstat, in the order of their ids."""
+    return sorted(map(Job, _objects(answer)), key=lambda job: int(job.id))
+
+
+def read_cluster(answer: bytes) -> tuple[list[Resource], list[Job]]:
+    """Return what `show` shows; ParseError when it does not end as it should."""
+    nodes, between, jobs = answer.partition(BREAK)
+    if not between or not jobs.endswith(WHOLE):
+        raise ParseError("oarnodes and oarstat: not a whole answer")
+    return list(map(Resource, _objects(nodes))), read_jobs(jobs.removesuffix(WHOLE))
+
+
+def _objects(answer: bytes) -> list[dict[str, object]]:
+    if not answer.strip():
+        return []
+    try:
+        shown = json.loads(answer.decode("utf-8", "surrogateescape"), strict=False)
+    except ValueError as error:
+        raise ParseError(f"OAR: no JSON: {error}") from error
+    if not isinstance(shown, dict) or not all(isinstance(one, dict) for one in shown.values()):
+        raise ParseError("OAR: JSON of another form")
+    return list(shown.values())
+
+
+def _events(shown: object) -> tuple[tuple[str, str], ...]:
+    events = sorted(_items(shown), key=lambda event: int(event["event_id"]))
+    return tuple((str(event["type"]), str(event["description"]).strip()) for event in events)
+
+
+def _items(shown: object) -> list[dict[str, str]]:
+    if not isinstance(shown, list):
+        raise TypeError(f"{shown!r} is no list")
+    return shown
+
+
+def _number(shown: object) -> int:
+    return int(str(shown))

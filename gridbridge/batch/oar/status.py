@@ -1,0 +1,147 @@
+"""What the service asks of an OAR server: one question for everything, and one for an end."""
+
+import time
+from collections import Counter
+from collections.abc import Container
+from datetime import UTC, datetime
+
+from gridbridge.batch.oar import commands
+from gridbridge.batch.oar.parse import (
+    ACTIVE,
+    DELETED,
+    Job,
+    Resource,
+    read_cluster,
+    read_jobs,
+)
+from gridbridge.model.ids import PREFIX
+from gridbridge.model.job import JobDetail, JobEnd
+from gridbridge.model.route import OarServer
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import read_letters
+from gridbridge.shell import ssh
+
+QUEUE = "oar"  # its queues share all nodes
+OURS = f"{PREFIX}."
+UNABLE = 200  # as the wrapper ends when it can't start the job
+SIGKILL = 9
+NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
+KILLS = ("WALLTIME", DELETED)  # why OAR killed it, the more telling first
+UNSEEN = ("EXTERMINATE_JOB", "BESTEFFORT_KILL", "RESUBMIT_JOB_AUTOMATICALLY")
+SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
+
+
+def snapshot(
+    server: OarServer, cluster: str, wanted: Container[int], transfer_queues: Container[str] = ()
+) -> tuple[ClusterSnapshot, float]:
+    """Return the cluster as it is, with the jobs of these ids, and how many seconds it took.
+
+    A job is under our name while it is held as it was submitted; OAR leaves it that name.
+    """
+    taken_at, began = datetime.now(UTC), time.monotonic()
+    resources, jobs = read_cluster(_ask(server, commands.show(server)))
+    took_s = time.monotonic() - began
+    queues = _queues(resources, jobs)
+    ours = [job for job in jobs if int(job.id) in wanted or _is_ours(job)]
+    seen = ClusterSnapshot(
+        cluster=cluster,
+        taken_at=taken_at,
+        queues=queues,
+        jobs={int(job.id): (_status(job),) for job in ours},
+        pending=sum(job.is_waiting and not job.is_deleted for job in jobs),
+        free_slots=0 if QUEUE in transfer_queues else sum(queue.free_slots for queue in queues),
+    )
+    return seen, took_s
+
+
+def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
+    """Return how the job of this id and account ended; None while nothing tells it.
+
+    Nor is there an end of a job that was deleted before it started.
+    """
+    found = read_jobs(_ask(server, commands.show_job(server, str(job_id))))
+    if not found or not found[0].is_over or found[0].account != account:
+        return None
+    return _end_of(found[0])
+
+
+def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
+    """Return what is known of a job that waits or runs, nothing when it does neither."""
+    found = read_jobs(_ask(server, commands.show_job(server, str(job_id))))
+    return tuple(_detail(job) for job in found if not job.is_over)
+
+
+def _is_ours(job: Job) -> bool:
+    return job.is_new and job.name.startswith(OURS)
+
+
+def _queues(resources: list[Resource], jobs: list[Job]) -> tuple[QueueStatus, ...]:
+    """Return a queue a node, with a slot a resource; a drained node takes no new work."""
+    slots = [each for each in resources if each.is_slot]
+    used = {one for job in jobs if job.state in ACTIVE for one in job.resources}
+    total = Counter(each.host for each in slots)
+    busy = Counter(each.host for each in slots if each.id in used)
+    silent = {each.host for each in slots if not each.is_alive}
+    drained = {each.host for each in slots if each.is_drained}
+    return tuple(
+        QueueStatus(
+            name=f"{QUEUE}@{host}",
+            slots_used=busy[host],
+            slots_reserved=0,
+            slots_total=total[host],
+            letters="u" * (host in silent) + "d" * (host in drained),
+            kinds="BP",
+        )
+        for host in sorted(total)
+    )
+
+
+def _status(job: Job) -> JobStatus:
+    state = read_letters(job.letters)
+    is_active = job.state in ACTIVE
+    return JobStatus(
+        job_id=int(job.id),
+        name=job.name,
+        owner=job.owner,
+        state=state,
+        queue=f"{QUEUE}@{job.hosts[0]}" if is_active and job.hosts else "",
+        since=datetime.fromtimestamp(job.started_at or job.submitted_at, UTC),
+        slots=len(job.resources) or 1,
+    )
+
+
+def _detail(job: Job) -> JobDetail:
+    return JobDetail(
+        job_id=int(job.id),
+        name=job.name,
+        owner=job.owner,
+        account=job.account,
+        messages=(job.message,) if job.message else (),
+    )
+
+
+def _end_of(job: Job) -> JobEnd | None:
+    """Tell an end by the wait status that OAR noted, else by what happened to the job."""
+    host = next(iter(job.hosts), "")
+    if job.exit_code is not None:
+        number = job.exit_code & SIGNAL_BITS
+        status = None if number else job.exit_code >> 8
+        return JobEnd(
+            exit_status=status,
+            signal=number or None,
+            reason=job.why(*KILLS) or f"signal {number}" if number else "",
+            host=host,
+        )
+    if reason := job.why(*NOT_STARTABLE):
+        return JobEnd(exit_status=UNABLE, reason=reason, host=host)
+    if reason := job.why(*UNSEEN):
+        return JobEnd(reason=reason, host=host)
+    if not job.started_at and job.is_deleted:
+        return None
+    if reason := next(filter(None, map(job.why, KILLS)), ""):
+        return JobEnd(signal=SIGKILL, reason=reason, host=host)
+    return JobEnd(reason=": ".join(job.events[-1]) if job.events else job.state, host=host)
+
+
+def _ask(server: OarServer, argv: commands.Argv) -> bytes:
+    return ssh.run(server.login, argv, server.environment(), server.timeout_s).checked().stdout

@@ -1,0 +1,197 @@
+"""What a transfer asks of an OAR server, one request each: the hot path's half of the adapter.
+
+Only what asks for a job's state reads JSON, and loads what that takes. OAR notes a hold and does
+it later, when its server comes to it; what depends on it waits here for that.
+"""
+
+import time
+
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.batch.oar import commands
+from gridbridge.batch.submission import Result, Submission, unanswered
+from gridbridge.errors import CommandFailed
+from gridbridge.model.route import OarServer
+from gridbridge.shell import ssh
+from gridbridge.shell.runner import Completed
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gridbridge.batch.oar.parse import Job
+
+ID = b"OAR_JOB_ID="
+RULE = "[ADMISSION RULE]"
+BY_RULE = 254  # an admission rule died: its words come last
+REFUSALS = (8, 248, BY_RULE)  # what can't be had, an unknown queue
+NOT_BEGUN = (75, 127)  # of far.sh, the script did not arrive; there is no oarsub
+DATABASE = (b"DBI connect", b"closed the connection", b"terminating connection")
+CHATTER = (ID.decode(), "[ERROR] Oarsub failed", RULE)
+KILLED_BEFORE = 6  # oardel
+NOT_HELD = b"not in the Hold"
+LOOK_AGAIN_S = 0.3
+
+
+def submit(
+    server: OarServer,
+    transfer: str,
+    request: Request,
+    *,
+    shell: str,
+    cwd: str,
+    parallel: str,
+    script: bytes,
+) -> Submission:
+    """Submit a held job; never raises for what the server answers, or does not."""
+    if reason := commands.refusal(request):
+        return Submission(Result.REFUSED, reason=reason)
+    whole = _kept(shell, cwd, script)
+    argv = commands.submit_held(server, transfer, request, parallel, len(whole))
+    try:
+        done = _call(server, argv, whole)
+    except CommandFailed as error:
+        return unanswered(error)
+    return _read_answer(done)
+
+
+def _kept(shell: str, cwd: str, script: bytes) -> bytes:
+    """Return the file that the job runs: keeper.pl, told what to start, and the script."""
+    with open(commands.KEEPER, "rb") as body:
+        told = commands.keeper(shell, cwd).encode("utf-8", "surrogateescape")
+        return told + body.read() + commands.END_OF_KEEPER + script
+
+
+def _read_answer(done: Completed) -> Submission:
+    """Read what oarsub said; its exit status 9 says that a held job is killed, but it lives."""
+    words = done.stdout + done.stderr
+    number = words.partition(ID)[2].partition(b"\n")[0]
+    if done.status == 0 and number.isdigit():
+        return Submission(Result.ACCEPTED, remote_id=number.decode())
+    reason = _reason(words, done.status)
+    if done.status in NOT_BEGUN:
+        return Submission(Result.LATER, reason=reason)
+    if done.status in REFUSALS and not any(sign in words for sign in DATABASE):
+        return Submission(Result.REFUSED, reason=reason)
+    return Submission(Result.UNSURE, reason=reason)
+
+
+def _reason(words: bytes, status: int) -> str:
+    """Return the line that says why, without what stands around it."""
+    lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith(CHATTER)]
+    if status == BY_RULE:
+        told = lines[-1:]
+    line = (told or lines or [f"oarsub said nothing: {status}"])[0]
+    return line.rpartition("ERROR:")[2].removeprefix(RULE).strip()
+
+
+def find_held(server: OarServer, transfer: str, owner: str) -> str:
+    """Return the id of the owner's oldest job under the transfer's name, or nothing.
+
+    OAR's jobs keep that name: one that was released is not meant, nor one whose script never
+    got its place, because the answer to its submission came too late.
+    """
+    held = [
+        job.id for job in _jobs(server, commands.show_held(server, transfer, owner)) if job.is_new
+    ]
+    if not held:
+        return ""
+    scripts = _call(server, commands.show_scripts(server)).checked().stdout.decode().split()
+    return next((job for job in held if f"job.{job}" in scripts), "")
+
+
+def owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
+    """Return whose job it is and its account, which is its project; empty once it is over."""
+    found = _listed(server, job)
+    return (found.owner, found.account) if found else ("", "")
+
+
+def states(server: OarServer, job: str) -> str:
+    """Return the state letters of a job; empty when it neither waits nor runs."""
+    found = _listed(server, job)
+    return found.letters if found else ""
+
+
+def release_as(server: OarServer, job: str, _name: str) -> None:
+    """Let a held job start; OAR gives no job another name."""
+    _call(server, commands.release(server, job)).checked()
+
+
+def hold(server: OarServer, job: str) -> None:
+    """Keep a waiting job from starting."""
+    done = _call(server, commands.hold(server, job))
+    found = _settled(server, job, lambda seen: not seen.is_waiting)
+    if done.status and (found is None or not found.is_held):
+        done.checked()
+
+
+def release(server: OarServer, job: str) -> None:
+    """Let it start again."""
+    done = _call(server, commands.release(server, job))
+    if NOT_HELD not in done.stderr:
+        done.checked()
+
+
+def suspend_any(server: OarServer, job: str) -> None:
+    """Stop a running job, keep a waiting one from starting; a gone one is left alone.
+
+    Its keeper stops it, for `oarhold -r` needs cpusets and gives its resources to others.
+    """
+    found = _listed(server, job)
+    if found and found.is_waiting:
+        _call(server, commands.hold(server, job))  # refused if it has just been started
+    if found and found.is_starting:
+        found = _settled(server, job, lambda seen: not seen.is_starting)
+    if found and found.is_running and not found.is_suspended:
+        _unless_over(server, job, commands.send(server, commands.SUSPEND, job))
+
+
+def resume_any(server: OarServer, job: str) -> None:
+    """Take back what suspend_any did, whichever it was."""
+    found = _listed(server, job)
+    if found and found.is_running and found.is_suspended:
+        _unless_over(server, job, commands.send(server, commands.RESUME, job))
+    elif found and (found.is_held or found.is_suspended):
+        release(server, job)
+
+
+def delete(server: OarServer, job: str) -> None:
+    """Delete a job; one that is gone already is deleted."""
+    _unless_over(server, job, commands.delete(server, job), KILLED_BEFORE)
+
+
+def _unless_over(server: OarServer, job: str, argv: commands.Argv, fine: int = 0) -> None:
+    """Do something to a job; that it is over by now is no failure."""
+    done = _call(server, argv)
+    if done.status not in (0, fine) and _listed(server, job):
+        done.checked()
+
+
+def _settled(server: OarServer, job: str, is_settled: "Callable[[Job], bool]") -> "Job | None":
+    """Wait until the server has come to a job; None when it is over.
+
+    Raises CommandFailed when that takes longer than the server's time limit.
+    """
+    deadline = time.monotonic() + server.timeout_s
+    while (found := _listed(server, job)) and not is_settled(found):
+        if time.monotonic() > deadline:
+            words = f"OAR has not come to job {job}, it is {found.state}".encode()
+            raise CommandFailed(("oarstat",), None, b"", words, transient=True)
+        time.sleep(LOOK_AGAIN_S)
+    return found
+
+
+def _listed(server: OarServer, job: str) -> "Job | None":
+    """Return a job that is not over, None when there is none of that id."""
+    found = _jobs(server, commands.show_job(server, job))
+    return found[0] if found and not found[0].is_over else None
+
+
+def _jobs(server: OarServer, argv: commands.Argv) -> "list[Job]":
+    from gridbridge.batch.oar.parse import read_jobs  # json: a submission does without it
+
+    return read_jobs(_call(server, argv).checked().stdout)
+
+
+def _call(server: OarServer, argv: commands.Argv, stdin: bytes = b"") -> Completed:
+    return ssh.run(server.login, argv, server.environment(), server.timeout_s, stdin)

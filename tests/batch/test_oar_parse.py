@@ -1,0 +1,188 @@
+"""What OAR 2.5.9 prints: jobs, nodes, and nothing at all; and what the adapter makes of it."""
+
+import json
+
+import pytest
+
+from gridbridge.batch.oar import status
+from gridbridge.batch.oar.commands import BREAK, WHOLE
+from gridbridge.batch.oar.parse import Job, read_cluster, read_jobs
+from gridbridge.errors import ParseError
+from gridbridge.model.job import JobEnd
+
+EVENTS = ("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE")
+
+
+def shown(*events: str, **values: object) -> dict[str, object]:
+    """Return a job as oarstat shows it, with the events in the wrong order."""
+    listed = [
+        {"event_id": number, "type": kind, "description": f"about {kind}\n", "date": 1795205656}
+        for number, kind in enumerate(events, 8)  # ids of one digit and of two
+    ]
+    usual: dict[str, object] = {
+        "Job_Id": 13,
+        "name": "gb.alpha.12.0.1",
+        "owner": "al_gamma",
+        "project": "gb.alpha.12.0.1",
+        "queue": "default",
+        "state": "Running",
+        "message": "R=1,W=2:0:0,J=B",
+        "submissionTime": 1795205634,
+        "startTime": 1795205636,
+        "exit_code": None,
+        "assigned_resources": [3],
+        "assigned_network_address": ["gamma-n2"],
+        "events": listed[::-1],
+    }
+    return usual | values
+
+
+def job(*events: str, **values: object) -> Job:
+    return Job(shown(*events, **values))
+
+
+def answer(*jobs: dict[str, object]) -> bytes:
+    return json.dumps({str(one["Job_Id"]): one for one in jobs}).encode()
+
+
+@pytest.mark.parametrize("empty", [b"", b"\n", b"{}"])
+def test_an_empty_answer_has_no_job(empty: bytes) -> None:
+    """`oarstat -J` prints nothing when there is none, and nothing of an unknown one."""
+    assert read_jobs(empty) == []
+
+
+@pytest.mark.parametrize(
+    "half", [b"{", answer(shown())[:-1], b"[]", b'{"13": 1}', b'{"13": {"Job_Id": 13}}', b"\xff"]
+)
+def test_half_an_answer_is_none(half: bytes) -> None:
+    with pytest.raises(ParseError):
+        read_jobs(half)
+
+
+def test_jobs_come_in_the_order_of_their_ids() -> None:
+    jobs = read_jobs(answer(shown(Job_Id=100), shown(Job_Id=20)))
+
+    assert [one.id for one in jobs] == ["20", "100"]
+
+
+@pytest.mark.parametrize(
+    ("state", "events", "letters"),
+    [
+        ("Waiting", (), "qw"),
+        ("Hold", (), "hqw"),
+        ("toLaunch", (), "t"),
+        ("Running", (), "r"),
+        ("Finishing", (), "r"),
+        ("Running", ("SIGNAL_TSTP", "SIG_SUCCESS"), "s"),
+        ("Running", ("SIGNAL_TSTP", "SIGNAL_CONT"), "r"),
+        ("Running", ("SIGNAL_TSTP", "SIGNAL_CONT", "SIGNAL_TSTP"), "s"),
+        ("Running", ("SIGNAL_12",), "r"),
+        ("Suspended", (), "s"),
+        ("Running", ("FRAG_JOB_REQUEST",), "dr"),
+        ("Hold", ("FRAG_JOB_REQUEST",), "dhqw"),
+        ("toError", ("FRAG_JOB_REQUEST",), "dr"),
+        ("Terminated", ("SIGNAL_TSTP",), ""),
+        ("Error", ("FRAG_JOB_REQUEST",), ""),
+        ("Hibernating", (), "Hibernating"),
+    ],
+)
+def test_a_state_has_letters(state: str, events: tuple[str, ...], letters: str) -> None:
+    """Events of ids 9 and 10 are in that order; a state of another version is not guessed at."""
+    assert job(*events, state=state).letters == letters
+
+
+@pytest.mark.parametrize(
+    ("events", "is_new"),
+    [((), True), (("RESUME_JOB", "HOLD_WAITING_JOB"), False), (("FRAG_JOB_REQUEST",), False)],
+    ids=["submitted", "held again", "deleted"],
+)
+def test_a_held_job_is_new_until_it_is_released_or_deleted(
+    events: tuple[str, ...], is_new: bool
+) -> None:
+    assert job(*events, state="Hold").is_new == is_new
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (0, JobEnd(exit_status=0, host="gamma-n2")),
+        (768, JobEnd(exit_status=3, host="gamma-n2")),
+        (35072, JobEnd(exit_status=137, host="gamma-n2")),
+        (15, JobEnd(signal=15, reason="signal 15", host="gamma-n2")),
+        (139, JobEnd(signal=11, reason="signal 11", host="gamma-n2")),
+    ],
+    ids=["0", "3", "137", "TERM", "SEGV and a core"],
+)
+def test_an_exit_code_is_a_wait_status(code: int, expected: JobEnd) -> None:
+    assert status._end_of(job(state="Terminated", exit_code=code)) == expected
+
+
+@pytest.mark.parametrize(
+    ("events", "started", "expected"),
+    [
+        (EVENTS, 1, (None, 9, "WALLTIME: about WALLTIME")),
+        (EVENTS[:1], 1, (None, 9, "FRAG_JOB_REQUEST: about FRAG_JOB_REQUEST")),
+        (("EXTERMINATE_JOB", *EVENTS), 1, (None, None, "EXTERMINATE_JOB: about EXTERMINATE_JOB")),
+        (("BESTEFFORT_KILL", EVENTS[0]), 1, (None, None, "BESTEFFORT_KILL: about BESTEFFORT_KILL")),
+        (("WORKING_DIRECTORY",), 0, (200, None, "WORKING_DIRECTORY: about WORKING_DIRECTORY")),
+        (
+            ("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY"),
+            0,
+            (None, None, "RESUBMIT_JOB_AUTOMATICALLY: about RESUBMIT_JOB_AUTOMATICALLY"),
+        ),
+        (("CPUSET_ERROR",), 1, (None, None, "CPUSET_ERROR: about CPUSET_ERROR")),
+        ((), 1, (None, None, "Error")),
+    ],
+    ids=["walltime", "deleted", "lost", "preempted", "directory", "resubmitted", "node", "silent"],
+)
+def test_what_happened_tells_an_end_without_an_exit_code(
+    events: tuple[str, ...], started: int, expected: tuple[int | None, int | None, str]
+) -> None:
+    """It has neither a status nor a signal when it may have done its work or not."""
+    end = status._end_of(job(*events, state="Error", startTime=started))
+
+    assert end
+    assert (end.exit_status, end.signal, end.reason) == expected
+
+
+def test_a_job_that_was_deleted_before_it_started_has_no_end() -> None:
+    assert status._end_of(job("FRAG_JOB_REQUEST", state="Error", startTime=0)) is None
+
+
+def resource(number: int, host: str, **values: object) -> dict[str, object]:
+    usual = {"resource_id": number, "network_address": host, "state": "Alive", "drain": "NO"}
+    return usual | {"type": "default"} | values
+
+
+def nodes(*resources: dict[str, object]) -> bytes:
+    return json.dumps({str(one["resource_id"]): one for one in resources}).encode()
+
+
+def test_nodes_are_queues_with_a_slot_a_resource() -> None:
+    """Lost and drained ones take no work; what is no slot is not counted."""
+    seen, jobs = read_cluster(
+        nodes(
+            resource(1, "n1"),
+            resource(2, "n1"),
+            resource(3, "n2", state="Suspected"),
+            resource(4, "n3", drain="YES"),
+            resource(5, "n1", type="licence"),
+        )
+        + BREAK
+        + answer(shown(assigned_resources=[2]))
+        + WHOLE
+    )
+    queues = status._queues(seen, jobs)
+
+    assert [(one.host, one.letters, one.free_slots) for one in queues] == [
+        ("n1", "", 1),
+        ("n2", "u", 0),
+        ("n3", "d", 0),
+    ]
+
+
+@pytest.mark.parametrize("cut", [b"", nodes(), nodes() + BREAK, nodes() + BREAK + answer(shown())])
+def test_a_cluster_of_which_half_was_told_is_not_known(cut: bytes) -> None:
+    """No job is gone because oarstat failed after oarnodes."""
+    with pytest.raises(ParseError):
+        read_cluster(cut)

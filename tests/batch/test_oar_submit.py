@@ -1,0 +1,52 @@
+"""What oarsub of 2.5.9 answers, word by word, and what that means for a job."""
+
+import pytest
+
+from gridbridge.batch.oar.submit import _read_answer
+from gridbridge.batch.submission import Result
+from gridbridge.shell.runner import Completed
+
+CHATTER = "[ADMISSION RULE] Modify resource description with type constraints\n"
+FAILED = "[ERROR] Oarsub failed, please verify your request syntax.\n"
+NO_COLUMN = 'DBD::Pg::st execute failed: ERROR:  column "nonesuch" does not exist\nLINE 4: ...\n'
+SERVER_DOWN = "[ERROR] Cannot connect to executor gamma-master:6666. Job is killed.\n"
+DATABASE_DOWN = (
+    "DBI connect('database=oar',...) failed: Connection refused at OAR/IO.pm line 307.\n"
+)
+TOO_MUCH = "There are not enough resources for your request\n"
+NO_QUEUE = "ERROR : The queue nosuch does not exist\n"
+BY_RULE = "[ADMISSION RULE] Set default walltime to 7200.\n[ADMISSION RULE] at most 1 h here\n\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "expected"),
+    [
+        (0, f"{CHATTER}OAR_JOB_ID=12\n", (Result.ACCEPTED, "12", "")),
+        (
+            8,
+            f"{CHATTER}{NO_COLUMN}OAR_JOB_ID=-5\n{FAILED}",
+            (Result.REFUSED, "", 'column "nonesuch" does not exist'),
+        ),
+        (8, f"{TOO_MUCH}OAR_JOB_ID=-5\n{FAILED}", (Result.REFUSED, "", TOO_MUCH.strip())),
+        (248, f"{CHATTER}{NO_QUEUE}", (Result.REFUSED, "", NO_QUEUE.strip())),
+        (254, BY_RULE, (Result.REFUSED, "", "at most 1 h here")),
+        (9, f"{CHATTER}OAR_JOB_ID=6\n{SERVER_DOWN}", (Result.UNSURE, "", SERVER_DOWN.strip())),
+        (8, f"{DATABASE_DOWN}OAR_JOB_ID=\n", (Result.UNSURE, "", DATABASE_DOWN.strip())),
+        (142, DATABASE_DOWN, (Result.UNSURE, "", DATABASE_DOWN.strip())),
+        (-14, DATABASE_DOWN, (Result.UNSURE, "", DATABASE_DOWN.strip())),
+        (0, CHATTER, (Result.UNSURE, "", CHATTER.removeprefix("[ADMISSION RULE] ").strip())),
+        (75, "", (Result.LATER, "", "oarsub said nothing: 75")),
+        (127, "", (Result.LATER, "", "oarsub said nothing: 127")),
+    ],
+    ids=[
+        *("accepted", "property", "resources", "queue", "rule", "server down", "database down"),
+        *("alarm", "alarm by ssh", "no id", "cut script", "no oarsub"),
+    ],
+)
+def test_an_answer_of_oarsub_says_what_became_of_the_job(
+    status: int, said: str, expected: tuple[str, str, str]
+) -> None:
+    """`Job is killed` is not true: the job is there, held, and is found by its name."""
+    answer = _read_answer(Completed(("oarsub",), status, said.encode(), b""))
+
+    assert (answer.result, answer.remote_id, answer.reason) == expected

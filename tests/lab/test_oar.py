@@ -1,0 +1,115 @@
+"""OAR when gamma's database, server or node fails, and what is left on gamma's disks."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from gridbridge.batch.submission import Result
+from gridbridge.errors import GridbridgeError
+from tests.contract import far as clusters
+from tests.contract.far import FRONTEND, Far
+from tests.lab.grid import Grid
+
+pytestmark = pytest.mark.lab
+
+PERSON = "al_gamma"
+NODES = ("gamma-n1", "gamma-n2")
+WAITING = "until [ -e go ]; do sleep 0.1; done\n"
+PATIENCE_S = 5.0
+CLIENTS = "ps -eo args | grep -c '^/usr/bin/perl /usr/lib/oar/oar[sdrhn]' || :"
+
+
+@pytest.fixture
+def gamma(grid: Grid) -> Iterator[Far]:
+    """Return gamma as alice; whatever failed is well again afterwards."""
+    folder = grid.sh(FRONTEND, "mktemp -d ~/oar.XXXXXX", user=PERSON).strip()
+    far = Far(clusters.gamma(grid, "alice", folder))
+    yield far
+    grid.sh(FRONTEND, "labctl start postgresql; labctl start oar-server")
+    far.delete_all()
+    grid.sh(FRONTEND, f"rm -rf {folder}", user=PERSON)
+
+
+def test_nothing_is_left_on_gammas_disks(grid: Grid, gamma: Far) -> None:
+    """Neither by a job that ended, nor by one that was deleted before or while it ran."""
+    running, ended = gamma.start_all([WAITING, "exit 0\n"])
+    held = gamma.submit("exit 0\n")
+    kept = grid.sh(FRONTEND, "ls ~/.gridbridge", user=PERSON).split()
+    gamma.until_running(running)
+    gamma.hot("delete", running)
+    gamma.hot("delete", held)
+    gamma.ends([running, ended])
+
+    assert f"job.{held}" in kept
+    assert grid.sh(FRONTEND, "ls -A ~/.gridbridge", user=PERSON) == ""
+    jobs = {running, ended, held}
+    grid.until(lambda: not jobs & jobs_with_folders(grid), "the nodes to be tidy")
+
+
+def jobs_with_folders(grid: Grid) -> set[str]:
+    """Return the jobs that have a folder on a node's own disk."""
+    names = " ".join(grid.sh(node, "ls /tmp") for node in NODES).split()
+    return {name.split(".")[1] for name in names if name.startswith("gridbridge.")}
+
+
+def test_a_stopped_database_costs_the_time_limit_and_leaves_no_client(
+    grid: Grid, gamma: Far
+) -> None:
+    """OAR's clients would try for ever, and their caller can't kill them."""
+    hasty = Far(gamma.reach.within(PATIENCE_S))  # type: ignore[attr-defined]
+    grid.sh(FRONTEND, "labctl stop postgresql")
+    answer = hasty.answer("exit 0\n")
+    for ask in (lambda: hasty.states("1"), hasty.snapshot, lambda: hasty.hot("delete", "1")):
+        with pytest.raises(GridbridgeError):
+            ask()
+
+    assert answer.result == Result.UNSURE
+    grid.until(lambda: grid.sh(FRONTEND, CLIENTS).strip() == "0", "no client to be left")
+    grid.sh(FRONTEND, "labctl start postgresql")
+    assert gamma.end(gamma.start("exit 3\n")).exit_status == 3
+
+
+def test_a_submission_while_the_server_is_down_is_found_and_runs_later(
+    grid: Grid, gamma: Far
+) -> None:
+    """OAR says that the job was killed; it was not."""
+    name = gamma.new_name()
+    grid.sh(FRONTEND, "labctl stop oar-server")
+    answer = gamma.answer("exit 4\n", name=name)
+    job = gamma.hot("find_held", name, PERSON)
+    gamma.accounts[job] = name
+    gamma.hot("release_as", job, "work")
+    grid.sh(FRONTEND, "labctl start oar-server")
+
+    assert (answer.result, "executor" in answer.reason) == (Result.UNSURE, True)
+    assert gamma.end(job).exit_status == 4
+
+
+def test_a_deleted_job_of_a_lost_node_has_an_end_that_nobody_saw(grid: Grid, gamma: Far) -> None:
+    job = gamma.start(WAITING)
+    gamma.until_running(job)
+    row = gamma.snapshot(job).find(int(job))
+    assert row
+    node = row.queue.rpartition("@")[2]
+    grid.lab("power", node, "cut")
+    try:
+        gamma.hot("delete", job)
+        end = grid.until(lambda: gamma.maybe_end(job), "OAR to give it up", 120)
+    finally:
+        grid.lab("up", "gamma")
+
+    assert (end.exit_status, end.signal, end.host) == (None, None, node)
+    assert "EXTERMINATE_JOB" in end.reason
+
+
+def test_a_copy_that_oar_makes_of_a_job_does_not_run(grid: Grid, gamma: Far) -> None:
+    """As it makes one by itself of a job that it could not launch."""
+    job = gamma.submit("echo ran >>ran\n")
+    by_hand = f"oardel {job} >/dev/null; until oarstat -s -j {job} | grep -q Error; do :; done"
+    told = grid.sh(FRONTEND, f"{by_hand}; oarsub --resubmit={job}", user=PERSON)
+    copy = told.rpartition("OAR_JOB_ID=")[2].strip()
+    gamma.accounts[copy] = gamma.accounts[job]
+    end = gamma.end(copy)
+    gamma.hot("delete", job)  # and its script
+
+    assert (end.exit_status, gamma.read("ran")) == (2, "")
