@@ -4,7 +4,7 @@ import os
 import pwd
 from dataclasses import Field, fields
 
-from gridbridge.model.mapping import Mapping, Rule
+from gridbridge.model.mapping import ANY, PROJECT, QUEUE, Mapping, Rule
 from gridbridge.model.policy import Cluster, Policy
 from gridbridge.model.route import Cell, Route, login
 from gridbridge.model.rules import AnyRule
@@ -35,6 +35,7 @@ def route(policy: Policy, queue: str) -> Route:
     return Route(
         cluster=policy.site.cluster,
         remote=remote,
+        remote_mapped="yes" if mapping(policy, remote).rules else "",
         remote_shell=cluster.shell,
         remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
         remote_ssh=cluster.ssh,
@@ -47,12 +48,21 @@ def route(policy: Policy, queue: str) -> Route:
 def mapping(policy: Policy, cluster: str) -> Mapping:
     """Return how requests are translated for a remote cluster; no rules: they are not."""
     rules = policy.maps.get(cluster, {})
-    return Mapping({which: _rule(rule) for which, rule in rules.items()})
+    if all(rule == type(rule)() for rule in rules.values()):
+        return Mapping({})
+    return Mapping({(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()})
 
 
-def _rule(rule: AnyRule) -> Rule:
-    """Return a rule in the programs' form: text, empty where it says nothing."""
+def _rule(kind: str, name: str, rule: AnyRule) -> Rule:
+    """Return a rule in the programs' form: text, empty where it says nothing.
+
+    One that says nothing at all still keeps its name from the rule for all.
+    """
     values = {key.name: getattr(rule, key.name) for key in fields(rule) if _says(rule, key)}
+    if not values and kind == QUEUE:
+        values = {"drop": True}
+    elif not values and kind == PROJECT and name != ANY:
+        values = {"to": name}
     return Rule(**{key: "yes" if value is True else str(value) for key, value in values.items()})
 
 

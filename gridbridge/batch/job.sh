@@ -13,7 +13,7 @@ tell() { # the lines of a message that differ; its time is the file's, and an em
     read -r now _ </proc/uptime
     printf '%s\n' kind=ended "transfer=$gb_transfer" "remote_id=$JOB_ID" "host=$HOSTNAME" "$@" \
         "wallclock_s=$((${now%.*} - ${gb_began%.*}))" "user_s=$user" "system_s=$system" \
-        '' 2>/dev/null >"$gb_spool/w.$gb_token"
+        '' 2>/dev/null >"$gb_spool/w.$gb_token" || rm -f "$gb_spool/w.$gb_token"
 }
 
 refuse() { # what can't be opened or found here: an administrator has to look

@@ -22,8 +22,9 @@ def explain(job: str, cluster: str, path: str, is_json: bool) -> None:
     """Print a job's submission to another cluster.
 
     It is the one that a transfer queue to CLUSTER would make, with the request in the words of
-    that cluster ([map.CLUSTER.KIND.NAME] of gridbridge.toml); nothing is submitted. JOB is a
-    job that qstat lists. Of a range of slots the most are shown. Exit status: 0, 1 when the job
+    that cluster ([map.CLUSTER.KIND.NAME] of gridbridge.toml, as it is now); nothing is submitted.
+    JOB is a job that qstat lists, or a task of an array. Of a range of slots the most are shown,
+    a parallel environment with a wildcard as it was asked for. Exit status: 0, 1 when the job
     can't go there, which is told, 2 for anything else.
 
     \b

@@ -7,10 +7,17 @@ from gridbridge.config.references import table_of
 from gridbridge.config.words import Table, Wrong, key_name
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts, mapping
+from gridbridge.model.places import is_place
 from gridbridge.model.rules import KINDS, AnyRule, ResourceRule
 
 MAPS = "map"
+EXCLUDES = {  # a rule that says the first says none of the others
+    "reject": ("to", "scale", "unit", "default", "drop", "require"),
+    "drop": ("to", "scale", "unit", "default"),
+    "require": ("default",),
+}
 NO_KIND = "unknown kind; resource, pe, project or queue"
+NO_NAME = "no rule; a section with a name below it"
 
 Maps: TypeAlias = dict[str, dict[tuple[str, str], AnyRule]]
 Judge: TypeAlias = Callable[[str, object, type[AnyRule]], Iterator[str]]  # of one section alone
@@ -29,7 +36,8 @@ def problems(sections: Table, judge: Judge) -> Iterator[str]:
             continue
         for kind, rules in kinds.items():
             if kind not in KINDS or not isinstance(rules, dict):
-                yield f"[{title}.{key_name(kind)}]: {NO_KIND}"
+                wrong = NO_NAME if kind in KINDS else NO_KIND
+                yield f"[{title}.{key_name(kind)}]: {wrong}"
                 continue
             yield from _rule_problems(f"{title}.{kind}", kind, rules, judge)
 
@@ -54,9 +62,23 @@ def _rule_problems(title: str, kind: str, rules: Table, judge: Judge) -> Iterato
         if not form.holds(name):
             yield f"[{rule}]: wrong name; {form.right}"
         found = list(judge(rule, table, section))
-        yield from found or _default_problems(rule, table_of(rules, name))
+        yield from found or _contradictions(rule, name, kind, table_of(rules, name))
     if kind == mapping.RESOURCE:
         yield from _meeting_problems(title, rules)
+
+
+def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[str]:
+    """Tell of what a rule can't say together."""
+    said = [key for key, value in rule.items() if value]
+    for first, others in EXCLUDES.items():
+        if first in said and (both := [key for key in said if key in others]):
+            yield f"[{title}]: {first} and {both[0]} contradict each other; one of them"
+    if kind != mapping.RESOURCE:
+        return
+    for word in (name, str(rule.get("to", ""))):
+        if is_place(word):
+            yield f"[{title}]: {word} names a place at home and is never asked for elsewhere"
+    yield from _default_problems(title, rule)
 
 
 def _default_problems(title: str, rule: Table) -> Iterator[str]:
@@ -65,7 +87,7 @@ def _default_problems(title: str, rule: Table) -> Iterator[str]:
     default = str(rule.get("default", usual.default))
     is_converted = rule.get("unit", usual.unit) or rule.get("scale", usual.scale) != usual.scale
     try:
-        if default and is_converted:
+        if default and is_converted and not amounts.is_unlimited(default):
             amounts.read(default)
     except ParseError as error:
         wrong = Wrong(default, "it can't be scaled or written in a unit", str(error))

@@ -49,11 +49,11 @@ class Asked:
 
 def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
     """Return what to ask for at `remote`; Unmappable tells why a job can't go there."""
-    hard = asked.hard + _defaults(asked, mapping, remote)
+    hard = tuple(pair for each in asked.hard for pair in _hard(*each, mapping, remote))
     notes: list[str] = []
     pe, slots = _parallel(asked, mapping, remote)
     return Asked(
-        hard=tuple(pair for name, value in hard for pair in _hard(name, value, mapping, remote)),
+        hard=_with_defaults(_met(hard), asked, mapping, remote),
         soft=tuple(pair for each in asked.soft for pair in _soft(*each, mapping, remote, notes)),
         pe=pe,
         slots=slots,
@@ -63,14 +63,38 @@ def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
     )
 
 
-def _defaults(asked: Asked, mapping: Mapping, remote: str) -> Pairs:
-    """Return what a job of that cluster has to ask for, and this one does not."""
-    names = {name for name, _ in asked.hard}
+def _with_defaults(there: Pairs, asked: Asked, mapping: Mapping, remote: str) -> Pairs:
+    """Add what a job of that cluster has to ask for, and this one does not.
+
+    Who asks for no limit asks for nothing; a default yields to what is asked for under its name.
+    """
+    names = {name for name, value in asked.hard if not amounts.is_unlimited(value)}
     missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if name not in names]
     for name, rule in missing:
         if rule.require:
-            raise Unmappable(f"{remote} takes no job that does not ask for {name}; qsub -l {name}=")
-    return tuple((name, rule.default) for name, rule in missing if rule.default)
+            raise Unmappable(
+                f"{remote} takes no job that does not ask for {name}, hard; qsub -l {name}="
+            )
+    defaults = [_pair(name, rule.default, rule) for name, rule in missing if rule.default]
+    taken = {name for name, _ in there}
+    return there + tuple(pair for pairs in defaults for pair in pairs if pair[0] not in taken)
+
+
+def _met(hard: Pairs) -> Pairs:
+    """Ask once for what two resources of home have become: for as much as suits both."""
+    most: dict[str, str] = {}
+    for name, value in hard:
+        most[name] = _larger(name, most.get(name, value), value)
+    return tuple(most.items())
+
+
+def _larger(name: str, one: str, other: str) -> str:
+    if one == other:
+        return one
+    try:
+        return max(one, other, key=amounts.read)
+    except ParseError as error:
+        raise Unmappable(f"{name} is asked for as {one!r} and as {other!r} there") from error
 
 
 def _hard(name: str, value: str, mapping: Mapping, remote: str) -> Pairs:
@@ -115,7 +139,8 @@ def _project(project: str, mapping: Mapping, remote: str) -> str:
     """Return the project there; a rule for all gives one to jobs without a project, too."""
     rule = mapping.rule(PROJECT, project) or Rule()
     if rule.reject:
-        raise Unmappable(f"{remote} takes no job of project {project}: {rule.reject}")
+        whose = f"of project {project}" if project else "without a project"
+        raise Unmappable(f"{remote} takes no job {whose}: {rule.reject}")
     return "" if rule.drop else rule.to or project
 
 

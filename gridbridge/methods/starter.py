@@ -226,12 +226,14 @@ class Step:
 
     def translate(self, request: Request, parallel: str) -> str:
         """Bring the request into the remote cluster's words; return its parallel environment."""
-        rules = published.read_mapping(self.task.queue, self.task.published)
-        if not rules:
+        if not self.route.remote_mapped:
             return parallel
+        from gridbridge.model import mapping
         from gridbridge.services.requests import translated
 
-        parallel, there = translated(request, parallel, rules, self.route.remote)
+        rules = mapping.decode(published.read_mapping(self.task.queue, self.task.published))
+        own_queues = published.queues(self.task.published)
+        parallel, there = translated(request, parallel, rules, self.route.remote, own_queues)
         self.left_out = "; ".join(there.notes)
         return parallel
 

@@ -11,7 +11,7 @@ import time
 from gridbridge.batch.gridengine.request import read_config, read_environment
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
-from gridbridge.model.message import MAX_BYTES, Desired, Kind, Message, decode, encode
+from gridbridge.model.message import MAX_BYTES, Desired, Kind, Message, decode, encode_short
 from gridbridge.model.places import PUBLISHED, SPOOL
 from gridbridge.model.route import Cell, Route
 from gridbridge.shell import files
@@ -187,7 +187,9 @@ class Task:
 
     def blame(self, reason: str) -> None:
         """Leave the reason that `qstat -j` and the mail show (the shepherd's error file)."""
-        with open(f"{self.spool_dir}/error", "w", encoding="utf-8") as error:
+        with open(
+            f"{self.spool_dir}/error", "w", encoding="utf-8", errors="surrogateescape"
+        ) as error:
             error.write(f"gridbridge: {reason}\n")
 
     def _note(self, name: str) -> Message | None:
@@ -197,7 +199,7 @@ class Task:
             return None
 
     def _keep(self, name: str, message: Message) -> None:
-        files.replace(f"{self.private}/{name}", encode(message), durable=False)
+        files.replace(f"{self.private}/{name}", encode_short(message), durable=False)
 
 
 def me() -> str:

@@ -1,11 +1,11 @@
-"""Amounts as Grid Engine writes them (sge_types(1)): numbers, memory and times, and their units.
+"""Amounts as Grid Engine writes them (sge_types(5)): numbers, memory and times, and their units.
 
-Hot programs load this module when a queue has a mapping: it imports nothing.
+Hot programs load this module when a queue has a mapping: it imports nothing but the errors.
 """
 
 from gridbridge.errors import ParseError
 
-MULTIPLIERS = {  # sge_types(1), memory_specifier
+MULTIPLIERS = {  # sge_types(5), memory_specifier
     "k": 1000,
     "K": 1024,
     "m": 1000**2,
@@ -18,7 +18,11 @@ MULTIPLIERS = {  # sge_types(1), memory_specifier
 SECONDS = {"s": 1, "min": 60, "h": 3600}
 CLOCK = "h:m:s"
 UNITS = (*MULTIPLIERS, *SECONDS, CLOCK)
-NO_LIMIT = ("INFINITY", "NONE")  # sge_types(1); in any case of letters
+NO_LIMIT = ("INFINITY", "NONE")  # queue_conf(5), in any case of letters
+MOST = 1e18  # of anything: an exabyte
+HEXADECIMAL = ("0x", "0X")
+DIGITS = frozenset("0123456789.eE+-")
+NOISE = 1e-15  # the part of a number that the arithmetic of floating ones may have added
 
 
 def is_unlimited(text: str) -> bool:
@@ -29,46 +33,55 @@ def is_unlimited(text: str) -> bool:
 def read(text: str) -> float:
     """Return an amount as a number: of bytes, of seconds, or of what it counts.
 
-    Raises ParseError for what Grid Engine would not take for a number either.
+    Raises ParseError for what is none, and for more than anybody has.
     """
-    parts = text.split(":")
     try:
-        if len(parts) > 1:
-            return _seconds(parts)
-        multiplier = MULTIPLIERS.get(text[-1:], 1)
-        number = float(text[:-1] if multiplier > 1 else text)
+        number = _seconds(text.split(":")) if ":" in text else _number(text)
     except ValueError as error:
         raise ParseError(f"{text[:40]!r} is no number, memory or time") from error
-    if not 0 <= number < float("inf"):
+    if not 0 <= number <= MOST:
         raise ParseError(f"{text[:40]!r} is no amount")
-    return number * multiplier
+    return number
 
 
 def _seconds(parts: list[str]) -> float:
-    if len(parts) > 3 or any(part and not part.isdecimal() for part in parts):
+    if len(parts) > 3:
         raise ValueError
-    total = 0
+    total = 0.0
     for part in parts:
-        total = total * 60 + int(part or 0)
-    return float(total)
+        if part and not (part.isascii() and part.isdecimal()):
+            raise ValueError
+        total = total * 60 + float(part or 0)
+    return total
+
+
+def _number(text: str) -> float:
+    multiplier = MULTIPLIERS.get(text[-1:], 1)
+    digits = text[:-1] if multiplier > 1 else text
+    return (int(digits, 16) if digits[:2] in HEXADECIMAL else _digits(digits)) * multiplier
+
+
+def _digits(text: str) -> float:
+    """Read a number without what only Python takes for one."""
+    if not DIGITS.issuperset(text):
+        raise ValueError
+    return float(text)
 
 
 def write(number: float, unit: str) -> str:
     """Write a number in a unit, in whole ones, rounded up: who asks for some gets no less.
 
-    The unit of memory stands behind the number, that of a time does not. Without a unit the
-    number is written as it is.
+    The unit of memory stands behind the number, that of a time does not.
     """
     if unit == CLOCK:
         whole = round_up(number)
         return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
     if unit in SECONDS:
         return str(round_up(number / SECONDS[unit]))
-    if unit:
-        return f"{round_up(number / MULTIPLIERS[unit])}{unit}"
-    return str(int(number)) if number == int(number) else repr(number)
+    return f"{round_up(number / MULTIPLIERS[unit])}{unit}" if unit else str(round_up(number))
 
 
 def round_up(number: float) -> int:
-    """Return the next whole number, but not for what floating arithmetic has added."""
-    return -int(-(number - number * 1e-12) // 1)
+    """Return the next whole number; noise above one is not worth another."""
+    whole = int(number)
+    return whole + (number - whole > number * NOISE)

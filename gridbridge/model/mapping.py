@@ -5,7 +5,7 @@ reads no configuration file. Hot programs load this module when a queue has a ma
 """
 
 from gridbridge.errors import ParseError
-from gridbridge.model import lines
+from gridbridge.model import amounts, lines
 
 ANY = "*"  # the name of a rule for all that have none of their own
 
@@ -72,13 +72,20 @@ def encode(mapping: Mapping) -> bytes:
     )
 
 
+def _is_right(key: str, value: str) -> bool:
+    """Say whether a value can be used as it is."""
+    if key == "unit":
+        return value in amounts.UNITS
+    return key != "scale" or value.replace(".", "").replace("e-", "").isdecimal()
+
+
 def decode(data: bytes) -> Mapping:
     """Read a published mapping; ParseError for anything that encode would not have written."""
     read: dict[tuple[str, str], dict[str, str]] = {}
     for path, value in lines.decode(data, None).items():
         kind, _, rest = path.partition("/")
         name, slash, key = rest.rpartition("/")
-        if kind not in KINDS or not slash or key not in KEYS:
+        if kind not in KINDS or not slash or key not in KEYS or not _is_right(key, value):
             raise ParseError(f"{path[:40]!r} is no rule of a mapping")
         read.setdefault((kind, name), {})[key] = value
     return Mapping({which: Rule(**values) for which, values in read.items()})

@@ -93,6 +93,13 @@ def encode(message: Message) -> bytes:
     return lines.encode(vars(message))
 
 
+def encode_short(message: Message) -> bytes:
+    """Write a message of at most MAX_BYTES: a reason that makes it longer is cut."""
+    while len(data := encode(message)) > MAX_BYTES and message.reason:
+        message = message.but(reason=message.reason[: len(message.reason) // 2])
+    return data
+
+
 def decode(data: bytes) -> Message:
     """Read a message; ParseError for anything that encode would not have written."""
     if len(data) > MAX_BYTES:

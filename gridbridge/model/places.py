@@ -11,4 +11,11 @@ PYTHON = "/opt/gridbridge/venv/bin/python3"
 AS_USER = "/opt/gridbridge/bin/gridbridge-as-user"
 METHODS = "/opt/gridbridge/sge-methods"
 FORMER = "/etc/gridbridge/former.json"  # what setup found before it changed shared settings
+AT_HOME = ("remote", "hostname", "qname")  # resources that name places of the local cluster
+OURS = "gb_"  # what the load values that the sensor reports begin with
 SUDOERS = "/etc/sudoers.d/gridbridge"
+
+
+def is_place(resource: str) -> bool:
+    """Say whether a resource only names places at home: no other cluster is asked for it."""
+    return resource in AT_HOME or resource.startswith(OURS)

@@ -5,6 +5,15 @@ from datetime import datetime
 
 from gridbridge.model.shown import ShownEvent, ShownTransfer
 
+UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # for what would steer a reader's terminal
+
+
+def printable(text: str) -> str:
+    """Replace what a terminal would obey: texts come from people's own messages."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterReport:

@@ -134,6 +134,7 @@ class Route:
     remote_binaries: str
     remote_timeout_s: str
     remote_shell: str  # runs the wrapper there; empty from a poller that did not know of it
+    remote_mapped: str  # yes when requests are translated (model.mapping)
     remote_spool: str  # where remote hosts see our spool; empty when they don't
     remote_ssh: str  # where its programs run, HOST or HOST:PORT; empty for here
     remote_users: str  # who has another account there: `alice=al_there bob=bo_there`

@@ -23,7 +23,7 @@ RULE_NAME = Form(  # of a project and a queue, which may have a rule for all
     holds=lambda name: name == mapping.ANY or OBJECT_NAME.holds(name),
     right=f'{OBJECT_NAME.right}; or "*"',
 )
-AMOUNT = Form(holds=re.compile("[!-~]*").fullmatch, right="a value as qsub -l takes it")
+AMOUNT = Form(holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as qsub -l takes it")
 
 
 class Unit(StrEnum):

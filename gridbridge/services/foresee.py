@@ -1,6 +1,6 @@
 """What a job would be submitted with at another cluster, or why it can't go there."""
 
-import pwd
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -11,11 +11,12 @@ from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.errors import GridbridgeError, ParseError, Unmappable
 from gridbridge.model.ids import TransferId
-from gridbridge.model.mapping import encode
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
+from gridbridge.model.report import printable
 from gridbridge.services.requests import translated
 
+ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
 _JOB = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,8}))?")
 
 
@@ -40,22 +41,29 @@ def foresee(job: str, remote: str, path: str = CONFIG) -> Foreseen:
     transfer = _transfer(job, policy)
     _refuse_unknown(remote, policy)
     request = gridengine.request_of(cell(policy, policy.site.cluster), str(transfer.job))
-    rules = encode(mapping(policy, remote))
+    rules = mapping(policy, remote)
     parallel, notes = request.parallel, tuple[str, ...]()
-    if rules:
+    if rules.rules:
         try:
-            parallel, there = translated(request, parallel, rules, remote)
+            parallel, there = translated(request, parallel, rules, remote, policy.queues)
         except Unmappable as error:
-            return Foreseen(job=transfer.local, cluster=remote, refused=str(error))
+            return Foreseen(job=transfer.local, cluster=remote, refused=printable(str(error)))
         notes = there.notes
     away = cell(policy, remote)
-    cwd = request.cwd or pwd.getpwnam(request.owner).pw_dir
+    cwd = request.cwd or os.path.expanduser(f"~{request.owner}")
     if away.login:
         cwd = ""  # the account's home, as methods.job.folder says
         notes += (f"by ssh, at {away.login.host} as {away.login.user or 'yourself'}",)
     shell = policy.clusters[remote].shell
     argv = commands.submit_held(away, str(transfer), request, shell, cwd, parallel)
-    return Foreseen(job=transfer.local, cluster=remote, command=shlex.join(argv), notes=notes)
+    if request.parallel and parallel.rpartition(" ")[2] == str(ENDLESS):
+        notes += ("with as many slots as are granted",)
+    return Foreseen(
+        job=transfer.local,
+        cluster=remote,
+        command=printable(shlex.join(argv)),
+        notes=tuple(map(printable, notes)),
+    )
 
 
 def _transfer(job: str, policy: Policy) -> TransferId:

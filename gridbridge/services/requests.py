@@ -4,16 +4,23 @@ Starters load this module, and it the decision, when their queue has a mapping; 
 explain` asks the same.
 """
 
-from gridbridge.batch.gridengine.request import Request, is_place
+from collections.abc import Container, Iterator
+
+from gridbridge.batch.gridengine.commands import OWN_QUEUES
+from gridbridge.batch.gridengine.request import Request
 from gridbridge.decisions.mapping import Asked, translate
-from gridbridge.model import mapping
+from gridbridge.model.mapping import Mapping
+from gridbridge.model.places import is_place
 
 
-def translated(request: Request, parallel: str, rules: bytes, remote: str) -> tuple[str, Asked]:
+def translated(
+    request: Request, parallel: str, rules: Mapping, remote: str, own_queues: Container[str]
+) -> tuple[str, Asked]:
     """Bring a request, as it was made at home, into the words of `remote`.
 
-    Changes the request in place; returns its parallel environment with the slots, `smp 4`, and
-    what was asked for in all. Raises Unmappable when the job can't go there.
+    `own_queues` are the transfer queues, which no rule is about. Changes the request in place;
+    returns its parallel environment with the slots, `smp 4`, and what was asked for in all.
+    Raises Unmappable when the job can't go there.
     """
     pe, _, slots = parallel.partition(" ")
     asked = Asked(
@@ -22,9 +29,18 @@ def translated(request: Request, parallel: str, rules: bytes, remote: str) -> tu
         pe=pe,
         slots=int(slots or 1),
         project=request.project,
-        queues=tuple(name.partition("@")[0] for name in request.queues.split(",") if name),
+        queues=tuple(name for name in _queues(request) if name not in own_queues),
     )
-    there = translate(asked, mapping.decode(rules), remote)
+    there = translate(asked, rules, remote)
     request.hard, request.soft = there.hard, there.soft
     request.project, request.targets = there.project, ",".join(there.queues)
     return (f"{there.pe} {there.slots}" if there.pe else ""), there
+
+
+def _queues(request: Request) -> Iterator[str]:
+    """Give the queues that a job asked for, without hosts, whether it is pinned now or not."""
+    own = dict(request.context).get(OWN_QUEUES)
+    for name in request.queues.split(",") if own is None else own.split():
+        queue = name.partition("@")[0]
+        if queue not in ("", "*"):
+            yield queue

@@ -14,6 +14,7 @@ from gridbridge.model import mapping as mappings
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
+from gridbridge.model.report import printable
 from gridbridge.model.route import encode
 from gridbridge.model.shown import (
     ShownCluster,
@@ -32,7 +33,6 @@ from gridbridge.services.observer import Answer, Observer
 from gridbridge.state import drains, published, shown
 
 FRESHEN_S = 2.0  # the load values' own age is the sign that the poller lives
-UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # for what would steer a reader's terminal
 
 History = tuple[Transfer, Iterable[Event]]
 
@@ -51,23 +51,14 @@ class Views:
 
         A queue that is configured no more leads nowhere once no transfer of it is open.
         """
-        published.withdraw_routes(used.union(self._policy.queues), self._folder)
-        for queue in self._policy.queues:
+        for queue, configured in self._policy.queues.items():
+            rules = mapping(self._policy, configured.cluster)
+            if rules.rules:  # before the route, which says that they are there
+                put(published.mapping_path(queue, self._folder), mappings.encode(rules))
             put(published.route_path(queue, self._folder), encode(route(self._policy, queue)))
-        self._mappings()
+        published.withdraw_routes(used.union(self._policy.queues), self._folder)
         drains.make_folder(self._folder)
         self._put(shown.SERVICE, _service(self._policy))
-
-    def _mappings(self) -> None:
-        """Show the starters how the requests of each queue's jobs are translated."""
-        encoded = {
-            queue: mappings.encode(mapping(self._policy, configured.cluster))
-            for queue, configured in self._policy.queues.items()
-        }
-        rules = {queue: data for queue, data in encoded.items() if data}
-        published.withdraw_mappings(frozenset(rules), self._folder)
-        for queue, data in rules.items():
-            put(published.mapping_path(queue, self._folder), data)
 
     def load(
         self, snapshots: Mapping[str, ClusterSnapshot], observers: Mapping[str, Observer]
@@ -129,33 +120,26 @@ def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransf
     return ShownTransfer(
         transfer=transfer.name,
         owner=transfer.owner,
-        queue=_clean(transfer.queue),
-        remote=_clean(transfer.remote),
+        queue=printable(transfer.queue),
+        remote=printable(transfer.remote),
         remote_id=transfer.remote_id or None,
         phase=transfer.phase,
         desired=transfer.desired,
         local_state=transfer.local_state,
         local_since=row.since if row else None,
         remote_state=transfer.remote_state,
-        remote_host=_clean(transfer.remote_host),
+        remote_host=printable(transfer.remote_host),
         since=transfer.since,
         missing_since=transfer.missing_since,
         created_at=transfer.created_at,
-        outcome=_clean(ending(transfer.verdict)) if transfer.verdict else "",
+        outcome=printable(ending(transfer.verdict)) if transfer.verdict else "",
         closed_at=transfer.closed_at,
-        reason=_clean(transfer.reason),
+        reason=printable(transfer.reason),
     )
 
 
 def _event(event: Event) -> ShownEvent:
-    return ShownEvent(at=event.at, text=_clean(event.text))
-
-
-def _clean(text: str) -> str:
-    """Replace what a terminal would obey: texts come from people's own messages."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
+    return ShownEvent(at=event.at, text=printable(event.text))
 
 
 def _service(policy: Policy) -> ShownService:
@@ -181,7 +165,7 @@ def _cluster(answer: Answer, last: ClusterSnapshot | None) -> ShownCluster:
         cluster=answer.cluster,
         asked_at=datetime.now(UTC),
         taken_at=last.taken_at if last else None,
-        trouble=_clean(answer.trouble),
+        trouble=printable(answer.trouble),
         pending=last.pending if last else None,
         free_slots=last.free_slots if last else None,
         queues=tuple(map(_queue, last.queues)) if last else (),

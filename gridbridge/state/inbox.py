@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import MAX_BYTES, Message, decode
+from gridbridge.model.message import MAX_BYTES, Kind, Message, decode
 from gridbridge.shell import files
 from gridbridge.state.spool import IN_PLACE, WAKE
 
@@ -24,6 +24,8 @@ LETTERS_A_SCAN = 200  # of one uid, so that a flood costs the others little
 REMOVALS_A_SCAN = 10_000  # of surplus files: a tenth of a second on ext4
 UNFINISHED_S = 3600  # a writer ends or renames its file at once, or has died
 ASLEEP_S = 86400  # a starter that never became a transfer has given up by then
+WHOLE = b"\n\n"  # what a message ends with that a shell wrote
+OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (Kind.ENDED, Kind.CLOSED))
 YEAR_10000_S = 253402300800  # datetime ends there
 # How opening what is no readable file fails; anything else is trouble of our own.
 WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
@@ -54,6 +56,7 @@ class _Found(NamedTuple):
     name: str
     mark: _Mark
     uid: int
+    size: int  # bytes
     changed_s: float  # unlike the modification time nobody can set it
     is_linked: bool  # a file with another name somewhere
 
@@ -68,6 +71,7 @@ class Inbox:
         self._limit_per_uid = limit_per_uid
         self._clock = clock
         self._read: dict[str, _Mark] = {}
+        self._growing: dict[str, _Found] = {}  # what was read before it was whole
         self._linked: frozenset[_Mark] = frozenset()
 
     def read(self) -> tuple[Letter, ...]:
@@ -126,13 +130,14 @@ class Inbox:
         """
         read = self._read
         self._read = {one.name: one.mark for one in found if read.get(one.name) == one.mark}
+        self._growing = {one.name: one for one in found if self._growing.get(one.name) == one}
         self._linked = frozenset(
             one.mark for one in found if one.is_linked or one.mark in self._linked
         )
 
     def _open_new(self, of_uid: list[_Found]) -> list[Letter]:
         """Read a uid's oldest new messages, in the order of their own times."""
-        new = [one for one in of_uid if one.name not in self._read and not _is_unfinished(one)]
+        new = [one for one in of_uid if one.name not in self._read and not self._must_wait(one)]
         letters = (self._open(one) for one in new[:LETTERS_A_SCAN])
         return sorted((letter for letter in letters if letter is not None), key=_age)
 
@@ -141,11 +146,10 @@ class Inbox:
         try:
             self._refuse_linked(found)
             data, facts = files.read(path, MAX_BYTES)
-            if found.name.startswith(IN_PLACE):
-                if self._may_grow(found, data):
-                    return None
-                data = data[:-1]
-            message = _parse(data, facts.st_mtime)
+            if found.name.startswith(IN_PLACE) and self._may_grow(found, data):
+                self._growing[found.name] = found
+                return None
+            message = _parse(_whole(found.name, data), facts.st_mtime)
             letter = Letter(path=path, uid=facts.st_uid, message=message)
         except FileNotFoundError:
             return None
@@ -155,9 +159,17 @@ class Inbox:
         self._read[found.name] = _mark(facts)
         return letter
 
+    def _must_wait(self, found: _Found) -> bool:
+        """Say whether a file is unfinished, as far as can be told without reading it again."""
+        is_same = self._growing.get(found.name) == found
+        return _is_unfinished(found) or (is_same and self._is_young(found))
+
     def _may_grow(self, found: _Found, data: bytes) -> bool:
-        """Say whether a shell may still be writing this file; it is read again then."""
-        return not data.endswith(b"\n\n") and self._clock() - found.changed_s < UNFINISHED_S
+        """Say whether a shell may still be writing this file."""
+        return not data.endswith(WHOLE) and self._is_young(found)
+
+    def _is_young(self, found: _Found) -> bool:
+        return self._clock() - found.changed_s < UNFINISHED_S
 
     def _refuse_linked(self, found: _Found) -> None:
         if found.mark in self._linked:
@@ -250,6 +262,7 @@ def _look(entry: os.DirEntry[str]) -> _Found | None:
         name=entry.name,
         mark=_mark(facts),
         uid=facts.st_uid,
+        size=facts.st_size,
         changed_s=facts.st_ctime,
         is_linked=facts.st_nlink != 1 and not stat.S_ISDIR(facts.st_mode),
     )
@@ -280,6 +293,17 @@ def _by_uid(found: Iterable[_Found]) -> list[list[_Found]]:
     for one in found:
         groups.setdefault(one.uid, []).append(one)
     return list(groups.values())
+
+
+def _whole(name: str, data: bytes) -> bytes:
+    """Return a message's lines; ParseError for one of a shell that is cut or of another kind."""
+    if not name.startswith(IN_PLACE):
+        return data
+    if not data.endswith(WHOLE):
+        raise ParseError("its writer did not finish it")
+    if not data.startswith(OF_SHELLS):
+        raise ParseError("shells tell of ends alone")
+    return data[: -len(WHOLE) + 1]
 
 
 def _parse(data: bytes, written_s: float) -> Message:

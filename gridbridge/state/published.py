@@ -6,7 +6,7 @@ write. Nothing in them is more than `qstat` would show anybody.
 
 import os
 
-from gridbridge.errors import NoRoute, ParseError
+from gridbridge.errors import NoRoute, ParseError, StateError
 from gridbridge.model import lines, message, route
 from gridbridge.model.message import Message
 from gridbridge.model.places import PUBLISHED
@@ -15,6 +15,7 @@ from gridbridge.shell import files
 
 JOBS = "jobs"  # the folder of the histories
 LATEST_S = 32503680000  # the year 3000; what is no number is not below it either
+MAPPING_MAX_BYTES = 1 << 20
 LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor passes it on in one write
 
 
@@ -57,27 +58,25 @@ def read_route(queue: str, published: str = PUBLISHED) -> Route:
 
 
 def read_mapping(queue: str, published: str = PUBLISHED) -> bytes:
-    """Read how a queue's requests are translated, for model.mapping; empty: they are not."""
+    """Read how a queue's requests are translated, for model.mapping; StateError without it."""
+    path = mapping_path(queue, published)
     try:
-        return files.read(mapping_path(queue, published), 1 << 20)[0]
-    except FileNotFoundError:
-        return b""
+        return files.read(path, MAPPING_MAX_BYTES)[0]
+    except FileNotFoundError as error:
+        raise StateError(f"{path}: not there; the poller publishes it") from error
+
+
+def queues(published: str = PUBLISHED) -> tuple[str, ...]:
+    """Return the transfer queues whose routes are published."""
+    return tuple(os.listdir(f"{published}/queues"))
 
 
 def withdraw_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
-    """Remove the routes of all queues but these."""
-    _withdraw(queues, f"{published}/queues")
-
-
-def withdraw_mappings(queues: frozenset[str], published: str = PUBLISHED) -> None:
-    """Remove the mappings of all queues but these."""
-    _withdraw(queues, f"{published}/mappings")
-
-
-def _withdraw(queues: frozenset[str], folder: str) -> None:
-    for queue in os.listdir(folder) if os.path.isdir(folder) else ():
-        if queue not in queues:
-            files.remove(f"{folder}/{queue}")
+    """Remove the routes of all queues but these, then their mappings."""
+    for folder in (f"{published}/queues", f"{published}/mappings"):
+        for queue in os.listdir(folder) if os.path.isdir(folder) else ():
+            if queue not in queues:
+                files.remove(f"{folder}/{queue}")
 
 
 def read_message(path: str) -> Message | None:

@@ -10,7 +10,7 @@ import os
 import stat
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import Message, encode
+from gridbridge.model.message import Message, encode_short
 from gridbridge.model.places import SPOOL
 from gridbridge.shell import files
 
@@ -22,7 +22,7 @@ IN_PLACE = "w."  # the same of one that a shell writes where it stays: an empty 
 def send(message: Message, spool: str = SPOOL) -> str:
     """Put a message into the spool and return its path; StateError when it can't be written."""
     path = f"{spool}/{files.random_name(MESSAGE)}"
-    files.replace(path, encode(message))
+    files.replace(path, encode_short(message))
     return path
 
 

@@ -353,6 +353,25 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             id="wrong rules of a mapping",
         ),
         pytest.param(
+            GOOD
+            + '[map.beta.resource.gpu]\nreject = "none"\ndefault = "1"\n'
+            + "[map.beta.resource.remote]\nrequire = true\n"
+            + '[map.beta.resource.a]\nto = "hostname"\n'
+            + '[map.beta.resource.b]\ndefault = "1,hostname=x"\n'
+            + '[map.beta.project.x]\ndrop = true\nto = "y"\n',
+            [
+                "[map.beta.resource.gpu]: reject and default contradict each other; one of them",
+                "[map.beta.resource.remote]: remote names a place at home"
+                " and is never asked for elsewhere",
+                "[map.beta.resource.a]: hostname names a place at home"
+                " and is never asked for elsewhere",
+                '[map.beta.resource.b] default = "1,hostname=x": wrong form;'
+                " one value as qsub -l takes it",
+                "[map.beta.project.x]: drop and to contradict each other; one of them",
+            ],
+            id="rules that contradict themselves",
+        ),
+        pytest.param(
             GOOD + '[map.beta.resource.mem]\nto = "h_vmem"\n[map.beta.resource.h_vmem]\n',
             [
                 '[map.beta.resource.h_vmem] to = "h_vmem": mem becomes that, too;'

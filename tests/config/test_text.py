@@ -48,6 +48,7 @@ TITLES = {
     "[map.CLUSTER.project.NAME]": ProjectRule,
     "[map.CLUSTER.queue.NAME]": QueueRule,
 }
+EXCLUSIVE = ("drop", "require", "reject")  # with nearly every other key of a rule
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}"
 TEXTS = {
     AMOUNT.right: st.sampled_from(["", "1:0:0", "2G", "3"]),
@@ -103,7 +104,9 @@ def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
     """Return rules of a kind, at most one: two resources must not become the same."""
     rule, form = KINDS[kind]
     names = st.tuples(st.just(kind), TEXTS[form.right])
-    return st.dictionaries(names, sections_of(rule), min_size=1, max_size=1)
+    plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
+    rules = sections_of(rule, **plain) | st.just(rule(reject="why"))
+    return st.dictionaries(names, rules, min_size=1, max_size=1)
 
 
 POLLERS = sections_of(Poller).filter(lambda poller: poller.stale_s > poller.interval_s)

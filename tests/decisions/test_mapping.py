@@ -24,7 +24,9 @@ def there(asked: Asked, **rules: Rule) -> Asked:
         ("1:0:0", Rule(to="walltime", unit="s"), "walltime=3600"),
         ("1:0:0", Rule(scale="1.5"), "h_rt=5400"),
         ("1:0:0", Rule(scale="1.5", unit="h:m:s"), "h_rt=1:30:00"),
+        ("1:0:0", Rule(scale="1.1"), "h_rt=3960"),
         ("INFINITY", Rule(unit="s"), ""),
+        ("INFINITY", Rule(unit="s", default="1:0:0"), "h_rt=3600"),
         ("INFINITY", Rule(to="walltime"), "walltime=INFINITY"),
         ("1:0:0", Rule(drop="yes"), ""),
         ("1:0:0", Rule(default="2:0:0", require="yes"), "h_rt=1:0:0"),
@@ -57,6 +59,18 @@ def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> N
     ("asked", "rules", "words"),
     [
         (Asked(), {"resource_h_rt": Rule(require="yes")}, "qsub -l h_rt="),
+        (Asked(soft=H_RT), {"resource_h_rt": Rule(require="yes")}, "hard; qsub -l h_rt="),
+        (
+            Asked(hard=(("h_rt", "INFINITY"),)),
+            {"resource_h_rt": Rule(require="yes", unit="s")},
+            "does not ask for h_rt",
+        ),
+        (Asked(), {"project_any": Rule(reject="no")}, "no job without a project: no"),
+        (
+            Asked(hard=(("a", "x"), ("b", "y"))),
+            {"resource_a": Rule(to="b")},
+            "b is asked for as 'x' and as 'y' there",
+        ),
         (Asked(hard=H_RT), {"resource_h_rt": Rule(reject="no limits")}, "h_rt: no limits"),
         (Asked(hard=(("h_rt", "soon"),)), {"resource_h_rt": Rule(unit="s")}, "'soon' is no number"),
         (Asked(pe="mpi"), {"pe_mpi": Rule(reject="slow network")}, "mpi: slow network"),
@@ -67,10 +81,30 @@ def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> N
 def test_a_hard_request_that_can_not_be_met_refuses_the_job(
     asked: Asked, rules: dict[str, Rule], words: str
 ) -> None:
-    with pytest.raises(Unmappable, match=r"beta|soon") as refused:
+    with pytest.raises(Unmappable, match=r"beta|soon|there") as refused:
         there(asked, **rules)
 
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "hard"),
+    [
+        ("mem_free=1G h_vmem=4G", "h_vmem=4G"),
+        ("mem_free=4G h_vmem=1G", "h_vmem=4096M"),
+        ("h_vmem=8G", "h_vmem=8G"),
+        ("arch=lx", "arch=lx h_vmem=512M"),
+    ],
+)
+def test_what_two_resources_become_is_asked_for_once_for_the_larger_amount(
+    asked: str, hard: str
+) -> None:
+    """A default yields to what is asked for."""
+    pairs = tuple((name, value) for name, _, value in (one.partition("=") for one in asked.split()))
+    rule = Rule(to="h_vmem", unit="M", default="0.5G")
+    translated = there(Asked(hard=pairs), resource_mem_free=rule)
+
+    assert " ".join("=".join(pair) for pair in translated.hard) == hard
 
 
 def test_a_soft_request_that_can_not_be_met_is_left_out_with_a_note() -> None:

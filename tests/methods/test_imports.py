@@ -56,6 +56,7 @@ STARTER = {
 }
 SENSOR = {"fcntl", "gridbridge.methods.sensor", "gridbridge.shell.lock", "select"}
 ADAPTER = {
+    "gridbridge.model.places",
     "gridbridge",
     "gridbridge.batch",
     "gridbridge.batch.embedded",

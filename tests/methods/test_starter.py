@@ -135,11 +135,13 @@ def write_mapping(place: Place, rules: str) -> None:
     path = place.folder / "published/mappings/transfer-beta"
     path.parent.mkdir()
     path.write_text(rules)
+    route = place.folder / "published/queues/transfer-beta"
+    route.write_text(f"{route.read_text()}remote_mapped=yes\n")
 
 
 def test_a_request_is_submitted_in_the_remote_cluster_s_words(place: Place) -> None:
     place.limits(job="1:0:0")
-    rules = ("h_rt/to=walltime", "h_rt/unit=s", "mem/default=2G", "remote/reject=a place at home")
+    rules = ("h_rt/to=walltime", "h_rt/unit=s", "mem/default=2G")
     write_mapping(place, "".join(f"resource/{rule}\n" for rule in rules))
     place.step()
 
@@ -155,6 +157,29 @@ def test_a_job_that_can_not_go_there_ends_in_error_and_nothing_is_sent(place: Pl
     error = (place.folder / "active/error").read_text()
     assert error == "gridbridge: beta has no h_rt: no limits there\n"
     assert [closed.outcome for closed in place.sent(Kind.CLOSED)] == ["error"]
+
+
+def test_a_mapping_that_is_not_there_sends_nothing_and_is_tried_again(place: Place) -> None:
+    """Never is a request sent in home's words because the rules are away for a moment."""
+    write_mapping(place, "resource/h_rt/drop=yes\n")
+    (place.folder / "published/mappings/transfer-beta").unlink()
+
+    with pytest.raises(GridbridgeError, match="the poller publishes it"):
+        place.step()
+    assert place.calls("qsub") == []
+
+
+def test_a_long_note_fits_into_the_record(place: Place) -> None:
+    """What was left out is told at length, but the record stays a message."""
+    detail = place.folder / "alpha/detail"
+    soft = "<JB_soft_resource_list><CE_name>gpu</CE_name><CE_stringval>{}</CE_stringval>"
+    detail.write_text(f"{detail.read_text()}{soft.format('x' * 5000)}</JB_soft_resource_list>\n")
+    write_mapping(place, "resource/gpu/reject=none there\n")
+    place.step()
+
+    told = place.sent(Kind.RECORD)
+    assert {one.reason[:30] for one in told if one.remote_id} == {"soft request gpu=" + "x" * 13}
+    assert place.step().startswith("wait")
 
 
 def test_a_mapping_that_is_none_sends_nothing_and_is_tried_again(place: Place) -> None:

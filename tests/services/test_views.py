@@ -10,6 +10,7 @@ import pytest
 from gridbridge.apply.routes import cell
 from gridbridge.model.message import Message
 from gridbridge.model.policy import Cluster, Policy, Site, TransferQueue
+from gridbridge.model.rules import ProjectRule, QueueRule, ResourceRule
 from gridbridge.model.shown import ShownDrain
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer import Event, Transfer
@@ -198,10 +199,43 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
     assert (seen.trouble, seen.taken_at) == ("qstat: no answer in time", None)
 
 
+def test_a_mapping_is_published_with_its_route_and_withdrawn_with_it(folder: str) -> None:
+    maps = {"beta": {("resource", "h_rt"): ResourceRule(to="walltime")}}
+    Views(replace(POLICY, maps=maps), folder).routes(frozenset())
+    rules = published.read_mapping("transfer-beta", folder)
+    mapped = published.read_route("transfer-beta", folder).remote_mapped
+    elsewhere = replace(POLICY, queues={})
+    Views(elsewhere, folder).routes(frozenset({"transfer-beta"}))
+    kept = published.read_mapping("transfer-beta", folder)
+    Views(elsewhere, folder).routes(frozenset())
+
+    assert (rules, mapped, kept) == (b"resource/h_rt/to=walltime\n", "yes", rules)
+    assert not os.path.exists(published.mapping_path("transfer-beta", folder))
+
+
+def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_for_all(
+    folder: str,
+) -> None:
+    nothing = {("project", "chem"): ProjectRule(), ("queue", "long.q"): QueueRule()}
+    Views(replace(POLICY, maps={"beta": nothing}), folder).routes(frozenset())
+    unmapped = published.read_route("transfer-beta", folder).remote_mapped
+    rules = nothing | {("project", "*"): ProjectRule(to="foreign")}
+    Views(replace(POLICY, maps={"beta": rules}), folder).routes(frozenset())
+
+    assert unmapped == ""
+    assert published.read_mapping("transfer-beta", folder).splitlines() == [
+        b"project/chem/to=chem",
+        b"queue/long.q/drop=yes",
+        b"project/*/to=foreign",
+    ]
+
+
 def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: str) -> None:
     views = Views(POLICY, folder)
     views.routes(frozenset())
-    seen = ClusterSnapshot(cluster="beta", taken_at=NOW, jobs={}, pending=1, free_slots=0)
+    seen = ClusterSnapshot(
+        cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
+    )
     observers = {"beta": Observer("beta", cell(POLICY, "beta"), POLICY.poller, lambda: 0.0)}
 
     def reported() -> str:

@@ -149,22 +149,53 @@ def write_in_place(folder: Path, data: bytes) -> Path:
 
 def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Path) -> None:
     """Until then it is neither taken nor refused, wherever its writer is."""
-    inbox, whole = Inbox(str(folder), 10), encode(message()) + b"\n"
+    told = message(kind=Kind.ENDED)
+    inbox, whole = Inbox(str(folder), 10), encode(told) + b"\n"
     for length in range(len(whole)):
         write_in_place(folder, whole[:length])
         assert inbox.read() == ()
 
     path = write_in_place(folder, whole)
     [letter] = inbox.read()
-    assert (letter.path, letter.message, inbox.read()) == (str(path), message(), ())
+    assert (letter.path, letter.message, inbox.read()) == (str(path), told, ())
 
 
-@pytest.mark.parametrize("end", [b"", b"\n", b"x\n"], ids=repr)
+@pytest.mark.parametrize("end", [b"", b"\n", b"x\n", b"\nx", b"\n\nx"], ids=repr)
 def test_a_message_whose_writer_died_is_removed_in_the_end(folder: Path, end: bytes) -> None:
-    path = write_in_place(folder, encode(message())[:-1] + end)
+    path = write_in_place(folder, encode(message(kind=Kind.ENDED))[:-1] + end)
     inbox = Inbox(str(folder), 10, clock=lambda: time.time() + HOUR_S + 1)
 
     assert inbox.read() == ()
+    assert not path.exists()
+
+
+def test_many_that_are_never_finished_delay_nothing(folder: Path) -> None:
+    for number in range(300):
+        (folder / f"w.{number}").write_bytes(b"kind=ended\n" if number % 2 else b"")
+    inbox = Inbox(str(folder), 1000)
+    inbox.read()
+    inbox.read()
+    path = spool.send(message(), str(folder))
+
+    assert [letter.path for letter in inbox.read()] == [path]
+
+
+def test_a_message_that_grew_after_a_look_is_read_again(folder: Path) -> None:
+    inbox, whole = Inbox(str(folder), 10), encode(message(kind=Kind.CLOSED)) + b"\n"
+    path = write_in_place(folder, whole[:20])
+    looks = [inbox.read() for _ in range(2)]
+    with path.open("ab") as file:
+        file.write(whole[20:])
+
+    assert looks == [(), ()]
+    assert [letter.message.kind for letter in inbox.read()] == [Kind.CLOSED]
+
+
+def test_a_shell_can_not_send_a_record(folder: Path) -> None:
+    """Gridbridge-as-user takes none under such a name."""
+    path = write_in_place(folder, encode(message()) + b"\n")
+
+    assert Inbox(str(folder), 10).read() == ()
     assert not path.exists()
 
 

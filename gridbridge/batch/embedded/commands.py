@@ -1,6 +1,7 @@
 """Command lines of the embedded cluster's program: pure, from values to argv."""
 
-from gridbridge.batch.gridengine.request import Request, is_place
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.model.places import is_place
 from gridbridge.model.route import Folder
 
 Argv = tuple[str, ...]

@@ -3,8 +3,8 @@
 The programs are called by path: Debian's /usr/bin/qsub is a shell wrapper around them.
 """
 
-from gridbridge.batch.gridengine.request import Pairs, Request, is_place
-from gridbridge.model.places import ENDED
+from gridbridge.batch.gridengine.request import Pairs, Request
+from gridbridge.model.places import ENDED, is_place
 from gridbridge.model.route import Cell
 
 Argv = tuple[str, ...]

@@ -11,8 +11,6 @@ from gridbridge.errors import ParseError
 AUTOMATIC = b"__SGE_PREFIX__"  # variables that qsub adds by itself
 PRIORITY_ZERO = 1024  # JB_priority of `-p 0`
 RERUN = {b"1": "yes", b"2": "no"}  # JB_restart; 0: as the queue says
-AT_HOME = ("remote", "hostname", "qname")  # resources that name places of the local cluster
-OURS = "gb_"  # the load values that the sensor reports
 _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
 
 Pairs = tuple[tuple[str, str], ...]
@@ -68,11 +66,6 @@ class Request:
         self.rerun = RERUN.get(_section(xml, b"JB_restart"), "")
 
 
-def is_place(resource: str) -> bool:
-    """Say whether a resource only names places at home: no other cluster is asked for it."""
-    return resource in AT_HOME or resource.startswith(OURS)
-
-
 def owner_and_account_of(xml: bytes) -> tuple[str, str]:
     """Return JB_owner and JB_account; ParseError when there is no job in the answer."""
     if b"<JB_job_number>" not in xml:
@@ -94,9 +87,9 @@ def read_config(data: bytes) -> dict[str, str]:
 
 def _parallel(xml: bytes) -> str:
     """Return `PE SLOTS`, the most that are asked for (qsub(1) -pe), empty for a serial job."""
-    most = _leaf(_section(xml, b"JB_pe_range"), b"RN_max")
     name = _leaf(xml, b"JB_pe")
-    return f"{name} {most}" if name else ""
+    ends = _leaves(_section(xml, b"JB_pe_range"), b"RN_max") if name else ()
+    return f"{name} {max(map(int, ends), default=1)}" if name else ""
 
 
 def _section(xml: bytes, tag: bytes) -> bytes:

@@ -4,7 +4,8 @@ They are setuid, so that their caller can't kill them, and without their databas
 for ever. An alarm that is set before them ends them all the same (execve(2) keeps it).
 """
 
-from gridbridge.batch.gridengine.request import Request, is_place
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.model.places import is_place
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import quote
 

@@ -1,0 +1,56 @@
+"""A request as it was made at home, brought into the words of a remote cluster."""
+
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.model.mapping import ANY, PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
+from gridbridge.services.requests import translated
+
+XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
+<JB_hard_resource_list><CE_name>h_rt</CE_name><CE_stringval>60</CE_stringval>
+<CE_name>remote</CE_name><CE_stringval>TRUE</CE_stringval>
+<CE_name>hostname</CE_name><CE_stringval>a*</CE_stringval></JB_hard_resource_list>
+<JB_soft_resource_list><CE_name>gb_beta_up</CE_name><CE_stringval>1</CE_stringval>
+<CE_name>gpu</CE_name><CE_stringval>1</CE_stringval></JB_soft_resource_list>
+<JB_hard_queue_list><QR_name>transfer-beta</QR_name><QR_name>long.q@node*</QR_name></JB_hard_queue_list>
+<JB_project>chem</JB_project>{more}
+<JB_pe>mpi</JB_pe><JB_pe_range><ranges><RN_min>2</RN_min><RN_max>4</RN_max></ranges>
+<ranges><RN_min>8</RN_min><RN_max>16</RN_max></ranges></JB_pe_range>"""
+CONTEXT = (
+    b"<JB_context><VA_variable>gridbridge_queues</VA_variable>"
+    b"<VA_value>transfer-beta long.q</VA_value></JB_context>"
+)
+RULES = Mapping(
+    {
+        (RESOURCE, "h_rt"): Rule(to="walltime"),
+        (RESOURCE, "gpu"): Rule(reject="none"),
+        (PE, "mpi"): Rule(to="orte"),
+        (PROJECT, ANY): Rule(to="foreign"),
+        (QUEUE, "long.q"): Rule(to="batch.q"),
+        (QUEUE, ANY): Rule(reject="there is batch.q only"),
+    }
+)
+
+
+def request(more: bytes = b"") -> Request:
+    return Request(XML.replace(b"{more}", more))
+
+
+def test_all_that_a_job_asks_for_is_translated_but_places_at_home() -> None:
+    asked = request()
+    parallel, there = translated(asked, "mpi 3", RULES, "beta", ("transfer-beta",))
+
+    assert (asked.hard, asked.soft) == ((("walltime", "60"),), ())
+    assert (asked.project, asked.targets, parallel) == ("foreign", "batch.q", "orte 3")
+    assert there.notes == ("soft request gpu=1 left out: beta has no gpu: none",)
+
+
+def test_a_pinned_job_asks_for_its_own_queues() -> None:
+    """While a copy lives its list of queues is the transfer queue alone."""
+    pinned = request(CONTEXT)
+    pinned.queues = "transfer-beta"
+    translated(pinned, "", RULES, "beta", ("transfer-beta",))
+
+    assert pinned.targets == "batch.q"
+
+
+def test_a_request_tells_the_most_slots_that_were_asked_for() -> None:
+    assert request().parallel == "mpi 16"
