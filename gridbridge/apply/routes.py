@@ -8,6 +8,7 @@ from gridbridge.model.mapping import ANY, PROJECT, QUEUE, Mapping, Rule
 from gridbridge.model.policy import Cluster, Policy
 from gridbridge.model.route import Cell, Route, login
 from gridbridge.model.rules import AnyRule
+from gridbridge.shell import ssh
 
 
 def cell(policy: Policy, name: str) -> Cell:
@@ -26,6 +27,14 @@ def cell(policy: Policy, name: str) -> Cell:
         timeout_s=cluster.command_timeout_s,
         login=login(cluster.ssh, cluster.users.account_of(person), "" if uid else person),
     )
+
+
+def keep_connections(policy: Policy) -> None:
+    """Have this process keep one connection a login, if there is a cluster by ssh."""
+    if any(cluster.ssh for cluster in policy.clusters.values()):
+        from gridbridge.shell.connection import Connections  # 200 ms
+
+        ssh.carry_by(Connections())
 
 
 def route(policy: Policy, queue: str) -> Route:

@@ -11,6 +11,7 @@ from gridbridge.model.site import CellFacts, HostFacts, PollerFacts
 MAX_SKEW_S = 5.0  # published values are refused when they seem to come from the future
 TRIED = re.compile(r"SGE 8\.1\.")  # where methods run under /bin/sh, whatever shell a job asks for
 MAX_WORDS = 160  # characters of a log line
+BY_SSH = "ssh: "  # how ssh's own trouble begins
 DENIED = "denied: host"
 NEEDED_SECTION = "[queue.NAME]"
 
@@ -94,8 +95,14 @@ def _answer(name: str, cell: CellFacts, host: str) -> Finding:
         right="an answer",
         mend=(edit,) if cell.master else (),
         where=cell.master,
-        hint="" if cell.master else f"[cluster.{name}] of {CONFIG} has to name its cell",
+        hint="" if cell.master else _hint(name, cell),
     )
+
+
+def _hint(name: str, cell: CellFacts) -> str:
+    if cell.trouble.startswith(BY_SSH):
+        return f"mend the login of [cluster.{name}] of {CONFIG}"
+    return f"[cluster.{name}] of {CONFIG} has to name its cell"
 
 
 def _version(name: str, cell: CellFacts) -> Finding:

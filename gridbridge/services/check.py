@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gridbridge import config
-from gridbridge.apply.routes import cell
+from gridbridge.apply.routes import cell, keep_connections
 from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions import check as decisions
 from gridbridge.decisions import dropped, section, setup, site
@@ -54,6 +54,7 @@ def check(path: str = CONFIG) -> Report:
         policy = config.load(path)
     except ConfigError as error:
         return _report(tuple(_unreadable(error)), None)
+    keep_connections(policy)
     return _report(tuple(findings(policy)), policy)
 
 

@@ -11,7 +11,7 @@ import threading
 import time
 
 from gridbridge import config
-from gridbridge.apply.routes import cell
+from gridbridge.apply.routes import cell, keep_connections
 from gridbridge.apply.transfer import Hands
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.places import CONFIG, HOME, LOCK, SPOOL
@@ -45,6 +45,7 @@ def main() -> None:
 
 def run(policy: Policy, stop: threading.Event) -> None:
     """Do rounds until told to stop."""
+    keep_connections(policy)
     service = build(policy)
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
     while not stop.is_set():

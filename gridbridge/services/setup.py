@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from gridbridge.apply import setup as hands
-from gridbridge.apply.routes import cell
+from gridbridge.apply.routes import cell, keep_connections
 from gridbridge.batch.gridengine import objects, qconf
 from gridbridge.decisions import section, site
 from gridbridge.decisions import setup as decisions
@@ -114,10 +114,12 @@ def steps(policy: Policy, findings: Iterable[Finding]) -> tuple[Step, ...]:
 
 def observe(policy: Policy, wanted: Wanted) -> SetupWorld:
     """Look at both cells; CommandFailed when one of them doesn't answer."""
+    there = cell(policy, wanted.remote)
+    is_far = bool(wanted.far_account)
     return SetupWorld(
         wanted=wanted,
         home=objects.cell_setup(cell(policy, wanted.home), wanted.host),
-        away=objects.cell_setup(cell(policy, wanted.remote), wanted.host),
+        away=objects.far_setup(there) if is_far else objects.cell_setup(there, wanted.host),
         gids=host.gids(),
         execd=host.daemon("sge_execd") if wanted.host == host.name() else None,
     )
@@ -125,6 +127,7 @@ def observe(policy: Policy, wanted: Wanted) -> SetupWorld:
 
 def _own_world(policy: Policy, wanted: Wanted) -> SetupWorld:
     """Look at both cells; refuse to touch a queue that is the site's own."""
+    keep_connections(policy)
     world = observe(policy, wanted)
     if wanted.queue not in policy.queues and is_foreign(world):
         raise GridbridgeError(f"queue {wanted.queue} is no transfer queue; give another --queue")

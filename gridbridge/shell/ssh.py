@@ -47,6 +47,27 @@ FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # what a shell says of a program that a si
 AS_TYPED = ("utf-8", "surrogateescape")  # the caller's bytes, whatever their encoding
 
 
+class Client:
+    """Carries requests, each by a process of OpenSSH's client."""
+
+    def carry(self, login: Login, request: bytes, timeout_s: float) -> tuple[Completed, bool]:
+        """Have the far shell do a request; say how that ended, and whether nothing was sent."""
+        source = runner.in_memory(request)
+        try:
+            return _call(login, timeout_s, source), _is_unread(source)
+        finally:
+            os.close(source)
+
+
+_carrier = Client()
+
+
+def carry_by(carrier: Client) -> None:
+    """Carry every request of this process in another way: connection.Connections has one."""
+    global _carrier
+    _carrier = carrier
+
+
 def run(
     login: Login | None,
     argv: tuple[str, ...],
@@ -64,12 +85,9 @@ def run(
     if login is None:
         return runner.run(argv, env, timeout_s, stdin)
     token = files.random_name()
-    source = runner.in_memory(request(token, argv, env, timeout_s, stdin))
-    try:
-        ended = _call(login, timeout_s, source)
-        return answer(token, argv, ended) or _fail(login, ended, _is_unread(source))
-    finally:
-        os.close(source)
+    whole = request(token, argv, env, timeout_s, stdin)
+    ended, is_unread = _carrier.carry(login, whole, timeout_s)
+    return answer(token, argv, ended) or _fail(login, ended, is_unread)
 
 
 def client(login: Login) -> tuple[str, ...]:
@@ -86,7 +104,8 @@ def request(
     """Write what the far shell is to do; it does all of it or, without the last byte, nothing."""
     by_path = ("/bin/sh", "-c", 'exec "$@"', "sh") if "=" in argv[0] else ()  # env(1): a variable
     variables = (f"{name}={value}" for name, value in env.items())
-    limited = ("timeout", "-s", "KILL", f"{timeout_s:g}", "env", "-i", *variables, *by_path, *argv)
+    limit = ("timeout", "-s", "KILL", f"{timeout_s:g}")
+    limited = (*limit, "env", "-i", "--", *variables, *by_path, *argv)
     words = " ".join(map(quote, limited)).encode(*AS_TYPED)
     quoted = quote(stdin.decode(*AS_TYPED)).encode(*AS_TYPED)
     command = b"printf %s " + quoted + b" | " + words if stdin else words + b" </dev/null"

@@ -22,6 +22,17 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
             id="being submitted",
         ),
         pytest.param(
+            transfer(
+                phase="submitting",
+                remote_id=None,
+                remote_state="",
+                reason="being submitted to beta; tried in vain: ssh: no",
+            ),
+            shown(),
+            "its starter, to submit it to beta; tried in vain: ssh: no",
+            id="tried in vain",
+        ),
+        pytest.param(
             transfer(phase="held", remote_state=""),
             shown(),
             "its starter, to release it at beta",

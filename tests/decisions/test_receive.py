@@ -307,3 +307,29 @@ def test_an_adopted_transfer_is_told_as_it_stands() -> None:
 )
 def test_an_end_is_one_sentence(message: Message, sentence: str) -> None:
     assert ending(message) == sentence
+
+
+WHY = "ssh: far does not let the key of alice into the account al"
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        (RECORD.but(phase=Phase.SUBMITTING, remote_id=""), "being submitted to beta"),
+        (RECORD.but(phase=Phase.HELD), "submitted to beta as 40, held"),
+    ],
+    ids=["submitting", "held"],
+)
+def test_a_record_told_again_with_its_trouble_changes_the_reason_alone(
+    record: Message, told: str
+) -> None:
+    before = take(None, record)
+    after = take(before, record.but(reason=WHY), later_s=5)
+
+    assert after == before.but(record=after.record, reason=f"{told}; tried in vain: {WHY}")
+
+
+def test_trouble_is_over_with_the_next_phase() -> None:
+    tried = RECORD.but(phase=Phase.SUBMITTING, remote_id="", reason=WHY)
+
+    assert take(None, tried, RECORD).reason == "submitted to beta as 40, released"

@@ -1,5 +1,7 @@
 """What a transfer queue's set-up lacks, item by item."""
 
+from dataclasses import replace
+
 import pytest
 
 from gridbridge.decisions.setup import findings
@@ -310,17 +312,32 @@ def test_removal_leaves_what_another_queue_to_the_same_cluster_needs() -> None:
     assert made == [("drop queue", "transfer-beta")]
 
 
-def test_removal_leaves_what_another_transfer_queue_needs() -> None:
+def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
+    """The sensor goes on reporting them as long as another queue needs it."""
     world = a_ready_world()
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_g_up=0"}
-    world = at_home(world, queues={**world.home.queues, "transfer-g": other})
+    with_other = at_home(world, queues={**world.home.queues, "transfer-g": other})
+    left = Complex(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
+    alone = at_home(world, complexes={**world.home.complexes, "gb_g_up": left})
 
-    made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(world, ())]
+    made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(with_other, ())]
+    dropped = {edit.name for edit in removal(alone, ()) if edit.verb == Verb.DROP_COMPLEX}
 
-    assert made == [
-        ("drop queue", "transfer-beta"),
-        ("set scheduler", "job_load_adjustments"),
-        ("drop complex", "gb_beta_up"),
-        ("drop complex", "gb_beta_pending"),
-        ("drop complex", "gb_beta_free"),
-    ]
+    assert made == [("drop queue", "transfer-beta"), ("set scheduler", "job_load_adjustments")]
+    assert dropped == {"remote", "gb_beta_up", "gb_beta_pending", "gb_beta_free", "gb_g_up"}
+
+
+@pytest.mark.parametrize(
+    ("operators", "expected"),
+    [((), {"beta: operator gb": State.WARNING}), (("gb",), {})],
+    ids=["ordinary", "operator"],
+)
+def test_a_cluster_by_ssh_is_left_as_it_is(
+    operators: tuple[str, ...], expected: dict[str, State]
+) -> None:
+    """Its hosts are submit and admin hosts to themselves; a missing right is no edit of ours."""
+    ready = a_ready_world()
+    far = a_cell(operators=operators, submit_hosts=(), admin_hosts=())
+    world = replace(ready, wanted=replace(ready.wanted, far_account="gb"), away=far)
+
+    assert (wrong(world), edits(world)) == (expected, [])

@@ -166,7 +166,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
+def site(open_to_delta: None) -> Iterator[Site]:
     site = Site(grid=Grid())
     site.sh("gridbridge setup host --apply && gridbridge setup transfer beta --apply")
     site.settle()

@@ -12,6 +12,11 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 MASTER = "alpha-master"
 TOML = "/etc/gridbridge/gridbridge.toml"
 SETUP = "gridbridge setup transfer beta"
+DELTA_OUT = "gridbridge setup transfer delta --remove --apply"
+DELTA_IN = """
+gridbridge setup transfer delta --apply; qconf -rattr queue seq_no 200 transfer-delta
+pkill -TERM -u gridbridge -f '[g]ridbridge.services.poller'
+"""
 REMOVE = f"{SETUP} --remove --apply"
 PATHS = "PATH=$PATH:/usr/lib/gridengine; cd /tmp;"
 DUMP = """
@@ -31,15 +36,17 @@ qconf -ssconf | sed -e 's/^queue_sort_method .*/queue_sort_method load/' \
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[Grid]:
-    """Return a site without a transfer queue; the one that was there comes back in the end."""
-    grid = Grid()
+def site(grid: Grid) -> Iterator[Grid]:
+    """Return a site without a transfer queue; those that were there come back in the end."""
     grid.sh(MASTER, "gridbridge setup host --apply")
     grid.sh(MASTER, f"cp -p {TOML} {TOML}.kept")
     clear(grid)
+    grid.sh(MASTER, DELTA_OUT)
     grid.sh(MASTER, REMOVE)
     yield grid
     grid.sh(MASTER, f"mv {TOML}.kept {TOML} && {SETUP} --apply")
+    grid.sh(MASTER, f"{PATHS} {DELTA_IN}")
+    grid.switch("-d")
     until_open(grid)
 
 
@@ -213,4 +220,4 @@ def test_an_unknown_cluster_is_one_clear_line(site: Grid) -> None:
     done = site.on(MASTER, "gridbridge", "setup", "transfer", "nowhere")
 
     assert (done.status, done.out) == (2, "")
-    assert done.err == f"gridbridge: {TOML}: no [cluster.nowhere]; there are alpha, beta\n"
+    assert done.err == f"gridbridge: {TOML}: no [cluster.nowhere]; there are alpha, beta, delta\n"

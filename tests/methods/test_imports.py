@@ -82,12 +82,26 @@ OAR = {
     "gridbridge.shell.ssh",
     "pwd",
 }
+BY_SSH = {
+    "gridbridge",
+    "gridbridge.errors",
+    "gridbridge.model",
+    "gridbridge.model.lines",
+    "gridbridge.model.route",
+    "gridbridge.shell",
+    "gridbridge.shell.files",
+    "gridbridge.shell.runner",
+    "gridbridge.shell.ssh",
+    "pwd",
+    "select",
+}
 ALLOWED = {
     "gridbridge.batch.embedded.submit": ADAPTER,
     "gridbridge.batch.oar.submit": ADAPTER | OAR,
     "gridbridge.methods.starter": MESSAGES | COMMANDS | STARTER,
     "gridbridge.methods.control": MESSAGES | COMMANDS | STARTER | {"gridbridge.methods.control"},
     "gridbridge.methods.sensor": MESSAGES | SENSOR,
+    "gridbridge.shell.ssh": BY_SSH,
 }
 
 

@@ -288,3 +288,18 @@ def test_a_cell_that_does_not_answer_is_waited_for(place: Place) -> None:
     answers = {take(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 2)}
 
     assert answers == {"again"}
+
+
+def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place: Place) -> None:
+    place.down("beta")
+    for _ in range(4):
+        take(place.task(), "", ("true",))
+    told = [each.reason for each in place.sent(Kind.RECORD) if each.reason]
+    place.down("beta", False)
+    place.step()
+
+    assert sorted(told) == [
+        "error: unable to contact qmaster",  # qsub's
+        "qstat: error: unable to contact qmaster",  # of the search for what it may have left
+    ]
+    assert [each.reason for each in [place.task().record()] if each] == [""]

@@ -6,6 +6,7 @@ Here a real sh stands for the far host; tests/lab/test_ssh.py and tests/contract
 import os
 import socket
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from gridbridge.errors import CommandFailed, NotReached
 from gridbridge.model.route import Login
 from gridbridge.shell import ssh
+from gridbridge.shell.connection import Connections
 from gridbridge.shell.runner import Completed, quote
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
@@ -159,6 +161,15 @@ def test_without_a_login_it_runs_here() -> None:
     assert ssh.run(None, ("/bin/cat",), {}, LIMIT_S, b"in").stdout == b"in"
 
 
+@pytest.fixture(params=[ssh.Client, Connections], ids=["client", "connection"])
+def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Carry requests in each of the two ways."""
+    ssh.carry_by(request.param())
+    yield
+    ssh.carry_by(ssh.Client())
+
+
+@pytest.mark.usefixtures("carrier")
 def test_nothing_was_sent_to_a_port_where_nobody_listens() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -169,10 +180,11 @@ def test_nothing_was_sent_to_a_port_where_nobody_listens() -> None:
     assert failed.value.transient
 
 
+@pytest.mark.usefixtures("carrier")
 def test_nothing_was_sent_to_a_host_that_does_not_speak() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         login = Login(host="127.0.0.1", port=str(silent.getsockname()[1]))
-        with pytest.raises(NotReached, match="no answer in time"):
+        with pytest.raises(NotReached, match=r"can't reach 127\.0\.0\.1"):
             ssh.run(login, ("/bin/true",), {}, 0.5, b"script")
 
 

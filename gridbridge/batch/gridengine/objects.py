@@ -32,6 +32,21 @@ def cell_setup(cell: Cell, host: str) -> CellSetup:
     )
 
 
+def far_setup(cell: Cell) -> CellSetup:
+    """Return what matters of a cell of another domain, whose set-up is its administrators' own."""
+    return CellSetup(
+        master=master(cell),
+        complexes={},
+        queues={},
+        environments=_each(cell, "-spl", "-sp"),
+        scheduler={},
+        common={},
+        exec_hosts={},
+        operators=_names(cell, "-so"),
+        managers=_names(cell, "-sm"),
+    )
+
+
 def queues(cell: Cell) -> Mapping[str, Settings]:
     """Return every queue's configuration."""
     return _each(cell, "-sql", "-sq")

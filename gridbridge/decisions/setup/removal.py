@@ -5,6 +5,7 @@ it was written down when they were changed, if nobody has changed them since; an
 last transfer queue.
 """
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -24,6 +25,7 @@ from gridbridge.model.setup import (
     words,
 )
 
+VALUE = re.compile("gb_[a-z0-9_]+_(up|pending|free)")  # a load value of a remote cluster
 VALUES_S = 110  # two load report times of Grid Engine's default, and some
 
 
@@ -35,7 +37,8 @@ def removal(world: SetupWorld, former: Iterable[Undo]) -> tuple[Edit, ...]:
         if is_transfer(queue) and name != world.wanted.queue
     ]
     shared = () if others else (*_remote(world), *_restored(world, former))
-    return (*_queue(world), *_sensor(world, others), *_damping(world), *shared, *_values(world))
+    values = _values(world, others)
+    return (*_queue(world), *_sensor(world, others), *_damping(world), *shared, *values)
 
 
 def _queue(world: SetupWorld) -> Iterator[Edit]:
@@ -105,14 +108,16 @@ def _remote(world: SetupWorld) -> Iterator[Edit]:
         yield Edit(verb=Verb.DROP_COMPLEX, cell=world.wanted.home, name=REMOTE)
 
 
-def _values(world: SetupWorld) -> Iterator[Edit]:
-    """Take the remote cluster's load values away, unless another queue's threshold has them."""
-    prefix = world.wanted.prefix
-    if _is_needed(f"{prefix}_up", world):
-        return
-    for ending in ("up", "pending", "free"):
-        if f"{prefix}_{ending}" in world.home.complexes:
-            yield Edit(verb=Verb.DROP_COMPLEX, cell=world.wanted.home, name=f"{prefix}_{ending}")
+def _values(world: SetupWorld, others: list[str]) -> Iterator[Edit]:
+    """Take the load values of all clusters away with the last transfer queue.
+
+    A resource can't be removed while a host reports it, and the sensor reports all of them as
+    long as the poller that published them runs.
+    """
+    ours = (name for name in world.home.complexes if VALUE.fullmatch(name))
+    for name in () if others else ours:
+        if not _is_needed(name, world):
+            yield Edit(verb=Verb.DROP_COMPLEX, cell=world.wanted.home, name=name)
 
 
 def _is_needed(value: str, world: SetupWorld) -> bool:

@@ -1,0 +1,206 @@
+"""One connection a login for programs that run long: what ssh.py asks goes over it, in channels.
+
+A new connection costs both ends some 200 ms of processor time, a channel next to none. Keys, known
+hosts and agents are as for OpenSSH's client: one's own key, no agent, no unknown host.
+"""
+
+import logging
+import os
+import pwd
+import select
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import paramiko
+from paramiko import AuthenticationException, BadHostKeyException, SSHException
+
+from gridbridge.model.route import Login
+from gridbridge.shell.runner import SIGKILL, Completed
+from gridbridge.shell.ssh import ALIVE_S, CLIENT, CONNECT_S, FAR_SHELL, Client
+
+SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
+CHUNK_BYTES = 65536
+GRACE_S = 1.0
+CHANNELS = 4  # at once; sshd_config(5) MaxSessions is 10
+FAILED = 255  # ssh(1): an error of its own
+CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # as the client says it, for ssh.explain
+UNKNOWN = b"Host key verification failed"
+DENIED = b"Permission denied"
+THROUGH = ("proxyjump", "proxycommand")  # what the client does and we don't
+
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # what matters is told by our callers
+
+
+@dataclass(slots=True)
+class Line:
+    """The connection of one login, None while there is none."""
+
+    client: paramiko.SSHClient | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    channels: threading.Semaphore = field(
+        default_factory=lambda: threading.BoundedSemaphore(CHANNELS)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """A login with what the caller's own files say of it."""
+
+    login: Login
+    home: str
+    settings: Mapping[str, str | list[str]]  # of ~/.ssh/config, ssh_config(5)
+
+
+class Connections(Client):
+    """The open connections; any thread may ask."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[str, ...], Line] = {}
+
+    def carry(self, login: Login, request: bytes, timeout_s: float) -> tuple[Completed, bool]:
+        """Have the far shell do a request; say how that ended, and whether nothing was sent.
+
+        A connection that fails once is given up: the next request makes a new one. The far side
+        kills its command when the time is over, and is given a moment to say so.
+        """
+        way = _way(login)
+        if any(word in way.settings for word in THROUGH):
+            return super().carry(login, request, timeout_s)
+        line = self._lines.setdefault((login.host, login.port, login.user, login.person), Line())
+        deadline = time.monotonic() + timeout_s + GRACE_S
+        if not line.channels.acquire(timeout=timeout_s):
+            return _failed(b""), True
+        try:
+            return _ask(line, way, request, deadline)
+        finally:
+            line.channels.release()
+
+
+def _ask(line: Line, way: Way, request: bytes, deadline: float) -> tuple[Completed, bool]:
+    try:
+        channel = _channel(line, way, deadline)
+    except (SSHException, OSError, EOFError) as error:
+        _drop(line)
+        return _failed(_words(error)), True
+    try:
+        return _exchange(channel, request, deadline), False
+    except (SSHException, OSError, EOFError) as error:
+        _drop(line)
+        return _failed(_words(error)), False
+    finally:
+        channel.close()
+
+
+def _channel(line: Line, way: Way, deadline: float) -> paramiko.Channel:
+    """Open a channel with the far shell in it; nothing of a request is sent yet."""
+    with line.lock:
+        transport = line.client.get_transport() if line.client else None
+        if transport is None or not transport.is_active():
+            _close(line)
+            line.client = _connect(way, deadline)
+            transport = line.client.get_transport()
+    assert transport
+    channel = transport.open_session(timeout=_left_s(deadline))
+    channel.settimeout(_left_s(deadline))
+    channel.exec_command(FAR_SHELL)
+    return channel
+
+
+def _connect(way: Way, deadline: float) -> paramiko.SSHClient:
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    for path in (SITE_KNOWN_HOSTS, f"{way.home}/.ssh/known_hosts"):
+        if os.path.exists(path):
+            client.load_system_host_keys(path)
+    limit_s = min(CONNECT_S, _left_s(deadline))
+    try:
+        client.connect(
+            str(way.settings["hostname"]),
+            port=int(way.login.port or str(way.settings.get("port", 22))),
+            username=way.login.user or str(way.settings["user"]),
+            key_filename=_keys(way),  # type: ignore[arg-type] # the stubs know of one only
+            allow_agent=False,
+            look_for_keys=False,
+            timeout=limit_s,
+            banner_timeout=limit_s,
+            auth_timeout=limit_s,
+        )
+    except BaseException:
+        client.close()
+        raise
+    transport = client.get_transport()
+    assert transport
+    transport.set_keepalive(ALIVE_S)
+    return client
+
+
+def _exchange(channel: paramiko.Channel, request: bytes, deadline: float) -> Completed:
+    """Send a request and read both outputs to their ends."""
+    channel.sendall(request)
+    channel.shutdown_write()
+    stdout, stderr = [], []
+    poll = select.poll()
+    poll.register(channel.fileno(), select.POLLIN)
+    while not (channel.eof_received or channel.closed) or _is_ready(channel):
+        if not _is_ready(channel) and not poll.poll(_left_s(deadline) * 1000):
+            raise TimeoutError("no answer in time")
+        if channel.recv_ready():
+            stdout.append(channel.recv(CHUNK_BYTES))
+        if channel.recv_stderr_ready():
+            stderr.append(channel.recv_stderr(CHUNK_BYTES))
+    return Completed((CLIENT,), FAILED, b"".join(stdout), b"".join(stderr))
+
+
+def _is_ready(channel: paramiko.Channel) -> bool:
+    return channel.recv_ready() or channel.recv_stderr_ready()
+
+
+def _way(login: Login) -> Way:
+    """Read the files of whoever's key it is: root asks as somebody."""
+    is_other = login.person and not os.geteuid()
+    account = pwd.getpwnam(login.person) if is_other else pwd.getpwuid(os.geteuid())
+    path = f"{account.pw_dir}/.ssh/config"
+    config = paramiko.SSHConfig.from_path(path) if os.path.exists(path) else paramiko.SSHConfig()
+    found = dict(config.lookup(login.host))
+    return Way(login=login, home=account.pw_dir, settings={"user": account.pw_name} | found)
+
+
+def _keys(way: Way) -> list[str]:
+    usual = [f"{way.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
+    said = way.settings.get("identityfile", [])
+    return [path for path in (*said, *usual) if os.path.exists(path)]
+
+
+def _drop(line: Line) -> None:
+    with line.lock:
+        _close(line)
+
+
+def _close(line: Line) -> None:
+    if line.client:
+        line.client.close()
+        line.client = None
+
+
+def _left_s(deadline: float) -> float:
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError("no answer in time")
+    return left_s
+
+
+def _failed(words: bytes) -> Completed:
+    return Completed((CLIENT,), FAILED if words else -SIGKILL, b"", words)
+
+
+def _words(error: Exception) -> bytes:
+    """Return what the client would say of an error, where ssh.explain knows that."""
+    if isinstance(error, BadHostKeyException):
+        return CHANGED
+    if isinstance(error, AuthenticationException):
+        return DENIED
+    if "not found in known_hosts" in str(error):  # RejectPolicy
+        return UNKNOWN
+    return (str(error) or type(error).__name__).encode()

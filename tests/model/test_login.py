@@ -1,0 +1,43 @@
+"""How a person reaches a cluster by ssh: from the route, the configuration, or root's reading."""
+
+import pytest
+
+from gridbridge.model.configured import remote_cell
+from gridbridge.model.route import Route, decode, encode, login
+
+SIDES = {f"{side}_timeout_s": "15" for side in ("local", "remote")}
+BY_SSH = Route(remote_ssh="far:2222", remote_users="alice=al bob=bo", **SIDES)
+SECTION = {"ssh": "far:2222", "users": {"alice": "al"}, "qmaster_port": 6444}
+
+
+@pytest.mark.parametrize(("person", "user"), [("alice", "al"), ("bob", "bo"), ("carol", "carol")])
+def test_each_starter_finds_its_own_account_in_the_route(person: str, user: str) -> None:
+    reached = decode(encode(BY_SSH)).away_as(person).login
+
+    assert reached
+    assert (reached.host, reached.port, reached.user) == ("far", "2222", user)
+
+
+def test_a_route_without_ssh_leads_through_clients_here() -> None:
+    assert Route(**SIDES).away.login is None
+
+
+def test_less_patience_goes_the_same_way() -> None:
+    reached = BY_SSH.away_as("alice").within(3)
+
+    assert reached.login
+    assert (reached.timeout_s, reached.login.user) == (3, "al")
+
+
+@pytest.mark.parametrize(("person", "user"), [("alice", "al"), ("carol", "carol")])
+def test_a_section_is_read_as_the_service_reads_it(person: str, user: str) -> None:
+    reached = remote_cell(SECTION, "delta", person)
+
+    assert reached.login
+    assert (reached.cell, reached.qmaster_port) == ("delta", "6444")
+    assert (reached.login.host, reached.login.port, reached.login.user) == ("far", "2222", user)
+
+
+def test_no_place_is_no_login() -> None:
+    assert login("", "alice") is None
+    assert remote_cell({}, "beta", "alice").login is None
