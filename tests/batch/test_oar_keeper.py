@@ -141,6 +141,22 @@ def test_a_keeper_that_is_killed_leaves_no_process_and_no_file(
     until(lambda: not node.left(), "its files to be gone", 20)
 
 
+def test_a_keeper_removes_what_another_left_when_its_node_lost_its_power(node: Node) -> None:
+    """Nobody was there to do it; another node's, where the disk is shared, may be alive."""
+    gone = subprocess.Popen(["/bin/true"])
+    gone.wait()
+    stale, living, others = (
+        f"gridbridge.1.{gone.pid}.5.{os.uname().nodename}",
+        f"gridbridge.1.{os.getpid()}.5.{os.uname().nodename}",
+        f"gridbridge.1.{gone.pid}.5.another",
+    )
+    for name in (stale, living, others):
+        (node.scratch / name / "tmp").mkdir(parents=True)
+    node.run("exit 0")
+
+    assert sorted(os.listdir(node.scratch)) == sorted([living, others])
+
+
 def test_what_a_job_leaves_running_ends_with_it(node: Node) -> None:
     node.run(f"({TICKING}) & sleep 0.1\n")
 

@@ -6,22 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.far import DELTA, FRONTEND, GAMMA, HOST, EmbeddedReach, Far, beta, delta, gamma
+from tests.contract.far import FRONTEND, HOST, EmbeddedReach, Far, LabReach, beta, delta, gamma
 from tests.lab.conftest import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.lab.grid import Grid
 
 SLOTS = {"embedded": 4, "beta": 4, "delta": 2, "gamma": 4}
 EMBEDDED = pytest.param("embedded", id="embedded")
-GRIDENGINE = pytest.param("beta", id="gridengine", marks=pytest.mark.lab)
-BY_SSH = pytest.param("delta", id="gridengine-by-ssh", marks=pytest.mark.lab)
+GRIDENGINE = [
+    pytest.param("beta", id="gridengine", marks=pytest.mark.lab),
+    pytest.param("delta", id="gridengine-by-ssh", marks=pytest.mark.lab),
+]
 OAR = pytest.param("gamma", id="oar", marks=pytest.mark.lab)
-SEVERAL_PEOPLES = [GRIDENGINE, BY_SSH, OAR]
+SEVERAL_PEOPLES = [*GRIDENGINE, OAR]
 CLUSTERS = [EMBEDDED, *SEVERAL_PEOPLES]
-NOT_OAR = [EMBEDDED, GRIDENGINE, BY_SSH]  # what OAR can't do, batch/protocol.py says
-
-REACHES = {"beta": beta, "delta": delta, "gamma": gamma}
-HOSTS = {"beta": HOST, "delta": "delta-master", "gamma": FRONTEND}  # where the jobs' files are
-ACCOUNTS = {"beta": {"alice": "alice", "bob": "bob"}, "delta": DELTA, "gamma": GAMMA}
+NOT_OAR = [EMBEDDED, *GRIDENGINE]  # what OAR can't do, batch/protocol.py says
+FILES = {"beta": HOST, "delta": "delta-master", "gamma": FRONTEND}  # where the jobs' files are
 
 
 @pytest.fixture(params=CLUSTERS)
@@ -40,13 +39,26 @@ def embedded(folder: Path) -> Far:
 
 
 def of_lab(request: pytest.FixtureRequest) -> Far:
-    """Return a cluster of the lab, in a new folder of alice's, and as bob reaches it."""
+    """Return beta, or delta or gamma by ssh, as alice and as bob, in a new folder of alice's."""
     if os.getuid() != 0:
         pytest.skip("the lab needs root")
-    grid, name = Grid(), str(request.param)
+    grid = Grid()
     request.node.funcargs["grid"] = grid  # a failed test shows the lab's logs
-    host, accounts = HOSTS[name], ACCOUNTS[name]
-    folder = grid.sh(host, "mktemp -d ~/contract.XXXXXX", user=accounts["alice"]).strip()
-    request.addfinalizer(lambda: grid.sh(host, f"rm -rf {folder}", user=accounts["alice"]))
-    bob = REACHES[name](grid, "bob", f"/home/{accounts['bob']}")
-    return Far(REACHES[name](grid, "alice", folder), slots=SLOTS[name], others=bob)
+    name = request.param
+    owner = person("alice", name)
+    folder = grid.sh(FILES[name], "mktemp -d ~/contract.XXXXXX", user=owner).strip()
+    request.addfinalizer(lambda: grid.sh(FILES[name], f"rm -rf {folder}", user=owner))
+    return cluster(grid, name, folder)
+
+
+def person(caller: str, name: str) -> str:
+    """Return somebody's account on a cluster of the lab."""
+    return caller if name == "beta" else {"alice": "al", "bob": "bo"}[caller] + f"_{name}"
+
+
+def cluster(grid: Grid, name: str, folder: str) -> Far:
+    """Return a cluster of the lab as alice, in a folder of hers, and as bob."""
+    where = {"beta": lambda _: beta(), "delta": delta, "gamma": gamma}[name]
+    alice = LabReach(grid, "alice", where(person("alice", name)), folder)
+    bob = LabReach(grid, "bob", where(person("bob", name)), f"/home/{person('bob', name)}")
+    return Far(alice, slots=SLOTS[name], others=bob)

@@ -27,9 +27,7 @@ UNKNOWN = "9999998"  # below Grid Engine's largest job number
 TIMEOUT_S = 15.0
 AT_ONCE = 3  # calls of a test, where it has many to make
 HOST = "alpha-master"  # reaches beta's cell and shares alice's home with its hosts
-FRONTEND = "gamma-master"  # reached by ssh only, as delta-master is
-DELTA = {"alice": "al_delta", "bob": "bo_delta"}
-GAMMA = {"alice": "al_gamma", "bob": "bo_gamma"}
+FRONTEND = "gamma-master"  # alpha-master reaches it by ssh only
 PYTHON = "/opt/gridbridge/venv/bin/python3"
 CALL = """
 import base64, importlib, pickle, sys
@@ -100,24 +98,23 @@ class EmbeddedReach:
 
 
 class LabReach:
-    """A real cluster of the lab, asked by the installed adapter on a host of alpha."""
+    """A real cluster of the lab, asked with its real clients from a host of alpha."""
 
-    def __init__(
-        self, grid: Grid, caller: str, where: Cell | OarServer, folder: str, pause_s: float
-    ) -> None:
+    def __init__(self, grid: Grid, caller: str, where: Cell | OarServer, folder: str) -> None:
         self.person = where.login.user if where.login else caller
         self.folder = folder
-        self.pause_s = pause_s
+        self.pause_s = 0.5 if where.login else PAUSE_S  # by ssh a look takes about as long
         self._grid = grid
         self._caller = caller
         self._where = where
+        self._adapter = "oar" if isinstance(where, OarServer) else "gridengine"
 
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
-        """Call a function of the adapter at home, as who has the person's key."""
-        adapter = "oar" if isinstance(self._where, OarServer) else "gridengine"
-        asked = f"gridbridge.batch.{adapter}.{half}", name, (self._where, *arguments), options
-        stdin = base64.b64encode(pickle.dumps(asked)).decode()
-        done = self._grid.on(HOST, PYTHON, "-I", "-c", CALL, user=self._caller, stdin=stdin)
+        """Call a function of the installed adapter as the caller, on the lab's host."""
+        module = f"gridbridge.batch.{self._adapter}.{half}"
+        asked = pickle.dumps((module, name, (self._where, *arguments), options))
+        argv = (PYTHON, "-I", "-c", CALL)
+        done = self._grid.on(HOST, *argv, user=self._caller, stdin=base64.b64encode(asked).decode())
         assert done.status == 0, done
         is_told, told = pickle.loads(base64.b64decode(done.out))
         if not is_told:
@@ -137,30 +134,26 @@ class LabReach:
             login.port, where.login = "6499", login
         elif isinstance(where, Cell):
             where.qmaster_port = "6499"
-        return LabReach(self._grid, self._caller, where, self.folder, self.pause_s)
+        return LabReach(self._grid, self._caller, where, self.folder)
 
     def within(self, timeout_s: float) -> "LabReach":
         """Return the same cluster, asked with less patience."""
-        where = self._where.within(timeout_s)
-        return LabReach(self._grid, self._caller, where, self.folder, self.pause_s)
+        return LabReach(self._grid, self._caller, self._where.within(timeout_s), self.folder)
 
 
-def beta(grid: Grid, caller: str, folder: str) -> LabReach:
+def beta() -> Cell:
     """Return beta as a host of alpha reaches it."""
-    return LabReach(grid, caller, _cell("beta", "6454", "6455"), folder, PAUSE_S)
+    return _cell("beta", "6454", "6455")
 
 
-def delta(grid: Grid, caller: str, folder: str) -> LabReach:
+def delta(account: str) -> Cell:
     """Return delta as it is reached by ssh into somebody's account there."""
-    login = Login(host="delta-master", user=DELTA[caller])
-    return LabReach(grid, caller, _cell("delta", "6444", "6445", login), folder, PAUSE_S)
+    return _cell("delta", "6444", "6445", Login(host="delta-master", user=account))
 
 
-def gamma(grid: Grid, caller: str, folder: str) -> LabReach:
-    """Return gamma, OAR, as it is reached by ssh into somebody's account there."""
-    login = Login(host=FRONTEND, user=GAMMA[caller])
-    where = OarServer(login=login, timeout_s=TIMEOUT_S)
-    return LabReach(grid, caller, where, folder, pause_s=0.5)  # a look takes about as long
+def gamma(account: str) -> OarServer:
+    """Return gamma as it is reached by ssh into somebody's account there."""
+    return OarServer(login=Login(host=FRONTEND, user=account), timeout_s=TIMEOUT_S)
 
 
 def _cell(name: str, qmaster_port: str, execd_port: str, login: Login | None = None) -> Cell:

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.submission import Result
 from gridbridge.errors import GridbridgeError
-from tests.contract import far as clusters
+from tests.contract.conftest import cluster
 from tests.contract.far import FRONTEND, Far
 from tests.lab.grid import Grid
 
@@ -23,7 +23,7 @@ CLIENTS = "ps -eo args | grep -c '^/usr/bin/perl /usr/lib/oar/oar[sdrhn]' || :"
 def gamma(grid: Grid) -> Iterator[Far]:
     """Return gamma as alice; whatever failed is well again afterwards."""
     folder = grid.sh(FRONTEND, "mktemp -d ~/oar.XXXXXX", user=PERSON).strip()
-    far = Far(clusters.gamma(grid, "alice", folder))
+    far = cluster(grid, "gamma", folder)
     yield far
     grid.sh(FRONTEND, "labctl start postgresql; labctl start oar-server")
     far.delete_all()

@@ -17,13 +17,28 @@ sub give_up { # as the wrapper does when it can't start the job
     exit 200;
 }
 
+sub hostname {
+    open(my $file, '<', '/proc/sys/kernel/hostname') || give_up();
+    chomp(my $name = <$file>);
+    return $name;
+}
+
 sub make_private { # where others can't look, on this node's disk
-    my $under = $ENV{TMPDIR} // '/tmp';
+    my ($under, $host) = @_;
     for (1 .. 9) {
-        my $path = "$under/gridbridge.$ENV{OAR_JOB_ID}." . int rand 1e9;
+        my $path = "$under/gridbridge.$ENV{OAR_JOB_ID}.$$." . int(rand 1e9) . ".$host";
         return $path if mkdir $path, 0700;
     }
     give_up();
+}
+
+sub tidy_up { # what keepers left that ended with this node's power
+    my ($under, $host) = @_;
+    opendir(my $folder, $under) || return;
+    for my $name (readdir $folder) {
+        my ($keeper) = $name =~ /^gridbridge\.\d+\.(\d+)\.\d+\.\Q$host\E$/ or next;
+        system '/bin/rm', '-rf', "$under/$name" if -o "$under/$name" && !kill 0, $keeper;
+    }
 }
 
 sub write_script {
@@ -38,16 +53,15 @@ sub slots { # a line for each resource
 }
 
 sub become_job {
+    my ($host) = @_;
     setpgrp 0, 0;
     delete @SIG{keys %SIG};
     $SIG{$_} = 'DEFAULT' for qw(TSTP CONT HUP INT QUIT TERM USR1 USR2 PIPE);
     my %environment = map { $_ => $ENV{$_} } grep { /^(OAR_|HOME$|LOGNAME$|SHELL$|USER$)/ } keys %ENV;
-    open my $name, '<', '/proc/sys/kernel/hostname' or exit 200;
-    chomp(my $hostname = <$name>);
     %ENV = (
         %environment,
         ENVIRONMENT => 'BATCH',
-        HOSTNAME    => $hostname,
+        HOSTNAME    => $host,
         JOB_ID      => $ENV{OAR_JOB_ID},
         JOB_NAME    => $ENV{OAR_JOB_NAME},
         NSLOTS      => slots(),
@@ -77,11 +91,13 @@ umask 022;
 my $script = do { local $/; <DATA> };
 unlink $0;
 chdir $cwd or give_up();
-$private = make_private();
+my ($under, $host) = ($ENV{TMPDIR} // '/tmp', hostname());
+tidy_up($under, $host);
+$private = make_private($under, $host);
 mkdir "$private/tmp" or give_up();
 write_script("$private/script", $script);
 $job = fork // give_up();
-become_job() if !$job;
+become_job($host) if !$job;
 setpgrp $job, $job;
 my $line = watch_over();
 kill 'STOP', -$job if $stopped;
