@@ -150,11 +150,11 @@ def _is_repeated(known: Transfer, fresh: Transfer) -> bool:
 
 
 def _progress(message: Message) -> str:
-    """Say how far a starter is, and why not farther."""
-    tried = f"; {message.reason}" if message.reason else ""
+    """Say how far a starter is, and what it adds: why not farther, or what it left out."""
+    added = f"; {message.reason}" if message.reason else ""
     if message.phase == Phase.SUBMITTING:
-        return f"being submitted to {message.remote}{tried}"
-    return f"submitted to {message.remote} as {message.remote_id}, {message.phase}{tried}"
+        return f"being submitted to {message.remote}{added}"
+    return f"submitted to {message.remote} as {message.remote_id}, {message.phase}{added}"
 
 
 def _intent(known: Transfer, message: Message, now: datetime) -> Transfer | Rejected:

@@ -326,7 +326,7 @@ def test_a_record_told_again_with_its_trouble_changes_the_reason_alone(
     before = take(None, record)
     after = take(before, record.but(reason=WHY), later_s=5)
 
-    assert after == before.but(record=after.record, reason=f"{told}; tried in vain: {WHY}")
+    assert after == before.but(record=after.record, reason=f"{told}; {WHY}")
 
 
 def test_trouble_is_over_with_the_next_phase() -> None:

@@ -299,7 +299,7 @@ def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place:
     place.step()
 
     assert sorted(told) == [
-        "error: unable to contact qmaster",  # qsub's
-        "qstat: error: unable to contact qmaster",  # of the search for what it may have left
+        "tried in vain: error: unable to contact qmaster",  # qsub's
+        "tried in vain: qstat: error: unable to contact qmaster",  # the search for what it left
     ]
     assert [each.reason for each in [place.task().record()] if each] == [""]
