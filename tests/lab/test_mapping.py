@@ -33,8 +33,9 @@ to = "mpi"
 @pytest.fixture(scope="module")
 def mapped(grid: Grid) -> Iterator[None]:
     """Let the service have rules for beta."""
+    without = r"/^\[map\./,/^\[poller\]/{/^\[poller\]/!d}"  # the sample's own
     lines = RULES.strip().replace("\n", "\\n")
-    with configured(grid, f"$ a \\\\n{lines}"):
+    with configured(grid, f"{without}\n$ a \\\\n{lines}"):
         yield
 
 
