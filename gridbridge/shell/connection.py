@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import paramiko
 from paramiko import AuthenticationException, BadHostKeyException, SSHException
 
+from gridbridge.errors import NotReached
 from gridbridge.model.route import Login
 from gridbridge.shell.runner import SIGKILL, Completed
 from gridbridge.shell.ssh import ALIVE_S, CLIENT, CONNECT_S, FAR_SHELL, Client
@@ -160,7 +161,11 @@ def _is_ready(channel: paramiko.Channel) -> bool:
 def _way(login: Login) -> Way:
     """Read the files of whoever's key it is: root asks as somebody."""
     is_other = login.person and not os.geteuid()
-    account = pwd.getpwnam(login.person) if is_other else pwd.getpwuid(os.geteuid())
+    try:
+        account = pwd.getpwnam(login.person) if is_other else pwd.getpwuid(os.geteuid())
+    except KeyError as error:
+        why = f"no account {login.person} here".encode()
+        raise NotReached((CLIENT,), FAILED, stderr=why) from error
     path = f"{account.pw_dir}/.ssh/config"
     config = paramiko.SSHConfig.from_path(path) if os.path.exists(path) else paramiko.SSHConfig()
     found = dict(config.lookup(login.host))

@@ -1,5 +1,7 @@
 """The scheduler's part: home first, and not everything at once (sched_conf(5))."""
 
+from collections.abc import Iterator
+
 from gridbridge.model.setup import Edit, Finding, SetupWorld, State, Undo, Verb, pairs
 
 DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # as Grid Engine ships it: meant for np_load_avg
@@ -39,10 +41,20 @@ def _setting(
 
 
 def _adjustment(world: SetupWorld) -> Finding:
-    found = world.home.scheduler.get("job_load_adjustments", "NONE")
-    name = f"{world.wanted.prefix}_pending"
-    right = found if name in pairs(found) else _join(found, f"{name}=1")
+    """Judge the damping of every transfer queue: each set-up writes the whole list."""
+    found = right = world.home.scheduler.get("job_load_adjustments", "NONE")
+    for name in dict.fromkeys((f"{world.wanted.prefix}_pending", *_pending_values(world))):
+        if name not in pairs(found):
+            right = _join(right, f"{name}=1")
     return _setting(world, "damping", "job_load_adjustments", right, State.WARNING, undo=False)
+
+
+def _pending_values(world: SetupWorld) -> Iterator[str]:
+    """Give the load values at which the queues of other clusters close."""
+    for queue in world.home.queues.values():
+        for name in pairs(queue.get("load_thresholds", "")):
+            if name.startswith("gb_") and name.endswith("_pending"):
+                yield name
 
 
 def _join(listed: str, entry: str) -> str:
