@@ -95,6 +95,23 @@ def test_a_cluster_name_with_a_dash_gets_names_that_complexes_may_have() -> None
     assert thresholds(wanted) == "gb_big_one_up=false,gb_big_one_pending=1"
 
 
+def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
+    """What one queue's set-up writes is the whole list."""
+    world = a_ready_world()
+    other = {
+        "seq_no": "200",
+        "complex_values": "remote=TRUE",
+        "load_thresholds": "gb_delta_up=false,gb_delta_pending=60",
+    }
+    queues = {**world.home.queues, "transfer-delta": other}
+    scheduler = {**world.home.scheduler, "job_load_adjustments": "NONE"}
+    made = edits(at_home(world, queues=queues, scheduler=scheduler))
+
+    assert [edit[3] for edit in made if edit[2] == "job_load_adjustments"] == [
+        "gb_beta_pending=1,gb_delta_pending=1"
+    ]
+
+
 def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
     short = Wanted(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
 
