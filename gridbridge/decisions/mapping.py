@@ -40,9 +40,6 @@ class Asked:
             getattr(self, key) == getattr(other, key) for key in self.__slots__
         )
 
-    def __hash__(self) -> int:
-        return hash(tuple(getattr(self, key) for key in self.__slots__))
-
     def __repr__(self) -> str:
         return f"Asked({', '.join(f'{key}={getattr(self, key)!r}' for key in self.__slots__)})"
 

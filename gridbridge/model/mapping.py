@@ -28,9 +28,6 @@ class Rule:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rule) and vars(self) == vars(other)
 
-    def __hash__(self) -> int:
-        return hash(tuple(vars(self).values()))
-
     def __repr__(self) -> str:
         set_ones = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if value)
         return f"Rule({set_ones})"
@@ -48,9 +45,6 @@ class Mapping:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mapping) and self.rules == other.rules
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.rules.items()))
 
     def rule(self, kind: str, name: str) -> Rule | None:
         """Return the rule for a name, or the one for all names."""

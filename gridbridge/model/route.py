@@ -6,6 +6,8 @@ configuration file.
 
 from gridbridge.model import lines
 
+BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # what every client program is given
+
 
 class Login:
     """Whose account on which host runs a cluster's client programs, by ssh with our own key."""
@@ -63,9 +65,7 @@ class Cell:
 
     def environment(self) -> dict[str, str]:
         """Return what the client programs need, and nothing of the caller's."""
-        return {
-            "PATH": "/usr/bin:/bin",
-            "LC_ALL": "C",
+        return BARE | {
             "SGE_ROOT": self.root,
             "SGE_CELL": self.cell,
             "SGE_QMASTER_PORT": self.qmaster_port,
@@ -91,7 +91,7 @@ class Folder:
 
     def environment(self) -> dict[str, str]:
         """Return what its program needs, and nothing of the caller's."""
-        return {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+        return dict(BARE)
 
 
 class OarServer:
@@ -113,7 +113,7 @@ class OarServer:
 
     def environment(self) -> dict[str, str]:
         """Return what its programs need, and nothing of the caller's."""
-        return {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+        return dict(BARE)
 
 
 class Route:

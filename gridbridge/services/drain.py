@@ -2,6 +2,7 @@
 
 import os
 import pwd
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gridbridge.errors import GridbridgeError
@@ -17,7 +18,8 @@ def drain(cluster: str, reason: str, folder: str = PUBLISHED) -> None:
 
     Raises GridbridgeError for a cluster to which no queue leads, StateError for who may not.
     """
-    _refuse_unknown(cluster, folder)
+    service = shown.read_all(folder).service
+    refuse_unreached(cluster, (route.cluster for route in service.routes) if service else ())
     if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
         raise GridbridgeError(f"the reason is one line of at most {MAX_CHARACTERS} characters")
     by = pwd.getpwuid(os.getuid()).pw_name
@@ -31,9 +33,9 @@ def undrain(cluster: str, folder: str = PUBLISHED) -> None:
         raise GridbridgeError(f"{cluster} is not drained; those that are: {known}")
 
 
-def _refuse_unknown(cluster: str, folder: str) -> None:
-    service = shown.read_all(folder).service
-    reached = sorted({route.cluster for route in service.routes}) if service else []
-    if cluster not in reached:
-        known = ", ".join(reached) or "none"
+def refuse_unreached(cluster: str, reached: Iterable[str]) -> None:
+    """Raise GridbridgeError for a cluster that is none of those to which queues lead."""
+    clusters = sorted(set(reached))
+    if cluster not in clusters:
+        known = ", ".join(clusters) or "none"
         raise GridbridgeError(f"no transfer queue leads to {cluster!r}; there are some to: {known}")

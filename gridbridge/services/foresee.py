@@ -9,11 +9,13 @@ from gridbridge import config
 from gridbridge.apply.routes import cell, mapping
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine import submit as gridengine
-from gridbridge.errors import GridbridgeError, ParseError, Unmappable
+from gridbridge.batch.gridengine.request import Request, cwd_of, parallel_of
+from gridbridge.errors import ParseError, Unmappable
 from gridbridge.model.ids import TransferId
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
+from gridbridge.services.drain import refuse_unreached
 from gridbridge.services.requests import translated
 
 ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
@@ -39,10 +41,11 @@ def foresee(job: str, remote: str, path: str = CONFIG) -> Foreseen:
     """
     policy = config.load(path)
     transfer = _transfer(job, policy)
-    _refuse_unknown(remote, policy)
-    request = gridengine.request_of(cell(policy, policy.site.cluster), str(transfer.job))
+    refuse_unreached(remote, (queue.cluster for queue in policy.queues.values()))
+    xml = gridengine.detail(cell(policy, policy.site.cluster), str(transfer.job))
+    request, asked_parallel = Request(xml), parallel_of(xml)
     rules = mapping(policy, remote)
-    parallel, notes = request.parallel, tuple[str, ...]()
+    parallel, notes = asked_parallel, tuple[str, ...]()
     if rules.rules:
         try:
             parallel, there = translated(request, parallel, rules, remote, policy.queues)
@@ -50,13 +53,13 @@ def foresee(job: str, remote: str, path: str = CONFIG) -> Foreseen:
             return Foreseen(job=transfer.local, cluster=remote, refused=printable(str(error)))
         notes = there.notes
     away = cell(policy, remote)
-    cwd = request.cwd or os.path.expanduser(f"~{request.owner}")
+    cwd = cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
     if away.login:
         cwd = ""  # the account's home, as methods.job.folder says
         notes += (f"by ssh, at {away.login.host} as {away.login.user or 'yourself'}",)
     shell = policy.clusters[remote].shell
     argv = commands.submit_held(away, str(transfer), request, shell, cwd, parallel)
-    if request.parallel and parallel.rpartition(" ")[2] == str(ENDLESS):
+    if asked_parallel and parallel.rpartition(" ")[2] == str(ENDLESS):
         notes += ("with as many slots as are granted",)
     return Foreseen(
         job=transfer.local,
@@ -71,10 +74,3 @@ def _transfer(job: str, policy: Policy) -> TransferId:
     if not parts:
         raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
     return TransferId(policy.site.cluster, int(parts[1]), int(parts[2] or 0), 1)
-
-
-def _refuse_unknown(remote: str, policy: Policy) -> None:
-    reached = sorted({queue.cluster for queue in policy.queues.values()})
-    if remote not in reached:
-        known = ", ".join(reached) or "none"
-        raise GridbridgeError(f"no transfer queue leads to {remote!r}; there are some to: {known}")

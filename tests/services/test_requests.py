@@ -1,6 +1,6 @@
 """A request as it was made at home, brought into the words of a remote cluster."""
 
-from gridbridge.batch.gridengine.request import Request
+from gridbridge.batch.gridengine.request import Request, parallel_of
 from gridbridge.model.mapping import ANY, PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
 from gridbridge.services.requests import translated
 
@@ -53,4 +53,4 @@ def test_a_pinned_job_asks_for_its_own_queues() -> None:
 
 
 def test_a_request_tells_the_most_slots_that_were_asked_for() -> None:
-    assert request().parallel == "mpi 16"
+    assert parallel_of(XML) == "mpi 16"

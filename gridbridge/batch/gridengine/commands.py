@@ -96,9 +96,8 @@ def submit_held(
 
     `-clear` and `-C ''` keep the site's and the user's request defaults and the script's own
     directives from being read again; the wrapper opens the files, mails nothing, and is never
-    rerun: the local job does all three. No `cwd` is the
-    owner's home. `parallel` is the environment and the granted slots,
-    `smp 4`, or empty.
+    rerun: the local job does all three. No `cwd` is the owner's home. `parallel` is the
+    environment and the granted slots, `smp 4`, or empty.
     """
     options: tuple[str, ...] = ("-terse", "-h", "-N", transfer, "-A", transfer)
     options += (

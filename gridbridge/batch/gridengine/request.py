@@ -22,11 +22,9 @@ class Request:
     __slots__ = (
         "checkpoint",
         "context",
-        "cwd",
         "hard",
         "notify",
         "owner",
-        "parallel",
         "priority",
         "project",
         "queues",
@@ -54,8 +52,6 @@ class Request:
             if not name.startswith(AUTOMATIC)
         )
         queues = _leaves(_section(xml, b"JB_hard_queue_list"), b"QR_name")
-        self.parallel = _parallel(xml)
-        self.cwd = _leaf(xml, b"JB_cwd")  # empty: the owner's home
         self.queues = ",".join(map(_text, queues))
         self.targets = ""  # queues at the remote cluster, when a mapping names some
         self.project = _leaf(xml, b"JB_project")
@@ -85,7 +81,12 @@ def read_config(data: bytes) -> dict[str, str]:
     return {_decode(name): _decode(value) for name, _, value in pairs}
 
 
-def _parallel(xml: bytes) -> str:
+def cwd_of(xml: bytes) -> str:
+    """Return the working directory of `qsub -cwd` or `-wd`, empty for the owner's home."""
+    return _leaf(xml, b"JB_cwd")
+
+
+def parallel_of(xml: bytes) -> str:
     """Return `PE SLOTS`, the most that are asked for (qsub(1) -pe), empty for a serial job."""
     name = _leaf(xml, b"JB_pe")
     ends = _leaves(_section(xml, b"JB_pe_range"), b"RN_max") if name else ()

@@ -82,7 +82,7 @@ def find_held(cell: Cell, transfer: str, owner: str) -> str:
     person's is never meant. Raises CommandFailed or ParseError when the cell did not say: then
     nothing is known.
     """
-    xml = call(cell, commands.detail(cell, transfer)).checked().stdout
+    xml = detail(cell, transfer)
     if UNKNOWN_JOB in xml:
         return ""
     jobs = [JOB_NUMBER + part for part in xml.split(JOB_NUMBER)[1:]]
@@ -97,7 +97,7 @@ def find_held(cell: Cell, transfer: str, owner: str) -> str:
 
 def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
     """Return whose job it is and its account, both empty when the cell does not know it."""
-    xml = call(cell, commands.detail(cell, job)).checked().stdout
+    xml = detail(cell, job)
     if UNKNOWN_JOB in xml:
         return "", ""
     return owner_and_account_of(xml)
@@ -105,7 +105,12 @@ def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
 
 def request_of(cell: Cell, job: str) -> Request:
     """Return what a job asked for."""
-    return Request(call(cell, commands.detail(cell, job)).checked().stdout)
+    return Request(detail(cell, job))
+
+
+def detail(cell: Cell, job: str) -> bytes:
+    """Return all that the cell tells of a job; Request and its neighbours read it."""
+    return call(cell, commands.detail(cell, job)).checked().stdout
 
 
 def hold(cell: Cell, job: str, gone_is_fine: bool = False) -> None:

@@ -14,12 +14,12 @@ from gridbridge.batch.oar.parse import (
     read_cluster,
     read_jobs,
 )
+from gridbridge.batch.oar.submit import call
 from gridbridge.model.ids import PREFIX
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import OarServer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import read_letters
-from gridbridge.shell import ssh
 
 QUEUE = "oar"  # its queues share all nodes
 OURS = f"{PREFIX}."
@@ -144,4 +144,4 @@ def _end_of(job: Job) -> JobEnd | None:
 
 
 def _ask(server: OarServer, argv: commands.Argv) -> bytes:
-    return ssh.run(server.login, argv, server.environment(), server.timeout_s).checked().stdout
+    return call(server, argv).checked().stdout

@@ -48,7 +48,7 @@ def submit(
     whole = _kept(shell, cwd, script)
     argv = commands.submit_held(server, transfer, request, parallel, len(whole))
     try:
-        done = _call(server, argv, whole)
+        done = call(server, argv, whole)
     except CommandFailed as error:
         return unanswered(error)
     return _read_answer(done)
@@ -96,7 +96,7 @@ def find_held(server: OarServer, transfer: str, owner: str) -> str:
     ]
     if not held:
         return ""
-    scripts = _call(server, commands.show_scripts(server)).checked().stdout.decode().split()
+    scripts = call(server, commands.show_scripts(server)).checked().stdout.decode().split()
     return next((job for job in held if f"job.{job}" in scripts), "")
 
 
@@ -114,12 +114,12 @@ def states(server: OarServer, job: str) -> str:
 
 def release_as(server: OarServer, job: str, _name: str) -> None:
     """Let a held job start; OAR gives no job another name."""
-    _call(server, commands.release(server, job)).checked()
+    call(server, commands.release(server, job)).checked()
 
 
 def hold(server: OarServer, job: str) -> None:
     """Keep a waiting job from starting."""
-    done = _call(server, commands.hold(server, job))
+    done = call(server, commands.hold(server, job))
     found = _settled(server, job, lambda seen: not seen.is_waiting)
     if done.status and (found is None or not found.is_held):
         done.checked()
@@ -127,7 +127,7 @@ def hold(server: OarServer, job: str) -> None:
 
 def release(server: OarServer, job: str) -> None:
     """Let it start again."""
-    done = _call(server, commands.release(server, job))
+    done = call(server, commands.release(server, job))
     if NOT_HELD not in done.stderr:
         done.checked()
 
@@ -139,7 +139,7 @@ def suspend_any(server: OarServer, job: str) -> None:
     """
     found = _listed(server, job)
     if found and found.is_waiting:
-        _call(server, commands.hold(server, job))  # refused if it has just been started
+        call(server, commands.hold(server, job))  # refused if it has just been started
     if found and found.is_starting:
         found = _settled(server, job, lambda seen: not seen.is_starting)
     if found and found.is_running and not found.is_suspended:
@@ -162,7 +162,7 @@ def delete(server: OarServer, job: str) -> None:
 
 def _unless_over(server: OarServer, job: str, argv: commands.Argv, fine: int = 0) -> None:
     """Do something to a job; that it is over by now is no failure."""
-    done = _call(server, argv)
+    done = call(server, argv)
     if done.status not in (0, fine) and _listed(server, job):
         done.checked()
 
@@ -190,8 +190,9 @@ def _listed(server: OarServer, job: str) -> "Job | None":
 def _jobs(server: OarServer, argv: commands.Argv) -> "list[Job]":
     from gridbridge.batch.oar.parse import read_jobs  # json: a submission does without it
 
-    return read_jobs(_call(server, argv).checked().stdout)
+    return read_jobs(call(server, argv).checked().stdout)
 
 
-def _call(server: OarServer, argv: commands.Argv, stdin: bytes = b"") -> Completed:
+def call(server: OarServer, argv: commands.Argv, stdin: bytes = b"") -> Completed:
+    """Run one of OAR's programs where the server has them."""
     return ssh.run(server.login, argv, server.environment(), server.timeout_s, stdin)
