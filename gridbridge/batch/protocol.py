@@ -32,6 +32,7 @@ from gridbridge.batch.submission import Submission
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import Cell, Folder, OarServer
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.vocabulary import Vocabulary
 
 Where = TypeVar("Where", contravariant=True)
 
@@ -113,6 +114,10 @@ class Status(Protocol[Where]):
 
     def end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
         """Return how the job of this id and account ended for good; None while nobody tells."""
+        ...
+
+    def vocabulary(self, where: Where, /) -> Vocabulary | None:
+        """Return the words that a job may use there; None where they are not checked."""
         ...
 
     def details(self, where: Where, job_id: int, /) -> tuple[JobDetail, ...]:

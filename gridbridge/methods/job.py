@@ -8,6 +8,7 @@ from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.wrapper import Start, WrappedJob
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods.task import Task
+from gridbridge.model.places import is_place
 from gridbridge.model.route import Route
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs
@@ -105,6 +106,12 @@ def _landing(route: Route, path: str) -> str:
 def parallel(config: dict[str, str]) -> str:
     """Return the parallel environment and the granted slots, empty for a serial job."""
     return f"{config['pe']} {config['pe_slots']}" if config["pe"] != SERIAL else ""
+
+
+def asks_for_something(request: Request, parallel: str) -> bool:
+    """Say whether a request has any word that a remote cluster may not know."""
+    named = parallel or request.project
+    return bool(named) or any(not is_place(name) for name, _ in request.hard + request.soft)
 
 
 def is_interactive(env: dict[str, str]) -> bool:

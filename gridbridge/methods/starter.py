@@ -226,14 +226,12 @@ class Step:
 
     def translate(self, request: Request, parallel: str) -> str:
         """Bring the request into the remote cluster's words; return its parallel environment."""
-        if not self.route.remote_mapped:
+        if not (self.route.remote_mapped or job.asks_for_something(request, parallel)):
             return parallel
-        from gridbridge.model import mapping
-        from gridbridge.services.requests import translated
+        from gridbridge.services.requests import translated_for
 
-        rules = mapping.decode(published.read_mapping(self.task.queue, self.task.published))
-        own_queues = published.queues(self.task.published)
-        parallel, there = translated(request, parallel, rules, self.route.remote, own_queues)
+        task = self.task
+        parallel, there = translated_for(task.queue, self.route, request, parallel, task.published)
         self.left_out = "; ".join(there.notes)
         return parallel
 

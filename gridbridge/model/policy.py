@@ -206,6 +206,15 @@ class Poller:
             "how long the accounting record of a lost job is awaited", unit="s", low=1, high=86400
         ),
     )
+    vocabulary_s: float = field(
+        default=60.0,
+        metadata=setting(
+            "the time between two looks at a cluster's resources, projects and queues",
+            unit="s",
+            low=5,
+            high=86400,
+        ),
+    )
     spool_files_per_uid: int = field(
         default=2000,
         metadata=setting(

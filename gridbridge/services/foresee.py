@@ -16,7 +16,7 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.services.drain import refuse_unreached
-from gridbridge.services.requests import translated
+from gridbridge.services.requests import translated, words_of
 
 ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
 _JOB = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,8}))?")
@@ -44,15 +44,13 @@ def foresee(job: str, remote: str, path: str = CONFIG) -> Foreseen:
     refuse_unreached(remote, (queue.cluster for queue in policy.queues.values()))
     xml = gridengine.detail(cell(policy, policy.site.cluster), str(transfer.job))
     request, asked_parallel = Request(xml), parallel_of(xml)
-    rules = mapping(policy, remote)
-    parallel, notes = asked_parallel, tuple[str, ...]()
-    if rules.rules:
-        try:
-            parallel, there = translated(request, parallel, rules, remote, policy.queues)
-        except Unmappable as error:
-            return Foreseen(job=transfer.local, cluster=remote, refused=printable(str(error)))
-        notes = there.notes
-    away = cell(policy, remote)
+    rules, away = mapping(policy, remote), cell(policy, remote)
+    known = words_of(remote)
+    try:
+        parallel, there = translated(request, asked_parallel, rules, known, remote, policy.queues)
+    except Unmappable as error:
+        return Foreseen(job=transfer.local, cluster=remote, refused=printable(str(error)))
+    notes = there.notes
     cwd = cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
     if away.login:
         cwd = ""  # the account's home, as methods.job.folder says

@@ -1,5 +1,6 @@
 """Ask one cluster for its status now and then, in a thread of its own, and never too often."""
 
+import logging
 from collections.abc import Callable, Container
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -11,6 +12,9 @@ from gridbridge.model.policy import Poller
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.users import Users
+from gridbridge.model.vocabulary import Vocabulary
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +24,7 @@ class Answer:
     cluster: str
     took_s: float = 0.0
     snapshot: ClusterSnapshot | None = None
+    vocabulary: Vocabulary | None = None  # now and then
     trouble: str = ""
 
 
@@ -47,6 +52,7 @@ class Observer:
         self._asked_at = clock()
         self._asked: Future[Answer] | None = None
         self._last_took_s = 0.0
+        self._words_due = clock()
 
     def ask_if_due(self, wanted: Callable[[], frozenset[int]]) -> None:
         """Ask when it is time and no question is open; `wanted` tells the jobs to keep."""
@@ -91,7 +97,23 @@ class Observer:
             seen, took_s = status.snapshot(self._cell, self.cluster, wanted, self._transfer_queues)
         except (GridbridgeError, OSError) as error:
             return Answer(cluster=self.cluster, trouble=str(error))
-        return Answer(cluster=self.cluster, took_s=took_s, snapshot=self._owned(seen))
+        return Answer(
+            cluster=self.cluster,
+            took_s=took_s,
+            snapshot=self._owned(seen),
+            vocabulary=self._vocabulary(),
+        )
+
+    def _vocabulary(self) -> Vocabulary | None:
+        """Ask for its words when it is time; without an answer the last ones hold."""
+        if self._clock() < self._words_due:
+            return None
+        self._words_due = self._clock() + self._policy.vocabulary_s
+        try:
+            return status.vocabulary(self._cell)
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, str(error))
+            return None
 
     def _owned(self, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Call each job's owner by the name of the person here whose account that is."""

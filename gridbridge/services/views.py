@@ -11,6 +11,7 @@ from gridbridge.apply.transfer import put
 from gridbridge.decisions.receive import ending
 from gridbridge.decisions.transfer import load_values
 from gridbridge.model import mapping as mappings
+from gridbridge.model import vocabulary
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
@@ -90,6 +91,9 @@ class Views:
     def answer(self, answer: Answer, last: ClusterSnapshot | None) -> None:
         """Show a cluster as it last answered, and why it did not just now."""
         self._put(f"{shown.CLUSTERS}/{answer.cluster}.json", _cluster(answer, last))
+        if answer.vocabulary:
+            path = published.vocabulary_path(answer.cluster, self._folder)
+            put(path, vocabulary.encode(answer.vocabulary))
 
     def task(self, local: str, attempts: Iterable[History]) -> None:
         """Show what happened to a local job or task, in every attempt."""

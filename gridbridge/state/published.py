@@ -15,7 +15,7 @@ from gridbridge.shell import files
 
 JOBS = "jobs"  # the folder of the histories
 LATEST_S = 32503680000  # the year 3000; what is no number is not below it either
-MAPPING_MAX_BYTES = 1 << 20
+WORDS_MAX_BYTES = 1 << 20
 LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor passes it on in one write
 
 
@@ -27,6 +27,11 @@ def route_path(queue: str, published: str = PUBLISHED) -> str:
 def mapping_path(queue: str, published: str = PUBLISHED) -> str:
     """Return where the mapping of a transfer queue's requests is published, if it has one."""
     return f"{published}/mappings/{queue}"
+
+
+def vocabulary_path(cluster: str, published: str = PUBLISHED) -> str:
+    """Return where the words that a remote cluster knows are published."""
+    return f"{published}/vocabularies/{cluster}"
 
 
 def verdict_path(transfer: str, uid: int, published: str = PUBLISHED) -> str:
@@ -61,9 +66,17 @@ def read_mapping(queue: str, published: str = PUBLISHED) -> bytes:
     """Read how a queue's requests are translated, for model.mapping; StateError without it."""
     path = mapping_path(queue, published)
     try:
-        return files.read(path, MAPPING_MAX_BYTES)[0]
+        return files.read(path, WORDS_MAX_BYTES)[0]
     except FileNotFoundError as error:
         raise StateError(f"{path}: not there; the poller publishes it") from error
+
+
+def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
+    """Read the words that a cluster knows, for model.vocabulary; None while it has told none."""
+    try:
+        return files.read(vocabulary_path(cluster, published), WORDS_MAX_BYTES)[0]
+    except FileNotFoundError:
+        return None
 
 
 def queues(published: str = PUBLISHED) -> tuple[str, ...]:

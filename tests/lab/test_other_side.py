@@ -41,16 +41,36 @@ RUN = "echo $HOSTNAME >>$JOB_NAME.ran\n"
 def test_an_unknown_resource_is_an_error_until_that_is_cleared(grid: Grid) -> None:
     """The reason is in qstat -j; once beta knows the resource, qmod -cj has the job run."""
     with complex_at(grid, "onlyhere", "alpha-master", "transfer-beta"):
+        grid.until(lambda: not is_known(grid, "onlyhere"), "beta not to know it")
         job = grid.transfer("-N", "refused", "-l", "onlyhere=1", *QUIET, script=f"{RUN}exit 4\n")
         told = reason(grid, job)
         with complex_at(grid, "onlyhere", "beta-master", "all.q"):
+            grid.until(lambda: is_known(grid, "onlyhere"), "the service to know of it")
             grid.cell("alpha", "qmod", "-cj", job)
             records = grid.until(lambda: ends(grid, job, 2), "its second end")
 
-    assert 'gridbridge: unknown resource "onlyhere"' in told
+    assert "gridbridge: beta has no resource onlyhere" in told
     assert statuses(records[1:]) == {("0", "4")}
     assert [host.partition("-")[0] for host in lines(grid, "refused.ran")] == ["beta"]
     assert len(grid.remote_ids(job)) == 1
+
+
+def test_a_soft_request_that_beta_does_not_know_is_left_out_and_told(grid: Grid) -> None:
+    """Grid Engine would refuse the whole job for it."""
+    with complex_at(grid, "onlyhere", "alpha-master", "transfer-beta"):
+        grid.until(lambda: not is_known(grid, "onlyhere"), "beta not to know it")
+        job = grid.transfer("-soft", "-l", "onlyhere=1", *QUIET, script="exit 5\n")
+        end = grid.accounting_of_end(job)
+    why = grid.on("alpha-master", "gridbridge", "why", job, user="alice").out
+
+    assert end["exit_status"] == "5"
+    assert "soft request onlyhere=1 left out: beta has no resource onlyhere" in why
+
+
+def is_known(grid: Grid, resource: str) -> bool:
+    """Say whether beta has told the service of a resource, and the starters know it."""
+    told = grid.on("alpha-master", "cat", "/var/lib/gridbridge/published/vocabularies/beta").out
+    return resource in told.split()
 
 
 @pytest.mark.parametrize(("breaks", "mends", "complaint"), TROUBLES.values(), ids=TROUBLES.keys())

@@ -1,8 +1,16 @@
 """A request as it was made at home, brought into the words of a remote cluster."""
 
+from pathlib import Path
+
+import pytest
+
 from gridbridge.batch.gridengine.request import Request, parallel_of
+from gridbridge.errors import Unmappable
 from gridbridge.model.mapping import ANY, PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
-from gridbridge.services.requests import translated
+from gridbridge.model.route import Route
+from gridbridge.model.vocabulary import Vocabulary, encode
+from gridbridge.services.requests import translated, translated_for
+from gridbridge.state.published import vocabulary_path
 
 XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
 <JB_hard_resource_list><CE_name>h_rt</CE_name><CE_stringval>60</CE_stringval>
@@ -36,7 +44,7 @@ def request(more: bytes = b"") -> Request:
 
 def test_all_that_a_job_asks_for_is_translated_but_places_at_home() -> None:
     asked = request()
-    parallel, there = translated(asked, "mpi 3", RULES, "beta", ("transfer-beta",))
+    parallel, there = translated(asked, "mpi 3", RULES, None, "beta", ("transfer-beta",))
 
     assert (asked.hard, asked.soft) == ((("walltime", "60"),), ())
     assert (asked.project, asked.targets, parallel) == ("foreign", "batch.q", "orte 3")
@@ -47,9 +55,34 @@ def test_a_pinned_job_asks_for_its_own_queues() -> None:
     """While a copy lives its list of queues is the transfer queue alone."""
     pinned = request(CONTEXT)
     pinned.queues = "transfer-beta"
-    translated(pinned, "", RULES, "beta", ("transfer-beta",))
+    translated(pinned, "", RULES, None, "beta", ("transfer-beta",))
 
     assert pinned.targets == "batch.q"
+
+
+def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() -> None:
+    """Its own words are compared with what the request has become, not with what it was."""
+    known = Vocabulary(
+        resource=frozenset({"walltime"}), pe=frozenset({"orte"}), project=frozenset({"foreign"})
+    )
+    with pytest.raises(Unmappable, match=r"^beta has no queue batch\.q$"):
+        translated(request(), "mpi 3", RULES, known, "beta", ("transfer-beta",))
+
+
+def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
+    route = Route(remote="beta")
+    for folder in ("vocabularies", "queues"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "queues/transfer-beta").touch()
+    serial = Request(XML.replace(b"gpu", b"disk").partition(b"<JB_project>")[0])
+    before = translated_for("transfer-beta", route, serial, "", str(tmp_path))[1]
+    words = Vocabulary(resource=frozenset({"h_rt"}))
+    Path(vocabulary_path("beta", str(tmp_path))).write_bytes(encode(words))
+    after = translated_for("transfer-beta", route, serial, "", str(tmp_path))[1]
+
+    assert before.soft == (("disk", "1"),)
+    assert (after.hard, after.soft) == ((("h_rt", "60"),), ())
+    assert after.notes == ("soft request disk=1 left out: beta has no resource disk",)
 
 
 def test_a_request_tells_the_most_slots_that_were_asked_for() -> None:

@@ -14,6 +14,7 @@ from gridbridge.model.rules import ProjectRule, QueueRule, ResourceRule
 from gridbridge.model.shown import ShownDrain
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer import Event, Transfer
+from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.services.histories import Histories
 from gridbridge.services.observer import Answer, Observer
 from gridbridge.services.views import Views, show
@@ -228,6 +229,15 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
         b"queue/long.q/drop=yes",
         b"project/*/to=foreign",
     ]
+
+
+def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str) -> None:
+    views, words = Views(POLICY, folder), Vocabulary(pe=frozenset({"smp"}))
+    before = published.read_vocabulary("beta", folder)
+    views.answer(Answer(cluster="beta", vocabulary=words), None)
+    views.answer(Answer(cluster="beta", trouble="no answer"), None)
+
+    assert (before, published.read_vocabulary("beta", folder)) == (None, b"pe=smp\n")
 
 
 def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: str) -> None:

@@ -59,6 +59,10 @@ def details(folder: Folder, job_id: int) -> tuple[JobDetail, ...]:
     return tuple(_detail(job) for job in listed)
 
 
+def vocabulary(_folder: Folder) -> None:
+    """Check no words: it refuses itself, at once, what it does not have."""
+
+
 def _queue(whole: ClusterLine) -> QueueStatus:
     return QueueStatus(
         name=f"{QUEUE}@{whole.host}",

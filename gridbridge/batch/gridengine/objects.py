@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.batch.gridengine.status import snapshot
+from gridbridge.batch.gridengine.status import names, show, snapshot
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import StateError
 from gridbridge.model.route import Cell
@@ -18,17 +18,17 @@ def cell_setup(cell: Cell, host: str) -> CellSetup:
     """Return the cell's set-up, with what it knows of `host`; CommandFailed when it is silent."""
     return CellSetup(
         master=master(cell),
-        complexes=qconf.complexes(_show(cell, "-sc")),
+        complexes=qconf.complexes(show(cell, "-sc")),
         queues=queues(cell),
         environments=_each(cell, "-spl", "-sp"),
-        scheduler=qconf.settings(_show(cell, "-ssconf")),
-        common=qconf.settings(_show(cell, "-sconf")),
+        scheduler=qconf.settings(show(cell, "-ssconf")),
+        common=qconf.settings(show(cell, "-sconf")),
         host=_host_configuration(cell, host),
         exec_hosts=_exec_hosts(cell, host),
-        operators=_names(cell, "-so"),
-        managers=_names(cell, "-sm"),
-        submit_hosts=_names(cell, "-ss"),
-        admin_hosts=_names(cell, "-sh"),
+        operators=names(cell, "-so"),
+        managers=names(cell, "-sm"),
+        submit_hosts=names(cell, "-ss"),
+        admin_hosts=names(cell, "-sh"),
     )
 
 
@@ -42,8 +42,8 @@ def far_setup(cell: Cell) -> CellSetup:
         scheduler={},
         common={},
         exec_hosts={},
-        operators=_names(cell, "-so"),
-        managers=_names(cell, "-sm"),
+        operators=names(cell, "-so"),
+        managers=names(cell, "-sm"),
     )
 
 
@@ -59,7 +59,7 @@ def queue_instances(cell: Cell, cluster: str) -> tuple[QueueStatus, ...]:
 
 def check_answers(cell: Cell) -> None:
     """Ask the qmaster something small; CommandFailed tells why it doesn't answer."""
-    _show(cell, "-sql")
+    show(cell, "-sql")
 
 
 def version(cell: Cell) -> str:
@@ -90,21 +90,8 @@ def master(cell: Cell) -> str:
         raise StateError(f"{path}: {error.strerror}; the cell's common/ has to be here") from error
 
 
-def _show(cell: Cell, *what: str) -> bytes:
-    return call(cell, qconf.show(cell, *what)).checked().stdout
-
-
 def _each(cell: Cell, listing: str, showing: str) -> Mapping[str, Settings]:
-    return {name: qconf.settings(_show(cell, showing, name)) for name in _names(cell, listing)}
-
-
-def _names(cell: Cell, what: str) -> tuple[str, ...]:
-    """Return a list's names; an empty list is exit status 1 and a sentence."""
-    done = call(cell, qconf.show(cell, what))
-    said = done.stdout + done.stderr
-    if said.startswith(b"no ") and b"defined" in said:
-        return ()
-    return qconf.names(done.checked().stdout)
+    return {name: qconf.settings(show(cell, showing, name)) for name in names(cell, listing)}
 
 
 def _host_configuration(cell: Cell, host: str) -> Settings | None:
@@ -115,6 +102,6 @@ def _host_configuration(cell: Cell, host: str) -> Settings | None:
 
 
 def _exec_hosts(cell: Cell, host: str) -> Mapping[str, Settings]:
-    known = {name.lower() for name in _names(cell, "-sel")}
-    names = [name for name in (GLOBAL, host) if name == GLOBAL or name.lower() in known]
-    return {name: qconf.settings(_show(cell, "-se", name)) for name in names}
+    known = {name.lower() for name in names(cell, "-sel")}
+    wanted = [name for name in (GLOBAL, host) if name == GLOBAL or name.lower() in known]
+    return {name: qconf.settings(show(cell, "-se", name)) for name in wanted}

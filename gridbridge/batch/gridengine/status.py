@@ -4,14 +4,17 @@ import time
 from collections.abc import Container
 from datetime import UTC, datetime
 
-from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.accounting import end_of, parse_accounting
 from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.shell.runner import Completed
+
+NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
 
 
 def snapshot(
@@ -50,6 +53,32 @@ def details(cell: Cell, job_id: int) -> tuple[JobDetail, ...]:
     """Return what qmaster knows of a job, nothing when it does not know it."""
     done = _ask(cell, commands.detail(cell, str(job_id)))
     return parse_job_detail(done.checked().stdout)
+
+
+def vocabulary(cell: Cell) -> Vocabulary:
+    """Return the names of what a job may ask for there."""
+    table = qconf.complexes(show(cell, "-sc")).values()
+    requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
+    return Vocabulary(
+        resource=frozenset(name for row in requestable for name in (row.name, row.shortcut)),
+        pe=frozenset(names(cell, "-spl")),
+        project=frozenset(names(cell, "-sprjl")),
+        queue=frozenset(names(cell, "-sql")),
+    )
+
+
+def show(cell: Cell, *what: str) -> bytes:
+    """Return what qconf shows of an object."""
+    return call(cell, qconf.show(cell, *what)).checked().stdout
+
+
+def names(cell: Cell, what: str) -> tuple[str, ...]:
+    """Return a list's names; an empty list is exit status 1 and a sentence."""
+    done = call(cell, qconf.show(cell, what))
+    said = done.stdout + done.stderr
+    if said.startswith(b"no ") and b"defined" in said:
+        return ()
+    return qconf.names(done.checked().stdout)
 
 
 def _ask(cell: Cell, argv: commands.Argv) -> Completed:

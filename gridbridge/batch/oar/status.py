@@ -143,5 +143,9 @@ def _end_of(job: Job) -> JobEnd | None:
     return JobEnd(reason=": ".join(job.events[-1]) if job.events else job.state, host=host)
 
 
+def vocabulary(_server: OarServer) -> None:
+    """Check no words: the database itself refuses what it has no property for."""
+
+
 def _ask(server: OarServer, argv: commands.Argv) -> bytes:
     return call(server, argv).checked().stdout

@@ -1,0 +1,38 @@
+"""The words that a cluster knows: what a job may ask for there by name, as published lines.
+
+The service learns them from the cluster now and then. Hot programs load this module when a job
+asks for something: what a cluster does not know is not worth a submission.
+"""
+
+from gridbridge.model import lines
+
+
+class Vocabulary:
+    """The names that a cluster knows, of each kind."""
+
+    __slots__ = KINDS = ("resource", "pe", "project", "queue")
+
+    resource: frozenset[str]  # of what can be requested, with the shortcuts
+    pe: frozenset[str]
+    project: frozenset[str]
+    queue: frozenset[str]
+
+    def __init__(self, **names: frozenset[str]) -> None:
+        for kind in self.KINDS:
+            setattr(self, kind, names.get(kind, frozenset()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and encode(self) == encode(other)
+
+
+def encode(vocabulary: Vocabulary) -> bytes:
+    """Write a vocabulary as it is published: `KIND=NAME NAME ...`, a line a kind."""
+    return lines.encode(
+        {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in Vocabulary.KINDS}
+    )
+
+
+def decode(data: bytes) -> Vocabulary:
+    """Read a published vocabulary; ParseError for anything that encode would not have written."""
+    read = lines.decode(data, Vocabulary.KINDS) if data else {}
+    return Vocabulary(**{kind: frozenset(names.split()) for kind, names in read.items()})

@@ -1,0 +1,38 @@
+"""The words of a Grid Engine cluster, from what qconf shows."""
+
+from pathlib import Path
+
+from gridbridge.batch.gridengine.status import vocabulary
+from gridbridge.model.route import Cell
+from gridbridge.model.vocabulary import Vocabulary
+
+QCONF = """#!/bin/sh
+case $1 in
+-sc) cat <<'END'
+#name               shortcut   type        relop requestable consumable default  urgency
+#----------------------------------------------------------------------------------------
+arch                a          RESTRING    ==    YES         NO         NONE     0
+cpu                 cpu        DOUBLE      >=    NO          NO         0        0
+licence             lic        INT         <=    FORCED      YES        0        0
+END
+;;
+-spl) printf 'mpi\\nsmp\\n' ;;
+-sprjl) echo 'no project list defined' >&2; exit 1 ;;
+-sql) echo all.q ;;
+esac
+"""
+
+
+def test_a_cell_tells_what_can_be_asked_for(tmp_path: Path) -> None:
+    """Names and shortcuts; what is not requestable is no word; an empty list is no failure."""
+    (tmp_path / "qconf").write_text(QCONF)
+    (tmp_path / "qconf").chmod(0o755)
+    cell = Cell(
+        root="/", cell="x", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
+    )
+
+    assert vocabulary(cell) == Vocabulary(
+        resource=frozenset({"arch", "a", "licence", "lic"}),
+        pe=frozenset({"mpi", "smp"}),
+        queue=frozenset({"all.q"}),
+    )
