@@ -114,6 +114,8 @@ class Step:
         self.arguments = arguments
         self.route = task.route()
         self.away = task.away(self.route)
+        if self.away.login:
+            keep_line()
         self.record = task.record() or Message()
 
     def take(self) -> str:
@@ -291,6 +293,13 @@ class Step:
             )
         )
         return f"signal {verdict.signal}" if verdict.outcome == Outcome.SIGNAL else f"exit {status}"
+
+
+def keep_line() -> None:
+    """Have all requests of this step go over one connection; it ends with us."""
+    from gridbridge.shell import session, ssh
+
+    ssh.carry_by(session.Session())
 
 
 def find(away: Cell, record: Message) -> str:

@@ -60,7 +60,9 @@ class Connections(Client):
     def __init__(self) -> None:
         self._lines: dict[tuple[str, ...], Line] = {}
 
-    def carry(self, login: Login, request: bytes, timeout_s: float) -> tuple[Completed, bool]:
+    def carry(
+        self, login: Login, token: str, request: bytes, timeout_s: float
+    ) -> tuple[Completed, bool]:
         """Have the far shell do a request; say how that ended, and whether nothing was sent.
 
         A connection that fails once is given up: the next request makes a new one. The far side
@@ -68,7 +70,7 @@ class Connections(Client):
         """
         way = _way(login)
         if any(word in way.settings for word in THROUGH):
-            return super().carry(login, request, timeout_s)
+            return super().carry(login, token, request, timeout_s)
         line = self._lines.setdefault((login.host, login.port, login.user, login.person), Line())
         deadline = time.monotonic() + timeout_s + GRACE_S
         if not line.channels.acquire(timeout=timeout_s):

@@ -68,22 +68,22 @@ def in_memory(data: bytes) -> int:
 def run_on(argv: tuple[str, ...], env: dict[str, str], timeout_s: float, source: int) -> Completed:
     """Do as `run` with an open file as the program's standard input; its position is shared."""
     deadline = time.monotonic() + timeout_s
-    ours, theirs = _ends()
+    ours, theirs = ends()
     try:
-        pid = _spawn(argv, env, [source, *theirs])
+        pid = spawn(argv, env, [source, *theirs])
     except OSError as error:
-        _close(ours)
+        close(ours)
         raise CommandFailed(argv, 127, b"", str(error).encode()) from error
     finally:
-        _close(theirs)
+        close(theirs)
     try:
         stdout, stderr = _read(ours, deadline)
-        status = _wait(pid, deadline)
+        status = wait(pid, deadline)
     except TimeoutError as error:
-        _kill(pid)
+        kill(pid)
         raise CommandFailed(argv, None, transient=True) from error
     finally:
-        _close(ours)
+        close(ours)
     return Completed(argv, status, stdout, stderr)
 
 
@@ -92,15 +92,16 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def _ends() -> tuple[list[int], list[int]]:
+def ends() -> tuple[list[int], list[int]]:
     """Return our ends of two pipes, for stdout and stderr, and theirs."""
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     return [out_read, err_read], [out_write, err_write]
 
 
-def _spawn(argv: tuple[str, ...], env: dict[str, str], ends: list[int]) -> int:
-    actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(ends)]
+def spawn(argv: tuple[str, ...], env: dict[str, str], theirs: list[int]) -> int:
+    """Start a program in a session of its own with its first three files; return its pid."""
+    actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)]
     return os.posix_spawn(
         argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(SIGPIPE,)
     )
@@ -114,7 +115,7 @@ def _read(ends: list[int], deadline: float) -> tuple[bytes, bytes]:
         poll.register(end, select.POLLIN)
     unread = set(ends)
     while unread:
-        for end, _ in poll.poll(_left_ms(deadline)):
+        for end, _ in poll.poll(left_ms(deadline)):
             if chunk := os.read(end, CHUNK_BYTES):
                 read[end].append(chunk)
             else:
@@ -124,22 +125,23 @@ def _read(ends: list[int], deadline: float) -> tuple[bytes, bytes]:
     return stdout, stderr
 
 
-def _left_ms(deadline: float) -> float:
+def left_ms(deadline: float) -> float:
+    """Return how many milliseconds are left, one more than none; TimeoutError when none are."""
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError
     return left_s * 1000 + 1
 
 
-def _wait(pid: int, deadline: float) -> int:
+def wait(pid: int, deadline: float) -> int:
     """Reap the program; it has closed its outputs, so the wait is short or a daemon's trick."""
     while not (done := os.waitpid(pid, os.WNOHANG))[0]:
-        _left_ms(deadline)
+        left_ms(deadline)
         time.sleep(0.001)
     return os.waitstatus_to_exitcode(done[1])
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
     """Kill a program with its session; one that became another user (sudo) is left alone."""
     try:
         os.killpg(pid, SIGKILL)
@@ -148,6 +150,7 @@ def _kill(pid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def _close(ends: list[int]) -> None:
+def close(ends: list[int]) -> None:
+    """Close files."""
     for end in ends:
         os.close(end)

@@ -38,8 +38,9 @@ OPTIONS = {  # ssh_config(5); these go before what the person's and the site's f
     "ServerAliveCountMax": "2",
     "LogLevel": "ERROR",
 }
-FAR_SHELL = (
-    "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /bin/sh -c 'eval \"$(/bin/cat)\"'"  # sh, csh
+FAR_SHELL = (  # sh and csh take this line
+    "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /bin/sh -c"
+    ' \'while read -r bytes; do eval "$(head -c "$bytes")"; done\''
 )
 NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run, or is not there
 NOT_FOUND = 127  # as runner.run says of both
@@ -50,7 +51,9 @@ AS_TYPED = ("utf-8", "surrogateescape")  # the caller's bytes, whatever their en
 class Client:
     """Carries requests, each by a process of OpenSSH's client."""
 
-    def carry(self, login: Login, request: bytes, timeout_s: float) -> tuple[Completed, bool]:
+    def carry(
+        self, login: Login, _token: str, request: bytes, timeout_s: float
+    ) -> tuple[Completed, bool]:
         """Have the far shell do a request; say how that ended, and whether nothing was sent."""
         source = runner.in_memory(request)
         try:
@@ -86,7 +89,7 @@ def run(
         return runner.run(argv, env, timeout_s, stdin)
     token = files.random_name()
     whole = request(token, argv, env, timeout_s, stdin)
-    ended, is_unread = _carrier.carry(login, whole, timeout_s)
+    ended, is_unread = _carrier.carry(login, token, whole, timeout_s)
     return answer(token, argv, ended) or _fail(login, ended, is_unread)
 
 
@@ -101,7 +104,10 @@ def client(login: Login) -> tuple[str, ...]:
 def request(
     token: str, argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes
 ) -> bytes:
-    """Write what the far shell is to do; it does all of it or, without the last byte, nothing."""
+    """Write what the far shell is to do; it does all of it or, without the last byte, nothing.
+
+    The first line is the number of bytes that follow: several requests may go one after another.
+    """
     by_path = ("/bin/sh", "-c", 'exec "$@"', "sh") if "=" in argv[0] else ()  # env(1): a variable
     variables = (f"{name}={value}" for name, value in env.items())
     limit = ("timeout", "-s", "KILL", f"{timeout_s:g}")
@@ -111,7 +117,8 @@ def request(
     command = b"printf %s " + quoted + b" | " + words if stdin else words + b" </dev/null"
     begin = f"{{ printf %s {token}; printf %s {token} >&2\n"
     end = f'\nprintf %s "{token}$?{token}"; printf %s {token} >&2\n}}'
-    return begin.encode() + command + end.encode()
+    whole = begin.encode() + command + end.encode()
+    return f"{len(whole)}\n".encode() + whole
 
 
 def answer(token: str, argv: tuple[str, ...], ended: Completed) -> Completed | None:
@@ -119,14 +126,20 @@ def answer(token: str, argv: tuple[str, ...], ended: Completed) -> Completed | N
 
     CommandFailed with status 127 when it could not be started.
     """
-    stdout, stderr = (text.split(token.encode()) for text in (ended.stdout, ended.stderr))
-    if len(stdout) != 4 or len(stderr) != 3:
+    if not is_whole(token, ended.stdout, ended.stderr):
         return None
+    stdout, stderr = (text.split(token.encode()) for text in (ended.stdout, ended.stderr))
     status = int(stdout[2])
     if status in NOT_STARTED:
         raise CommandFailed(argv, NOT_FOUND, stdout[1], stderr[1])
     is_signal = FIRST_SIGNAL <= status <= LAST_SIGNAL
     return Completed(argv, FIRST_SIGNAL - 1 - status if is_signal else status, stdout[1], stderr[1])
+
+
+def is_whole(token: str, stdout: bytes, stderr: bytes) -> bool:
+    """Say whether both outputs have all of the tokens that surround an answer."""
+    mark = token.encode()
+    return (stdout.count(mark), stderr.count(mark)) == (3, 2)
 
 
 def _become(login: Login) -> tuple[str, ...]:

@@ -102,6 +102,7 @@ ALLOWED = {
     "gridbridge.methods.control": MESSAGES | COMMANDS | STARTER | {"gridbridge.methods.control"},
     "gridbridge.methods.sensor": MESSAGES | SENSOR,
     "gridbridge.shell.ssh": BY_SSH,
+    "gridbridge.shell.session": BY_SSH | {"fcntl", "gridbridge.shell.session", "termios"},
 }
 
 

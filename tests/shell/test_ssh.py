@@ -17,6 +17,7 @@ from gridbridge.model.route import Login
 from gridbridge.shell import ssh
 from gridbridge.shell.connection import Connections
 from gridbridge.shell.runner import Completed, quote
+from gridbridge.shell.session import Session
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
 TOKEN = "0123456789abcdef" * 2
@@ -130,7 +131,7 @@ def test_a_request_that_is_cut_does_nothing(shell: str) -> None:
     """However much of it arrived: sshd closes the input of a session that is lost."""
     whole = ssh.request(TOKEN, ("/bin/echo", "it's"), {"A": "b"}, LIMIT_S, b"echo 'x'\nexit 0\n")
     for length in range(len(whole)):
-        assert far(shell, whole[:length]).stdout == b""
+        assert far(shell, whole[:length]).stdout == b"", whole[:length]
 
     assert b"it's" in far(shell, whole).stdout
 
@@ -161,9 +162,9 @@ def test_without_a_login_it_runs_here() -> None:
     assert ssh.run(None, ("/bin/cat",), {}, LIMIT_S, b"in").stdout == b"in"
 
 
-@pytest.fixture(params=[ssh.Client, Connections], ids=["client", "connection"])
+@pytest.fixture(params=[ssh.Client, Session, Connections], ids=["client", "line", "connection"])
 def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Carry requests in each of the two ways."""
+    """Carry requests in each of the three ways."""
     ssh.carry_by(request.param())
     yield
     ssh.carry_by(ssh.Client())

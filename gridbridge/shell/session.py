@@ -1,0 +1,119 @@
+"""One connection for all that a short program asks of a host, by one process of OpenSSH's client.
+
+A starter submits a job and releases it, and a connection costs both hosts more than all the rest.
+It ends with the program: the client's input is closed then.
+"""
+
+import fcntl
+import os
+import select
+import termios
+import time
+
+from gridbridge.errors import CommandFailed
+from gridbridge.model.route import Login
+from gridbridge.shell import runner
+from gridbridge.shell.runner import Completed
+from gridbridge.shell.ssh import ENVIRONMENT, Client, client, is_whole
+
+FAILED = 255  # ssh(1): an error of its own
+NUMBER_BYTES = 4  # of the int that FIONREAD gives (ioctl_tty(2))
+
+
+class Line:
+    """A running client and our ends of its three streams."""
+
+    __slots__ = ("argv", "errors", "output", "pid", "theirs", "to_it")
+
+    def __init__(self, argv: tuple[str, ...]) -> None:
+        self.argv = argv
+        (self.output, self.errors), others = runner.ends()
+        self.theirs, self.to_it = os.pipe()  # its end stays ours as well: it tells what is unread
+        os.set_blocking(self.to_it, False)
+        try:
+            self.pid = runner.spawn(argv, ENVIRONMENT, [self.theirs, *others])
+        except OSError as error:
+            self._close()
+            raise CommandFailed(argv, 127, b"", str(error).encode()) from error
+        finally:
+            runner.close(others)
+
+    def unread_bytes(self) -> int:
+        """Return how much of what we wrote the client has not taken."""
+        told = fcntl.ioctl(self.theirs, termios.FIONREAD, bytes(NUMBER_BYTES))
+        return int.from_bytes(told, "little")
+
+    def end(self) -> None:
+        """Kill the client and give its files back."""
+        runner.kill(self.pid)
+        self._close()
+
+    def _close(self) -> None:
+        runner.close([self.output, self.errors, self.theirs, self.to_it])
+
+
+class Session(Client):
+    """The lines that are open; each request goes over the one of its login."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[str, ...], Line] = {}
+
+    def carry(
+        self, login: Login, token: str, request: bytes, timeout_s: float
+    ) -> tuple[Completed, bool]:
+        """Have the far shell do a request; say how that ended, and whether nothing was sent.
+
+        A line that fails once is given up: the next request makes a new one.
+        """
+        deadline = time.monotonic() + timeout_s
+        argv = client(login)
+        line = self._lines.pop(argv, None) or Line(argv)
+        exchange = Exchange(line, token, request)
+        if exchange.is_done_by(deadline):
+            self._lines[argv] = line
+            return exchange.answer(), False
+        is_unread = line.unread_bytes() == exchange.written
+        line.end()
+        return exchange.answer(), is_unread
+
+
+class Exchange:
+    """One request over a line, and what has come back of its answer."""
+
+    def __init__(self, line: Line, token: str, request: bytes) -> None:
+        self._line = line
+        self._token = token
+        self._request = request
+        self.written = 0
+        self._read: dict[int, bytes] = {line.output: b"", line.errors: b""}
+        self._poll = select.poll()
+        self._poll.register(line.to_it, select.POLLOUT)
+        for end in self._read:
+            self._poll.register(end, select.POLLIN)
+        self._open = set(self._read)
+
+    def is_done_by(self, deadline: float) -> bool:
+        """Write and read until the answer is whole; False when it will not be, or not in time."""
+        try:
+            while self._open and not is_whole(self._token, *self._read.values()):
+                for end, _ in self._poll.poll(runner.left_ms(deadline)):
+                    self._read_from(end) if end in self._read else self._write()
+        except TimeoutError:
+            return False
+        return bool(self._open)
+
+    def answer(self) -> Completed:
+        """Return what came back; of the client's own end nothing is known, nor wanted."""
+        return Completed(self._line.argv, FAILED, *self._read.values())
+
+    def _write(self) -> None:
+        self.written += os.write(self._line.to_it, self._request[self.written :])
+        if self.written == len(self._request):
+            self._poll.unregister(self._line.to_it)
+
+    def _read_from(self, end: int) -> None:
+        chunk = os.read(end, runner.CHUNK_BYTES)
+        self._read[end] += chunk
+        if not chunk:
+            self._poll.unregister(end)
+            self._open.discard(end)

@@ -1,0 +1,88 @@
+"""One line carries one request after another; what was not sent and what was not answered is known.
+
+Here a real sh stands for the client and the far host; tests/lab/test_ssh.py has real ones.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from gridbridge.errors import CommandFailed
+from gridbridge.shell import ssh
+from gridbridge.shell.runner import Completed
+from gridbridge.shell.session import Exchange, Line
+
+FAR = ("/bin/sh", "-c", ssh.FAR_SHELL)
+TOKENS = ("1" * 32, "2" * 32)
+LIMIT_S = 30.0
+SHORT_S = 0.3
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    """Return a line to a far shell."""
+    line = Line(FAR)
+    yield line
+    line.end()
+
+
+def ask(line: Line, token: str, script: str, stdin: bytes = b"") -> Completed | None:
+    request = ssh.request(token, ("/bin/sh", "-c", script), {}, LIMIT_S, stdin)
+    exchange = Exchange(line, token, request)
+    is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
+    return ssh.answer(token, FAR, exchange.answer()) if is_done else None
+
+
+def test_one_far_shell_does_one_request_after_another(line: Line) -> None:
+    first = ask(line, TOKENS[0], "cat; echo $PPID >&2; exit 3", b"in")
+    second = ask(line, TOKENS[1], "cat; echo end")
+
+    assert first
+    assert second
+    assert (first.status, first.stdout) == (3, b"in")
+    assert (second.status, second.stdout, second.stderr) == (0, b"end\n", b"")
+
+
+def test_a_request_larger_than_a_pipe_arrives_whole(line: Line) -> None:
+    script = b"it's a line\n" * 100_000
+    done = ask(line, TOKENS[0], "cksum", script)
+    again = ask(line, TOKENS[1], "wc -c", script)
+
+    assert done
+    assert again
+    assert int(again.stdout) == int(done.stdout.split()[1]) == len(script)
+
+
+def test_what_the_client_never_read_was_not_sent() -> None:
+    """It reads nothing before the far host has let it in."""
+    line = Line(("/bin/sleep", "60"))
+    exchange = Exchange(line, TOKENS[0], ssh.request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x"))
+    is_done = exchange.is_done_by(time.monotonic() + SHORT_S)
+    unread_bytes = line.unread_bytes()
+    line.end()
+
+    assert not is_done
+    assert unread_bytes == exchange.written > 0
+
+
+def test_a_line_that_is_lost_after_it_was_sent_gives_no_answer() -> None:
+    line = Line(("/bin/sh", "-c", "head -c 20 >/dev/null; echo half; echo why >&2"))
+    exchange = Exchange(line, TOKENS[0], ssh.request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x"))
+    is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
+    unread_bytes = line.unread_bytes()
+    line.end()
+
+    assert not is_done
+    assert unread_bytes < exchange.written
+    assert (exchange.answer().stdout, exchange.answer().stderr) == (b"half\n", b"why\n")
+
+
+def test_a_client_that_is_not_there_was_not_started() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(CommandFailed) as failed:
+        Line(("/no/ssh",))
+
+    assert failed.value.status == 127
+    assert len(os.listdir("/proc/self/fd")) == before
