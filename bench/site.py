@@ -6,10 +6,12 @@ a `qstat` for beta that counts who calls it. The small programs here run inside 
 
 import json
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from tests.lab.grid import Grid
 
@@ -20,6 +22,9 @@ BINARIES = "/opt/gb-bench-binaries"
 CONFIG = "/etc/gridbridge/gridbridge.toml"
 BETA_SLOTS = 50  # a host; its gid_range lets 100 jobs run
 POLLER = "gridbridge.services.poller"
+PLAIN = "plain-beta"  # the queue of the plain starter
+
+T = TypeVar("T")
 
 # Put a qstat that notes its calls in the place of beta's clients.
 COUNTING = f"""
@@ -71,7 +76,7 @@ RECORDED = """
 import datetime, json, sqlite3, sys
 state = sqlite3.connect("/var/lib/gridbridge/state.db", timeout=30)
 query = "select job, min(remote_id), min(at) from transfers join events using (name, uid)"
-query += " where text like 'submitted to beta as %' group by name"
+query += " where text like 'submitted to % as %' group by name"
 rows = [row for row in state.execute(query) if str(row[0]) in sys.argv[1:]]
 stamp = lambda at: datetime.datetime.fromisoformat(at).timestamp()
 print(json.dumps([[str(job), str(remote), stamp(at)] for job, remote, at in rows]))
@@ -126,6 +131,14 @@ class Usage:
     pss_kb: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a process took meanwhile."""
+
+    cpu_s: float
+    passed_s: float
+
+
 class Site:
     """The lab while it is measured."""
 
@@ -159,18 +172,31 @@ class Site:
             self._restart_poller()
 
     def submit(self, *options: str, script: str, queue: str = "transfer-beta") -> str:
-        """Submit a local job of alice's to one of the two queues."""
-        places = ("-q", queue) + (("-l", "remote=true") if queue == "transfer-beta" else ())
+        """Submit a local job of alice's to one of the queues."""
+        places = ("-q", queue) + (("-l", "remote=true") if queue != PLAIN else ())
         return self.grid.submit(*places, "-o", "/dev/null", "-j", "y", *options, script=script)
+
+    def whole(self, *options: str, script: str, queue: str = "transfer-beta") -> str:
+        """Run one job from its submission to its end."""
+        job = self.submit(*options, script=script, queue=queue)
+        self.gone([job])
+        return job
+
+    def spent(self, pid: int, work: Callable[[], T]) -> tuple[T, Spent]:
+        """Do some work; return what came of it, and what a process took meanwhile."""
+        before, begun = self.usage([pid])[pid].cpu_s, time.monotonic()
+        done = work()
+        passed_s = time.monotonic() - begun
+        return done, Spent(cpu_s=self.usage([pid])[pid].cpu_s - before, passed_s=passed_s)
 
     def direct(self, *, script: str) -> str:
         """Submit a job of alice's to beta itself."""
         return self.grid.submit("-o", "/dev/null", "-j", "y", cluster="beta", script=script)
 
-    def run(self, program: str, *arguments: str) -> object:
-        """Run one of the programs above and return what it printed."""
+    def run(self, program: str, *arguments: str, user: str = "root") -> object:
+        """Run a small program of ours and return what it printed."""
         argv = ("/usr/bin/python3", "-I", "-", *arguments)
-        done = self.grid.on(HOST, *argv, stdin=program, timeout_s=600)
+        done = self.grid.on(HOST, *argv, stdin=program, user=user, timeout_s=600)
         assert done.status == 0, f"{arguments}: {done}"
         return json.loads(done.out)
 

@@ -17,6 +17,7 @@ How each row is measured:
   local job is gone. The jobs end one after the other, not in step with the poller.
 * acceptance: 200 jobs wait in a disabled queue; from its enabling to the last recorded remote id
   (for ours: in the state file, for the plain one: in its own file).
+* by ssh: bench/ssh.py.
 
 Usage: .venv/bin/python -m bench.transfer [--json FILE] [--quick]
 """
@@ -27,64 +28,26 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, median
 
-from bench.site import FOLDER, HOST, Site, Usage, is_possible
+from bench import ssh
+from bench.rows import QUICK, Row, Size, show
+from bench.site import FOLDER, HOST, PLAIN, Site, Usage, is_possible
 
 SLOTS = 200
 INTERVAL_S = 5.0  # conf/gridbridge.toml, [poller] interval_s
 INTERVALS = 6
-PLAIN = "plain-beta"
 WAITING = "sleep 100000\n"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One figure, what it is compared with, and the most (or least) that it may be."""
-
-    what: str
-    measured: float
-    unit: str
-    limit: float | None = None  # None: a part of another row
-    baseline: float | None = None
-    is_least: bool = False
-
-    @property
-    def is_met(self) -> bool:
-        """Say whether the target is reached."""
-        if self.limit is None:
-            return True
-        return self.measured >= self.limit if self.is_least else self.measured <= self.limit
-
-    @property
-    def target(self) -> str:
-        """Say what has to be reached."""
-        if self.limit is None:
-            return ""
-        return f"{'at least' if self.is_least else 'at most'} {self.limit:.4g}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """How much is measured."""
-
-    transfers: int = 20
-    ends: int = 15
-    plain_ends: int = 5
-    wait_s: float = 60.0
-
-
-QUICK = Size(transfers=4, ends=4, plain_ends=2, wait_s=20.0)
 
 
 def cpu(site: Site, size: Size) -> list[Row]:
     """Measure the CPU of one transfer, part by part."""
     pid = site.poller()
-    ours, busy = _spent(site, pid, lambda: _many(site, size.transfers))
+    ours, busy = site.spent(pid, lambda: _many(site, size.transfers))
     until = ("-v", "PLAIN_UNTIL=submitted")
-    plain, idle = _spent(site, pid, lambda: _many(site, size.transfers, *until, queue=PLAIN))
+    plain, idle = site.spent(pid, lambda: _many(site, size.transfers, *until, queue=PLAIN))
     direct = [site.direct(script="true\n") for _ in range(size.transfers)]
     remote = [remote for _, remote, _ in site.recorded(ours)]
     starter_s = fmean(map(site.cpu_s, ours)) + site.epilog_s()
@@ -106,30 +69,8 @@ def cpu(site: Site, size: Size) -> list[Row]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What a process took meanwhile."""
-
-    cpu_s: float
-    passed_s: float
-
-
-def _spent(site: Site, pid: int, work: Callable[[], list[str]]) -> tuple[list[str], Spent]:
-    before, begun = site.usage([pid])[pid].cpu_s, time.monotonic()
-    jobs = work()
-    passed_s = time.monotonic() - begun
-    return jobs, Spent(cpu_s=site.usage([pid])[pid].cpu_s - before, passed_s=passed_s)
-
-
 def _many(site: Site, count: int, *options: str, queue: str = "transfer-beta") -> list[str]:
-    return [_one(site, *options, script="true\n", queue=queue) for _ in range(count)]
-
-
-def _one(site: Site, *options: str, script: str, queue: str = "transfer-beta") -> str:
-    """Run one job from its submission to its end."""
-    job = site.submit(*options, script=script, queue=queue)
-    site.gone([job])
-    return job
+    return [site.whole(*options, script="true\n", queue=queue) for _ in range(count)]
 
 
 def _rate(site: Site, pids: list[int], how_long_s: float) -> float:
@@ -250,15 +191,9 @@ PARTS: dict[str, Callable[[Site, Size], list[Row]]] = {
     "ends": ends,
     "acceptance": acceptance,
     "waiting": counted,
+    "ssh": ssh.cpu,
+    "ssh-at-once": ssh.acceptance,
 }
-
-
-def show(rows: list[Row]) -> None:
-    """Print the table."""
-    print(f"{'what':<32}{'measured':>10}  {'unit':<10}{'plain':>8}  target")
-    for row in rows:
-        plain = "" if row.baseline is None else f"{row.baseline:.2f}"
-        print(f"{row.what:<32}{row.measured:>10.3f}  {row.unit:<10}{plain:>8}  {row.target}")
 
 
 def main() -> int:

@@ -1,0 +1,50 @@
+"""What a measurement of transfers prints: figures beside their baselines and targets."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One figure, what it is compared with, and the most (or least) that it may be."""
+
+    what: str
+    measured: float
+    unit: str
+    limit: float | None = None  # None: a part of another row
+    baseline: float | None = None
+    is_least: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        """Say whether the target is reached."""
+        if self.limit is None:
+            return True
+        return self.measured >= self.limit if self.is_least else self.measured <= self.limit
+
+    @property
+    def target(self) -> str:
+        """Say what has to be reached."""
+        if self.limit is None:
+            return ""
+        return f"{'at least' if self.is_least else 'at most'} {self.limit:.4g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much is measured."""
+
+    transfers: int = 20
+    ends: int = 15
+    plain_ends: int = 5
+    wait_s: float = 60.0
+
+
+QUICK = Size(transfers=4, ends=4, plain_ends=2, wait_s=20.0)
+
+
+def show(rows: list[Row]) -> None:
+    """Print the table."""
+    print(f"{'what':<32}{'measured':>10}  {'unit':<10}{'plain':>8}  target")
+    for row in rows:
+        plain = "" if row.baseline is None else f"{row.baseline:.2f}"
+        print(f"{row.what:<32}{row.measured:>10.3f}  {row.unit:<10}{plain:>8}  {row.target}")
