@@ -12,26 +12,28 @@ REFUSED = 1
 
 
 @click.command()
-@click.argument("job", metavar="JOB[.TASK]")
+@click.argument("words", metavar="JOB[.TASK]|SCRIPT", nargs=-1, required=True)
 @click.option("--to", "cluster", metavar="CLUSTER", required=True, help="The remote cluster.")
 @click.option(
     "--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file."
 )
 @JSON
-def explain(job: str, cluster: str, path: str, is_json: bool) -> None:
+def explain(words: tuple[str, ...], cluster: str, path: str, is_json: bool) -> None:
     """Print a job's submission to another cluster.
 
     It is the one that a transfer queue to CLUSTER would make, with the request in the words of
     that cluster ([map.CLUSTER.KIND.NAME] of gridbridge.toml, as it is now); nothing is submitted.
-    JOB is a job that qstat lists, or a task of an array. Of a range of slots the most are shown,
-    a parallel environment with a wildcard as it was asked for. Exit status: 0, 1 when the job
-    can't go there, which is told, 2 for anything else.
+    JOB is a job that qstat lists, or a task of an array; anything else is given to `qsub -verify`,
+    which reads it as qsub would: a script, with options before it and arguments behind it. Of a
+    range of slots the most are shown, a parallel environment with a wildcard as it was asked for.
+    Exit status: 0, 1 when the job can't go there, which is told, 2 for anything else.
 
     \b
     Example:
       gridbridge explain 12 --to beta
+      gridbridge explain --to beta -- -l h_rt=1:0:0 -pe smp 4 job.sh
     """
-    seen = foresee(job, cluster, path)
+    seen = foresee(words, cluster, path)
     if is_json:
         output.as_json(plain(seen))
     elif not seen.refused:

@@ -1,6 +1,7 @@
 """What a job would be submitted with at another cluster, or why it can't go there."""
 
 import os
+import pwd
 import re
 import shlex
 from dataclasses import dataclass
@@ -10,11 +11,13 @@ from gridbridge.apply.routes import cell, mapping
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.gridengine.request import Request, cwd_of, parallel_of
+from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.errors import ParseError, Unmappable
 from gridbridge.model.ids import TransferId
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
+from gridbridge.model.route import Cell
 from gridbridge.services.drain import refuse_unreached
 from gridbridge.services.requests import translated, words_of
 
@@ -33,42 +36,58 @@ class Foreseen:
     refused: str = ""
 
 
-def foresee(job: str, remote: str, path: str = CONFIG) -> Foreseen:
+def foresee(words: tuple[str, ...], remote: str, path: str = CONFIG) -> Foreseen:
     """Say with what a job would be submitted to a remote cluster; nothing is changed.
 
-    Raises ParseError for what is no job id, GridbridgeError for a cluster to which no queue
-    leads or a job that home does not list, and ConfigError.
+    `words` are a job's id, or what qsub would be given. Raises ParseError for a job that qsub
+    would not submit, GridbridgeError for a cluster to which no queue leads or a job that home
+    does not list, and ConfigError.
     """
     policy = config.load(path)
-    transfer = _transfer(job, policy)
     refuse_unreached(remote, (queue.cluster for queue in policy.queues.values()))
-    xml = gridengine.detail(cell(policy, policy.site.cluster), str(transfer.job))
+    home = cell(policy, policy.site.cluster)
+    if transfer := _transfer(words, policy):
+        job, name = transfer.local, str(transfer)
+        xml = gridengine.detail(home, str(transfer.job))
+    else:
+        job, name = words[-1], f"gb.{policy.site.cluster}.JOB.0.1"
+        xml = _verified(home, words)
     request, asked_parallel = Request(xml), parallel_of(xml)
     rules, away = mapping(policy, remote), cell(policy, remote)
     known = words_of(remote)
     try:
         parallel, there = translated(request, asked_parallel, rules, known, remote, policy.queues)
     except Unmappable as error:
-        return Foreseen(job=transfer.local, cluster=remote, refused=printable(str(error)))
+        return Foreseen(job=job, cluster=remote, refused=printable(str(error)))
     notes = there.notes
     cwd = cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
     if away.login:
         cwd = ""  # the account's home, as methods.job.folder says
         notes += (f"by ssh, at {away.login.host} as {away.login.user or 'yourself'}",)
     shell = policy.clusters[remote].shell
-    argv = commands.submit_held(away, str(transfer), request, shell, cwd, parallel)
+    argv = commands.submit_held(away, name, request, shell, cwd, parallel)
     if asked_parallel and parallel.rpartition(" ")[2] == str(ENDLESS):
         notes += ("with as many slots as are granted",)
     return Foreseen(
-        job=transfer.local,
+        job=job,
         cluster=remote,
         command=printable(shlex.join(argv)),
         notes=tuple(map(printable, notes)),
     )
 
 
-def _transfer(job: str, policy: Policy) -> TransferId:
-    parts = _JOB.fullmatch(job)
+def _transfer(words: tuple[str, ...], policy: Policy) -> TransferId | None:
+    """Return the transfer of a job that is named by its id, None for words of qsub's."""
+    parts = _JOB.fullmatch(words[0]) if len(words) == 1 else None
     if not parts:
-        raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
+        return None
     return TransferId(policy.site.cluster, int(parts[1]), int(parts[2] or 0), 1)
+
+
+def _verified(home: Cell, words: tuple[str, ...]) -> bytes:
+    """Return the job that qsub would submit, in its directory and as its caller."""
+    done = gridengine.call(home, commands.verify(home, words))
+    if done.status:
+        said = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
+        raise ParseError(f"neither the id of a job nor what qsub takes: {printable(said[0])}")
+    return as_detail(done.stdout, pwd.getpwuid(os.getuid()).pw_name)

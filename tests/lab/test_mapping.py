@@ -75,6 +75,29 @@ def test_a_job_asks_in_the_words_of_the_other_cluster_as_was_explained(grid: Gri
 
 
 @pytest.mark.usefixtures("mapped")
+def test_a_script_is_explained_before_it_is_submitted(grid: Grid) -> None:
+    """Its directives and qsub's options count; no job comes of it."""
+    text = "#!/bin/sh\n#$ -pe smp 2-3 -l mem_free=1G\nexit 0\n"
+    grid.sh(HOST, f"printf '%s' '{text}' >~/asked.sh", user="alice")
+    before = grid.states()
+    words = ("explain", "--to", "beta", "--", "-l", "h_rt=60", "./asked.sh", "argument")
+    done = grid.on(HOST, "gridbridge", *words, user="alice")
+    refused = ("explain", "--to", "beta", "--", "-l", "h_fsize=1G", "./asked.sh")
+    why_not = grid.on(HOST, "gridbridge", *refused, user="alice")
+
+    said = shlex.split(done.out.splitlines()[0])
+    assert (done.status, done.err) == (0, "")
+    assert "-pe mpi 3" in done.out
+    assert [said[n + 1] for n, word in enumerate(said) if word == "-l"] == [
+        "h_rt=0:01:00",
+        "s_data=2048M",
+    ]
+    assert (why_not.status, why_not.out) == (1, "")
+    assert "beta has no h_fsize: its disks are small" in why_not.err
+    assert grid.states() == before
+
+
+@pytest.mark.usefixtures("mapped")
 def test_a_job_that_can_not_go_there_is_in_error_with_its_reason(grid: Grid) -> None:
     job = grid.submit("-h", "-l", "remote=true,h_fsize=1G", script="true\n")
     status, said, why_not = explain(grid, job)
@@ -113,7 +136,11 @@ def why(grid: Grid, job: str, words: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("x", "--to", "beta"), "'x' is not a job id"),
+        (
+            ("x", "--to", "beta"),
+            "neither the id of a job nor what qsub takes: Unable to read script",
+        ),
+        (("--to", "beta", "--", "-pe", "smp"), "neither the id of a job nor what qsub takes"),
         (("999999", "--to", "beta"), "no such job"),
         (("1", "--to", "gamma"), "no transfer queue leads to 'gamma'; there are some to: beta"),
         (("1",), "Missing option '--to'"),

@@ -126,6 +126,11 @@ def submit_held(
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
 
+def verify(cell: Cell, words: Argv) -> Argv:
+    """Show the job that qsub would submit with these words, and submit none."""
+    return (f"{cell.binaries}/qsub", "-verify", *words)
+
+
 def _given(option: str, value: str) -> Argv:
     return (option, value) if value else ()
 

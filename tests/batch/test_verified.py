@@ -1,0 +1,36 @@
+"""A job that is only asked about reads as one that was submitted."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.request import Request, cwd_of, parallel_of
+from gridbridge.batch.gridengine.verified import as_detail
+from gridbridge.errors import ParseError
+
+TOLD = (Path(__file__).parents[1] / "golden" / "gridengine-8.1.9" / "verified.txt").read_bytes()
+
+
+def test_all_that_a_job_would_ask_for_is_read() -> None:
+    """Its script says `hard resource_list: fake=1`, which is no answer of qsub's."""
+    xml = as_detail(TOLD, "alice")
+    request = Request(xml)
+
+    assert (request.owner, request.project, request.checkpoint) == ("alice", "chem", "x")
+    assert request.hard == (("h_rt", "1:0:0"), ("arch", "lx*"))
+    assert request.soft == (("mem_free", "2G"),)
+    assert (request.queues, request.priority, request.notify) == ("transfer-beta,all.q", -5, True)
+    assert (cwd_of(xml), parallel_of(xml)) == ("/home/alice", "mpi 8")
+
+
+def test_a_job_that_asks_for_nothing_asks_for_nothing() -> None:
+    request = Request(as_detail(b"job_number:                 unassigned\n", "bob"))
+
+    assert (request.owner, request.hard, request.soft, request.queues) == ("bob", (), (), "")
+    assert (request.priority, request.notify) == (0, False)
+
+
+@pytest.mark.parametrize("told", [b"", b"Unable to read script file\n"])
+def test_what_tells_of_no_job_is_refused(told: bytes) -> None:
+    with pytest.raises(ParseError, match="it tells of no job"):
+        as_detail(told, "alice")
