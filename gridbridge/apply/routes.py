@@ -1,23 +1,52 @@
-"""From the configuration to what the adapters and the starters need: cells and routes."""
+"""From the configuration to what the adapters and the starters need: clusters and routes."""
 
 import os
 import pwd
 from dataclasses import Field, fields
+from typing import TYPE_CHECKING
 
-from gridbridge.model.mapping import ANY, PROJECT, QUEUE, Mapping, Rule
-from gridbridge.model.policy import Cluster, Policy
-from gridbridge.model.route import Cell, Route, login
-from gridbridge.model.rules import AnyRule
+from gridbridge.batch.gridengine import status as gridengine
+from gridbridge.batch.oar import commands
+from gridbridge.batch.oar import status as oar
+from gridbridge.model.mapping import ANY, PROJECT, QUEUE, RESOURCE, Mapping, Rule
+from gridbridge.model.policy import Cluster, Kind, Policy, Push
+from gridbridge.model.route import Away, Cell, Login, OarServer, Route, login
+from gridbridge.model.rules import AnyRule, Rules
 from gridbridge.shell import ssh
+
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import Status
+
+
+def status_of(away: Away) -> "Status[Away]":
+    """Return the cold half of a cluster's adapter."""
+    return oar if isinstance(away, OarServer) else gridengine
+
+
+def away(policy: Policy, name: str) -> Away:
+    """Return how to reach a configured cluster, as the service or whoever asks."""
+    cluster = policy.clusters[name]
+    if cluster.kind is Kind.OAR:
+        return OarServer(
+            binaries=cluster.binaries,
+            timeout_s=cluster.command_timeout_s,
+            login=_login(policy, cluster),
+            ends=ends(policy, cluster),
+        )
+    return cell(policy, name)
+
+
+def ends(policy: Policy, cluster: Cluster) -> str:
+    """Return the FIFO at an OAR server's frontend in which jobs tell the service their ends."""
+    if cluster.push is not Push.OAR:
+        return ""
+    account = cluster.users.account_of(policy.site.service_account)
+    return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl takes no folder but its own
 
 
 def cell(policy: Policy, name: str) -> Cell:
-    """Return how to reach a configured Grid Engine cluster.
-
-    By ssh as ourselves; root has no account elsewhere, so it asks as the service's account does.
-    """
-    cluster, uid = policy.clusters[name], os.geteuid()
-    person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
+    """Return how to reach a configured Grid Engine cluster."""
+    cluster = policy.clusters[name]
     return Cell(
         root=cluster.root,
         cell=cluster.cell,
@@ -25,8 +54,15 @@ def cell(policy: Policy, name: str) -> Cell:
         execd_port=str(cluster.execd_port),
         binaries=cluster.binaries,
         timeout_s=cluster.command_timeout_s,
-        login=login(cluster.ssh, cluster.users.account_of(person), "" if uid else person),
+        login=_login(policy, cluster),
     )
+
+
+def _login(policy: Policy, cluster: Cluster) -> Login | None:
+    """Return ourselves by ssh; root has no account elsewhere, so it asks as the service does."""
+    uid = os.geteuid()
+    person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
+    return login(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
 
 
 def keep_connections(policy: Policy) -> None:
@@ -44,10 +80,12 @@ def route(policy: Policy, queue: str) -> Route:
     return Route(
         cluster=policy.site.cluster,
         remote=remote,
+        remote_kind=cluster.kind.value,
         remote_mapped="yes" if mapping(policy, remote).rules else "",
         remote_shell=cluster.shell,
         remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
         remote_ssh=cluster.ssh,
+        remote_ends=ends(policy, cluster),
         remote_users=" ".join(f"{person}={user}" for person, user in cluster.users.items()),
         **_side("local", policy.local),
         **_side("remote", cluster),
@@ -57,9 +95,24 @@ def route(policy: Policy, queue: str) -> Route:
 def mapping(policy: Policy, cluster: str) -> Mapping:
     """Return how requests are translated for a remote cluster; no rules: they are not."""
     rules = policy.maps.get(cluster, {})
+    if policy.clusters[cluster].kind is Kind.OAR:
+        return Mapping(_oar_rules(cluster, rules))
     if all(rule == type(rule)() for rule in rules.values()):
         return Mapping({})
     return Mapping({(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()})
+
+
+def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], Rule]:
+    """Return the rules of an OAR server: what has none is nothing that it could have."""
+    missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
+    made = {(RESOURCE, commands.WALLTIME): Rule()}
+    made |= {(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()}
+    for (kind, name), rule in made.items():
+        there = rule.to or name
+        is_property = there != commands.WALLTIME and not there.startswith(commands.LEVEL)
+        if kind == RESOURCE and is_property and not rule.relation:
+            rule.relation = "="
+    return {**made, (RESOURCE, ANY): Rule(reject=missing)}
 
 
 def _rule(kind: str, name: str, rule: AnyRule) -> Rule:

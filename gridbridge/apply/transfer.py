@@ -3,8 +3,9 @@
 import logging
 import os
 
-from gridbridge.apply.routes import cell
-from gridbridge.batch.gridengine import status, submit
+from gridbridge.apply.routes import away, cell, status_of
+from gridbridge.batch import submitter
+from gridbridge.batch.gridengine import submit
 from gridbridge.batch.gridengine.commands import OWN_QUEUES
 from gridbridge.decisions.transfer import verdict_of
 from gridbridge.errors import CommandFailed, StateError
@@ -74,12 +75,12 @@ class Hands:
 
     def delete_orphan(self, orphan: Orphan) -> None:
         """Delete a held job under a transfer's name; as operator: nobody's record proves it."""
-        where = cell(self._policy, orphan.cluster)
+        where = away(self._policy, orphan.cluster)
         if any(
             found.name == orphan.name and found.account == orphan.name
-            for found in status.details(where, orphan.job_id)
+            for found in status_of(where).details(where, orphan.job_id)
         ):
-            submit.delete(where, str(orphan.job_id))
+            submitter(where).delete(where, str(orphan.job_id))
 
     def _as_user(self, verb: str, action: Action) -> None:
         record = os.path.basename(action.transfer.record)
@@ -107,8 +108,8 @@ class Hands:
     def _give_up(self, action: Action) -> Message:
         """Delete a job in error state and learn why it got there."""
         transfer = action.transfer
-        where = cell(self._policy, transfer.remote)
-        found = status.details(where, transfer.remote_id)
+        where = away(self._policy, transfer.remote)
+        found = status_of(where).details(where, transfer.remote_id)
         reasons = [error for detail in found for error in detail.errors]
         self._as_user("delete", action)
         reason = "; ".join((action.why, *reasons[:1]))
@@ -117,8 +118,8 @@ class Hands:
     def _look_up_end(self, action: Action) -> Message | None:
         """Read the end from the remote accounting; None while there is no record of it."""
         transfer = action.transfer
-        where = cell(self._policy, transfer.remote)
-        end = status.end(where, transfer.remote_id, transfer.name)
+        where = away(self._policy, transfer.remote)
+        end = status_of(where).end(where, transfer.remote_id, transfer.name)
         return verdict_of(transfer, end) if end else None
 
 

@@ -1,1 +1,18 @@
-"""Batch systems: one protocol, an adapter a system."""
+"""Batch systems: an adapter each, whose two modules are as batch/protocol.py says."""
+
+from gridbridge.model.route import Away, OarServer
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import Submit
+
+
+def submitter(away: Away) -> "Submit[Away]":
+    """Return the hot half of a cluster's adapter; no other is loaded."""
+    if isinstance(away, OarServer):
+        from gridbridge.batch.oar import submit as oar
+
+        return oar  # type: ignore[return-value] # it takes no other kind, and gets none
+    from gridbridge.batch.gridengine import submit as gridengine
+
+    return gridengine  # type: ignore[return-value] # as above

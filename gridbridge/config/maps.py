@@ -8,12 +8,13 @@ from gridbridge.config.words import Table, Wrong, key_name
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts, mapping
 from gridbridge.model.places import is_place
-from gridbridge.model.rules import KINDS, AnyRule, ResourceRule
+from gridbridge.model.policy import Kind
+from gridbridge.model.rules import KINDS, THERE, AnyRule, ResourceRule
 
 MAPS = "map"
 EXCLUDES = {  # a rule that says the first says none of the others
-    "reject": ("to", "scale", "unit", "default", "drop", "require"),
-    "drop": ("to", "scale", "unit", "default"),
+    "reject": ("to", "scale", "unit", "relation", "default", "drop", "require"),
+    "drop": ("to", "scale", "unit", "relation", "default"),
     "require": ("default",),
 }
 NO_KIND = "unknown kind; resource, pe, project or queue"
@@ -40,6 +41,24 @@ def problems(sections: Table, judge: Judge) -> Iterator[str]:
                 yield f"[{title}.{key_name(kind)}]: {wrong}"
                 continue
             yield from _rule_problems(f"{title}.{kind}", kind, rules, judge)
+            if kind == mapping.RESOURCE and not _is_oar(clusters, cluster):
+                yield from _oar_problems(f"{title}.{kind}", rules)
+
+
+def _is_oar(clusters: Table, cluster: str) -> bool:
+    return table_of(clusters, cluster).get("kind") == Kind.OAR
+
+
+def _oar_problems(title: str, rules: Table) -> Iterator[str]:
+    """Tell of what only OAR has: properties, and levels of -l."""
+    for name in rules:
+        rule = table_of(rules, name)
+        if relation := rule.get("relation"):
+            told = Wrong(relation, "not of OAR", "empty: the cluster knows how its amounts compare")
+            yield f"[{title}.{key_name(name)}] relation{told}"
+        if str(there := rule.get("to", "")).startswith("/"):
+            wrong = Wrong(there, "not of OAR", THERE.right)
+            yield f"[{title}.{key_name(name)}] to{wrong}"
 
 
 def rules_of(sections: Table, structure: Callable[[object, type[AnyRule]], AnyRule]) -> Maps:

@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 
 from gridbridge.config.words import Table, Wrong, key_name
-from gridbridge.model.policy import Poller, Push
+from gridbridge.model.policy import MAX_PORT, Kind, Poller, Push
 from gridbridge.model.settings import CLUSTER_NAME
+
+PORTS = ("qmaster_port", "execd_port")
+GRIDENGINES = ("root", "cell", *PORTS, "spool_shared", "remote_spool_dir")  # keys that OAR has not
 
 
 def problems(sections: Table) -> Iterator[str]:
@@ -13,7 +16,8 @@ def problems(sections: Table) -> Iterator[str]:
     yield from _staleness_problems(table_of(sections, "poller"))
     local, clusters = table_of(sections, "site").get("cluster"), table_of(sections, "cluster")
     for name in clusters:
-        told = _ssh_problems(table_of(clusters, name), name == local)
+        table = table_of(clusters, name)
+        told = (*_kind_problems(table, name == local), *_ssh_problems(table, name == local))
         yield from (f"[cluster.{key_name(name)}] {problem}" for problem in told)
 
 
@@ -43,9 +47,33 @@ def _staleness_problems(poller: Table) -> Iterator[str]:
         yield f"[poller] stale_s{problem}"
 
 
+def _kind_problems(cluster: Table, is_local: bool) -> Iterator[str]:
+    """Find what does not go with the batch system."""
+    is_oar = cluster.get("kind", Kind.GRIDENGINE) == Kind.OAR
+    if is_oar and is_local:
+        yield f"kind{Wrong(Kind.OAR, 'the local cluster', 'one of Grid Engine has the queues')}"
+    for name in PORTS:
+        if not is_oar and not cluster.get(name, 0):
+            yield f"{name}: missing; a whole number, 1 to {MAX_PORT}"
+    for name in GRIDENGINES if is_oar else ():
+        if value := cluster.get(name):
+            yield f"{name}{Wrong(value, 'with kind oar', 'it is of Grid Engine alone')}"
+    push = cluster.get("push", Push.NONE)
+    if push == (Push.QEVENT if is_oar else Push.OAR):
+        right = "none, or oar by ssh" if is_oar else "none or qevent"
+        yield f"push{Wrong(push, f'with kind {_kind(cluster)}', right)}"
+
+
+def _kind(cluster: Table) -> str:
+    return str(cluster.get("kind", Kind.GRIDENGINE))
+
+
 def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find what does not go with ssh: its hosts are of another domain."""
     place, users = cluster.get("ssh", ""), cluster.get("users", {})
+    push = cluster.get("push", Push.NONE)
+    if push == Push.OAR and not place:
+        yield f"push{Wrong(push, 'without ssh', 'none: it comes over the connection by ssh')}"
     if users and not place:
         yield f"users{Wrong(users, 'without ssh', 'only where ssh leads has anybody another name')}"
     if not place:
@@ -54,8 +82,8 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
         yield f"ssh{Wrong(place, 'the local cluster', 'its programs run here')}"
     if cluster.get("spool_shared") is True:
         yield f"spool_shared{Wrong(True, 'with ssh', 'false: users there have other numbers')}"
-    if cluster.get("push", Push.NONE) != Push.NONE:
-        yield f"push{Wrong(cluster['push'], 'with ssh', 'none: it is asked once an interval')}"
+    if push == Push.QEVENT:
+        yield f"push{Wrong(push, 'with ssh', 'none: it is asked once an interval')}"
 
 
 def table_of(tables: Table, name: str) -> Table:

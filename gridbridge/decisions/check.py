@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 
 from gridbridge.model.places import CONFIG, HOME, PYTHON
-from gridbridge.model.policy import Policy
+from gridbridge.model.policy import Kind, Policy
 from gridbridge.model.setup import Edit, Finding, State, Verb
 from gridbridge.model.site import CellFacts, HostFacts, PollerFacts
 
 MAX_SKEW_S = 5.0  # published values are refused when they seem to come from the future
+TRIED_OAR = re.compile(r"OAR 2\.5\.")
 TRIED = re.compile(r"SGE 8\.1\.")  # where methods run under /bin/sh, whatever shell a job asks for
 MAX_WORDS = 160  # characters of a log line
 BY_SSH = "ssh: "  # how ssh's own trouble begins
@@ -20,9 +21,10 @@ def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
     """Judge everything that changes while a site runs."""
     yield _poller(facts.poller, policy)
     for name, cell in facts.cells.items():
-        yield _answer(name, cell, facts.name)
+        is_oar = name in policy.clusters and policy.clusters[name].kind is Kind.OAR
+        yield _server(name, cell) if is_oar else _answer(name, cell, facts.name)
         if not cell.trouble:
-            yield _version(name, cell)
+            yield _oar_version(name, cell) if is_oar else _version(name, cell)
             yield _clock(name, cell)
     for queue, letters in facts.letters.items():
         yield from _letters(queue, letters, policy)
@@ -97,6 +99,26 @@ def _answer(name: str, cell: CellFacts, host: str) -> Finding:
         where=cell.master,
         hint="" if cell.master else _hint(name, cell),
     )
+
+
+def _server(name: str, cell: CellFacts) -> Finding:
+    """Judge an OAR server's answer."""
+    item = f"{name}: OAR server"
+    if not cell.trouble:
+        found = f"answers on {cell.master}, {cell.slots} slots"
+        return Finding(item=item, state=State.OK, found=found)
+    login = cell.trouble.startswith(BY_SSH)
+    hint = _hint(name, cell) if login else f"the server of [cluster.{name}], or its database"
+    return Finding(item=item, state=State.BROKEN, found=cell.trouble, right="an answer", hint=hint)
+
+
+def _oar_version(name: str, cell: CellFacts) -> Finding:
+    item = f"{name}: version"
+    if TRIED_OAR.match(cell.version):
+        return Finding(item=item, state=State.OK, found=cell.version)
+    hint = "OAR 3 prints other JSON; tried on 2.5.9 alone"
+    found = cell.version or "unknown"
+    return Finding(item=item, state=State.WARNING, found=found, right="OAR 2.5.x", hint=hint)
 
 
 def _hint(name: str, cell: CellFacts) -> str:

@@ -103,7 +103,10 @@ def _hard(name: str, value: str, mapping: Mapping, remote: str) -> Pairs:
 
 def _soft(name: str, value: str, mapping: Mapping, remote: str, notes: list[str]) -> Pairs:
     try:
-        return _hard(name, value, mapping, remote)
+        there = _hard(name, value, mapping, remote)
+        if there and mapping.is_closed:
+            raise Unmappable(f"{remote} knows no soft requests")
+        return there
     except Unmappable as error:
         notes.append(f"soft request {name}={value} left out: {error}")
         return ()
@@ -111,15 +114,17 @@ def _soft(name: str, value: str, mapping: Mapping, remote: str, notes: list[str]
 
 def _pair(name: str, value: str, rule: Rule) -> Pairs:
     """Return a resource under its name and in its unit there, nothing if it is no limit."""
+    there = (rule.to or name) + rule.relation
     if not rule.scale and not rule.unit:
-        return ((rule.to or name, value),)
+        return ((there, value),)
     if amounts.is_unlimited(value):
         return ()
     try:
         number = amounts.read(value) * float(rule.scale or 1)
     except ParseError as error:
         raise Unmappable(f"{name}: {error}") from error
-    return ((rule.to or name, amounts.write(number, rule.unit)),)
+    amount = amounts.write(number, rule.unit)
+    return ((there, amounts.bare(amount) if rule.relation else amount),)
 
 
 def _parallel(asked: Asked, mapping: Mapping, remote: str) -> tuple[str, int]:

@@ -14,14 +14,14 @@ import sys
 import tomllib
 from typing import NoReturn
 
-from gridbridge.batch.gridengine import submit as cell
+from gridbridge.batch import submitter
 from gridbridge.errors import GridbridgeError
 from gridbridge.model import message
-from gridbridge.model.configured import remote_cell
+from gridbridge.model.configured import away
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Kind, Message
 from gridbridge.model.places import CONFIG, SPOOL
-from gridbridge.model.route import Cell
+from gridbridge.model.route import Away
 from gridbridge.shell import files
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import spool
@@ -31,11 +31,11 @@ FAILED, REFUSED = 1, 2
 LIMIT_S = 45  # less than the service waits
 MIN_UID = 1000  # the configuration may say another
 VERBS = {
-    "hold": cell.hold,
-    "release": cell.release,
-    "suspend": cell.suspend_any,
-    "resume": cell.resume_any,
-    "delete": cell.delete,
+    "hold": "hold",
+    "release": "release",
+    "suspend": "suspend_any",
+    "resume": "resume_any",
+    "delete": "delete",
 }
 
 
@@ -68,11 +68,12 @@ def perform(arguments: list[str]) -> NoReturn:
     if child := os.fork():
         watch(child)
     person = become(uid)
-    remote = remote_cell(cluster, record.remote, person)
+    remote = away(cluster, record.remote, person)
+    adapter = submitter(remote)
     owner = remote.login.user if remote.login else person
-    remote_id = record.remote_id or cell.find_held(remote, record.transfer, owner)
+    remote_id = record.remote_id or adapter.find_held(remote, record.transfer, owner)
     if remote_id and is_theirs(remote, remote_id, owner, record.transfer):
-        VERBS[verb](remote, remote_id)
+        getattr(adapter, VERBS[verb])(remote, remote_id)
     os._exit(0)
 
 
@@ -133,9 +134,9 @@ def become(uid: int) -> str:
     return person.pw_name
 
 
-def is_theirs(remote: Cell, remote_id: str, theirs: str, transfer: str) -> bool:
+def is_theirs(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
     """Refuse a job that is another's, or not of this transfer; False when it is gone already."""
-    owner, account = cell.owner_and_account(remote, remote_id)
+    owner, account = submitter(remote).owner_and_account(remote, remote_id)
     if owner and (owner, account) != (theirs, transfer):
         raise Refused(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
     return bool(owner)

@@ -9,7 +9,7 @@ simply run again (Transfer Queues how-to; design: exactly once).
 import os
 import sys
 
-from gridbridge.batch import wrapper
+from gridbridge.batch import submitter, wrapper
 from gridbridge.batch.gridengine import submit as cell
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission
@@ -17,7 +17,7 @@ from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappabl
 from gridbridge.methods import job, limits
 from gridbridge.methods.task import Task, me, now
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Kind, Message, Outcome, Phase
-from gridbridge.model.route import Cell
+from gridbridge.model.route import Away
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published, spool
 
@@ -114,6 +114,7 @@ class Step:
         self.arguments = arguments
         self.route = task.route()
         self.away = task.away(self.route)
+        self.far = submitter(self.away)
         if self.away.login:
             keep_line()
         self.record = task.record() or Message()
@@ -216,7 +217,7 @@ class Step:
                 self.task, self.route, self.record.transfer, request, config, self.arguments
             )
         )
-        return cell.submit(
+        return self.far.submit(
             self.away,
             self.record.transfer,
             request,
@@ -242,7 +243,7 @@ class Step:
         if self.noted and not limits.is_wanted(self.task, self.route.home, self.noted):
             self.noted = ""
         if self.noted == Desired.DEAD:  # its job has its time: we wait for its end
-            cell.delete(self.away, self.record.remote_id)
+            self.far.delete(self.away, self.record.remote_id)
             return
         was_suspended = self.record.desired == Desired.SUSPENDED  # an adopted one; ours runs
         desired = desired or self.noted or (Desired.RUNNING if was_suspended else "")
@@ -253,15 +254,15 @@ class Step:
     def release(self, desired: str) -> None:
         """Let the remote job start, unless the local one is suspended."""
         if self.record.phase == Phase.HELD and desired != Desired.SUSPENDED:
-            cell.release_as(self.away, self.record.remote_id, self.task.env["JOB_NAME"])
+            self.far.release_as(self.away, self.record.remote_id, self.task.env["JOB_NAME"])
             self.note(phase=Phase.RELEASED)
 
     def act(self, desired: str) -> None:
         """Suspend or resume the remote job, waiting or running."""
         if desired == Desired.SUSPENDED:
-            cell.suspend_any(self.away, self.record.remote_id)
+            self.far.suspend_any(self.away, self.record.remote_id)
         elif desired == Desired.RUNNING:
-            cell.resume_any(self.away, self.record.remote_id)
+            self.far.resume_any(self.away, self.record.remote_id)
 
     def die(self) -> str:
         """Delete the remote job and end by SIGKILL, as `qdel` would have ended it at home.
@@ -302,16 +303,16 @@ def keep_line() -> None:
     ssh.carry_by(session.Session())
 
 
-def find(away: Cell, record: Message) -> str:
+def find(away: Away, record: Message) -> str:
     """Return our remote job that an earlier step submitted and did not note."""
     owner = away.login.user if away.login else me()
-    return cell.find_held(away, record.transfer, owner)
+    return submitter(away).find_held(away, record.transfer, owner)
 
 
-def delete_remote(away: Cell, record: Message) -> None:
-    """Delete the remote job of a record if the other cell can be asked just now."""
+def delete_remote(away: Away, record: Message) -> None:
+    """Delete the remote job of a record if the other cluster can be asked just now."""
     if record.kind == Kind.RECORD and (remote_id := record.remote_id or find(away, record)):
-        cell.delete(away, remote_id)
+        submitter(away).delete(away, remote_id)
 
 
 def _status(verdict: Message) -> int:

@@ -13,7 +13,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
 from gridbridge.model.message import MAX_BYTES, Desired, Kind, Message, decode, encode_short
 from gridbridge.model.places import PUBLISHED, SPOOL
-from gridbridge.model.route import Cell, Route
+from gridbridge.model.route import Away, Route
 from gridbridge.shell import files
 from gridbridge.state import published, spool
 
@@ -59,8 +59,8 @@ class Task:
         """Return where the task's queue leads."""
         return published.read_route(self.queue, self.published)
 
-    def away(self, route: Route) -> Cell:
-        """Return the cell that the task's jobs run in, as their owner reaches it."""
+    def away(self, route: Route) -> Away:
+        """Return the cluster that the task's jobs run in, as their owner reaches it."""
         return route.away_as(me()) if route.remote_ssh else route.away
 
     def verdict(self, transfer: str) -> str:

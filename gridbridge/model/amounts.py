@@ -81,6 +81,11 @@ def write(number: float, unit: str) -> str:
     return f"{round_up(number / MULTIPLIERS[unit])}{unit}" if unit else str(round_up(number))
 
 
+def bare(amount: str) -> str:
+    """Return an amount without its unit of memory."""
+    return amount.rstrip("".join(MULTIPLIERS))
+
+
 def round_up(number: float) -> int:
     """Return the next whole number; noise above one is not worth another."""
     whole = int(number)

@@ -1,25 +1,30 @@
-"""A cluster's cell from its section of gridbridge.toml, for a program that reads no more of it.
+"""A cluster from its section of gridbridge.toml, for a program that reads no more of it.
 
 Only root writes that file, so what is wrong in it is not judged here: `gridbridge check` does.
 """
 
 from collections.abc import Mapping
 
-from gridbridge.model.route import Cell, login
+from gridbridge.model.route import OAR, Away, Cell, OarServer, login
 
 TIMEOUT_S = 15.0
 
 
-def remote_cell(section: Mapping[str, object], name: str, person: str) -> Cell:
-    """Return a cluster's cell as a person reaches it."""
+def away(section: Mapping[str, object], name: str, person: str) -> Away:
+    """Return a remote cluster as a person reaches it."""
     users, timeout_s = section.get("users"), section.get("command_timeout_s")
     account = str(users.get(person, person)) if isinstance(users, dict) else person
+    way = login(str(section.get("ssh", "")), account)
+    patience_s = float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S
+    if section.get("kind") == OAR:
+        binaries = str(section.get("binaries", "/usr/bin"))
+        return OarServer(binaries=binaries, timeout_s=patience_s, login=way)
     return Cell(
         root=str(section.get("root", "/var/lib/gridengine")),
         cell=str(section.get("cell", name)),
         qmaster_port=str(section.get("qmaster_port", "")),
         execd_port=str(section.get("execd_port", "")),
         binaries=str(section.get("binaries", "/usr/lib/gridengine")),
-        timeout_s=float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S,
-        login=login(str(section.get("ssh", "")), account),
+        timeout_s=patience_s,
+        login=way,
     )

@@ -16,6 +16,7 @@ class Rule:
     to: str  # its name there; empty: the same
     scale: str  # a number: so many times the amount
     unit: str  # in which the amount is written there (model.amounts); empty: as it is
+    relation: str  # of a property of OAR: how its value compares to the amount
     default: str  # asked for when the job does not; in the words of home
     drop: str  # yes: not asked for there
     require: str  # yes: a job has to ask for it
@@ -33,6 +34,7 @@ class Rule:
         return f"Rule({set_ones})"
 
 
+RELATIONS = ("", "=", ">=", "<=", ">", "<")
 KEYS = tuple(Rule.__annotations__)
 RESOURCE, PE, PROJECT, QUEUE = KINDS = ("resource", "pe", "project", "queue")
 
@@ -49,6 +51,11 @@ class Mapping:
     def rule(self, kind: str, name: str) -> Rule | None:
         """Return the rule for a name, or the one for all names."""
         return self.rules.get((kind, name)) or self.rules.get((kind, ANY))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be asked for but what has a rule, and that hard: so it is of OAR."""
+        return (RESOURCE, ANY) in self.rules
 
     def of(self, kind: str) -> tuple[tuple[str, Rule], ...]:
         """Return the rules of a kind in the order of the file."""
@@ -70,6 +77,8 @@ def _is_right(key: str, value: str) -> bool:
     """Say whether a value can be used as it is."""
     if key == "unit":
         return value in amounts.UNITS
+    if key == "relation":
+        return value in RELATIONS
     return key != "scale" or value.replace(".", "").replace("e-", "").isdecimal()
 
 

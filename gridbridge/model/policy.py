@@ -27,12 +27,14 @@ PATH = "/etc/gridbridge/gridbridge.toml"
 MAX_PORT = 65535
 MAX_UID = 2**32 - 2  # the last one but the kernel's "no such uid", (uid_t)-1
 MAX_SLOTS = 9_999_999  # sge_pe(5), slots
+BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin"}  # of Debian, by kind
 
 
 class Kind(StrEnum):
     """Which batch system runs a cluster."""
 
     GRIDENGINE = "gridengine"
+    OAR = "oar"
 
 
 class Push(StrEnum):
@@ -40,6 +42,7 @@ class Push(StrEnum):
 
     NONE = "none"
     QEVENT = "qevent"
+    OAR = "oar"
 
 
 class LogLevel(StrEnum):
@@ -88,11 +91,21 @@ class Cluster:
         default="",
         metadata=setting("its $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name"),
     )
-    qmaster_port: int = field(metadata=setting("its $SGE_QMASTER_PORT", low=1, high=MAX_PORT))
-    execd_port: int = field(metadata=setting("its $SGE_EXECD_PORT", low=1, high=MAX_PORT))
+    qmaster_port: int = field(
+        default=0,
+        metadata=setting("its $SGE_QMASTER_PORT; Grid Engine needs it", low=0, high=MAX_PORT),
+    )
+    execd_port: int = field(
+        default=0,
+        metadata=setting("its $SGE_EXECD_PORT; Grid Engine needs it", low=0, high=MAX_PORT),
+    )
     binaries: str = field(
-        default="/usr/lib/gridengine",
-        metadata=setting("the folder of its client programs (qsub, qstat)", form=ABSOLUTE_PATH),
+        default="",
+        metadata=setting(
+            "the folder of its client programs (qsub, qstat; oarsub, oarstat)",
+            form=ABSOLUTE_PATH,
+            inherits='"/usr/lib/gridengine", of OAR "/usr/bin"',
+        ),
     )
     shell: str = field(
         default="/bin/sh",
@@ -135,7 +148,7 @@ class Cluster:
 
     def filled(self, name: str) -> "Cluster":
         """Return it with every inherited value in its place."""
-        return replace(self, cell=self.cell or name)
+        return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,23 +97,35 @@ class Folder:
 class OarServer:
     """How to reach an OAR server with the client programs, which only run where it lets them."""
 
-    __slots__ = ("binaries", "login", "timeout_s")
+    __slots__ = ("binaries", "ends", "login", "timeout_s")
 
     def __init__(
-        self, *, login: Login | None = None, binaries: str = "/usr/bin", timeout_s: float
+        self,
+        *,
+        login: Login | None = None,
+        binaries: str = "/usr/bin",
+        timeout_s: float,
+        ends: str = "",
     ) -> None:
         self.login = login  # None: the programs are run here
         self.binaries = binaries
         self.timeout_s = timeout_s
+        self.ends = ends  # the FIFO there in which jobs tell their ends; empty: they don't
 
     def within(self, timeout_s: float) -> "OarServer":
         """Return the same server, asked with less patience."""
         patience_s = min(timeout_s, self.timeout_s)
-        return OarServer(login=self.login, binaries=self.binaries, timeout_s=patience_s)
+        return OarServer(
+            login=self.login, binaries=self.binaries, timeout_s=patience_s, ends=self.ends
+        )
 
     def environment(self) -> dict[str, str]:
         """Return what its programs need, and nothing of the caller's."""
         return dict(BARE)
+
+
+Away = Cell | OarServer  # what a transfer queue can lead to
+OAR = "oar"  # the kind of an OAR server, in the configuration and in routes
 
 
 class Route:
@@ -127,6 +139,7 @@ class Route:
     local_execd_port: str
     local_binaries: str
     local_timeout_s: str
+    remote_kind: str  # its batch system; empty, from an older poller, is Grid Engine
     remote_root: str
     remote_cell: str
     remote_qmaster_port: str
@@ -137,6 +150,7 @@ class Route:
     remote_mapped: str  # yes when requests are translated (model.mapping)
     remote_spool: str  # where remote hosts see our spool; empty when they don't
     remote_ssh: str  # where its programs run, HOST or HOST:PORT; empty for here
+    remote_ends: str  # the FIFO there in which jobs of OAR tell their ends; empty: they don't
     remote_users: str  # who has another account there: `alice=al_there bob=bo_there`
 
     def __init__(self, **values: str) -> None:
@@ -149,12 +163,18 @@ class Route:
         return self._cell("local")
 
     @property
-    def away(self) -> Cell:
-        """The cell that its jobs run in, where that is reached without ssh."""
+    def away(self) -> Away:
+        """The cluster that its jobs run in, where that is reached without ssh."""
+        if self.remote_kind == OAR:
+            return OarServer(
+                binaries=self.remote_binaries,
+                timeout_s=float(self.remote_timeout_s),
+                ends=self.remote_ends,
+            )
         return self._cell("remote")
 
-    def away_as(self, person: str) -> Cell:
-        """Return the cell that its jobs run in, as a person reaches it."""
+    def away_as(self, person: str) -> Away:
+        """Return the cluster that its jobs run in, as a person reaches it."""
         away = self.away
         others = dict(pair.split("=") for pair in self.remote_users.split())
         away.login = login(self.remote_ssh, others.get(person, person))

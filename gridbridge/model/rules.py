@@ -18,6 +18,10 @@ THERE = Form(
     holds=lambda name: not name or OBJECT_NAME.holds(name),
     right=f"{OBJECT_NAME.right}; empty for the same name",
 )
+RESOURCE_THERE = Form(
+    holds=lambda name: THERE.holds(name.removeprefix("/")),
+    right=f"{OBJECT_NAME.right}; of OAR, / and the name of a level of -l; empty for the same name",
+)
 ASKED_FOR = Form(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
 RULE_NAME = Form(  # of a project and a queue, which may have a rule for all
     holds=lambda name: name == mapping.ANY or OBJECT_NAME.holds(name),
@@ -44,16 +48,31 @@ class Unit(StrEnum):
     CLOCK = amounts.CLOCK
 
 
+class Relation(StrEnum):
+    """How the value of a property of OAR compares to what was asked for."""
+
+    AS_USUAL = ""
+    EQUAL = "="
+    AT_LEAST = ">="
+    AT_MOST = "<="
+    MORE = ">"
+    LESS = "<"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRule:
     """What becomes of a resource that a job asks for with -l."""
 
-    to: str = field(default="", metadata=setting("its name there", form=THERE))
+    to: str = field(default="", metadata=setting("its name there", form=RESOURCE_THERE))
     scale: float = field(
         default=1.0, metadata=setting("so many times the amount", low=1e-6, high=1e6)
     )
     unit: Unit = field(
         default=Unit.AS_IT_IS, metadata=setting("in what the amount is written there")
+    )
+    relation: Relation = field(
+        default=Relation.AS_USUAL,
+        metadata=setting("of a property of OAR: how it compares to the amount; empty is ="),
     )
     default: str = field(default="", metadata=setting("asked for when a job does not", form=AMOUNT))
     drop: bool = field(default=False, metadata=setting("not asked for there"))

@@ -125,6 +125,7 @@ class Wanted:
     slots: int
     pending_limit: int  # 0: no threshold, for short jobs
     service_account: str = "gridbridge"
+    has_operators: bool = True  # the remote cluster: of OAR only root may do what is not its own
     far_account: str = ""  # the service's there, by ssh; empty: the remote clients run here
 
     @property

@@ -26,12 +26,13 @@ class PollerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellFacts:
-    """What is known of a cell besides its set-up."""
+    """What is known of a cell, or an OAR server, besides its set-up."""
 
     version: str = ""
     ahead_s: float | None = None  # its qmaster's clock before ours; None when it doesn't tell
     trouble: str = ""  # why it gave no answer
     master: str = ""
+    slots: int | None = None  # of an OAR server; None: a cell's are its queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gridbridge import config
-from gridbridge.apply.routes import cell, keep_connections
+from gridbridge.apply.routes import keep_connections
 from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions import check as decisions
 from gridbridge.decisions import dropped, section, setup, site
@@ -15,7 +15,7 @@ from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.setup import Finding, SetupWorld, State, words
 from gridbridge.services.facts import cell_facts, host_facts, letters, poller_facts
-from gridbridge.services.setup import observe
+from gridbridge.services.setup import cell_of, observe
 from gridbridge.services.wanted import Order, choose
 from gridbridge.state import shown
 
@@ -129,7 +129,7 @@ def _item(each: Finding, policy: Policy | None) -> Item:
         found=each.found,
         right=each.right,
         commands=tuple(
-            qconf.standalone(edit, cell(policy, edit.cell) if policy and edit.cell else None)
+            qconf.standalone(edit, cell_of(policy, edit.cell) if policy else None)
             for edit in (() if each.state == State.OK else each.mend)
         ),
         where=each.where,

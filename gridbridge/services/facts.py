@@ -3,12 +3,14 @@
 import os
 import time
 
-from gridbridge.apply.routes import cell
+from gridbridge.apply.routes import away, cell
 from gridbridge.batch.gridengine import objects
+from gridbridge.batch.oar import server
 from gridbridge.decisions import site
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.places import CONFIG, HOME, LOCK, PYTHON, SUDOERS
 from gridbridge.model.policy import Policy
+from gridbridge.model.route import OarServer
 from gridbridge.model.site import CellFacts, HostFacts, PathFacts, PollerFacts
 from gridbridge.shell import host, lock
 from gridbridge.shell.runner import run
@@ -52,7 +54,9 @@ def poller_facts(policy: Policy) -> PollerFacts:
 
 def cell_facts(cluster: str, policy: Policy) -> CellFacts:
     """Return a qmaster's version and clock, or why it gave no answer."""
-    there = cell(policy, cluster)
+    there = away(policy, cluster)
+    if isinstance(there, OarServer):
+        return _server_facts(there)
     try:
         master = objects.master(there)
     except GridbridgeError as error:
@@ -66,6 +70,19 @@ def cell_facts(cluster: str, policy: Policy) -> CellFacts:
         )
     except GridbridgeError as error:
         return CellFacts(trouble=str(error), master=master)
+
+
+def _server_facts(there: OarServer) -> CellFacts:
+    """Return the same of an OAR server; what tells its slots needs its database."""
+    try:
+        return CellFacts(
+            version=server.version(there),
+            ahead_s=server.ahead_s(there, time.time()),
+            slots=server.slots(there),
+            master=server.place(there),
+        )
+    except GridbridgeError as error:
+        return CellFacts(trouble=str(error))
 
 
 def letters(policy: Policy) -> dict[str, str]:

@@ -7,17 +7,18 @@ import shlex
 from dataclasses import dataclass
 
 from gridbridge import config
-from gridbridge.apply.routes import cell, mapping
+from gridbridge.apply.routes import away, cell, mapping
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.gridengine.request import Request, cwd_of, parallel_of
 from gridbridge.batch.gridengine.verified import as_detail
+from gridbridge.batch.oar import commands as oar
 from gridbridge.errors import ParseError, Unmappable
 from gridbridge.model.ids import TransferId
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
-from gridbridge.model.route import Cell
+from gridbridge.model.route import Cell, OarServer
 from gridbridge.services.drain import refuse_unreached
 from gridbridge.services.requests import translated, words_of
 
@@ -53,7 +54,7 @@ def foresee(words: tuple[str, ...], remote: str, path: str = CONFIG) -> Foreseen
         job, name = words[-1], f"gb.{policy.site.cluster}.JOB.0.1"
         xml = _verified(home, words)
     request, asked_parallel = Request(xml), parallel_of(xml)
-    rules, away = mapping(policy, remote), cell(policy, remote)
+    rules, far = mapping(policy, remote), away(policy, remote)
     known = words_of(remote)
     try:
         parallel, there = translated(request, asked_parallel, rules, known, remote, policy.queues)
@@ -61,11 +62,16 @@ def foresee(words: tuple[str, ...], remote: str, path: str = CONFIG) -> Foreseen
         return Foreseen(job=job, cluster=remote, refused=printable(str(error)))
     notes = there.notes
     cwd = cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
-    if away.login:
+    if far.login:
         cwd = ""  # the account's home, as methods.job.folder says
-        notes += (f"by ssh, at {away.login.host} as {away.login.user or 'yourself'}",)
+        notes += (f"by ssh, at {far.login.host} as {far.login.user or 'yourself'}",)
     shell = policy.clusters[remote].shell
-    argv = commands.submit_held(away, name, request, shell, cwd, parallel)
+    if isinstance(far, OarServer):
+        if refused := oar.refusal(request):
+            return Foreseen(job=job, cluster=remote, refused=printable(refused))
+        argv = oar.oarsub(far, name, request, parallel)
+    else:
+        argv = commands.submit_held(far, name, request, shell, cwd, parallel)
     if asked_parallel and parallel.rpartition(" ")[2] == str(ENDLESS):
         notes += ("with as many slots as are granted",)
     return Foreseen(

@@ -6,10 +6,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.batch.gridengine import status
+from gridbridge.apply.routes import status_of
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Poller
-from gridbridge.model.route import Cell
+from gridbridge.model.route import Away
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.users import Users
 from gridbridge.model.vocabulary import Vocabulary
@@ -34,7 +34,7 @@ class Observer:
     def __init__(
         self,
         cluster: str,
-        cell: Cell,
+        where: Away,
         policy: Poller,
         clock: Callable[[], float],
         users: Users | None = None,
@@ -43,7 +43,7 @@ class Observer:
         self.cluster = cluster
         self.interval_s = policy.interval_s
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix=cluster)
-        self._cell = cell
+        self._where = where
         self._policy = policy
         self._clock = clock
         self._users = users or Users()
@@ -94,7 +94,9 @@ class Observer:
 
     def _ask(self, wanted: frozenset[int]) -> Answer:
         try:
-            seen, took_s = status.snapshot(self._cell, self.cluster, wanted, self._transfer_queues)
+            seen, took_s = status_of(self._where).snapshot(
+                self._where, self.cluster, wanted, self._transfer_queues
+            )
         except (GridbridgeError, OSError) as error:
             return Answer(cluster=self.cluster, trouble=str(error))
         return Answer(
@@ -110,14 +112,14 @@ class Observer:
             return None
         self._words_due = self._clock() + self._policy.vocabulary_s
         try:
-            return status.vocabulary(self._cell)
+            return status_of(self._where).vocabulary(self._where)
         except (GridbridgeError, OSError) as error:
             _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, str(error))
             return None
 
     def _owned(self, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Call each job's owner by the name of the person here whose account that is."""
-        if self._cell.login is None:
+        if self._where.login is None:
             return seen
         jobs = {
             job: tuple(

@@ -11,12 +11,14 @@ import threading
 import time
 
 from gridbridge import config
-from gridbridge.apply.routes import cell, keep_connections
+from gridbridge.apply.routes import away, keep_connections
 from gridbridge.apply.transfer import Hands
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.places import CONFIG, HOME, LOCK, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.policy import Push as PushKind
+from gridbridge.model.route import OarServer
+from gridbridge.services.listener import Listener
 from gridbridge.services.observer import Observer
 from gridbridge.services.push import Push
 from gridbridge.services.transfers import TransferService
@@ -71,7 +73,7 @@ def build(policy: Policy) -> TransferService:
         observers={
             name: Observer(
                 name,
-                cell(policy, name),
+                away(policy, name),
                 policy.poller,
                 time.monotonic,
                 users=policy.clusters[name].users,
@@ -80,9 +82,9 @@ def build(policy: Policy) -> TransferService:
             for name in clusters
         },
         pushes={
-            name: Push(cell(policy, name), cluster, f"{HOME}/push/{name}", time.monotonic)
+            name: _push(policy, name)
             for name, cluster in policy.clusters.items()
-            if name in clusters and cluster.push is PushKind.QEVENT
+            if name in clusters and cluster.push is not PushKind.NONE
         },
     )
     try:
@@ -91,6 +93,14 @@ def build(policy: Policy) -> TransferService:
         service.shut_down()
         raise
     return service
+
+
+def _push(policy: Policy, name: str) -> Push | Listener:
+    """Return what takes the ends that a cluster pushes."""
+    cluster, far = policy.clusters[name], away(policy, name)
+    if isinstance(far, OarServer):
+        return Listener(name, far, cluster.push_limit_per_s, time.monotonic)
+    return Push(far, cluster, f"{HOME}/push/{name}", time.monotonic)
 
 
 def _clusters(policy: Policy, database: Database) -> frozenset[str]:

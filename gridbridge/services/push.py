@@ -18,6 +18,23 @@ AGAIN_S = 30.0  # a qevent that ended (its qmaster is down) is started again aft
 WINDOW_S = 10.0  # over which the rate is taken
 
 
+class Rate:
+    """How many ends come; above the limit they are left to the next poll."""
+
+    def __init__(self, limit_per_s: float, clock: Callable[[], float]) -> None:
+        self._most = limit_per_s * WINDOW_S
+        self._clock = clock
+        self._times: deque[float] = deque()
+
+    def within(self, ids: list[int]) -> frozenset[int]:
+        """Return these ids; none while there are too many."""
+        now = self._clock()
+        self._times.extend(now for _ in ids)
+        while self._times and self._times[0] < now - WINDOW_S:
+            self._times.popleft()
+        return frozenset(ids) if len(self._times) <= self._most else frozenset()
+
+
 class Push:
     """The ends that one cluster pushes."""
 
@@ -25,23 +42,17 @@ class Push:
         self, cell: Cell, cluster: Cluster, folder: str, clock: Callable[[], float]
     ) -> None:
         self._cell = cell
-        self._most = cluster.push_limit_per_s * WINDOW_S
+        self._rate = Rate(cluster.push_limit_per_s, clock)
         self._folder = folder
         self._clock = clock
         self._child: Child | None = None
         self._started_at = -AGAIN_S
-        self._times: deque[float] = deque()
         self._fifo = _open_fifo(folder)
 
     def ended(self) -> frozenset[int]:
         """Return the ids of jobs that ended since the last call; none above the rate."""
         self._keep_running()
-        ids = _read_ids(self._fifo)
-        now = self._clock()
-        self._times.extend(now for _ in ids)
-        while self._times and self._times[0] < now - WINDOW_S:
-            self._times.popleft()
-        return frozenset(ids) if len(self._times) <= self._most else frozenset()
+        return self._rate.within(_read_ids(self._fifo))
 
     def stop(self) -> None:
         """End qevent, and close the FIFO that it writes to."""

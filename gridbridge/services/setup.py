@@ -4,16 +4,27 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from gridbridge.apply import setup as hands
-from gridbridge.apply.routes import cell, keep_connections
+from gridbridge.apply.routes import away, cell, keep_connections
 from gridbridge.batch.gridengine import objects, qconf
+from gridbridge.batch.oar import server
 from gridbridge.decisions import section, site
 from gridbridge.decisions import setup as decisions
 from gridbridge.decisions.setup.queue import is_foreign
 from gridbridge.decisions.setup.removal import removal
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Cell
-from gridbridge.model.setup import Edit, Finding, SetupWorld, State, Undo, Verb, Wanted, is_transfer
+from gridbridge.model.route import Cell, OarServer
+from gridbridge.model.setup import (
+    CellSetup,
+    Edit,
+    Finding,
+    SetupWorld,
+    State,
+    Undo,
+    Verb,
+    Wanted,
+    is_transfer,
+)
 from gridbridge.services.facts import host_facts
 from gridbridge.services.wanted import Order, choose
 from gridbridge.shell import host
@@ -81,7 +92,7 @@ def apply(steps: Iterable[Step], policy: Policy, tell: Callable[[Step], None]) -
 
 def _make(step: Step, policy: Policy) -> None:
     try:
-        hands.make(step.edit, _cell(policy, step.edit.cell))
+        hands.make(step.edit, cell_of(policy, step.edit.cell))
     except CommandFailed as error:
         said = error.reason.partition(": ")[2]  # `sh:` says nothing
         raise GridbridgeError(f"{step.what}: {said}") from error
@@ -114,14 +125,31 @@ def steps(policy: Policy, findings: Iterable[Finding]) -> tuple[Step, ...]:
 
 def observe(policy: Policy, wanted: Wanted) -> SetupWorld:
     """Look at both cells; CommandFailed when one of them doesn't answer."""
-    there = cell(policy, wanted.remote)
-    is_far = bool(wanted.far_account)
+    home = objects.cell_setup(cell(policy, wanted.home), wanted.host)
     return SetupWorld(
         wanted=wanted,
-        home=objects.cell_setup(cell(policy, wanted.home), wanted.host),
-        away=objects.far_setup(there) if is_far else objects.cell_setup(there, wanted.host),
+        home=home,
+        away=_away(policy, wanted, home),
         gids=host.gids(),
         execd=host.daemon("sge_execd") if wanted.host == host.name() else None,
+    )
+
+
+def _away(policy: Policy, wanted: Wanted, home: CellSetup) -> CellSetup:
+    """Look at the remote cluster; OAR gives slots of one node to any parallel environment."""
+    there = away(policy, wanted.remote)
+    if not isinstance(there, OarServer):
+        is_far = bool(wanted.far_account)
+        return objects.far_setup(there) if is_far else objects.cell_setup(there, wanted.host)
+    server.version(there)
+    return CellSetup(
+        master=server.place(there),
+        complexes={},
+        queues={},
+        environments=home.environments,
+        scheduler={},
+        common={},
+        exec_hosts={},
     )
 
 
@@ -152,7 +180,7 @@ def _named(edit: Edit) -> str:
 
 
 def _step(policy: Policy, edit: Edit, what: str) -> Step:
-    of = _cell(policy, edit.cell)
+    of = cell_of(policy, edit.cell)
     return Step(
         what=what,
         line=qconf.command(edit),
@@ -162,5 +190,7 @@ def _step(policy: Policy, edit: Edit, what: str) -> Step:
     )
 
 
-def _cell(policy: Policy, name: str) -> Cell | None:
-    return cell(policy, name) if name else None
+def cell_of(policy: Policy, name: str) -> Cell | None:
+    """Return the cell that an edit is for, None when it is of this host."""
+    there = away(policy, name) if name else None
+    return there if isinstance(there, Cell) else None

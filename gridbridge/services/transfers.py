@@ -29,6 +29,7 @@ from gridbridge.services.farewells import Farewells
 from gridbridge.services.histories import Histories
 from gridbridge.services.ledger import Key, Ledger, key
 from gridbridge.services.letters import Letters
+from gridbridge.services.listener import Listener
 from gridbridge.services.observer import Answer, Observer
 from gridbridge.services.patience import Patience
 from gridbridge.services.push import Push
@@ -63,7 +64,7 @@ class TransferService:
     hands: Hands
     views: Views
     observers: dict[str, Observer]
-    pushes: dict[str, Push] = field(default_factory=dict)
+    pushes: dict[str, Push | Listener] = field(default_factory=dict)
     working: dict[tuple[Act, str, int], Work] = field(default_factory=dict)
     crew: Crew = field(default_factory=Crew)
     spool: str = SPOOL

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
-from gridbridge.apply.routes import cell
+from gridbridge.apply.routes import away
 from gridbridge.batch.gridengine import objects
+from gridbridge.batch.oar import server
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG
-from gridbridge.model.policy import MAX_SLOTS, Policy, TransferQueue
+from gridbridge.model.policy import MAX_SLOTS, Kind, Policy, TransferQueue
+from gridbridge.model.route import OarServer
 from gridbridge.model.settings import OBJECT_NAME
 from gridbridge.model.setup import Wanted, is_transfer
 from gridbridge.shell import host
@@ -46,6 +48,7 @@ def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
         slots=slots,
         pending_limit=limit,
         service_account=policy.site.service_account,
+        has_operators=policy.clusters[order.cluster].kind is not Kind.OAR,
         far_account=_far_account(policy, order.cluster),
     )
 
@@ -89,8 +92,10 @@ def _part(policy: Policy, order: Order, divisor: int) -> int:
 
 def remote_slots(policy: Policy, cluster: str) -> int:
     """Return how many batch slots a remote cluster has, its own transfer queues left out."""
-    there = cell(policy, cluster)
-    away = {name for name, queue in objects.queues(there).items() if is_transfer(queue)}
+    there = away(policy, cluster)
+    if isinstance(there, OarServer):
+        return server.slots(there)
+    transfers = {name for name, queue in objects.queues(there).items() if is_transfer(queue)}
     queues = objects.queue_instances(there, cluster)
-    own = (queue for queue in queues if queue.name.partition("@")[0] not in away)
+    own = (queue for queue in queues if queue.name.partition("@")[0] not in transfers)
     return sum(queue.slots_total for queue in own if "B" in queue.kinds)

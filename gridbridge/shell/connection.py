@@ -10,22 +10,22 @@ import pwd
 import select
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import paramiko
 from paramiko import AuthenticationException, BadHostKeyException, SSHException
 
-from gridbridge.errors import NotReached
+from gridbridge.errors import CommandFailed, NotReached
 from gridbridge.model.route import Login
 from gridbridge.shell.runner import SIGKILL, Completed
-from gridbridge.shell.ssh import ALIVE_S, CLIENT, CONNECT_S, FAR_SHELL, Client
+from gridbridge.shell.ssh import ALIVE_S, CLIENT, CONNECT_S, FAILED, FAR_SHELL, Client
 
 SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 CHUNK_BYTES = 65536
 GRACE_S = 1.0
+QUIET_S = 1.0  # after which a listener hears that there is nothing
 CHANNELS = 4  # at once; sshd_config(5) MaxSessions is 10
-FAILED = 255  # ssh(1): an error of its own
 CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # as the client says it, for ssh.explain
 UNKNOWN = b"Host key verification failed"
 DENIED = b"Permission denied"
@@ -80,6 +80,38 @@ class Connections(Client):
         finally:
             line.channels.release()
 
+    def listen(self, login: Login, command: str, text: bytes) -> Iterator[bytes]:
+        """Have a command read a text there, and give what it prints, nothing once a second.
+
+        It runs until we listen no more: then its standard input is closed. Raises NotReached for
+        no connection, and CommandFailed when it or the connection ends.
+        """
+        way = _way(login)
+        if any(word in way.settings for word in THROUGH):
+            raise NotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
+        line = self._lines.setdefault((login.host, login.port, login.user, login.person), Line())
+        try:
+            channel = _channel(line, way, time.monotonic() + CONNECT_S, command)
+        except (SSHException, OSError, EOFError) as error:
+            raise NotReached((CLIENT,), FAILED, stderr=_words(error)) from error
+        with channel:
+            channel.sendall(text)
+            yield from _chunks(channel)
+
+
+def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
+    channel.settimeout(QUIET_S)
+    while True:
+        try:
+            chunk = channel.recv(CHUNK_BYTES)
+        except TimeoutError:
+            yield b""
+            continue
+        if not chunk:
+            why = channel.recv_stderr(CHUNK_BYTES) if channel.recv_stderr_ready() else b"it ended"
+            raise CommandFailed((CLIENT,), FAILED, b"", why)
+        yield chunk
+
 
 def _ask(line: Line, way: Way, request: bytes, deadline: float) -> tuple[Completed, bool]:
     try:
@@ -96,7 +128,7 @@ def _ask(line: Line, way: Way, request: bytes, deadline: float) -> tuple[Complet
         channel.close()
 
 
-def _channel(line: Line, way: Way, deadline: float) -> paramiko.Channel:
+def _channel(line: Line, way: Way, deadline: float, command: str = FAR_SHELL) -> paramiko.Channel:
     """Open a channel with the far shell in it; nothing of a request is sent yet."""
     with line.lock:
         transport = line.client.get_transport() if line.client else None
@@ -107,7 +139,7 @@ def _channel(line: Line, way: Way, deadline: float) -> paramiko.Channel:
     assert transport
     channel = transport.open_session(timeout=_left_s(deadline))
     channel.settimeout(_left_s(deadline))
-    channel.exec_command(FAR_SHELL)
+    channel.exec_command(command)
     return channel
 
 

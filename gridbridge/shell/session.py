@@ -14,9 +14,8 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.route import Login
 from gridbridge.shell import runner
 from gridbridge.shell.runner import Completed
-from gridbridge.shell.ssh import ENVIRONMENT, Client, client, is_whole
+from gridbridge.shell.ssh import ENVIRONMENT, FAILED, Client, client, is_whole
 
-FAILED = 255  # ssh(1): an error of its own
 NUMBER_BYTES = 4  # of the int that FIONREAD gives (ioctl_tty(2))
 
 

@@ -15,6 +15,11 @@ from gridbridge.model.route import Login
 from gridbridge.shell import files, runner
 from gridbridge.shell.runner import Completed, quote
 
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FAILED = 255  # ssh(1): an error of its own
 CLIENT = "/usr/bin/ssh"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # no SSH_AUTH_SOCK
 CONNECT_S = 10  # the longest for a connection; a command's own limit holds too
@@ -61,6 +66,10 @@ class Client:
         finally:
             os.close(source)
 
+    def listen(self, login: Login, command: str, text: bytes) -> "Iterator[bytes]":
+        """Give what a command prints there; only who keeps connections can."""
+        raise NotReached((CLIENT,), FAILED, stderr=b"no connection is kept")
+
 
 _carrier = Client()
 
@@ -69,6 +78,11 @@ def carry_by(carrier: Client) -> None:
     """Carry every request of this process in another way: connection.Connections has one."""
     global _carrier
     _carrier = carrier
+
+
+def listen(login: Login, command: str, text: bytes) -> "Iterator[bytes]":
+    """Have a command read a text there, and give what it prints as long as we listen."""
+    return _carrier.listen(login, command, text)
 
 
 def run(

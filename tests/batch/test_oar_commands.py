@@ -21,17 +21,24 @@ def request(**hard: str) -> Request:
     return Request(xml.encode())
 
 
+def request_of(*hard: tuple[str, str]) -> Request:
+    """Return a request as a mapping leaves it."""
+    asked = request()
+    asked.hard = hard
+    return asked
+
+
 def program(argv: Argv, name: str) -> Argv:
     """Return the command line of OAR's program inside another."""
     return argv[argv.index(f"/usr/bin/{name}") :]
 
 
-def test_a_job_is_submitted_held_with_the_transfers_name_as_its_name_and_project() -> None:
+def test_a_job_is_submitted_held_with_the_transfers_name_as_its_name() -> None:
     argv = commands.submit_held(SERVER, NAME, request(), "", 1234)
 
-    assert argv[3:7] == ("sh", "submit", "1234", "/usr/bin/oarstat")
+    assert argv[3:8] == ("sh", "submit", "1234", "/usr/bin/oarstat", "")
     assert program(argv, "oarsub") == (
-        *("/usr/bin/oarsub", "--hold", "--name", NAME, "--project", NAME),
+        *("/usr/bin/oarsub", "--hold", "--name", NAME),
         *("-d", "/", "-O", "/dev/null", "-E", "/dev/null", "-l", "/nodes=1/resource_id=1"),
         'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"',
     )
@@ -64,6 +71,76 @@ def test_a_resource_whose_name_is_no_property_is_refused_here() -> None:
     """It would be SQL."""
     assert commands.refusal(request(arch="x")) == ""
     assert "1 OR 1" in commands.refusal(request(**{"1 OR 1": "1"}))
+
+
+def test_a_project_and_a_queue_are_asked_for_when_the_job_has_them() -> None:
+    asked = request()
+    asked.project, asked.targets = "foreign", "besteffort"
+    words = commands.oarsub(SERVER, NAME, asked, "")
+
+    assert words[words.index("-q") :][:4] == ("-q", "besteffort", "--project", "foreign")
+
+
+def test_who_listens_for_ends_has_them_told() -> None:
+    """far.sh puts the program of the job in place of the word, and hears where to tell it."""
+    listening = OarServer(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
+    argv = commands.submit_held(listening, NAME, request(), "", 1234)
+
+    assert argv[7] == "/tmp/gridbridge.gb/ends"
+    assert argv[-2] == "--notify=exec:.gridbridge/ended"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("mem>=", "4096", "mem >= '4096'"),
+        ("mem<", "1", "mem < '1'"),
+        ("arch=", "x86_64", "arch = 'x86_64'"),
+        ("arch=", "x' OR 'a'='a", "arch = 'x'' OR ''a''=''a'"),
+    ],
+)
+def test_a_property_is_compared_as_its_rule_says(name: str, value: str, expected: str) -> None:
+    assert commands.properties(request_of((name, value))) == expected
+
+
+@pytest.mark.parametrize(
+    ("parallel", "expected"),
+    [("", "/nodes=1/gpu=2/resource_id=1"), ("smp 5", "/nodes=1/gpu=2/resource_id=3")],
+)
+def test_a_level_is_asked_for_and_the_slots_are_spread_over_it(
+    parallel: str, expected: str
+) -> None:
+    asked = request_of(("/gpu", "2"))
+
+    assert (commands.resources(asked, parallel), commands.properties(asked)) == (expected, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("/gpu", "0"),
+        ("/gpu", "1/nodes=9"),
+        ("/", "1"),
+        (">=", "1"),
+        ("h_rt", "1:2:3:4"),
+        ("h_rt", "1,walltime=9"),
+        ("arch", "a\\' OR 1=1 -- "),
+        ("arch", "a\nb"),
+    ],
+)
+def test_what_could_be_read_as_something_else_is_refused(name: str, value: str) -> None:
+    assert commands.refusal(request_of((name, value)))
+
+
+def test_several_queues_are_refused() -> None:
+    asked = request()
+    asked.targets = "a,b"
+
+    assert commands.refusal(asked) == "OAR has no -q a,b, only one queue"
+
+
+def test_an_endless_limit_is_none() -> None:
+    assert commands.resources(request(h_rt="INFINITY"), "") == "/nodes=1/resource_id=1"
 
 
 def test_each_program_has_an_alarm_within_the_limit() -> None:

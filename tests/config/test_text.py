@@ -10,16 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge import config
-from gridbridge.model.policy import Cluster, Policy, Poller, Push, Site, TransferQueue
+from gridbridge.model.policy import (
+    MAX_PORT,
+    Cluster,
+    Kind,
+    Policy,
+    Poller,
+    Push,
+    Site,
+    TransferQueue,
+)
 from gridbridge.model.rules import (
     AMOUNT,
     ASKED_FOR,
     KINDS,
+    RESOURCE_THERE,
     RULE_NAME,
     THERE,
     PeRule,
     ProjectRule,
     QueueRule,
+    Relation,
     ResourceRule,
 )
 from gridbridge.model.settings import (
@@ -55,6 +66,7 @@ TEXTS = {
     ANY_TEXT.right: st.from_regex(r"[ -~]{0,20}", fullmatch=True),
     RULE_NAME.right: st.just("*") | st.from_regex(NAME, fullmatch=True),
     ASKED_FOR.right: st.just("") | st.from_regex(NAME, fullmatch=True),
+    RESOURCE_THERE.right: st.just("") | st.from_regex(NAME, fullmatch=True),
     THERE.right: st.just("") | st.from_regex(NAME, fullmatch=True),
     ABSOLUTE_PATH.right: st.from_regex(r"/[ -~]{0,20}", fullmatch=True),
     ACCOUNT.right: st.sampled_from(["gridbridge", "_grid", "g-1"]),
@@ -87,10 +99,14 @@ def is_apart(users: dict[str, str]) -> bool:
     return len(set(users.values())) == len(users)
 
 
-def sections_of(kind: type, **fixed: object) -> st.SearchStrategy[Any]:
+def sections_of(kind: type, /, **fixed: object) -> st.SearchStrategy[Any]:
     """Return every section of a kind."""
     free = {key.name: values_of(key) for key in fields(kind) if key.name not in fixed}
-    return st.builds(kind, **free, **{name: st.just(value) for name, value in fixed.items()})
+    chosen = {
+        name: value if isinstance(value, st.SearchStrategy) else st.just(value)
+        for name, value in fixed.items()
+    }
+    return st.builds(kind, **free, **chosen)
 
 
 def read_again(policy: Policy) -> Policy:
@@ -105,17 +121,35 @@ def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
     rule, form = KINDS[kind]
     names = st.tuples(st.just(kind), TEXTS[form.right])
     plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
+    plain |= {"relation": Relation.AS_USUAL} if rule is ResourceRule else {}
     rules = sections_of(rule, **plain) | st.just(rule(reject="why"))
     return st.dictionaries(names, rules, min_size=1, max_size=1)
 
 
 POLLERS = sections_of(Poller).filter(lambda poller: poller.stale_s > poller.interval_s)
-HERE = sections_of(Cluster, ssh="", users=Users())
-BY_SSH = sections_of(Cluster, spool_shared=False, push=Push.NONE)
+PORTS = st.integers(1, MAX_PORT)
+CELL: dict[str, object] = {
+    **{"kind": Kind.GRIDENGINE, "qmaster_port": PORTS, "execd_port": PORTS},
+    "push": st.sampled_from([Push.NONE, Push.QEVENT]),
+}
+USUAL = Cluster()
+HERE = sections_of(Cluster, **CELL, ssh="", users=Users())
+BY_SSH = sections_of(Cluster, **{**CELL, "push": Push.NONE}, spool_shared=False)
+OF_OAR = sections_of(
+    Cluster,
+    kind=Kind.OAR,
+    root=USUAL.root,
+    cell="",
+    qmaster_port=0,
+    execd_port=0,
+    spool_shared=False,
+    remote_spool_dir=USUAL.remote_spool_dir,
+    push=st.sampled_from([Push.NONE, Push.OAR]),
+)
 POLICIES = st.builds(
     Policy,
     site=sections_of(Site, cluster="alpha"),
-    clusters=st.fixed_dictionaries({"alpha": HERE, "beta": HERE | BY_SSH}),
+    clusters=st.fixed_dictionaries({"alpha": HERE, "beta": HERE | BY_SSH | OF_OAR}),
     queues=st.dictionaries(
         TEXTS[OBJECT_NAME.right], sections_of(TransferQueue, cluster="beta"), max_size=2
     ),

@@ -25,9 +25,22 @@ def grid() -> Iterator[Grid]:
 @pytest.fixture(scope="module")
 def open_to_delta(grid: Grid) -> Iterator[None]:
     """Have the queue to delta open too."""
-    grid.switch("-e")
+    grid.switch("-e", "transfer-delta")
     yield
-    grid.switch("-d")
+    grid.switch("-d", "transfer-delta")
+
+
+@pytest.fixture(scope="module")
+def open_to_gamma(grid: Grid) -> Iterator[None]:
+    """Have the queue to gamma open too."""
+    grid.switch("-e", "transfer-gamma")
+    yield
+    grid.switch("-d", "transfer-gamma")
+
+
+@pytest.fixture(scope="module")
+def all_open(open_to_delta: None, open_to_gamma: None) -> None:
+    """Have every transfer queue open."""
 
 
 @pytest.fixture

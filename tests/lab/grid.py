@@ -14,6 +14,8 @@ LAB = str(ROOT / "lab" / "lab")
 CELL = {"alpha": "SGE_QMASTER_PORT=6444", "beta": "SGE_QMASTER_PORT=6454"}
 EXECD = {"alpha": "SGE_EXECD_PORT=6445", "beta": "SGE_EXECD_PORT=6455"}
 
+BY_SSH = ("transfer-delta", "transfer-gamma")
+
 T = TypeVar("T")
 
 
@@ -159,9 +161,9 @@ class Grid:
         ours = self.on("alpha-master", "sh", "-c", ours).out
         return jobs + ours + b"".join(theirs).decode("utf-8", "replace")
 
-    def switch(self, option: str, queue: str = "transfer-delta") -> None:
-        """Disable (-d) or enable (-e) a queue of alpha, if it is there."""
-        self.cell("alpha", "qmod", option, queue, user="root")
+    def switch(self, option: str, *queues: str) -> None:
+        """Disable (-d) or enable (-e) queues of alpha, if they are there: those by ssh."""
+        self.cell("alpha", "qmod", option, *(queues or BY_SSH), user="root")
 
     def clear(self) -> None:
         """Delete every job of both cells, so that a failed test spoils none after it."""

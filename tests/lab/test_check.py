@@ -183,7 +183,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(open_to_delta: None) -> Iterator[Site]:
+def site(all_open: None) -> Iterator[Site]:
     site = Site(grid=Grid())
     site.sh("gridbridge setup host --apply && gridbridge setup transfer beta --apply")
     site.settle()

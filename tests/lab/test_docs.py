@@ -48,7 +48,7 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def quiet(grid: Grid, open_to_delta: None) -> Grid:
+def quiet(grid: Grid, all_open: None) -> Grid:
     """Wait until a lab that was just made has nothing to report any more."""
 
     def is_quiet() -> bool:

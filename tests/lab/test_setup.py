@@ -12,9 +12,12 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 MASTER = "alpha-master"
 TOML = "/etc/gridbridge/gridbridge.toml"
 SETUP = "gridbridge setup transfer beta"
-DELTA_OUT = "gridbridge setup transfer delta --remove --apply"
-DELTA_IN = """
+FAR_OUT = """
+for far in delta gamma; do gridbridge setup transfer $far --remove --apply || exit; done
+"""
+FAR_IN = """
 gridbridge setup transfer delta --apply; qconf -rattr queue seq_no 200 transfer-delta
+gridbridge setup transfer gamma --apply; qconf -rattr queue seq_no 300 transfer-gamma
 pkill -TERM -u gridbridge -f '[g]ridbridge.services.poller'
 """
 REMOVE = f"{SETUP} --remove --apply"
@@ -41,11 +44,11 @@ def site(grid: Grid) -> Iterator[Grid]:
     grid.sh(MASTER, "gridbridge setup host --apply")
     grid.sh(MASTER, f"cp -p {TOML} {TOML}.kept")
     clear(grid)
-    grid.sh(MASTER, DELTA_OUT)
+    grid.sh(MASTER, FAR_OUT)
     grid.sh(MASTER, REMOVE)
     yield grid
     grid.sh(MASTER, f"mv {TOML}.kept {TOML} && {SETUP} --apply")
-    grid.sh(MASTER, f"{PATHS} {DELTA_IN}")
+    grid.sh(MASTER, f"{PATHS} {FAR_IN}")
     grid.switch("-d")
     until_open(grid)
 
@@ -220,4 +223,7 @@ def test_an_unknown_cluster_is_one_clear_line(site: Grid) -> None:
     done = site.on(MASTER, "gridbridge", "setup", "transfer", "nowhere")
 
     assert (done.status, done.out) == (2, "")
-    assert done.err == f"gridbridge: {TOML}: no [cluster.nowhere]; there are alpha, beta, delta\n"
+    assert (
+        done.err
+        == f"gridbridge: {TOML}: no [cluster.nowhere]; there are alpha, beta, delta, gamma\n"
+    )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.configured import remote_cell
+from gridbridge.model.configured import away
 from gridbridge.model.route import Route, decode, encode, login
 
 SIDES = {f"{side}_timeout_s": "15" for side in ("local", "remote")}
@@ -31,7 +31,7 @@ def test_less_patience_goes_the_same_way() -> None:
 
 @pytest.mark.parametrize(("person", "user"), [("alice", "al"), ("carol", "carol")])
 def test_a_section_is_read_as_the_service_reads_it(person: str, user: str) -> None:
-    reached = remote_cell(SECTION, "delta", person)
+    reached = away(SECTION, "delta", person)
 
     assert reached.login
     assert (reached.cell, reached.qmaster_port) == ("delta", "6444")
@@ -40,4 +40,4 @@ def test_a_section_is_read_as_the_service_reads_it(person: str, user: str) -> No
 
 def test_no_place_is_no_login() -> None:
     assert login("", "alice") is None
-    assert remote_cell({}, "beta", "alice").login is None
+    assert away({}, "beta", "alice").login is None

@@ -12,6 +12,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), min_size=1)
 RIGHT = {
     "scale": st.sampled_from(["1.5", "1e-06", "20.0"]),
     "unit": st.sampled_from(["M", "h:m:s"]),
+    "relation": st.sampled_from(["=", ">="]),
 }
 RULES = st.fixed_dictionaries(
     {"to": TEXTS}, optional={key: RIGHT.get(key, TEXTS) for key in KEYS[1:]}
@@ -34,6 +35,7 @@ def test_a_mapping_survives_its_file(rules: dict[tuple[str, str], Rule]) -> None
         "resource/h_rt/into=x",
         "resource/m/scale=x",
         "pe/m/unit=x",
+        "resource/m/relation=OR",
         "x",
     ],
 )

@@ -18,6 +18,11 @@ ANSWER_S = 1  # of the time limit: what it takes to tell of an alarm
 BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # after the nodes, and after the jobs
 COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # same for csh
 WALLTIME = "h_rt"  # the resource that is OAR's walltime
+NO_LIMIT = ("INFINITY", "NONE")  # in any case of letters
+RELATIONS = "<>="  # end the name of a property that is not just compared for equality
+LEVEL = "/"  # begins the name of a level of -l
+ENDED = "--notify=exec:.gridbridge/ended"  # far.sh puts the job's own in its place
+TELL_TIME = ("/bin/date", "+%s.%N")
 SUSPEND, RESUME = "TSTP", "CONT"  # as keeper.pl takes them
 END_OF_KEEPER = b"__END__\n"
 
@@ -25,32 +30,60 @@ END_OF_KEEPER = b"__END__\n"
 def submit_held(
     server: OarServer, transfer: str, request: Request, parallel: str, size: int
 ) -> Argv:
-    """Submit a script of so many bytes on standard input, held, under the transfer's name.
+    """Submit a script of so many bytes on standard input, held, under the transfer's name."""
+    program, *words = oarsub(server, transfer, request, parallel)
+    call = _call(server, program.rpartition("/")[2], *words)
+    return _far(server, "submit", str(size), *call, ends=server.ends)
+
+
+def oarsub(server: OarServer, transfer: str, request: Request, parallel: str) -> Argv:
+    """Return oarsub's own command line.
 
     OAR writes a job's name and directory unquoted into a Perl program and its own SQL, so the
     script's first process changes the directory, and only a transfer's name is a job's name.
     """
-    names = ("--name", transfer, "--project", transfer)
     files = ("-d", "/", "-O", "/dev/null", "-E", "/dev/null")
     needs: Argv = ("-l", resources(request, parallel))
     wanted = properties(request)
     needs += ("-p", wanted) if wanted else ()
-    oarsub = _call(server, "oarsub", "--hold", *names, *files, *needs, COMMAND)
-    return _far(server, "submit", str(size), *oarsub)
+    needs += ("-q", request.targets) if request.targets else ()
+    needs += ("--project", request.project) if request.project else ()
+    needs += (ENDED,) if server.ends else ()
+    program = f"{server.binaries}/oarsub"
+    return (program, "--hold", "--name", transfer, *files, *needs, COMMAND)
 
 
 def resources(request: Request, parallel: str) -> str:
-    """Return the slots, all on one node, and the time limit; without one OAR's default holds."""
+    """Return the slots, all on one node, and the time limit; without one OAR's default holds.
+
+    Of a level, such as `/gpu`, as many are asked for, and the slots are spread over them.
+    """
     slots = int(parallel.split()[1]) if parallel else 1
+    levels = "/nodes=1"
+    for name, value in _asked(request):
+        if name.startswith(LEVEL):
+            levels += f"{name}={value}"
+            slots = -(-slots // int(value))
+    return f"{levels}/resource_id={slots}{_walltime(request)}"
+
+
+def _walltime(request: Request) -> str:
     limit = next((value for name, value in request.hard if name == WALLTIME), "")
-    seconds = seconds_of(limit) if limit else 0
-    walltime = f",walltime={seconds // 3600}:{seconds // 60 % 60}:{seconds % 60}" if limit else ""
-    return f"/nodes=1/resource_id={slots}{walltime}"
+    if not limit or limit.upper() in NO_LIMIT:
+        return ""
+    seconds = seconds_of(limit)
+    return f",walltime={seconds // 3600}:{seconds // 60 % 60}:{seconds % 60}"
 
 
 def properties(request: Request) -> str:
     """Return the resources that are properties there, as a condition of SQL."""
-    return " AND ".join(f"{name} = {sql(value)}" for name, value in _asked(request))
+    asked = ((name, value) for name, value in _asked(request) if not name.startswith(LEVEL))
+    return " AND ".join(_condition(name, value) for name, value in asked)
+
+
+def _condition(name: str, value: str) -> str:
+    bare = name.rstrip(RELATIONS)
+    return f"{bare} {name[len(bare) :] or '='} {sql(value)}"
 
 
 def refusal(request: Request) -> str:
@@ -58,7 +91,24 @@ def refusal(request: Request) -> str:
     lacking = ["checkpointing"] if request.checkpoint else []
     lacking += ["-notify"] if request.notify else []
     lacking += [name for name, _ in _asked(request) if not _is_property(name)]
+    wrong = [f"{name}={value}" for name, value in request.hard if not _is_right(name, value)]
+    lacking += [each for each in wrong if each.partition("=")[0] not in lacking]
+    lacking += [f"-q {request.targets}, only one queue"] if "," in request.targets else []
     return f"OAR has no {', '.join(lacking)}" if lacking else ""
+
+
+def _is_right(name: str, value: str) -> bool:
+    """Say whether a value can be asked for; a backslash means something in MySQL's literals."""
+    if is_place(name):
+        return True
+    if name == WALLTIME:
+        parts = value.split(":")
+        return value.upper() in NO_LIMIT or (
+            len(parts) <= 3 and all(not part or part.isdecimal() for part in parts)
+        )
+    if name.startswith(LEVEL):
+        return value.isascii() and value.isdecimal() and int(value) > 0
+    return value.isprintable() and "\\" not in value
 
 
 def seconds_of(limit: str) -> int:
@@ -102,6 +152,11 @@ def show_held(server: OarServer, transfer: str, owner: str) -> Argv:
     return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
 
 
+def show_version(server: OarServer) -> Argv:
+    """Show which OAR it is; the database is not asked."""
+    return _call(server, "oarstat", "-V")
+
+
 def show_scripts(server: OarServer) -> Argv:
     """Show the names of the scripts that wait for their jobs."""
     return _far(server, "ls", ".")
@@ -134,13 +189,14 @@ def _asked(request: Request) -> list[tuple[str, str]]:
 
 
 def _is_property(name: str) -> bool:
-    return name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
+    bare = name.removeprefix(LEVEL).rstrip(RELATIONS)
+    return bare.isascii() and bare.replace("_", "a").isalnum() and not bare[:1].isdigit()
 
 
-def _far(server: OarServer, verb: str, about: str, *words: str) -> Argv:
+def _far(server: OarServer, verb: str, about: str, *words: str, ends: str = "") -> Argv:
     oarstat = f"{server.binaries}/oarstat"
     with open(FAR, encoding="ascii") as body:
-        return ("/bin/sh", "-c", body.read(), "sh", verb, about, oarstat, *words)
+        return ("/bin/sh", "-c", body.read(), "sh", verb, about, oarstat, ends, *words)
 
 
 def _call(server: OarServer, program: str, *words: str) -> Argv:

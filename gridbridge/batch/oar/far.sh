@@ -1,22 +1,39 @@
 # What is done at an OAR frontend besides its own commands, as the job's owner. $1 is the verb,
-# $2 what it is about, $3 the path of oarstat, the rest the command line of an OAR program.
+# $2 what it is about, $3 the path of oarstat, $4 the FIFO where ends are told or nothing, the
+# rest the command line of an OAR program.
 # A job's script waits in the home, which OAR's nodes share, under the id of the one job that may
 # run it: OAR resubmits a job that it could not launch under another id, and that finds nothing.
 # shellcheck shell=sh
 umask 077
-verb=$1 about=$2 oarstat=$3
-shift 3
+verb=$1 about=$2 oarstat=$3 ends=$4
+shift 4
 cd "$(getent passwd "$(id -u)" | cut -d: -f6)" && mkdir -p .gridbridge && cd .gridbridge || exit 75
 
 submit() { # what stands in the input must be $about bytes, for a cut ends it too
     new=$(mktemp new.XXXXXXXX) && cat >"$new" && [ "$(wc -c <"$new")" -eq "$about" ] || { rm -f "$new" && exit 75; }
+    ended=
+    [ -z "$ends" ] || case $ends$PWD in /*[!A-Za-z0-9_./-]*) ;; /*/*) ended=$(make_ended) ;; esac # as oarsub takes it
+    for word; do
+        shift
+        case $word in --notify=*) [ -n "$ended" ] || continue && word="--notify=exec:$PWD/$ended gridbridge" ;; esac
+        set -- "$@" "$word"
+    done
     said=$("$@" 2>&1)
     status=$?
     id=$(printf '%s\n' "$said" | sed -n 's/^OAR_JOB_ID=\([1-9][0-9]*\)$/\1/p')
-    if [ -n "$id" ]; then mv "$new" "job.$id"; else rm -f "$new"; fi
+    if [ -n "$id" ]; then mv "$new" "job.$id"; else rm -f "$new" "$ended"; fi
     printf '%s\n' "$said"
     sweep
     return "$status"
+}
+
+make_ended() { # what OAR runs as us here when the job starts, and when it ended
+    program=$(mktemp end.XXXXXXXX) && chmod 700 "$program" && cat >"$program" <<END && echo "$program"
+#!/usr/bin/perl
+exit 0 if !grep { \$_ eq 'END' || \$_ eq 'ERROR' } @ARGV;
+unlink \$0;
+sysopen(ENDS, '$ends', 2049) && syswrite(ENDS, "\$ARGV[1]\n"); # O_WRONLY, O_NONBLOCK
+END
 }
 
 sweep() { # what another hand than ours left: scripts of jobs that ended before they started
@@ -26,7 +43,7 @@ sweep() { # what another hand than ours left: scripts of jobs that ended before 
         *Error | *Terminated) rm -f "$old" ;;
         esac
     done
-    find . -name 'new.*' -mtime +0 -exec rm -f {} +
+    find . \( -name 'new.*' -o -name 'end.*' \) -mtime +0 -exec rm -f {} +
 }
 
 delete() { # 6: it was deleted before

@@ -90,7 +90,7 @@ sub watch_over { # OAR kills with SIGKILL, and then nobody else tidies up
 umask 022;
 my $script = do { local $/; <DATA> };
 unlink $0;
-chdir $cwd or give_up();
+chdir($cwd eq '' ? $ENV{HOME} : $cwd) or give_up();
 my ($under, $host) = ($ENV{TMPDIR} // '/tmp', hostname());
 tidy_up($under, $host);
 $private = make_private($under, $host);

@@ -36,7 +36,6 @@ class Job:
     """One job as oarstat shows it."""
 
     __slots__ = (
-        "account",
         "events",
         "exit_code",
         "hosts",
@@ -57,7 +56,6 @@ class Job:
             self.id = str(shown["Job_Id"])
             self.name = str(shown["name"] or "")
             self.owner = str(shown["owner"])
-            self.account = str(shown["project"])
             self.state = str(shown["state"])
             self.queue = str(shown["queue"])
             self.message = str(shown["message"] or "")
@@ -70,6 +68,11 @@ class Job:
             self.events = _events(shown["events"])
         except (KeyError, TypeError, ValueError) as error:
             raise ParseError(f"oarstat: no whole job: {error!r}") from error
+
+    @property
+    def account(self) -> str:
+        """The transfer that it is of: its name, which can't be changed."""
+        return self.name
 
     @property
     def is_over(self) -> bool:

@@ -20,6 +20,8 @@ def right_findings(world: SetupWorld) -> tuple[Finding, ...]:
     """Judge the rights in both cells."""
     wanted = world.wanted
     home = _in_cell(wanted.home, world.home, world)
+    if not wanted.has_operators:
+        return home
     if wanted.far_account:
         return (_by_ssh(world), *home)
     return (*_in_cell(wanted.remote, world.away, world), *home)

@@ -1,0 +1,23 @@
+"""The ends that jobs tell of themselves on an OAR server's frontend (oarsub(1), --notify)."""
+
+from collections.abc import Iterator
+
+from gridbridge.batch.oar.commands import HERE
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.route import OarServer
+from gridbridge.shell import ssh
+
+LISTENER = f"{HERE}/listen.pl"
+COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # sh, csh
+
+
+def listen(server: OarServer) -> Iterator[list[int]]:
+    """Give the ids of jobs that say that they ended, as they say it; none about once a second.
+
+    It is a hint: anybody there may write where they write. Raises CommandFailed when it ends.
+    """
+    if server.login is None:
+        raise GridbridgeError("ends are told over a connection by ssh alone")
+    with open(LISTENER, "rb") as text:
+        for chunk in ssh.listen(server.login, COMMAND.format(server.ends), text.read()):
+            yield [int(word) for word in chunk.split() if word.isdigit()]
