@@ -6,7 +6,8 @@ import os
 from gridbridge.apply.routes import away, cell, status_of
 from gridbridge.batch import submitter
 from gridbridge.batch.gridengine import submit
-from gridbridge.batch.gridengine.commands import OWN_QUEUES
+from gridbridge.batch.gridengine.commands import OWN_QUEUES, STAYS
+from gridbridge.decisions import homeward
 from gridbridge.decisions.transfer import verdict_of
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.ids import parse_transfer
@@ -96,14 +97,17 @@ class Hands:
         local = parse_transfer(action.transfer.name)
         request = submit.request_of(self._home, str(local.job))
         own = dict(request.context).get(OWN_QUEUES) or request.queues or ANY_QUEUE
-        submit.pin(self._home, str(local.job), action.transfer.queue, remember=own)
+        hard = homeward.without_remote(request.hard) if homeward.stays(request.hard) else None
+        submit.pin(self._home, str(local.job), action.transfer.queue, remember=own, hard=hard)
         submit.release(self._home, local.local)
 
     def _unpin(self, job: int) -> None:
         """Give a job its own list of queues back."""
-        own = dict(submit.request_of(self._home, str(job)).context).get(OWN_QUEUES, "")
-        if own:
-            submit.unpin(self._home, str(job), own)
+        request = submit.request_of(self._home, str(job))
+        context = dict(request.context)
+        hard = homeward.at_home(request.hard) if STAYS in context else None
+        if own := context.get(OWN_QUEUES, ""):
+            submit.unpin(self._home, str(job), own, hard)
 
     def _give_up(self, action: Action) -> Message:
         """Delete a job in error state and learn why it got there."""

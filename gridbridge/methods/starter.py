@@ -16,6 +16,7 @@ from gridbridge.batch.submission import Result, Submission
 from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable
 from gridbridge.methods import job, limits
 from gridbridge.methods.task import Task, me, now
+from gridbridge.model.ids import is_transfer
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.route import Away
 from gridbridge.shell.runner import SIGKILL
@@ -193,15 +194,25 @@ class Step:
         if not found:
             answer = self.send()
             if answer.result == Result.REFUSED:
-                return self.finish(Message(outcome=Outcome.ERROR, reason=answer.reason))
+                return self.refused(answer.reason)
             if answer.result != Result.ACCEPTED:
                 raise GridbridgeError(answer.reason)
             found = answer.remote_id
         self.note(phase=Phase.HELD, remote_id=found)
         return ""
 
+    def refused(self, reason: str) -> str:
+        """End a job that can't go there: it runs at home, or nowhere."""
+        from gridbridge.services import homeward
+
+        own_queues = published.queues(self.task.published)
+        job = str(self.task.job)
+        return self.finish(homeward.refused(self.route.home, job, own_queues, reason))
+
     def send(self) -> Submission:
-        """Submit the job with what it asked for at home."""
+        """Submit the job with what it asked for at home, unless a transfer brought it here."""
+        if is_transfer(self.task.env.get("SGE_ACCOUNT", "")):
+            return Submission(Result.REFUSED, reason=job.ONE_HOP)
         request = cell.request_of(self.route.home, str(self.task.job))
         for name, value in request.hard:
             if name == "h_rt":

@@ -47,6 +47,15 @@ def parse_transfer(name: str) -> TransferId:
     return TransferId(parts[1], int(parts[2]), int(parts[3]), int(parts[4]))
 
 
+def is_transfer(name: str) -> bool:
+    """Say whether this is a transfer's name."""
+    try:
+        parse_transfer(name)
+    except ParseError:
+        return False
+    return True
+
+
 def is_cluster_name(name: str) -> bool:
     """Lower-case letters, digits and `-`, a letter first, at most 32 characters."""
     return (

@@ -26,6 +26,8 @@ become() {
 }
 letters=$(cat "$jobs/$id" 2>/dev/null)
 case "$me $*" in
+"qsub "*" -w v "*) [ -e "$jobs/unable" ] || exit 0
+    echo "verification: no suitable queues"; exit 1 ;;
 "qsub "*) cat >/dev/null; echo hqw >"$jobs/41"; echo "$7" >"$jobs/name"; echo 41 ;;
 "qstat -j gb."*) [ "$(cat "$jobs/name" 2>/dev/null)" = "$2" ] && [ -e "$jobs/41" ] ||
     { echo "<unknown_jobs></unknown_jobs>"; exit 0; }
@@ -98,6 +100,10 @@ class Place:
         """Give the job and its queue an h_rt."""
         (self.folder / "alpha/detail").write_text(DETAIL.format(h_rt=job))
         (self.folder / "alpha/queue").write_text(f"qname transfer-beta\nh_rt  {queue}\n")
+
+    def unable(self) -> None:
+        """Let no queue at home be one that could run the job."""
+        (self.folder / "alpha/unable").touch()
 
     def ran_for(self, seconds: float) -> None:
         """Let the local job have started so long ago."""

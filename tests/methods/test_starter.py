@@ -149,14 +149,38 @@ def test_a_request_is_submitted_in_the_remote_cluster_s_words(place: Place) -> N
     assert submission.endswith(" -hard -l walltime=3600 -hard -l mem=2G")
 
 
-def test_a_job_that_can_not_go_there_ends_in_error_and_nothing_is_sent(place: Place) -> None:
+def test_a_job_that_can_run_nowhere_ends_in_error_and_nothing_is_sent(place: Place) -> None:
+    write_mapping(place, "resource/h_rt/reject=no limits there\n")
+    place.unable()
+    answer = place.step()
+
+    assert (answer, place.calls("beta qsub")) == ("exit 100", [])
+    error = (place.folder / "active/error").read_text()
+    reason = "beta has no h_rt: no limits there; no queue here could run it either"
+    assert error == f"gridbridge: {reason}\n"
+    assert [closed.outcome for closed in place.sent(Kind.CLOSED)] == ["error"]
+
+
+def test_a_job_that_can_not_go_there_is_marked_and_sent_home(place: Place) -> None:
+    place.limits(job="1:0:0")
     write_mapping(place, "resource/h_rt/reject=no limits there\n")
     answer = place.step()
 
-    assert (answer, place.calls("qsub")) == ("exit 100", [])
-    error = (place.folder / "active/error").read_text()
-    assert error == "gridbridge: beta has no h_rt: no limits there\n"
-    assert [closed.outcome for closed in place.sent(Kind.CLOSED)] == ["error"]
+    assert (answer, place.calls("beta qsub")) == ("exit 99", [])
+    mark = "-hard -l h_rt=1:0:0 -hard -l remote=false -ac gridbridge_refused=beta has no h_rt"
+    assert place.calls("alpha qalter")[1:] == [
+        f"alpha qalter {mark}: no limits there 7",
+        "alpha qalter -h U 7",
+    ]
+    assert [closed.outcome for closed in place.sent(Kind.CLOSED)] == ["requeue"]
+
+
+def test_a_job_that_a_transfer_brought_is_not_sent_on(place: Place) -> None:
+    answer = take(place.task(SGE_ACCOUNT="gb.omega.3.0.1"), "", ("true",))
+
+    assert (answer, place.calls("beta qsub")) == ("exit 99", [])
+    [closed] = place.sent(Kind.CLOSED)
+    assert closed.reason == "a transfer brought this job here, and no job is sent on"
 
 
 def test_a_mapping_that_is_not_there_sends_nothing_and_is_tried_again(place: Place) -> None:

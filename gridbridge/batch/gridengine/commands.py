@@ -11,7 +11,10 @@ Argv = tuple[str, ...]
 
 EVERY_STATE = ("-s", "a")  # the site's or the caller's sge_qstat file may say less (qstat(1))
 ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
-OWN_QUEUES = "gridbridge_queues"  # in a job's context while it is pinned to a transfer queue
+OURS = "gridbridge_"  # what the names of our notes in a job's context begin with
+OWN_QUEUES = f"{OURS}queues"  # in a job's context while it is pinned to a transfer queue
+
+STAYS = f"{OURS}stays"  # in its context: it asks for remote=false when it is not pinned
 
 
 def hold(cell: Cell, job: str) -> Argv:
@@ -29,18 +32,27 @@ def release_as(cell: Cell, job: str, name: str) -> Argv:
     return (f"{cell.binaries}/qalter", "-N", name, "-h", "U", job)
 
 
-def pin(cell: Cell, job: str, queue: str, remember: str) -> Argv:
+def pin(cell: Cell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> Argv:
     """Replace a job's list of queues, and note its own one in its context.
 
-    A comma would end the context's value, and no queue name has a blank.
+    A comma would end the context's value, and no queue name has a blank. `hard` takes the place
+    of the resources of a job that asks to stay at home: as it is, it could not be adopted.
     """
     note = f"{OWN_QUEUES}={remember.replace(',', ' ')}"
-    return (f"{cell.binaries}/qalter", "-q", queue, "-ac", note, job)
+    stay = (*_all_hard(hard), "-ac", f"{STAYS}=1") if hard is not None else ()
+    return (f"{cell.binaries}/qalter", "-q", queue, "-ac", note, *stay, job)
 
 
-def unpin(cell: Cell, job: str, queues: str) -> Argv:
-    """Undo `pin`; `*` is every queue."""
-    return (f"{cell.binaries}/qalter", "-q", queues.replace(" ", ","), "-dc", OWN_QUEUES, job)
+def unpin(cell: Cell, job: str, queues: str, hard: Pairs | None = None) -> Argv:
+    """Undo `pin`; `*` is every queue, `hard` the resources of a job that stays at home."""
+    stay = (*_all_hard(hard), "-dc", STAYS) if hard is not None else ()
+    own = queues.replace(" ", ",")
+    return (f"{cell.binaries}/qalter", "-q", own, "-dc", OWN_QUEUES, *stay, job)
+
+
+def _all_hard(pairs: Pairs) -> Argv:
+    """Return the options that replace a job's hard resources, be it by none."""
+    return resources("-hard", pairs) or ("-hard", "-l", "")
 
 
 def detail(cell: Cell, job: str) -> Argv:
@@ -121,8 +133,8 @@ def submit_held(
         "-js", str(request.share or "")
     )
     for name, value in request.context:
-        options += ("-ac", f"{name}={value}") if name != OWN_QUEUES else ()
-    options += _resources("-hard", request.hard) + _resources("-soft", request.soft)
+        options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
+    options += away("-hard", request.hard) + away("-soft", request.soft)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
 
@@ -135,7 +147,12 @@ def _given(option: str, value: str) -> Argv:
     return (option, value) if value else ()
 
 
-def _resources(strictness: str, pairs: Pairs) -> Argv:
-    """Return `-hard -l a=1 -l b=2`, without what only names places at home."""
-    wanted = [f"{name}={value}" if value else name for name, value in pairs if not is_place(name)]
+def away(strictness: str, pairs: Pairs) -> Argv:
+    """Return the options for resources without what only names places at home."""
+    return resources(strictness, tuple(pair for pair in pairs if not is_place(pair[0])))
+
+
+def resources(strictness: str, pairs: Pairs) -> Argv:
+    """Return `-hard -l a=1 -hard -l b=2`; a name without a value stands alone."""
+    wanted = [f"{name}={value}" if value else name for name, value in pairs]
     return tuple(word for each in wanted for word in (strictness, "-l", each))

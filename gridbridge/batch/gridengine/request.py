@@ -93,6 +93,14 @@ def parallel_of(xml: bytes) -> str:
     return f"{name} {max(map(int, ends), default=1)}" if name else ""
 
 
+def ranges_of(xml: bytes) -> str:
+    """Return `PE RANGES` as it was asked for, `smp 2-4,8`, empty for a serial job."""
+    name = _leaf(xml, b"JB_pe")
+    ranges = _section(xml, b"JB_pe_range")
+    ends = zip(_leaves(ranges, b"RN_min"), _leaves(ranges, b"RN_max"), strict=True)
+    return f"{name} {','.join(f'{int(low)}-{int(high)}' for low, high in ends)}" if name else ""
+
+
 def _section(xml: bytes, tag: bytes) -> bytes:
     """Return what is inside the first element of this name, which holds no other of it."""
     return xml.partition(b"<" + tag + b">")[2].partition(b"</" + tag + b">")[0]

@@ -6,7 +6,7 @@ by its words (facts: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where marked).
 
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.batch.gridengine.request import Request, owner_and_account_of
+from gridbridge.batch.gridengine.request import Pairs, Request, owner_and_account_of
 from gridbridge.batch.submission import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.route import Cell
@@ -128,14 +128,14 @@ def release_as(cell: Cell, job: str, name: str) -> None:
     _do(cell, commands.release_as(cell, job, name))
 
 
-def pin(cell: Cell, job: str, queue: str, remember: str) -> None:
+def pin(cell: Cell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> None:
     """Let a whole job start in this queue only; Grid Engine can't do it for a single task."""
-    _do(cell, commands.pin(cell, job, queue, remember))
+    _do(cell, commands.pin(cell, job, queue, remember, hard))
 
 
-def unpin(cell: Cell, job: str, queues: str) -> None:
+def unpin(cell: Cell, job: str, queues: str, hard: Pairs | None = None) -> None:
     """Give a job its own list of queues back."""
-    _do(cell, commands.unpin(cell, job, queues))
+    _do(cell, commands.unpin(cell, job, queues, hard))
 
 
 def delete(cell: Cell, job: str) -> None:

@@ -1,0 +1,82 @@
+"""Whether a job could run in queues of the local cell, and what keeps it there.
+
+`qsub -w v` verifies a request without submitting it, against the cell as if it were empty: full and
+disabled queues count, load values do not. `qalter -w v` is of no use: of a running job it verifies
+nothing, and it alters the lists that it is given (facts: 8.1.9).
+"""
+
+from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine.commands import Argv
+from gridbridge.batch.gridengine.request import Pairs, Request, ranges_of
+from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, call
+from gridbridge.model.route import Cell
+
+REFUSED = f"{commands.OURS}refused"  # in a job's context: why it came home
+REASON_CHARACTERS = 300
+UNKNOWN = b"unknown resource ("  # no queue, host or `global` has a fixed value of it
+SCRIPT = b"true\n"
+
+
+class Asked:
+    """What a job asks for at home, with one of its lists replaced."""
+
+    __slots__ = ("checkpoint", "hard", "parallel", "project", "queues")
+
+    def __init__(self, xml: bytes, hard: Pairs | None = None, queues: str | None = None) -> None:
+        own = Request(xml)
+        self.hard = own.hard if hard is None else hard
+        self.queues = own.queues if queues is None else queues
+        self.parallel = ranges_of(xml)
+        self.project = own.project
+        self.checkpoint = own.checkpoint
+
+
+def could_run(cell: Cell, asked: Asked) -> bool:
+    """Say whether some queue could run such a job, were it empty; CommandFailed if nobody says.
+
+    A resource of which hosts only report a load value is asked about by itself.
+    """
+    done = call(cell, verify_argv(cell, asked), SCRIPT)
+    words = done.stderr + done.stdout
+    if done.status == 0:
+        return True
+    if done.status < 0 or done.status == TRY_LATER or any(s in words.lower() for s in NOT_REACHED):
+        done.checked()
+    name = words.partition(UNKNOWN)[2].partition(b")")[0].decode("utf-8", "replace")
+    reported = tuple(pair for pair in asked.hard if pair[0] == name)
+    if not reported or not _is_reported(cell, asked.queues, reported):
+        return False
+    asked.hard = tuple(pair for pair in asked.hard if pair[0] != name)
+    return could_run(cell, asked)
+
+
+def _is_reported(cell: Cell, queues: str, hard: Pairs) -> bool:
+    """Say whether a host reports enough of a resource now, however busy its queues are."""
+    options: Argv = ("-q", queues) if queues else ()
+    for name, value in hard:
+        options += ("-l", f"{name}={value}")
+    return bool(call(cell, (f"{cell.binaries}/qselect", *options)).stdout.strip())
+
+
+def verify_argv(cell: Cell, asked: Asked) -> Argv:
+    """Verify a request; `-clear` comes first, since it takes back `-w` too."""
+    options: Argv = ("-pe", *asked.parallel.split()) if asked.parallel else ()
+    options += ("-q", asked.queues) if asked.queues else ()
+    options += ("-P", asked.project) if asked.project else ()
+    options += ("-ckpt", asked.checkpoint) if asked.checkpoint else ()
+    options += commands.resources("-hard", asked.hard)
+    return (f"{cell.binaries}/qsub", "-clear", "-C", "", "-w", "v", *options)
+
+
+def mark(cell: Cell, job: str, *, hard: Pairs | None, queues: str | None, reason: str) -> None:
+    """Replace a job's list, and leave the reason in its context, where `qstat -j` shows it."""
+    call(cell, mark_argv(cell, job, hard=hard, queues=queues, reason=reason)).checked()
+
+
+def mark_argv(cell: Cell, job: str, *, hard: Pairs | None, queues: str | None, reason: str) -> Argv:
+    """Alter a whole job in one request; a list that is None stays as it is."""
+    options: Argv = commands.resources("-hard", hard) if hard is not None else ()
+    options += ("-hard", "-q", queues) if queues is not None else ()
+    note = "".join(" " if each in "\n\t" else ";" if each == "," else each for each in reason)
+    note = f"{REFUSED}={note[:REASON_CHARACTERS]}"
+    return (f"{cell.binaries}/qalter", *options, "-ac", note, job)

@@ -1,0 +1,73 @@
+"""The requests that verify and mark a job for home: complete lists, and a reason that survives."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine import commands, home
+from gridbridge.batch.gridengine.request import ranges_of
+from gridbridge.model.route import Cell
+
+CELL = Cell(root="/r", cell="alpha", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
+GOLDEN = Path(__file__).parent.parent / "golden" / "gridengine-8.1.9"
+PLAIN = (GOLDEN / "job-hostile.xml").read_bytes()
+HARD = (("h_rt", "60"), ("remote", "false"))
+RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>
+<ranges><RN_min>2</RN_min><RN_max>4</RN_max><RN_step>1</RN_step></ranges>
+<ranges><RN_min>8</RN_min><RN_max>8</RN_max><RN_step>1</RN_step></ranges></JB_pe_range>"""
+
+
+def test_a_request_is_verified_without_anybodys_defaults() -> None:
+    asked = home.Asked(PLAIN + RANGES, hard=HARD, queues="all.q")
+
+    assert home.verify_argv(CELL, asked) == (
+        *("/b/qsub", "-clear", "-C", "", "-w", "v", "-pe", "smp", "2-4,8-8", "-q", "all.q"),
+        *("-hard", "-l", "h_rt=60", "-hard", "-l", "remote=false"),
+    )
+
+
+def test_a_serial_job_has_no_ranges() -> None:
+    assert ranges_of(PLAIN) == ""
+
+
+@pytest.mark.parametrize(
+    ("hard", "queues", "words"),
+    [
+        (HARD, None, ("-hard", "-l", "h_rt=60", "-hard", "-l", "remote=false")),
+        (None, "!transfer-beta", ("-hard", "-q", "!transfer-beta")),
+    ],
+    ids=["resources", "queues"],
+)
+def test_a_mark_replaces_one_list_and_leaves_the_other(
+    hard: tuple[tuple[str, str], ...] | None, queues: str | None, words: tuple[str, ...]
+) -> None:
+    argv = home.mark_argv(CELL, "7", hard=hard, queues=queues, reason="no")
+
+    assert argv == ("/b/qalter", *words, "-ac", "gridbridge_refused=no", "7")
+
+
+def test_a_reason_is_one_value_of_a_context() -> None:
+    """A comma would begin another one."""
+    reason = f"no a,\nb: {'x' * 400}"
+
+    note = home.mark_argv(CELL, "7", hard=HARD, queues=None, reason=reason)[-2]
+
+    assert note == f"gridbridge_refused=no a; b: {'x' * 291}"
+
+
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [((("h_rt", "60"),), ("-hard", "-l", "h_rt=60")), ((), ("-hard", "-l", ""))],
+    ids=["others", "none"],
+)
+def test_a_job_that_stays_home_can_be_pinned_for_an_adoption(
+    rest: tuple[tuple[str, str], ...], words: tuple[str, ...]
+) -> None:
+    pinned = commands.pin(CELL, "7", "transfer-beta", "*", rest)
+    unpinned = commands.unpin(CELL, "7", "*", HARD)
+
+    assert pinned[-6:] == (*words, "-ac", "gridbridge_stays=1", "7")[-6:]
+    assert unpinned == (
+        *("/b/qalter", "-q", "*", "-dc", "gridbridge_queues", "-hard", "-l", "h_rt=60"),
+        *("-hard", "-l", "remote=false", "-dc", "gridbridge_stays", "7"),
+    )

@@ -1,0 +1,134 @@
+"""Coming home: a job that beta refuses for good runs at alpha, and never twice."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.lab.away import QUIET, ends, lines, reason, why
+from tests.lab.grid import Grid
+
+pytestmark = pytest.mark.lab
+
+PROJECT = "homeonly"  # which beta does not have
+NO_PROJECT = f'the requested project "{PROJECT}" does not exist'
+SCRIPT = "echo $HOSTNAME >>$JOB_NAME.ran\n"
+DEFINITION = f"name {PROJECT}\\noticket 0\\nfshare 0\\nacl NONE\\nxacl NONE\\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _project(grid: Grid) -> Iterator[None]:
+    """Let alpha have a project that beta refuses."""
+    grid.sh("alpha-master", f"printf '{DEFINITION}' >/tmp/prj && qconf -Aprj /tmp/prj")
+    yield
+    grid.sh("alpha-master", f"qconf -dprj {PROJECT}")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_notes(grid: Grid) -> None:
+    grid.sh("alpha-master", "rm -f *.ran", user="alice")
+
+
+@contextmanager
+def closed_home(grid: Grid) -> Iterator[None]:
+    """Disable alpha's own queue, so that what is submitted goes to the transfer queue."""
+    grid.cell("alpha", "qmod", "-d", "all.q", user="root")
+    try:
+        yield
+    finally:
+        grid.cell("alpha", "qmod", "-e", "all.q", user="root")
+
+
+def refused(grid: Grid, *options: str) -> str:
+    """Submit a job that crosses and that beta refuses; return its id once it is marked."""
+    with closed_home(grid):
+        job = grid.submit("-P", PROJECT, *QUIET, *options, script=SCRIPT)
+        grid.until(lambda: "gridbridge_refused" in detail(grid, job), f"{job} to be marked")
+    return job
+
+
+def detail(grid: Grid, job: str) -> str:
+    return grid.cell("alpha", "qstat", "-j", job).out
+
+
+def asked(told: str, name: str) -> str:
+    """Return a line of `qstat -j`, without its blanks."""
+    found = (line.partition(":")[2] for line in told.splitlines() if line.startswith(name))
+    return next(found, "").strip()
+
+
+def test_a_refused_job_runs_at_home_with_all_that_it_asked_for(grid: Grid) -> None:
+    options = ("-l", "h_rt=100", "-l", "s_rt=90", "-soft", "-l", "h_fsize=1G", "-hard")
+    with closed_home(grid):
+        job = grid.submit("-N", "one", "-P", PROJECT, *options, "-pe", "smp", "1-2", script=SCRIPT)
+        grid.until(lambda: grid.states().get(job) in ("qw", "Rq"), "it to be home", 60)
+        told = detail(grid, job)
+    records = grid.until(lambda: ends(grid, job), "its end")
+
+    assert set(asked(told, "hard resource_list").split(",")) == {
+        *("h_rt=100", "s_rt=90", "remote=false")
+    }
+    assert asked(told, "soft resource_list") == "h_fsize=1G"
+    assert NO_PROJECT in asked(told, "context")
+    assert [host.partition("-n")[0] for host in lines(grid, "one.ran")] == ["alpha"]
+    assert [one["exit_status"] for one in records] == ["0"]
+    assert NO_PROJECT in why(grid, job)
+    assert grid.remote_ids(job) == []
+
+
+def test_a_whole_array_is_marked_once_and_each_task_runs_once(grid: Grid) -> None:
+    job = refused(grid, "-N", "many", "-t", "1-5")
+    grid.until(lambda: len(ends(grid, job, 5)) == 5, "five ends", 90)
+
+    ran = lines(grid, "many.ran")
+    assert [host.partition("-n")[0] for host in ran] == ["alpha"] * 5
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("-q", "transfer-beta"), ("-l", "remote=true")],
+    ids=["queue", "remote"],
+)
+def test_what_nothing_at_home_could_run_is_in_error_with_the_reason(
+    grid: Grid, options: tuple[str, ...]
+) -> None:
+    job = grid.submit("-P", PROJECT, *QUIET, *options, script=SCRIPT)
+
+    told = reason(grid, job)
+
+    assert NO_PROJECT in told
+    assert "no queue here could run it either" in told
+    assert "remote=false" not in detail(grid, job)
+
+
+def test_a_list_of_queues_that_names_one_at_home_is_enough(grid: Grid) -> None:
+    job = refused(grid, "-N", "listed", "-q", "transfer-beta,all.q")
+    grid.until(lambda: ends(grid, job), "its end")
+
+    assert [host.partition("-n")[0] for host in lines(grid, "listed.ran")] == ["alpha"]
+
+
+def test_where_queues_do_not_say_remote_the_list_of_queues_keeps_a_job_home(grid: Grid) -> None:
+    grid.sh("alpha-master", "qconf -dattr queue complex_values remote=FALSE all.q")
+    try:
+        job = refused(grid, "-N", "byqueue", "-l", "h_rt=100")
+        told = detail(grid, job)
+        grid.until(lambda: ends(grid, job), "its end")
+    finally:
+        grid.sh("alpha-master", "qconf -mattr queue complex_values remote=FALSE all.q")
+
+    assert asked(told, "hard_queue_list").startswith("!transfer-beta")
+    assert asked(told, "hard resource_list") == "h_rt=100"
+    assert [host.partition("-n")[0] for host in lines(grid, "byqueue.ran")] == ["alpha"]
+
+
+def test_a_job_that_a_transfer_brought_is_not_sent_on(grid: Grid) -> None:
+    """Its account is a transfer's, wherever that was from."""
+    with closed_home(grid):
+        options = ("-N", "brought", "-A", "gb.omega.7.0.1")
+        job = grid.submit(*QUIET, *options, script=SCRIPT)
+        grid.until(lambda: "gridbridge_refused" in detail(grid, job), f"{job} to be marked")
+    grid.until(lambda: ends(grid, job), "its end")
+
+    assert [host.partition("-n")[0] for host in lines(grid, "brought.ran")] == ["alpha"]
+    assert grid.remote_ids(job) == []
