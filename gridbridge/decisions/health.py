@@ -67,6 +67,17 @@ def drained(cluster: str, shown: Shown, now: datetime) -> str:
     return f"drained by {drain.by} {age(now - drain.at)} ago: {drain.reason}"
 
 
+def failing(cluster: str, shown: Shown, now: datetime) -> str:
+    """Say why the queues to a cluster are closed, or being probed; empty when no job failed."""
+    known = shown.breakers.get(cluster)
+    if known is None or known.until is None:
+        return ""
+    failed = f"{count(known.failures, 'job')} in a row failed at {cluster}: {known.why}"
+    if now < known.until:
+        return f"{failed}; one may try again in {age(known.until - now)}"
+    return f"{failed}; one tries again"
+
+
 def silence(cluster: ShownCluster | None, now: datetime) -> str:
     """Say since when and why a cluster does not answer; empty when it does."""
     if cluster is None:
@@ -124,7 +135,9 @@ def _thresholds(route: ShownRoute, shown: Shown, now: datetime) -> str:
         return why
     prefix = f"gb_{route.cluster.replace('-', '_')}"
     if shown.load.values.get(f"{prefix}_up") != "1":
-        return f"{route.cluster} {silence(shown.clusters.get(route.cluster), now) or 'is silent'}"
+        quiet = silence(shown.clusters.get(route.cluster), now)
+        failed = "" if quiet else failing(route.cluster, shown, now)
+        return failed or f"{route.cluster} {quiet or 'is silent'}"
     pending = int(shown.load.values.get(f"{prefix}_pending", 0))
     if pending >= route.pending_limit:
         waiting = count(pending, "job waits", "jobs wait")

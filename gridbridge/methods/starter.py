@@ -192,9 +192,12 @@ class Step:
         """
         found = "" if is_new else find(self.away, self.record)
         if not found:
-            answer = self.send()
+            try:
+                answer = self.send()
+            except Unmappable as error:
+                return self.refused(str(error))
             if answer.result == Result.REFUSED:
-                return self.refused(answer.reason)
+                return self.refused(f"{self.route.remote} refused it: {answer.reason}")
             if answer.result != Result.ACCEPTED:
                 raise GridbridgeError(answer.reason)
             found = answer.remote_id
@@ -212,17 +215,14 @@ class Step:
     def send(self) -> Submission:
         """Submit the job with what it asked for at home, unless a transfer brought it here."""
         if is_transfer(self.task.env.get("SGE_ACCOUNT", "")):
-            return Submission(Result.REFUSED, reason=job.ONE_HOP)
+            raise Unmappable(job.ONE_HOP)
         request = cell.request_of(self.route.home, str(self.task.job))
         for name, value in request.hard:
             if name == "h_rt":
                 self.task.note_limit(name, value)
         config = self.task.config()
         self.record = self.record.but(rerun=request.rerun)
-        try:
-            parallel = self.translate(request, job.parallel(config))
-        except Unmappable as error:
-            return Submission(Result.REFUSED, reason=str(error))
+        parallel = self.translate(request, job.parallel(config))
         script = wrapper.bundle(
             job.wrapped(
                 self.task, self.route, self.record.transfer, request, config, self.arguments

@@ -238,6 +238,37 @@ class Poller:
         default=24.0,
         metadata=setting("how long a finished transfer is remembered", unit="h", low=0, high=8760),
     )
+    breaker_failures: int = field(
+        default=5,
+        metadata=setting(
+            "so many jobs in a row that fail fast at a cluster close the queues to it",
+            unit="jobs",
+            low=1,
+            high=1_000_000,
+        ),
+    )
+    breaker_fast_s: float = field(
+        default=60.0,
+        metadata=setting(
+            "a job that failed within this time of its transfer's begin failed fast",
+            unit="s",
+            low=1,
+            high=3600,
+        ),
+    )
+    breaker_pause_s: float = field(
+        default=60.0,
+        metadata=setting(
+            "how long they are closed at first; each failure after that doubles it",
+            unit="s",
+            low=1,
+            high=86400,
+        ),
+    )
+    breaker_pause_max_s: float = field(
+        default=3600.0,
+        metadata=setting("how long they are closed at most", unit="s", low=1, high=86400),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

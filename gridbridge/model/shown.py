@@ -122,6 +122,26 @@ class ShownDrain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownBreaker:
+    """How jobs failed at a cluster, and until when its queues are closed for that."""
+
+    cluster: str
+    jobs: tuple[int, ...] = ()  # local jobs that failed fast, in a row
+    accepted: tuple[int, ...] = ()  # those of them that the cluster had taken
+    times: int = 0  # so often closed since a job ran there
+    failures: int = 0  # jobs that closed it
+    until: datetime | None = None  # after that a job may probe it
+    why: str = ""  # of the last failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownBreakers:
+    """Those of all remote clusters at which jobs failed."""
+
+    breakers: tuple[ShownBreaker, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownLoad:
     """The load values, whose age is the sign that the poller lives."""
 
@@ -138,4 +158,5 @@ class Shown:
     load: ShownLoad | None = None
     clusters: Mapping[str, ShownCluster] = field(default_factory=dict)
     drained: Mapping[str, ShownDrain] = field(default_factory=dict)
+    breakers: Mapping[str, ShownBreaker] = field(default_factory=dict)
     transfers: tuple[ShownTransfer, ...] = ()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer import Event, Transfer
+from gridbridge.services.breakers import Breakers
 from gridbridge.services.histories import Histories
 from gridbridge.state.database import Database
 
@@ -18,11 +19,12 @@ _log = logging.getLogger(__name__)
 class Ledger:
     """What the service knows of each open transfer; nothing is known here only."""
 
-    def __init__(self, database: Database, histories: Histories) -> None:
+    def __init__(self, database: Database, histories: Histories, breakers: Breakers) -> None:
         self.open: dict[Key, Transfer] = {}
         self.ended: dict[Key, Transfer] = {}  # closed, their remote jobs perhaps still listed
         self._database = database
         self._histories = histories
+        self._breakers = breakers
         self._told: dict[Key, str] = {}
 
     def load(self) -> None:
@@ -64,7 +66,9 @@ class Ledger:
         """Put a transfer into the state file and here; one that goes on has not ended."""
         if not transfer.is_over:
             self.ended.pop(key(transfer), None)
-        self._histories.keep(self.open.get(key(transfer)), transfer)
+        before = self.open.get(key(transfer))
+        self._histories.keep(before, transfer)
+        self._breakers.hear(before, transfer)
         self._database.put(transfer)
         self.open[key(transfer)] = transfer
 

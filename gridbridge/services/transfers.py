@@ -23,6 +23,7 @@ from gridbridge.model.plan import Act, Action, Plan
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.answers import Answers
+from gridbridge.services.breakers import Breakers
 from gridbridge.services.cleaner import Cleaner
 from gridbridge.services.crew import Crew
 from gridbridge.services.farewells import Farewells
@@ -72,6 +73,7 @@ class TransferService:
     swept_at: float = 0.0
     patience: Patience = field(default_factory=Patience)
     histories: Histories = field(init=False)
+    breakers: Breakers = field(init=False)
     ledger: Ledger = field(init=False)
     letters: Letters = field(init=False)
     answers: Answers = field(init=False)
@@ -81,7 +83,8 @@ class TransferService:
 
     def __post_init__(self) -> None:
         self.histories = Histories(self.policy.site.cluster, self.database, self.views)
-        self.ledger = Ledger(self.database, self.histories)
+        self.breakers = Breakers(self.policy.poller, self.views)
+        self.ledger = Ledger(self.database, self.histories, self.breakers)
         self.letters = Letters(self.policy, self.inbox, self.ledger, self.hands)
         self.answers = Answers(self.observers, self.database, self.views)
         self.farewells = Farewells(self.database)
@@ -273,7 +276,8 @@ class TransferService:
 
     def publish(self, is_news: bool) -> None:
         """Show people and programs what they may see."""
-        self.views.load(self.answers.good, self.observers)
+        closed = self.breakers.closed(self.ledger.all())
+        self.views.load(self.answers.good, self.observers, closed)
         self.histories.publish()
         if is_news:
             self.views.transfers(self.ledger.all(), self.answers.good)

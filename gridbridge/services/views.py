@@ -10,6 +10,7 @@ from gridbridge.apply.routes import mapping, route
 from gridbridge.apply.transfer import put
 from gridbridge.decisions.receive import ending
 from gridbridge.decisions.transfer import load_values
+from gridbridge.errors import StateError
 from gridbridge.model import mapping as mappings
 from gridbridge.model import vocabulary
 from gridbridge.model.ids import parse_transfer
@@ -18,6 +19,8 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.route import encode
 from gridbridge.model.shown import (
+    ShownBreaker,
+    ShownBreakers,
     ShownCluster,
     ShownEvent,
     ShownHistory,
@@ -62,15 +65,18 @@ class Views:
         self._put(shown.SERVICE, _service(self._policy))
 
     def load(
-        self, snapshots: Mapping[str, ClusterSnapshot], observers: Mapping[str, Observer]
+        self,
+        snapshots: Mapping[str, ClusterSnapshot],
+        observers: Mapping[str, Observer],
+        closed: frozenset[str] = frozenset(),
     ) -> None:
         """Show the sensor the load values of every remote cluster."""
         now = datetime.now(UTC)
         values: dict[str, str] = {}
-        drained = drains.names(self._folder)
+        shut = closed | drains.names(self._folder)
         for name in sorted({queue.cluster for queue in self._policy.queues.values()}):
             stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
-            remote = None if name in drained else snapshots.get(name)
+            remote = None if name in shut else snapshots.get(name)
             values |= load_values(remote, name, now, timedelta(seconds=stale_s))
         is_due = time.monotonic() - self._loaded_at >= FRESHEN_S
         if values == self._values and not is_due:
@@ -94,6 +100,17 @@ class Views:
         if answer.vocabulary:
             path = published.vocabulary_path(answer.cluster, self._folder)
             put(path, vocabulary.encode(answer.vocabulary))
+
+    def shown_breakers(self) -> tuple[ShownBreaker, ...]:
+        """Return the breakers as a service before us showed them; none that nobody can read."""
+        try:
+            return shown.read_breakers(self._folder).breakers
+        except StateError:
+            return ()
+
+    def breakers(self, breakers: ShownBreakers) -> None:
+        """Show at which clusters jobs failed."""
+        self._put(shown.BREAKERS, breakers)
 
     def task(self, local: str, attempts: Iterable[History]) -> None:
         """Show what happened to a local job or task, in every attempt."""

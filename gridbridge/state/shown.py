@@ -1,7 +1,7 @@
 """The published JSON files, written by the service and read by people's commands.
 
-`service.json`, `transfers.json`, `clusters/NAME.json`, and one file for each task of a local job
-that was ever sent away: `jobs/12.json`, or `jobs/12.3.json` for a task of an array.
+`service.json`, `transfers.json`, `breakers.json`, `clusters/NAME.json`, and one file for each task
+of a local job that was ever sent away: `jobs/12.json`, or `jobs/12.3.json` for a task of an array.
 """
 
 import os
@@ -16,6 +16,7 @@ from cattrs.preconf.json import make_converter
 from gridbridge.errors import StateError
 from gridbridge.model.shown import (
     Shown,
+    ShownBreakers,
     ShownCluster,
     ShownLoad,
     ShownService,
@@ -28,6 +29,7 @@ from gridbridge.state import drains, published
 
 SERVICE = "service.json"
 TRANSFERS = "transfers.json"
+BREAKERS = "breakers.json"
 CLUSTERS = "clusters"
 MAX_BYTES = 64 * 2**20  # 100,000 open transfers
 
@@ -74,8 +76,14 @@ def read_all(folder: str) -> Shown:
         load=_load(folder),
         clusters={each.cluster: each for each in _clusters(folder)},
         drained=drains.read(folder),
+        breakers={one.cluster: one for one in read_breakers(folder).breakers},
         transfers=read_transfers(folder),
     )
+
+
+def read_breakers(folder: str) -> ShownBreakers:
+    """Read at which clusters jobs failed; none when that was never published."""
+    return read(f"{folder}/{BREAKERS}", ShownBreakers) or ShownBreakers()
 
 
 def read_transfers(folder: str) -> tuple[ShownTransfer, ...]:

@@ -6,22 +6,26 @@ from contextlib import contextmanager
 import pytest
 
 from tests.lab.away import QUIET, ends, lines, reason, why
+from tests.lab.configured import configured
 from tests.lab.grid import Grid
+from tests.lab.refusals import NO_PROJECT, PROJECT, project
 
 pytestmark = pytest.mark.lab
 
-PROJECT = "homeonly"  # which beta does not have
-NO_PROJECT = f'the requested project "{PROJECT}" does not exist'
 SCRIPT = "echo $HOSTNAME >>$JOB_NAME.ran\n"
-DEFINITION = f"name {PROJECT}\\noticket 0\\nfshare 0\\nacl NONE\\nxacl NONE\\n"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _project(grid: Grid) -> Iterator[None]:
-    """Let alpha have a project that beta refuses."""
-    grid.sh("alpha-master", f"printf '{DEFINITION}' >/tmp/prj && qconf -Aprj /tmp/prj")
-    yield
-    grid.sh("alpha-master", f"qconf -dprj {PROJECT}")
+    with project(grid):
+        yield
+
+
+@pytest.fixture(scope="module")
+def patient(grid: Grid) -> Iterator[None]:
+    """Let no number of refusals close the queue."""
+    with configured(grid, r"/^\[poller\]/a breaker_failures = 999"):
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +61,7 @@ def asked(told: str, name: str) -> str:
     return next(found, "").strip()
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_refused_job_runs_at_home_with_all_that_it_asked_for(grid: Grid) -> None:
     options = ("-l", "h_rt=100", "-l", "s_rt=90", "-soft", "-l", "h_fsize=1G", "-hard")
     with closed_home(grid):
@@ -76,6 +81,7 @@ def test_a_refused_job_runs_at_home_with_all_that_it_asked_for(grid: Grid) -> No
     assert grid.remote_ids(job) == []
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_whole_array_is_marked_once_and_each_task_runs_once(grid: Grid) -> None:
     job = refused(grid, "-N", "many", "-t", "1-5")
     grid.until(lambda: len(ends(grid, job, 5)) == 5, "five ends", 90)
@@ -84,6 +90,7 @@ def test_a_whole_array_is_marked_once_and_each_task_runs_once(grid: Grid) -> Non
     assert [host.partition("-n")[0] for host in ran] == ["alpha"] * 5
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     "options",
     [("-q", "transfer-beta"), ("-l", "remote=true")],
@@ -101,6 +108,7 @@ def test_what_nothing_at_home_could_run_is_in_error_with_the_reason(
     assert "remote=false" not in detail(grid, job)
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_list_of_queues_that_names_one_at_home_is_enough(grid: Grid) -> None:
     job = refused(grid, "-N", "listed", "-q", "transfer-beta,all.q")
     grid.until(lambda: ends(grid, job), "its end")
@@ -108,6 +116,7 @@ def test_a_list_of_queues_that_names_one_at_home_is_enough(grid: Grid) -> None:
     assert [host.partition("-n")[0] for host in lines(grid, "listed.ran")] == ["alpha"]
 
 
+@pytest.mark.usefixtures("patient")
 def test_where_queues_do_not_say_remote_the_list_of_queues_keeps_a_job_home(grid: Grid) -> None:
     grid.sh("alpha-master", "qconf -dattr queue complex_values remote=FALSE all.q")
     try:

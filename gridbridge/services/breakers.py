@@ -1,0 +1,54 @@
+"""The breakers of all remote clusters: what the transfers' news did to them, shown and logged."""
+
+import logging
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from gridbridge.decisions import breaker
+from gridbridge.model.message import Phase
+from gridbridge.model.policy import Poller
+from gridbridge.model.shown import ShownBreaker, ShownBreakers
+from gridbridge.model.transfer import Transfer
+from gridbridge.services.views import Views
+
+_log = logging.getLogger(__name__)
+
+
+class Breakers:
+    """One breaker a cluster; those that are published outlive the process."""
+
+    def __init__(self, policy: Poller, views: Views) -> None:
+        self._known = {one.cluster: one for one in views.shown_breakers()}
+        self._policy = policy
+        self._views = views
+
+    def hear(self, before: Transfer | None, one: Transfer) -> None:
+        """Take a transfer's news."""
+        known = self._known.get(one.remote, ShownBreaker(cluster=one.remote))
+        if failed := breaker.failure(before, one, self._policy):
+            self._put(breaker.fail(known, failed, datetime.now(UTC), self._policy))
+        elif breaker.has_run(one) and not (before and breaker.has_run(before)):
+            self._put(ShownBreaker(cluster=one.remote))
+        elif before and Phase.SUBMITTING == before.phase != one.phase:
+            self._put(breaker.accept(known))
+
+    def closed(self, transfers: Iterable[Transfer]) -> frozenset[str]:
+        """Return the clusters that get no more jobs for now."""
+        now, everyone = datetime.now(UTC), tuple(transfers)
+        return frozenset(
+            name
+            for name, known in self._known.items()
+            if breaker.is_closed(known, everyone, now, self._policy)
+        )
+
+    def _put(self, one: ShownBreaker) -> None:
+        known = self._known.get(one.cluster, ShownBreaker(cluster=one.cluster))
+        if one == known:
+            return
+        self._known[one.cluster] = one
+        if one.until and one.times > known.times:
+            words = f"event=closed cluster={one.cluster} until={one.until:%FT%TZ} times={one.times}"
+            _log.error("%s why=%r", words, one.why)
+        elif known.times and not one.times:
+            _log.warning("event=opened cluster=%s why='a job ran there'", one.cluster)
+        self._views.breakers(ShownBreakers(breakers=tuple(self._known.values())))
