@@ -52,7 +52,8 @@ test-as-root:
 bench: lab ## what a transfer costs, in the lab; fails when a target of docs/figures.md is missed
 	@mkdir -p .build
 	@$(BIN)/python -m bench.qstat_parse; parse=$$?; \
-	$(BIN)/python -m bench.transfer --json .build/figures.json && exit $$parse
+	$(BIN)/python -m bench.accounting --json .build/accounting.json; accounting=$$?; \
+	$(BIN)/python -m bench.transfer --json .build/figures.json && [ $$parse$$accounting = 00 ]
 
 format: $(VENV)/ready
 	$(BIN)/ruff format $(wildcard $(SOURCES))

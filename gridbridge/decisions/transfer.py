@@ -247,6 +247,8 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
         host=end.host,
         user_s=f"{end.user_s:g}",
         system_s=f"{end.system_s:g}",
+        wallclock_s="" if end.wallclock_s is None else f"{end.wallclock_s:g}",
+        max_rss_kb="" if end.max_rss_kb is None else f"{end.max_rss_kb:.0f}",
     )
     if end.exit_status is not None:
         status = UNMAPPED.get(end.exit_status, end.exit_status)

@@ -29,3 +29,5 @@ class JobEnd:
     host: str = ""
     user_s: float = 0.0
     system_s: float = 0.0
+    wallclock_s: float | None = None  # None where only its status is known
+    max_rss_kb: float | None = None

@@ -66,6 +66,7 @@ class Message:
     wallclock_s: str
     user_s: str
     system_s: str
+    max_rss_kb: str
     host: str
     reason: str
     rerun: str  # yes when the local job may be run again (qsub -r, queue_conf(5) rerun)

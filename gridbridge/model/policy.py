@@ -17,6 +17,7 @@ from gridbridge.model.settings import (
     CLUSTER_NAME,
     LOGIN_NAME,
     OBJECT_NAME,
+    PATH_OR_NONE,
     SSH_PLACE,
     STATE_URL,
     setting,
@@ -136,6 +137,13 @@ class Cluster:
         default_factory=Users,
         metadata=setting("by ssh: who has another account there than the same", form=LOGIN_NAME),
     )
+    accounting: str = field(
+        default="",
+        metadata=setting(
+            "its accounting file as this machine sees it, read on from where we were",
+            form=PATH_OR_NONE,
+        ),
+    )
     push: Push = field(
         default=Push.NONE, metadata=setting("how it tells at once that a job ended there")
     )
@@ -170,6 +178,10 @@ class TransferQueue:
         metadata=setting(
             "the queue's slots, as setup writes them", unit="slots", low=1, high=MAX_SLOTS
         )
+    )
+    remote_usage: bool = field(
+        default=False,
+        metadata=setting("an epilog, run as root, puts the remote usage into the local accounting"),
     )
 
 
@@ -268,6 +280,10 @@ class Poller:
     breaker_pause_max_s: float = field(
         default=3600.0,
         metadata=setting("how long they are closed at most", unit="s", low=1, high=86400),
+    )
+    keep_accounting_d: float = field(
+        default=400.0,
+        metadata=setting("how long a remote job's usage is kept", unit="d", low=1, high=36500),
     )
 
 

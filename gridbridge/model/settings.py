@@ -42,6 +42,10 @@ OBJECT_NAME = Form(  # stricter than sge_types(1), object_name: no wildcards, no
 ABSOLUTE_PATH = Form(
     holds=re.compile("/[ -~]*").fullmatch, right="an absolute path in printable ASCII"
 )
+PATH_OR_NONE = Form(
+    holds=re.compile("(/[ -~]*)?").fullmatch,
+    right="an absolute path in printable ASCII, empty where it is not visible",
+)
 LOGIN_NAME = Form(
     holds=re.compile("(?!root$)[A-Za-z_][A-Za-z0-9_.-]{0,63}").fullmatch,
     right='names of accounts but root, no account twice: { alice = "al_there" }',

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from gridbridge.model.accounting import RemoteRecord
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTransfer:
@@ -110,6 +112,33 @@ class ShownService:
     started_at: datetime
     keep_closed_h: float
     routes: tuple[ShownRoute, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownUsage:
+    """What the remote jobs of a local job or task used, in the order in which they ended."""
+
+    job: str  # 12, or 12.3 for a task of an array
+    records: tuple[RemoteRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownReading:
+    """How far a cluster's accounting file was read."""
+
+    cluster: str
+    path: str
+    read_at: datetime | None = None  # None before the first time
+    is_behind: bool = False  # there was more than one look takes
+    trouble: str = ""  # of the last look
+    skipped: int = 0  # lines under our accounts that could not be read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownReadings:
+    """Every accounting file that is read."""
+
+    readings: tuple[ShownReading, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

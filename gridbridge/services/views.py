@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from gridbridge import __version__
@@ -13,6 +14,7 @@ from gridbridge.decisions.transfer import load_values
 from gridbridge.errors import StateError
 from gridbridge.model import mapping as mappings
 from gridbridge.model import vocabulary
+from gridbridge.model.accounting import RemoteRecord
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
@@ -25,16 +27,19 @@ from gridbridge.model.shown import (
     ShownEvent,
     ShownHistory,
     ShownQueue,
+    ShownReading,
+    ShownReadings,
     ShownRoute,
     ShownService,
     ShownTask,
     ShownTransfer,
     ShownTransfers,
+    ShownUsage,
 )
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.transfer import Event, Transfer
 from gridbridge.services.observer import Answer, Observer
-from gridbridge.state import drains, published, shown
+from gridbridge.state import accounts, drains, published, shown
 
 FRESHEN_S = 2.0  # the load values' own age is the sign that the poller lives
 
@@ -121,6 +126,21 @@ class Views:
         path = published.history_path(local, self._folder)
         put(path, shown.encode(ShownTask(job=local, attempts=histories)))
 
+    def usage(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
+        """Show what the remote jobs of a local job or task used."""
+        job, _, task = local.partition(".")
+        path = published.accounting_path(int(job), int(task or 0), self._folder)
+        safe = tuple(_printable(one) for one in records)
+        put(path, shown.encode(ShownUsage(job=local, records=safe)))
+
+    def readings(self, readings: Iterable[ShownReading]) -> None:
+        """Show how far each accounting file was read."""
+        self._put(accounts.READINGS, ShownReadings(readings=tuple(readings)))
+
+    def sweep_usage(self, before: datetime) -> None:
+        """Remove what was used so long ago."""
+        accounts.sweep(self._folder, before)
+
     def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
         """Remove the histories that are too old."""
         names = frozenset(parse_transfer(one.name).local for one in living)
@@ -157,6 +177,11 @@ def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransf
         closed_at=transfer.closed_at,
         reason=printable(transfer.reason),
     )
+
+
+def _printable(one: RemoteRecord) -> RemoteRecord:
+    queue, host = printable(one.queue), printable(one.host)
+    return replace(one, owner=printable(one.owner), queue=queue, host=host)
 
 
 def _event(event: Event) -> ShownEvent:

@@ -14,6 +14,8 @@ from gridbridge.model.route import Route
 from gridbridge.shell import files
 
 JOBS = "jobs"  # the folder of the histories
+ACCOUNTING = "accounting"  # the folder of what remote jobs used
+JOBS_A_FOLDER = 1000  # of that one: a site keeps a million of them
 LATEST_S = 32503680000  # the year 3000; what is no number is not below it either
 WORDS_MAX_BYTES = 1 << 20
 LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor passes it on in one write
@@ -47,6 +49,12 @@ def reply_path(wake: str, uid: int, published: str = PUBLISHED) -> str:
 def history_path(local: str, published: str = PUBLISHED) -> str:
     """Return where the history of a local job or task (12 or 12.3) lies."""
     return f"{published}/{JOBS}/{local}.json"
+
+
+def accounting_path(job: int, task: int, published: str = PUBLISHED) -> str:
+    """Return where lies what the remote jobs of a local job or task used."""
+    name = f"{job}.{task}" if task else str(job)
+    return f"{published}/{ACCOUNTING}/{job // JOBS_A_FOLDER}/{name}.json"
 
 
 def load_path(published: str = PUBLISHED) -> str:
@@ -114,7 +122,9 @@ def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISH
     That is verdicts and replies of no open transfer, and what a killed writer left anywhere.
     """
     removed = 0
-    for folder, _, names in os.walk(published):
+    for folder, folders, names in os.walk(published):
+        if folder == published and ACCOUNTING in folders:
+            folders.remove(ACCOUNTING)  # large, and state.accounts sweeps it
         is_verdicts = folder.startswith(f"{published}/verdicts")
         for name in names:
             is_left = is_verdicts and name not in open_transfers

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.accounting import AccountingRecord, end_of, parse_accounting
+from gridbridge.batch.gridengine.accounting import (
+    AccountingRecord,
+    end_of,
+    parse_accounting,
+    read_lines,
+)
 from gridbridge.errors import ParseError
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -187,3 +192,33 @@ def test_anything_else_is_refused_in_one_line(data: bytes) -> None:
         parse_accounting(data)
 
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_of_many_lines_only_those_under_our_accounts_are_read() -> None:
+    data = (CAPTURED / "accounting.txt").read_bytes()
+
+    ((line, record),), skipped = read_lines(data, "gb.alpha.")
+
+    assert (record.job_id, record.account, skipped) == (2, "gb.alpha.7.0.1", 0)
+    assert line.encode() in data.splitlines()
+    assert read_lines(data, "gb.beta.") == ((), 0)
+
+
+def test_a_line_of_ours_that_can_not_be_read_is_counted_and_the_next_one_read() -> None:
+    good = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[2]
+    bad = [
+        b"half:a:gb.alpha.1.0.1:line\n",
+        good.replace(b":1795212511:", b":soon:", 1) + b"\xff:\n",
+    ]
+
+    found, skipped = read_lines(b"".join([*bad, b"# gb:gb.alpha.2.0.1\n", good]), "gb.alpha.")
+
+    assert [record.job_id for _, record in found] == [2, 2]
+    assert skipped == 1
+
+
+def test_a_name_that_begins_as_our_accounts_do_is_no_account_of_ours() -> None:
+    good = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[0]
+    named = good.replace(b":failed:", b":gb.alpha.1.0.1:", 1)
+
+    assert read_lines(named, "gb.alpha.") == ((), 0)

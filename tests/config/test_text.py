@@ -40,6 +40,7 @@ from gridbridge.model.settings import (
     CLUSTER_NAME,
     LOGIN_NAME,
     OBJECT_NAME,
+    PATH_OR_NONE,
     SSH_PLACE,
     STATE_URL,
     describe,
@@ -73,6 +74,7 @@ TEXTS = {
     CLUSTER_NAME.right: st.sampled_from(["alpha", "beta"]),
     LOGIN_NAME.right: st.sampled_from(["alice", "al_delta", "A.b-c"]),
     OBJECT_NAME.right: st.from_regex(NAME, fullmatch=True),
+    PATH_OR_NONE.right: st.sampled_from(["", "/a b/accounting"]),
     SSH_PLACE.right: st.sampled_from(["delta-master", "10.0.0.1:2222"]),
     STATE_URL.right: st.sampled_from(["sqlite:////x y.db", "postgresql://me@db:5432/grid"]),
 }

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, event
 
 from gridbridge.errors import ParseError, StateError
+from gridbridge.model.accounting import PER_TRANSFER, Cursor, Place, RemoteRecord, Source
 from gridbridge.model.message import KEYS, Message, Outcome
 from gridbridge.model.transfer import Event, Transfer
 from gridbridge.state.database import Database
@@ -277,3 +278,50 @@ def test_forgetting_removes_old_records_and_stray_events(
     )
     assert (cluster, taken_at[:19], ok, took_s) == ("beta", "2026-03-01T12:00:00", 0, 3600.0)
     assert json.loads(summary) == {"error": "no answer", "at": "2026-03-01 12:00:00+00:00"}
+
+
+def a_record(**values: object) -> RemoteRecord:
+    known = RemoteRecord(
+        transfer="gb.alpha.7.0.1",
+        cluster="beta",
+        source=Source.ACCOUNTING,
+        mark="00",
+        job_id=12,
+        owner="alice",
+        ended_at=NOON,
+    )
+    return replace(known, **values)  # type: ignore[arg-type]  # the tests' own words
+
+
+def test_a_record_that_comes_twice_is_kept_once(database: Database) -> None:
+    for record in (a_record(), a_record(), a_record(mark="01", failed=25)):
+        database.put_record(record, NOON)
+
+    assert database.records_of("alpha", 7, 0) == (a_record(), a_record(mark="01", failed=25))
+    assert database.records_of("alpha", 7, 1) == ()
+
+
+def test_who_gives_many_jobs_one_account_fills_no_disk(database: Database) -> None:
+    """Anybody may submit jobs there under any account."""
+    kept = [database.put_record(a_record(mark=str(mark)), NOON) for mark in range(PER_TRANSFER + 5)]
+
+    assert kept.count(True) == PER_TRANSFER
+    assert len(database.records_of("alpha", 7, 0)) == PER_TRANSFER
+
+
+def test_old_records_are_forgotten(database: Database) -> None:
+    database.put_record(a_record(), NOON)
+    database.put_record(a_record(transfer="gb.alpha.8.0.1"), NOON + HOUR)
+
+    database.forget_records(NOON + HOUR)
+
+    assert database.records_of("alpha", 7, 0) == ()
+    assert len(database.records_of("alpha", 8, 0)) == 1
+
+
+def test_a_cursor_moves_on(database: Database) -> None:
+    for offset in (10, 20):
+        cursor = Cursor(cluster="beta", path="/a", place=Place(offset=offset, inode=2**64 - 1))
+        database.put_cursor(cursor)
+
+    assert database.cursors() == (cursor,)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from alembic import command
 from alembic.script import ScriptDirectory
 
 from gridbridge.errors import StateError
+from gridbridge.model.accounting import Cursor, Place, RemoteRecord, Source
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.transfer import Transfer
 from gridbridge.state.database import Database, schema
@@ -26,6 +28,28 @@ Build = Callable[..., Transfer]
 # `sqlite3 state.db .dump`; it stays as it is once a release has written such files.
 KEPT = {"name": "gb.alpha.7.0.1", "remote_id": 12, "reason": "caf\u00e9 100%"}
 VERDICT = Message(outcome=Outcome.EXIT, exit_status="3")
+CURSOR = Cursor(
+    cluster="beta",
+    path="/var/lib/gridengine/beta/common/accounting",
+    place=Place(device=2**64 - 1, inode=2**63, offset=3_000_000_000, tail="00ff"),
+    skipped=2,
+)
+RECORD = RemoteRecord(
+    transfer="gb.alpha.7.0.1",
+    cluster="beta",
+    source=Source.ACCOUNTING,
+    mark="00aa",
+    job_id=12,
+    owner="alice",
+    queue="all.q",
+    host="beta-n1",
+    ended_at=datetime(2026, 3, 1, 12, tzinfo=UTC),
+    failed=100,
+    exit_status=137,
+    wallclock_s=60.5,
+    user_s=1.25,
+    max_rss_kb=4760.0,
+)
 
 
 def url_of(path: Path) -> str:
@@ -81,6 +105,18 @@ def test_a_file_of_the_first_schema_is_read(tmp_path: Path, a_transfer: Build) -
 
     assert database.open_transfers() == (a_transfer(**KEPT, verdict=VERDICT),)
     assert [one.text for one in database.events("gb.alpha.7.0.1", 1001)] == ["sent"]
+
+
+def test_a_file_of_the_second_schema_is_read(tmp_path: Path) -> None:
+    """tests/state/state-0002.sql was made as the first one was, with a cursor and a record."""
+    dump = (Path(__file__).parent / "state-0002.sql").read_text()
+    sqlite3.connect(tmp_path / "state.db").executescript(dump)
+
+    database = Database.open(url_of(tmp_path / "state.db"))
+
+    assert database.cursors() == (CURSOR,)
+    assert database.records_of("alpha", 7, 0) == (RECORD,)
+    assert database.open_transfers() == ()
 
 
 def test_the_migrations_make_the_schema_of_the_program(database: Database) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 
 from gridbridge.errors import ParseError
+from gridbridge.model.accounting import RemoteRecord
 from gridbridge.model.ids import NO_TASK
 from gridbridge.model.job import JobEnd
 
@@ -76,18 +77,25 @@ class AccountingRecord:
         return bool(self.user_s or self.system_s or self.max_rss_kb)
 
 
-def end_of(record: AccountingRecord) -> JobEnd:
+def end_of(record: AccountingRecord | RemoteRecord) -> JobEnd:
     """Return the end that a record stands for (sge_status(5), failed).
 
     Without usage nobody saw the job's end, whatever its exit status says; a failed job that
     no signal ended was not seen to its end either.
     """
-    end = JobEnd(host=record.host, user_s=record.user_s, system_s=record.system_s)
+    end = JobEnd(
+        host=record.host,
+        user_s=record.user_s,
+        system_s=record.system_s,
+        wallclock_s=record.wallclock_s,
+        max_rss_kb=record.max_rss_kb,
+    )
     if record.failed == 0 and record.has_usage:
         return replace(end, exit_status=record.exit_status)
     reason = f"failed {record.failed}, exit status {record.exit_status}"
-    if record.exit_status > SIGNALLED and record.has_usage:
-        return replace(end, signal=record.exit_status - SIGNALLED, reason=reason)
+    status = record.exit_status or 0
+    if status > SIGNALLED and record.has_usage:
+        return replace(end, signal=status - SIGNALLED, reason=reason)
     return replace(end, reason=reason)
 
 
@@ -105,6 +113,35 @@ def parse_accounting(data: bytes, *, zone: tzinfo | None = None) -> tuple[Accoun
         raise ParseError("qacct: an empty answer" if not text else "qacct: the answer is cut")
     records = _blocks(text) if text.startswith(_RULE) else _lines(text)
     return tuple(_record(fields, zone) for fields in records)
+
+
+def read_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, AccountingRecord], ...], int]:
+    """Read whole lines of the accounting file whose account begins with `prefix`.
+
+    Returns each with its line, and how many of them could not be read. The rest, of a busy
+    cluster nearly all, is only searched through.
+    """
+    found, skipped = [], 0
+    for line in _lines_with(data, b":" + prefix.encode()):
+        text = line.decode("utf-8", "replace")
+        try:
+            record = _record(_line(text), UTC)
+        except ParseError:
+            skipped += 1
+            continue
+        if record.account.startswith(prefix):
+            found.append((text, record))
+    return tuple(found), skipped
+
+
+def _lines_with(data: bytes, needle: bytes) -> Iterator[bytes]:
+    at = data.find(needle)
+    while at >= 0:
+        begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+        line = data[begin : end if end >= 0 else len(data)]
+        if not line.startswith(b"#"):
+            yield line
+        at = data.find(needle, begin + len(line))
 
 
 def _blocks(text: str) -> Iterator[dict[str, str]]:

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from gridbridge.model import lines, message
 from gridbridge.model.message import Message
 
-HEAD = "0001"  # the newest migration
+HEAD = "0002"  # the newest migration
 _PLAIN = printable.replace("%", "")
 
 
@@ -155,4 +155,34 @@ DECISIONS = Table(
     Column("program", Words, nullable=False),
     Column("sentence", Words, nullable=False),
     Column("inputs", Text, nullable=False),
+)
+
+CURSORS = Table(
+    "cursors",
+    METADATA,
+    Column("cluster", Words, primary_key=True),
+    Column("path", Words, nullable=False),
+    Column("device", Text, nullable=False),  # 64 bits without a sign: more than SQL's numbers
+    Column("inode", Text, nullable=False),
+    Column("offset", BigInteger, nullable=False),
+    Column("tail", Text, nullable=False),
+    Column("skipped", BigInteger, nullable=False),
+)
+
+REMOTE_RECORDS = Table(
+    "remote_records",
+    METADATA,
+    Column("cluster", Words, primary_key=True),
+    Column("mark", Words, primary_key=True),
+    Column("transfer", Words, primary_key=True),
+    Column("source", Words, nullable=False),
+    *(Column(name, Words, nullable=False) for name in ("home", "owner", "queue", "host")),
+    *(Column(name, BigInteger, nullable=False) for name in ("job", "task", "job_id")),
+    Column("kept_at", Moment, nullable=False),
+    *(Column(name, Moment) for name in ("submitted_at", "started_at", "ended_at")),
+    *(Column(name, BigInteger) for name in ("failed", "exit_status")),
+    *(Column(name, Float, nullable=False) for name in ("wallclock_s", "user_s", "system_s")),
+    Column("max_rss_kb", Float),
+    Index("remote_records_task", "home", "job", "task"),
+    Index("remote_records_kept_at", "kept_at"),
 )

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Engine,
     Executable,
     RowMapping,
+    Table,
     and_,
     bindparam,
     delete,
@@ -24,14 +25,22 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from gridbridge.errors import StateError
+from gridbridge.model.accounting import PER_TRANSFER, Cursor, Place, RemoteRecord, Source
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer import Event, Transfer
 from gridbridge.state.database.file import open_engine, telling
-from gridbridge.state.database.schema import DECISIONS, EVENTS, SNAPSHOTS, TRANSFERS
+from gridbridge.state.database.schema import (
+    CURSORS,
+    DECISIONS,
+    EVENTS,
+    REMOTE_RECORDS,
+    SNAPSHOTS,
+    TRANSFERS,
+)
 
 _TRANSFER = tuple(TRANSFERS.c[field.name] for field in fields(Transfer))
 _EVENT = tuple(EVENTS.c[field.name] for field in fields(Event))
-_KEY = ("name", "uid")
+_RECORD = tuple(REMOTE_RECORDS.c[field.name] for field in fields(RemoteRecord))
 _OLDEST_FIRST = select(*_TRANSFER).order_by(
     TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid
 )
@@ -52,6 +61,15 @@ _EVENTS_OF = (
     .where(EVENTS.c.name == bindparam("name"), EVENTS.c.uid == bindparam("uid"))
     .order_by(EVENTS.c.id)
 )
+_RECORDS_OF = (
+    select(*_RECORD)
+    .where(
+        REMOTE_RECORDS.c.home == bindparam("home"),
+        REMOTE_RECORDS.c.job == bindparam("job"),
+        REMOTE_RECORDS.c.task == bindparam("task"),
+    )
+    .order_by(REMOTE_RECORDS.c.ended_at, REMOTE_RECORDS.c.mark)
+)
 _ADD_EVENT, _ADD_SNAPSHOT, _ADD_DECISION = insert(EVENTS), insert(SNAPSHOTS), insert(DECISIONS)
 
 
@@ -66,7 +84,9 @@ class Database:
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
         self._name = name
-        self._upsert = _upsert(engine.dialect.name)
+        self._upsert = _upsert(engine.dialect.name, TRANSFERS)
+        self._upsert_cursor = _upsert(engine.dialect.name, CURSORS)
+        self._upsert_record = _upsert(engine.dialect.name, REMOTE_RECORDS)
         self._connection: Connection | None = None
         self._group: ExitStack | None = None
         self._failed = False
@@ -159,6 +179,41 @@ class Database:
         values = {"at": at, "program": program, "sentence": sentence, "inputs": _json(inputs)}
         self._execute(_ADD_DECISION, values)
 
+    def put_cursor(self, cursor: Cursor) -> None:
+        """Keep how far a cluster's accounting was read."""
+        place = asdict(cursor.place)
+        values = place | {"device": str(place["device"]), "inode": str(place["inode"])}
+        values |= {"cluster": cursor.cluster, "path": cursor.path, "skipped": cursor.skipped}
+        self._execute(self._upsert_cursor, values)
+
+    def cursors(self) -> tuple[Cursor, ...]:
+        """Return how far each cluster's accounting was read."""
+        return tuple(_cursor(row) for row in self._rows(select(CURSORS)))
+
+    def put_record(self, record: RemoteRecord, at: datetime) -> bool:
+        """Keep what a remote job used, once; False when its transfer has more than enough.
+
+        ParseError when it names no transfer.
+        """
+        name = parse_transfer(record.transfer)
+        known = self.records_of(name.cluster, name.job, name.task)
+        same = [one.mark for one in known if one.transfer == record.transfer]
+        if len(same) >= PER_TRANSFER and record.mark not in same:
+            return False
+        values = {column.name: getattr(record, column.name) for column in _RECORD}
+        values |= {"home": name.cluster, "job": name.job, "task": name.task, "kept_at": at}
+        self._execute(self._upsert_record, values)
+        return True
+
+    def records_of(self, home: str, job: int, task: int) -> tuple[RemoteRecord, ...]:
+        """Return what the remote jobs of a local task used, in the order in which they ended."""
+        rows = self._rows(_RECORDS_OF, home=home, job=job, task=task)
+        return tuple(RemoteRecord(**{**row, "source": Source(row["source"])}) for row in rows)
+
+    def forget_records(self, before: datetime) -> None:
+        """Remove what was kept of remote jobs before that time."""
+        self._execute(delete(REMOTE_RECORDS).where(REMOTE_RECORDS.c.kept_at < before))
+
     def forget(self, before: datetime) -> int:
         """Remove transfers closed before that time and all older records; return how many.
 
@@ -221,11 +276,19 @@ class Database:
             raise StateError(f"{self._name}: nothing was kept, since a change failed before")
 
 
-def _upsert(dialect: str) -> Executable:
-    adding = (sqlite.insert if dialect == "sqlite" else postgresql.insert)(TRANSFERS)
-    names = (column.name for column in TRANSFERS.c)
-    changed = {name: adding.excluded[name] for name in names if name not in _KEY}
-    return adding.on_conflict_do_update(index_elements=_KEY, set_=changed)
+def _upsert(dialect: str, table: Table) -> Executable:
+    adding = (sqlite.insert if dialect == "sqlite" else postgresql.insert)(table)
+    key = [column.name for column in table.primary_key]
+    names = (column.name for column in table.c)
+    changed = {name: adding.excluded[name] for name in names if name not in key}
+    return adding.on_conflict_do_update(index_elements=key, set_=changed)
+
+
+def _cursor(row: RowMapping) -> Cursor:
+    place = Place(
+        device=int(row["device"]), inode=int(row["inode"]), offset=row["offset"], tail=row["tail"]
+    )
+    return Cursor(cluster=row["cluster"], path=row["path"], place=place, skipped=row["skipped"])
 
 
 def _json(values: Mapping[str, object]) -> str:

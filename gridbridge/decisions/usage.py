@@ -1,0 +1,51 @@
+"""What a remote job used, as the verdict on its transfer tells it."""
+
+from math import isfinite
+
+from gridbridge.model.accounting import RemoteRecord, Source
+from gridbridge.model.message import Kind, Outcome
+from gridbridge.model.transfer import Transfer
+
+SIGNALLED = 128  # an exit status above it stands for a signal
+
+
+def told_by_verdict(transfer: Transfer) -> RemoteRecord | None:
+    """Return the record; None without a verdict, or when nobody saw the job's end.
+
+    A verdict that is no wrapper's message comes from the cluster's accounting.
+    """
+    verdict = transfer.verdict
+    if verdict is None or verdict.outcome not in (Outcome.EXIT, Outcome.SIGNAL):
+        return None
+    is_message = verdict.kind == Kind.ENDED
+    ended_by = int(verdict.signal or 0)
+    status = SIGNALLED + ended_by if ended_by else int(verdict.exit_status or 0)
+    return RemoteRecord(
+        transfer=transfer.name,
+        cluster=transfer.remote,
+        source=Source.MESSAGE if is_message else Source.ACCOUNTING,
+        mark=str(transfer.uid),
+        job_id=transfer.remote_id,
+        owner=transfer.owner,
+        host=verdict.host,
+        submitted_at=transfer.created_at,
+        ended_at=transfer.updated_at,
+        exit_status=status,
+        wallclock_s=_amount(verdict.wallclock_s) or 0.0,
+        user_s=_amount(verdict.user_s) or 0.0,
+        system_s=_amount(verdict.system_s) or 0.0,
+        max_rss_kb=_amount(verdict.max_rss_kb),
+    )
+
+
+def _amount(text: str) -> float | None:
+    """Read a number, or `1m2.5s` as times of a shell prints it; people's processes write it."""
+    minutes, is_times, rest = text.rpartition("m")
+    try:
+        amount = float(minutes or 0) * 60 + float(rest.removesuffix("s") if is_times else text)
+    except ValueError:
+        return None
+    return amount if isfinite(amount) and 0 <= amount < MOST else None
+
+
+MOST = 1e15  # of anything that is counted here

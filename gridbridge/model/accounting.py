@@ -1,0 +1,67 @@
+"""What remote jobs used, as it is kept and shown, and how far an accounting file was read."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+PER_TRANSFER = 100  # records kept: who owns a job there may give any number of others its account
+
+
+class Source(StrEnum):
+    """Who tells what a remote job used."""
+
+    ACCOUNTING = "accounting"  # its cluster
+    MESSAGE = "end message"  # its wrapper: the owner's own process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteRecord:
+    """One run of the remote job of a transfer; a rescheduled one has several."""
+
+    transfer: str  # gb.<cluster>.<job>.<task>.<attempt>, the account that it ran under
+    cluster: str
+    source: Source
+    mark: str  # tells it from the others of its cluster: the line's digest, or the transfer's uid
+    job_id: int
+    owner: str  # by the name here
+    queue: str = ""
+    host: str = ""
+    submitted_at: datetime | None = None
+    started_at: datetime | None = None  # None when it never started, or nobody told
+    ended_at: datetime | None = None
+    failed: int | None = None  # sge_status(5); None where only a message tells
+    exit_status: int | None = None  # 128 + N when signal N ended it
+    wallclock_s: float = 0.0
+    user_s: float = 0.0
+    system_s: float = 0.0
+    max_rss_kb: float | None = None
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether anything was measured; `qdel -f` leaves a record of failed 0 without any."""
+        return bool(self.user_s or self.system_s or self.max_rss_kb)
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time."""
+        return self.user_s + self.system_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place in a growing file; the default is the beginning of one that was never seen."""
+
+    device: int = 0
+    inode: int = 0
+    offset: int = 0  # bytes that were read, whole lines
+    tail: str = ""  # digest of the last of them: who begins anew under the same name differs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """How far a cluster's accounting file was read."""
+
+    cluster: str
+    path: str
+    place: Place = Place()
+    skipped: int = 0  # lines under our accounts that could not be read

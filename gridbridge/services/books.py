@@ -1,0 +1,230 @@
+"""What remote jobs used: read on from their clusters' accounting files, kept, and shown.
+
+A record is kept in the transaction that moves its cluster's cursor on, so a service that is
+killed reads it once more or not at all, and a line that was read twice is one record.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.batch.gridengine.accounting import (
+    RESCHEDULED,
+    AccountingRecord,
+    end_of,
+    read_lines,
+)
+from gridbridge.decisions.usage import told_by_verdict
+from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.model.accounting import Cursor, RemoteRecord, Source
+from gridbridge.model.ids import PREFIX, parse_transfer
+from gridbridge.model.job import JobEnd
+from gridbridge.model.policy import Cluster, Policy
+from gridbridge.model.shown import ShownReading
+from gridbridge.model.transfer import Transfer
+from gridbridge.services.views import Views
+from gridbridge.shell import follow
+from gridbridge.state.database import Database
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one look at an accounting file has brought."""
+
+    cursor: Cursor
+    records: tuple[RemoteRecord, ...] = ()
+    is_more: bool = False
+    lost: str = ""
+    trouble: str = ""
+
+
+class Reader:
+    """Reads one cluster's accounting file now and then, in a thread: its disk may hang."""
+
+    def __init__(
+        self, cursor: Cursor, cluster: Cluster, prefix: str, clock: Callable[[], float]
+    ) -> None:
+        self.cursor = cursor
+        self._cluster = cluster
+        self._prefix = prefix
+        self._clock = clock
+        self._due = clock()
+        self._threads = ThreadPoolExecutor(1, f"accounting-{cursor.cluster}")
+        self._open: Future[Look] | None = None
+
+    def look_if_due(self, interval_s: float) -> None:
+        """Look when it is time and no look is open."""
+        if self._open is None and self._clock() >= self._due:
+            self._due = self._clock() + interval_s
+            self._open = self._threads.submit(self.look)
+
+    def take(self) -> Look | None:
+        """Return what came of a look, once; what did not fit in it is looked at without delay."""
+        if self._open is None or not self._open.done():
+            return None
+        look, self._open = self._open.result(), None
+        self.cursor = look.cursor
+        if look.is_more:
+            self._due = self._clock()
+        return look
+
+    def look(self) -> Look:
+        """Read on once; a trouble is a value."""
+        before = self.cursor
+        try:
+            step = follow.read_on(before.path, before.place, time.time())
+        except GridbridgeError as error:
+            return Look(cursor=before, trouble=str(error))
+        found, skipped = read_lines(step.lines, self._prefix)
+        return Look(
+            cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
+            records=tuple(self._records(found)),
+            is_more=step.is_more,
+            lost=step.lost,
+        )
+
+    def _records(self, found: tuple[tuple[str, AccountingRecord], ...]) -> Iterator[RemoteRecord]:
+        for line, record in found:
+            try:
+                parse_transfer(record.account)
+            except ParseError:
+                continue  # somebody's own account that begins as ours do
+            yield remote_record(line, record, self.cursor.cluster, self._cluster)
+
+    def dismiss(self) -> None:
+        """Look no more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def remote_record(line: str, record: AccountingRecord, name: str, cluster: Cluster) -> RemoteRecord:
+    """Return a line of an accounting file as it is kept, its owner by the name here."""
+    owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
+    return RemoteRecord(
+        transfer=record.account,
+        cluster=name,
+        source=Source.ACCOUNTING,
+        mark=follow.digest(line.encode("utf-8", "replace")),
+        job_id=record.job_id,
+        owner=owner,
+        queue=record.queue,
+        host=record.host,
+        submitted_at=record.submitted_at,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        failed=record.failed,
+        exit_status=record.exit_status,
+        wallclock_s=record.wallclock_s,
+        user_s=record.user_s,
+        system_s=record.system_s,
+        max_rss_kb=record.max_rss_kb,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Books:
+    """The accounting of every remote cluster that has one to be seen."""
+
+    policy: Policy
+    database: Database
+    views: Views
+    clock: Callable[[], float] = time.monotonic
+    readers: dict[str, Reader] = field(default_factory=dict)
+    readings: dict[str, ShownReading] = field(default_factory=dict)
+
+    def load(self) -> None:
+        """Take up where an earlier process left off."""
+        known = {cursor.cluster: cursor for cursor in self.database.cursors()}
+        prefix = f"{PREFIX}.{self.policy.site.cluster}."
+        for name, cluster in self.policy.clusters.items():
+            if cluster.accounting and name != self.policy.site.cluster:
+                cursor = known.get(name) or Cursor(cluster=name, path="")
+                cursor = replace(cursor, path=cluster.accounting)
+                self.readers[name] = Reader(cursor, cluster, prefix, self.clock)
+                self.readings[name] = ShownReading(cluster=name, path=cluster.accounting)
+        self.views.readings(self.readings.values())
+
+    def look_if_due(self) -> None:
+        """Have every file looked at for which it is time."""
+        for reader in self.readers.values():
+            reader.look_if_due(self.policy.poller.interval_s)
+
+    def take(self) -> None:
+        """Keep and show what the looks have brought."""
+        looks = [look for reader in self.readers.values() if (look := reader.take())]
+        for look in looks:
+            self._keep(look)
+        if looks:
+            self.views.readings(self.readings.values())
+
+    def _keep(self, look: Look) -> None:
+        changed = {one.transfer for one in look.records if self.database.put_record(one, _now())}
+        if not look.trouble:
+            self.database.put_cursor(look.cursor)
+        for local in sorted({parse_transfer(name).local for name in changed}):
+            self._show(local)
+        self._note(look)
+
+    def _note(self, look: Look) -> None:
+        name = look.cursor.cluster
+        before = self.readings[name]
+        if look.lost:
+            _log.warning("event=accounting_lost cluster=%s why=%r", name, look.lost)
+        if look.trouble and look.trouble != before.trouble:
+            _log.warning("event=no_accounting cluster=%s why=%r", name, look.trouble)
+        self.readings[name] = replace(
+            before,
+            read_at=before.read_at if look.trouble else _now(),
+            is_behind=look.is_more,
+            trouble=look.trouble,
+            skipped=look.cursor.skipped,
+        )
+
+    def end(self, transfer: Transfer) -> JobEnd | None:
+        """Return how a remote job ended, as far as we have read; None when that tells nothing."""
+        if transfer.remote not in self.readers:
+            return None
+        name = parse_transfer(transfer.name)
+        ours = [
+            one
+            for one in self.database.records_of(name.cluster, name.job, name.task)
+            if (one.transfer, one.job_id, one.owner, one.source, one.cluster)
+            == (
+                *(transfer.name, transfer.remote_id, transfer.owner),
+                *(Source.ACCOUNTING, transfer.remote),
+            )
+            and one.failed not in RESCHEDULED
+        ]
+        return end_of(ours[-1]) if ours else None
+
+    def tell_end(self, transfer: Transfer) -> None:
+        """Keep what a verdict tells, where no accounting file will, or an epilog asks for it."""
+        queue = self.policy.queues.get(transfer.queue)
+        is_wanted = transfer.remote not in self.readers or (queue and queue.remote_usage)
+        record = told_by_verdict(transfer) if is_wanted else None
+        if record and self.database.put_record(record, _now()):
+            self._show(parse_transfer(transfer.name).local)
+
+    def _show(self, local: str) -> None:
+        job, _, task = local.partition(".")
+        home = self.policy.site.cluster
+        self.views.usage(local, self.database.records_of(home, int(job), int(task or 0)))
+
+    def sweep(self) -> None:
+        """Forget what is too old."""
+        before = _now() - timedelta(days=self.policy.poller.keep_accounting_d)
+        self.database.forget_records(before)
+        self.views.sweep_usage(before)
+
+    def dismiss(self) -> None:
+        """Look no more."""
+        for reader in self.readers.values():
+            reader.dismiss()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,110 @@
+"""Follow a file that others append lines to, over rotation and truncation.
+
+What was read is known again by its last bytes, not by its name: a rotated file is found among
+its neighbours (logrotate's rename or copytruncate) and read to its end before the new one.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from stat import S_ISREG
+
+from gridbridge.errors import StateError
+from gridbridge.model.accounting import Place
+
+STEP_BYTES = 8 << 20
+TAIL_BYTES = 256
+QUIET_S = 5.0  # a renamed file may still be written by who has it open
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one step has read: whole lines, where the next one begins, and whether at once."""
+
+    lines: bytes
+    place: Place
+    is_more: bool = False
+    lost: str = ""  # in a sentence, when something between two steps can't be found any more
+
+
+def read_on(path: str, place: Place, now: float, most: int = STEP_BYTES) -> Step:
+    """Read what came after `place`; StateError when the file can't be read.
+
+    Half a line is left for the next step. One longer than `most` bytes is passed over.
+    """
+    try:
+        return _read_on(path, place, now, most)
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def _read_on(path: str, place: Place, now: float, most: int) -> Step:
+    if _continues(path, place):
+        return _read(path, place, most)
+    old = next((name for name in _neighbours(path) if _continues(name, place)), "")
+    if not old:
+        why = f"{path}: was cut short or replaced, and nothing beside it has what was read of it"
+        return _read(path, Place(), most, lost=why)
+    step = _read(old, place, most)
+    if step.lines or step.is_more:
+        return Step(lines=step.lines, place=step.place, is_more=True)
+    status = os.stat(old)
+    if now - status.st_mtime < QUIET_S:
+        return step
+    return _read(_next(path, old), Place(), most)
+
+
+def _next(path: str, old: str) -> str:
+    """Return the file that was begun after a rotated one: several may have been since."""
+    after = os.stat(old).st_mtime_ns
+    newer = [name for name in _neighbours(path) if os.stat(name).st_mtime_ns > after]
+    return min(newer, key=lambda name: os.stat(name).st_mtime_ns, default=path)
+
+
+def _neighbours(path: str) -> Iterator[str]:
+    """Give the files whose names begin as this one's does, itself left out."""
+    folder, _, name = path.rpartition("/")
+    for other in sorted(os.listdir(folder or "/")):
+        beside = f"{folder}/{other}"
+        if other != name and other.startswith(name) and S_ISREG(os.lstat(beside).st_mode):
+            yield beside
+
+
+def _continues(path: str, place: Place) -> bool:
+    """Say whether this is the file that `place` is in: by what was read, else by its inode."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return _is_in(file.fileno(), place)
+    except FileNotFoundError:  # renamed, and nobody has written since
+        return False
+
+
+def _is_in(end: int, place: Place) -> bool:
+    status = os.fstat(end)
+    if not place.offset:
+        return place.inode in (0, status.st_ino)
+    return status.st_size >= place.offset and _tail(end, place.offset) == place.tail
+
+
+def _read(path: str, place: Place, most: int, lost: str = "") -> Step:
+    with open(path, "rb", buffering=0) as file:
+        end = file.fileno()
+        data = os.pread(end, most, place.offset)
+        lines = data[: data.rfind(b"\n") + 1]
+        is_more = len(data) == most
+        offset = place.offset + (len(lines) or (most if is_more else 0))
+        status = os.fstat(end)
+        tail = _tail(end, offset) if offset else ""
+    place = Place(device=status.st_dev, inode=status.st_ino, offset=offset, tail=tail)
+    return Step(lines=lines, place=place, is_more=is_more, lost=lost)
+
+
+def _tail(end: int, offset: int) -> str:
+    first = max(0, offset - TAIL_BYTES)
+    return digest(os.pread(end, offset - first, first))
+
+
+def digest(data: bytes) -> str:
+    """Return what stands for these bytes."""
+    return blake2b(data, digest_size=16).hexdigest()

@@ -1,0 +1,179 @@
+"""A file that others append to is read on over rotation and truncation, each line once."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import StateError
+from gridbridge.model.accounting import Place
+from gridbridge.shell.follow import QUIET_S, Step, read_on
+
+
+class Log:
+    """A growing file, and who follows it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "accounting"
+        self.place = Place()
+        self.path.touch()
+
+    def append(self, text: str) -> None:
+        """Append to it."""
+        with self.path.open("a") as file:
+            file.write(text)
+
+    def rename(self, suffix: str, age_s: float = 2 * QUIET_S) -> Path:
+        """Rotate it as logrotate does; the new file is there with the next line."""
+        old = self.path.rename(f"{self.path}{suffix}")
+        changed_s = old.stat().st_mtime - age_s
+        os.utime(old, (changed_s, changed_s))
+        return old
+
+    def step(self, most: int = 1 << 20) -> Step:
+        """Read on once."""
+        step = read_on(str(self.path), self.place, self.now(), most)
+        self.place = step.place
+        return step
+
+    def now(self) -> float:
+        """Return the time of the machine whose disk it is."""
+        beside = self.path.parent / "now"
+        beside.write_text("")
+        return beside.stat().st_mtime
+
+    def read(self, most: int = 1 << 20) -> str:
+        """Read on until there is nothing more."""
+        lines = []
+        while (step := self.step(most)).lines or step.is_more:
+            lines.append(step.lines)
+        return b"".join(lines).decode()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return Log(tmp_path)
+
+
+def test_each_line_is_read_once(log: Log) -> None:
+    log.append("1\n2\n")
+
+    assert (log.read(), log.read()) == ("1\n2\n", "")
+    log.append("3\n")
+    assert log.read() == "3\n"
+
+
+def test_half_a_line_is_left_until_it_is_whole(log: Log) -> None:
+    log.append("1\n2")
+
+    assert log.read() == "1\n"
+    log.append("2\n")
+    assert log.read() == "22\n"
+
+
+def test_a_long_file_is_read_in_steps(log: Log) -> None:
+    text = "".join(f"{number}\n" for number in range(1000))
+    log.append(text)
+
+    first = log.step(100)
+
+    assert first.is_more
+    assert first.lines.decode() + log.read(100) == text
+
+
+def test_a_renamed_file_is_read_to_its_end_before_the_new_one(log: Log) -> None:
+    log.append("1\n")
+    log.read()
+    log.append("2\n")
+    log.rename(".1")
+    log.append("3\n")
+
+    assert log.read() == "2\n3\n"
+
+
+def test_what_is_appended_to_a_renamed_file_for_a_while_is_read_too(log: Log) -> None:
+    """Whoever had it open writes on."""
+    log.append("1\n")
+    log.read()
+    old = log.rename(".1", age_s=0)
+    log.append("3\n")
+
+    assert log.read() == ""
+    with old.open("a") as late:
+        late.write("2\n")
+    assert log.read() == "2\n"
+    os.utime(old, (0, 0))
+    assert log.read() == "3\n"
+
+
+def test_several_rotations_between_two_looks_lose_nothing(log: Log) -> None:
+    log.append("1\n")
+    log.read()
+    log.append("2\n")
+    log.rename(".2", age_s=300)
+    log.append("3\n")
+    log.rename(".1", age_s=200)
+    log.append("4\n")
+
+    assert log.read() == "2\n3\n4\n"
+
+
+def test_a_file_that_was_copied_and_truncated_is_read_to_its_end(log: Log) -> None:
+    log.append("1\n")
+    log.read()
+    log.append("2\n")
+    copy = log.path.with_name("accounting.1")
+    copy.write_bytes(log.path.read_bytes())
+    os.utime(copy, (0, 0))
+    log.path.write_text("")
+    log.append("3\n")
+
+    assert log.read() == "2\n3\n"
+
+
+def test_between_the_rename_and_the_next_line_nothing_is_amiss(log: Log) -> None:
+    log.append("1\n")
+    log.read()
+    log.append("2\n")
+    log.rename(".1", age_s=0)
+
+    assert (log.read(), log.read()) == ("2\n", "")
+
+
+@pytest.mark.parametrize("grown", ["", "7\n" * 100], ids=["shorter", "longer than before"])
+def test_a_truncated_file_is_read_from_its_beginning_and_the_loss_is_told(
+    log: Log, grown: str
+) -> None:
+    log.append("1\n" * 50)
+    log.read()
+    log.path.write_text(f"9\n{grown}")
+
+    step = log.step()
+
+    assert step.lines.decode() == f"9\n{grown}"
+    assert step.lost.startswith(f"{log.path}: was cut short or replaced")
+
+
+def test_a_line_without_end_is_passed_over(log: Log) -> None:
+    log.append("x" * 300)
+    log.append("\n1\n")
+
+    assert log.read(100).endswith("1\n")
+
+
+def test_a_compressed_neighbour_is_no_file_of_ours(log: Log) -> None:
+    log.append("1\n")
+    log.read()
+    log.rename(".1").rename(f"{log.path}.1.gz")
+    log.path.with_name("accounting.1.gz").write_bytes(b"\x1f\x8b")
+    log.append("2\n")
+
+    step = log.step()
+
+    assert (step.lines, bool(step.lost)) == (b"2\n", True)
+
+
+@pytest.mark.parametrize("path", ["missing/accounting", "."], ids=["missing", "a folder"])
+def test_a_file_that_can_not_be_read_is_told(tmp_path: Path, path: str) -> None:
+    with pytest.raises(StateError, match=str(tmp_path)):
+        read_on(f"{tmp_path}/{path}", Place(), 0.0)
