@@ -109,9 +109,10 @@ def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], Rule]:
     made |= {(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()}
     for (kind, name), rule in made.items():
         there = rule.to or name
-        is_property = there != commands.WALLTIME and not there.startswith(commands.LEVEL)
-        if kind == RESOURCE and is_property and not rule.relation:
-            rule.relation = "="
+        if kind == RESOURCE and there == commands.WALLTIME:
+            rule.to = there  # a rule that says nothing is not published
+        elif kind == RESOURCE and not there.startswith(commands.LEVEL):
+            rule.relation = rule.relation or "="
     return {**made, (RESOURCE, ANY): Rule(reject=missing)}
 
 

@@ -1,0 +1,145 @@
+"""Who listens on a frontend hears the ends that jobs tell there, and leaves nothing behind."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.oar import commands
+from gridbridge.batch.oar.ends import LISTENER
+from gridbridge.model.route import OarServer
+
+LIMIT_S = 20
+
+
+class Listener:
+    """A running listen.pl: our standard input of it is the connection."""
+
+    def __init__(self, path: Path) -> None:
+        pipe = subprocess.PIPE
+        argv = ("/usr/bin/perl", LISTENER, str(path))
+        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe)
+        self.path = path
+
+    def until_there(self, before: int = 0) -> "Listener":
+        """Wait until its FIFO is there, another one than before."""
+        deadline = time.monotonic() + LIMIT_S
+        while self.number() in (0, before):
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < deadline
+        return self
+
+    def number(self) -> int:
+        """Return what tells the FIFO from another of its name."""
+        with suppress(FileNotFoundError):
+            return self.path.stat().st_ino
+        return 0
+
+    def hear(self) -> bytes:
+        """Return a line of what it tells."""
+        assert self.process.stdout
+        return self.process.stdout.readline()
+
+    def hang_up(self) -> tuple[bytes, bytes]:
+        """End the connection; return the rest of what it told, and its complaints."""
+        return self.process.communicate(timeout=LIMIT_S)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "gridbridge.gb" / "ends"
+
+
+@pytest.fixture
+def listener(path: Path) -> Iterator[Listener]:
+    listener = Listener(path).until_there()
+    yield listener
+    listener.process.kill()
+    listener.process.communicate()
+
+
+def submitted(tmp_path: Path, path: Path, home: str = "home") -> tuple[str, ...]:
+    """Submit a job as far.sh does; return what OAR would run when it ends, as a shell's words."""
+    place = tmp_path / home
+    place.mkdir()
+    server = OarServer(timeout_s=5, binaries=str(tmp_path), ends=str(path))
+    oarsub = (commands.ENDED, "command")
+    argv = list(
+        commands._far(server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path))
+    )
+    argv[2] = argv[2].replace('"$(getent passwd "$(id -u)" | cut -d: -f6)"', '"$HOME"')
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(place)}
+    subprocess.run(argv, env=env, check=True, capture_output=True, input=b"")
+    asked = (place / "asked").read_text()
+    return tuple(asked.removeprefix("--notify=exec:").split())
+
+
+PRETEND = 'echo "$0" >$HOME/asked; echo OAR_JOB_ID=12'
+
+
+@pytest.mark.parametrize("tag", ["END", "ERROR"])
+def test_a_job_tells_its_end_to_who_listens_and_forgets_how(
+    tmp_path: Path, listener: Listener, tag: str
+) -> None:
+    """OAR calls the program with what we said, and the job's id, name, what happened and why."""
+    program, *words = submitted(tmp_path, listener.path)
+    argv = (program, *words, "12", "gb.alpha.1.0.1", tag, "Job stopped normally.")
+    status = subprocess.run(argv, check=False).returncode
+
+    assert (listener.hear(), status > 1, Path(program).exists()) == (b"12\n", False, False)
+
+
+def test_a_start_is_nothing_to_tell(tmp_path: Path, listener: Listener) -> None:
+    program, *words = submitted(tmp_path, listener.path)
+    subprocess.run((program, *words, "12", "gb.a", "RUNNING", "Job is running."), check=True)
+
+    assert Path(program).exists()
+    assert listener.hang_up() == (b"", b"")
+
+
+def test_nobody_who_listens_costs_a_job_nothing(tmp_path: Path, path: Path) -> None:
+    """Nor does it make a file where the FIFO would be."""
+    program, *words = submitted(tmp_path, path)
+    subprocess.run((program, *words, "12", "gb.a", "END", ""), check=False, timeout=LIMIT_S)
+
+    assert (path.exists(), Path(program).exists()) == (False, False)
+
+
+def test_a_home_that_oar_would_not_take_is_told_nothing_of(tmp_path: Path, path: Path) -> None:
+    """It allows but letters, digits and _ . / - in the program's path."""
+    assert submitted(tmp_path, path, "it's") == ("command",)
+
+
+def test_a_listener_whose_connection_ends_leaves_nothing(listener: Listener) -> None:
+    listener.hang_up()
+
+    assert not listener.path.parent.exists()
+
+
+def test_a_later_listener_takes_over(listener: Listener) -> None:
+    """As after a cut that the frontend has not noticed; that one removes nothing."""
+    before = listener.number()
+    later = Listener(listener.path).until_there(before)
+    with later.path.open("w") as ends:
+        ends.write("7\n")
+    heard = later.hear()
+    listener.hang_up()
+
+    assert (heard, later.path.exists()) == (b"7\n", True)
+    later.hang_up()
+
+
+@pytest.mark.parametrize("spoil", ["link", "mode"])
+def test_a_folder_that_others_could_change_is_refused(path: Path, spoil: str) -> None:
+    if spoil == "link":
+        (path.parent.parent / "theirs").mkdir()
+        path.parent.symlink_to("theirs")
+    else:
+        path.parent.mkdir()
+        path.parent.chmod(0o777)
+    told = Listener(path).hang_up()
+
+    assert told == (b"", f"{path.parent} is not ours alone\n".encode())

@@ -1,0 +1,86 @@
+"""Gamma as the tests of its transfer queue see it: OAR's jobs, and what is left on its disks."""
+
+import json
+from typing import Any
+
+from tests.lab.grid import Grid
+
+HOME, FAR = "alpha-master", "gamma-master"
+NODES = ("gamma-n1", "gamma-n2")
+ACCOUNT = "al_gamma"
+QUEUE = "transfer-gamma"
+LONG_S = 120  # a retry comes after a minute at most
+
+
+class Gamma:
+    """The queue to gamma, and gamma itself behind it."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+
+    def submit(self, script: str, *options: str) -> str:
+        """Submit a job of alice's to gamma's queue and return its id here."""
+        return self.grid.submit("-q", QUEUE, "-N", "away", *options, script=script)
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Return OAR's live jobs."""
+        told = self.grid.sh(FAR, "oarstat -f -J", user="gb_gamma")
+        return list(json.loads(told or "{}").values())
+
+    def job(self, number: str) -> dict[str, Any]:
+        """Return what OAR knows of a job."""
+        told = self.grid.sh(FAR, f"oarstat -f -J -j {number}", user="gb_gamma")
+        found: dict[str, Any] = json.loads(told)[number]
+        return found
+
+    def number(self, job: str, task: int = 0) -> str:
+        """Wait until a local job has its id at gamma, and return that."""
+        words = rf"name=gb\.alpha\.{job}\.{task}\.[0-9]* text='submitted to gamma as \([0-9]*\),"
+        script = f'sed -n "s/.*{words}.*/\\1/p" /var/lib/gridbridge/poller.log | tail -n 1'
+        return self.grid.until(lambda: self.grid.sh(HOME, script), f"{job} to be at gamma").strip()
+
+    def until_state(self, number: str, *states: str) -> None:
+        """Wait until OAR's job is in one of these states."""
+        self.grid.until(lambda: self.job(number)["state"] in states, f"{number} to be {states}")
+
+    def read(self, name: str) -> str:
+        """Return a file of the account's home, empty when it is not there."""
+        return self.grid.sh(FAR, f"cat {name} 2>/dev/null || :", user=ACCOUNT)
+
+    def why(self, job: str) -> str:
+        """Return what `gridbridge why` tells alice of a job."""
+        return self.grid.on(HOME, "gridbridge", "why", job, user="alice").out
+
+    def until_told(self, job: str, words: str) -> None:
+        """Wait until `gridbridge why` tells something of a job."""
+        self.grid.until(lambda: words in self.why(job), f"why {job} to tell {words!r}", LONG_S)
+
+    def left(self) -> list[str]:
+        """Return what is left of jobs at gamma: OAR's, files, folders and processes."""
+        live = [f"job {job['Job_Id']} {job['state']}" for job in self.jobs()]
+        files = self.grid.sh(FAR, "ls -A ~/.gridbridge 2>/dev/null || :", user=ACCOUNT).split()
+        return live + files + [one for node in NODES for one in self._left_on(node)]
+
+    def _left_on(self, node: str) -> list[str]:
+        asked = f"ls -d /tmp/gridbridge.[0-9]* 2>/dev/null; ps -o args= -u {ACCOUNT}; :"
+        return [line for line in self.grid.sh(node, asked).splitlines() if line]
+
+    def until_clean(self) -> None:
+        """Wait until nothing is left."""
+        self.grid.until(lambda: not self.left() or None, "gamma to be clean", LONG_S)
+
+    def is_open(self) -> bool:
+        """Say whether its queue takes jobs."""
+        rows = self.grid.cell("alpha", "qstat", "-f", "-q", QUEUE, user="root").out.splitlines()
+        return any(len(row.split()) == 5 for row in rows if row.startswith(f"{QUEUE}@"))
+
+    def until_open(self) -> None:
+        """Wait until its queue takes jobs."""
+        self.grid.until(self.is_open, f"{QUEUE} to be open", LONG_S)
+
+    def clear(self) -> None:
+        """Delete what a failed test left."""
+        self.grid.sh(HOME, "qdel -u alice; :", user="alice")
+        self.grid.until(lambda: not self.grid.states(), "home to be empty", LONG_S)
+        self.grid.sh(FAR, "oardel --sql \"state != 'Terminated' AND state != 'Error'\"; :")
+        self.until_clean()

@@ -1,0 +1,170 @@
+"""Jobs cross to gamma, an OAR server of another domain that is reached by ssh alone."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import shlex
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.away import reason
+from tests.lab.configured import configured
+from tests.lab.gamma import ACCOUNT, FAR, HOME, Gamma
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+RULES = r"""
+[map.gamma.resource.mem_free]
+to = "core"
+unit = "M"
+relation = ">="
+
+[map.gamma.resource.arch]
+to = "nonesuch"
+
+[map.gamma.resource.h_rt]
+
+[map.gamma.queue."all.q"]
+to = "besteffort"
+"""
+LIMIT_S = 8.0  # OAR tells an end 1.6 s after the last command; then it is asked by ssh
+RULE = "die(qq([ADMISSION RULE] no 777 here\\n)) if $jobproperties =~ /777/;"
+
+
+@pytest.fixture(scope="module")
+def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
+    """Return gamma with its queue open, and rules for its requests."""
+    far = Gamma(grid)
+    lines = RULES.strip().replace("\n", "\\n")
+    with configured(grid, f"$ a \\\\n{lines}"):
+        far.until_open()
+        yield far
+    far.clear()
+
+
+@pytest.fixture(autouse=True)
+def tidy(gamma: Gamma) -> Iterator[None]:
+    """Nothing is left at gamma, whatever was done with a job."""
+    gamma.grid.sh(FAR, "rm -f go ran ./*.[oe][0-9]*", user=ACCOUNT)
+    yield
+    if gamma.left() or gamma.grid.states():
+        gamma.until_clean()
+
+
+def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
+    """Statuses, signals, arguments with blanks, variables, arrays, a walltime: all at once."""
+    limited = gamma.submit("sleep 303\n", "-l", "h_rt=0:0:2")  # OAR looks every 30 s
+    tells = 'echo "$JOB_ID $JOB_NAME $SGE_O_LOGNAME $1|$2|$FOO|$(id -un)|$PWD"; exit 3'
+    gamma.grid.on(HOME, "sh", "-c", "cat >tells", user="alice", stdin=f"{tells}\n")
+    with_status = gamma.submit("", "-v", "FOO=a b;$x'", "tells", "a  b", "c'd\"$HOME")
+    by_signal = gamma.submit("kill -TERM $$\n")
+    array = gamma.submit('echo "$SGE_TASK_ID" >>ran; exit $SGE_TASK_ID\n', "-t", "4-6:2")
+    well = gamma.submit("[ $NSLOTS = 2 ]\n", "-pe", "smp", "2")
+    records = {job: gamma.grid.accounting(job) for job in (with_status, by_signal, well)}
+    gamma.grid.until_gone(array)
+    told = gamma.read(f"away.o{with_status}")
+    killed = gamma.grid.accounting(limited)
+
+    assert ["3", "143", "0"] == [each["exit_status"].split()[0] for each in records.values()]
+    assert {"4", "6"} == {each["exit_status"] for each in gamma.grid.records(array)}
+    assert ["4", "6"] == sorted(gamma.read("ran").split())
+    expected = f"{with_status} away alice a  b|c'd\"$HOME|a b;$x'|{ACCOUNT}|/home/{ACCOUNT}\n"
+    assert expected == told
+    assert "137" == killed["exit_status"].split()[0]
+    assert "gamma says WALLTIME" in gamma.why(limited)
+    gamma.until_clean()
+
+
+def test_a_job_is_suspended_resumed_and_deleted_there(gamma: Gamma) -> None:
+    """Without cpusets: its processes are stopped, and go on."""
+    job = gamma.submit("sleep 301\n")
+    number = gamma.number(job)
+    gamma.until_state(number, "Running")
+    gamma.grid.until(lambda: "S" in sleeper(gamma), "it to sleep")
+    gamma.grid.cell("alpha", "qmod", "-sj", job)
+    gamma.grid.until(lambda: "T" in sleeper(gamma), "it to be stopped")
+    gamma.grid.cell("alpha", "qmod", "-usj", job)
+    gamma.grid.until(lambda: "S" in sleeper(gamma), "it to go on")
+    gamma.grid.cell("alpha", "qdel", job)
+    record = gamma.grid.accounting(job)
+
+    assert "137" == record["exit_status"].split()[0]
+    gamma.until_clean()
+
+
+def sleeper(gamma: Gamma) -> str:
+    """Return the state letters of the job's own process (ps(1), stat)."""
+    asked = f"ps -o stat=,args= -u {ACCOUNT} | sed -n 's/ *sleep 301$//p'"
+    return "".join(gamma.grid.sh(node, asked) for node in ("gamma-n1", "gamma-n2"))
+
+
+def test_a_waiting_job_is_held_by_a_suspend_and_deleted(gamma: Gamma) -> None:
+    fill = gamma.submit("sleep 302\n", "-t", "1-4")
+    gamma.grid.until(
+        lambda: ["Running"] * 4 == [job["state"] for job in gamma.jobs()], "gamma to be full"
+    )
+    job = gamma.submit("echo ran >>ran\n")
+    number = gamma.number(job)
+    gamma.until_state(number, "Waiting")
+    gamma.grid.cell("alpha", "qmod", "-sj", job)
+    gamma.until_state(number, "Hold")
+    gamma.grid.cell("alpha", "qmod", "-usj", job)
+    gamma.until_state(number, "Waiting")
+    gamma.grid.cell("alpha", "qdel", job)
+    gamma.grid.until_gone(job)
+    gamma.grid.cell("alpha", "qdel", fill)
+    gamma.grid.until_gone(fill)
+
+    gamma.until_clean()
+    assert "" == gamma.read("ran")
+
+
+def test_what_oar_refuses_is_an_error_at_home_with_its_reason(gamma: Gamma) -> None:
+    """By an admission rule, for a property that is not there, for too much, for lack of a rule."""
+    add = ("sh", "-c", "cat >/tmp/rule; oaradmissionrules -n -r /tmp/rule; rm /tmp/rule")
+    rule = gamma.grid.on(FAR, *add, stdin=RULE).out.split()[-1].strip("#")
+    try:
+        jobs = {
+            gamma.submit("true\n", "-l", "mem_free=777M"): "no 777 here",
+            gamma.submit("true\n", "-l", "arch=lx-amd64"): 'column "nonesuch" does not exist',
+            gamma.submit("true\n", "-l", "mem_free=9G"): "not enough resources",
+            gamma.submit("true\n", "-pe", "smp", "3"): "not enough resources",
+            gamma.submit(
+                "true\n", "-l", "virtual_free=1M"
+            ): "gamma has no virtual_free: [map.gamma",
+        }
+        told = {job: reason(gamma.grid, job) for job in jobs}
+        why = {job: gamma.why(job) for job in jobs}
+    finally:
+        gamma.grid.sh(HOME, "qdel -u alice; :", user="alice")
+        gamma.grid.sh(FAR, f"oaradmissionrules -d {rule}; :")
+
+    assert {job: words for job, words in jobs.items() if words not in told[job]} == {}
+    assert {job: words for job, words in jobs.items() if words not in why[job]} == {}
+
+
+def test_explain_shows_oarsub_itself_and_changes_nothing(gamma: Gamma) -> None:
+    limits = ("-l", "h_rt=90,mem_free=500M", "-soft", "-l", "arch=lx-amd64")
+    job = gamma.submit("true\n", "-h", "-pe", "smp", "2", "-hard", *limits)
+    said = gamma.grid.on(HOME, "gridbridge", "explain", job, "--to", "gamma", user="alice")
+    gamma.grid.cell("alpha", "qdel", job)
+    words = shlex.split(said.out.splitlines()[0])
+
+    assert (0, "/usr/bin/oarsub") == (said.status, words[0])
+    assert "/nodes=1/resource_id=2,walltime=0:1:30" == words[words.index("-l") + 1]
+    assert "core >= '500'" == words[words.index("-p") + 1]
+    assert "gamma knows no soft requests" in said.out
+    assert [] == gamma.jobs()
+
+
+def test_an_end_is_pushed_and_looked_at_at_once(gamma: Gamma) -> None:
+    """The next poll would have come some seconds later, and a second one after that."""
+    job = gamma.submit("date +%s.%N >ran\n")
+    gamma.grid.until_gone(job)
+    gone = time.time()
+    said = gamma.why(job)
+
+    assert "gamma pushed its end" in said
+    assert LIMIT_S > gone - float(gamma.read("ran"))
