@@ -9,8 +9,8 @@ differs (shell/ssh.py).
 
 What differs between the systems and is not promised:
 
-* whether a job's name can be changed. OAR's can't: a job keeps the transfer's name, and its
-  account, there the project, is the same; it is found by it until it is released;
+* whether a job's name can be changed. OAR's can't: a job keeps the transfer's name, which is
+  its account as well; it is found by it until it is released;
 * whether a running job can be held. OAR's `oarhold` takes waiting ones only, and gives
   the resources of one that it suspends (`-r`) to others: that is why suspend_any is one call;
 * whether a job that was deleted before it started is accounted for (by Grid Engine and OAR not);

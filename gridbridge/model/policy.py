@@ -198,7 +198,7 @@ class Poller:
     query_share: float = field(
         default=0.05,
         metadata=setting(
-            "queries take at most this share of the time, else the interval is stretched",
+            "queries take at most this share of the time, or every stale_s / 2",
             low=0.001,
             high=1,
         ),

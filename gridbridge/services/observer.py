@@ -28,6 +28,16 @@ class Answer:
     trouble: str = ""
 
 
+def stretched(usual_s: float, policy: Poller) -> float:
+    """Return the interval of a cluster that usually takes so long to answer.
+
+    So long that it spends at most `query_share` of its time on us, but not so long that its
+    queues would close between two answers.
+    """
+    longest_s = policy.stale_s / 2
+    return max(policy.interval_s, min(usual_s / policy.query_share, longest_s))
+
+
 class Observer:
     """One cluster's questioner."""
 
@@ -64,21 +74,18 @@ class Observer:
     def answer(self) -> Answer | None:
         """Return the answer once, None while there is none.
 
-        The interval is stretched so that the cluster spends at most `query_share` of its time
-        on us. A failed question stretches nothing: how long a dead one was waited for says
-        nothing of the load; nor does a single slow answer, of a qmaster that had stopped for a
-        moment.
+        A failed question stretches no interval: how long a dead one was waited for says nothing
+        of the load; nor does a single slow answer, of a qmaster that had stopped for a moment.
         """
         if self._asked is None or not self._asked.done():
             return None
         answer = self._asked.result()
         self._asked = None
-        least_s = self._policy.interval_s
         usual_s = min(answer.took_s, self._last_took_s) if answer.snapshot else 0.0
         self._last_took_s = answer.took_s
-        stretched_s = usual_s / self._policy.query_share
-        self._due += max(least_s, stretched_s) - self.interval_s
-        self.interval_s = max(least_s, stretched_s)
+        interval_s = stretched(usual_s, self._policy)
+        self._due += interval_s - self.interval_s
+        self.interval_s = interval_s
         return self._dated(answer)
 
     def _dated(self, answer: Answer) -> Answer:

@@ -324,6 +324,32 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             id="mappings to what is no remote cluster",
         ),
         pytest.param(
+            GOOD.replace(QUEUE, 'kind = "oar"\nroot = "/x"\npush = "oar"\n' + QUEUE),
+            [
+                '[cluster.beta] root = "/x": with kind oar; it is of Grid Engine alone',
+                "[cluster.beta] qmaster_port = 6444: with kind oar; it is of Grid Engine alone",
+                "[cluster.beta] execd_port = 6445: with kind oar; it is of Grid Engine alone",
+                '[cluster.beta] push = "oar": without ssh;'
+                " none: it comes over the connection by ssh",
+            ],
+            id="an OAR server with a cell",
+        ),
+        pytest.param(
+            GOOD.replace(PORTS, 'kind = "oar"\n', 1),
+            ['[cluster.alpha] kind = "oar": the local cluster; one of Grid Engine has the queues'],
+            id="OAR as the local cluster",
+        ),
+        pytest.param(
+            GOOD + '[map.beta.resource.mem]\nto = "/gpu"\nrelation = ">="\n',
+            [
+                '[map.beta.resource.mem] relation = ">=": not of OAR;'
+                " empty: the cluster knows how its amounts compare",
+                '[map.beta.resource.mem] to = "/gpu": not of OAR; letters, digits, _ . + and -,'
+                " a letter or digit first; empty for the same name",
+            ],
+            id="rules for OAR to another cluster",
+        ),
+        pytest.param(
             GOOD + "[map]\nbeta = 1\n[map.gamma.colour.x]\n",
             [
                 "[map.beta]: no rules; [map.beta.KIND.NAME],"

@@ -14,7 +14,7 @@ from gridbridge.decisions.site import (
     sudoers_line,
 )
 from gridbridge.model.places import CONFIG, SPOOL, SUDOERS
-from gridbridge.model.policy import Cluster, Policy, Site, TransferQueue
+from gridbridge.model.policy import Cluster, Kind, Policy, Site, TransferQueue
 from gridbridge.model.setup import Finding, State
 from gridbridge.model.site import CellFacts, HostFacts, PathFacts, PollerFacts
 
@@ -209,6 +209,30 @@ def test_a_remote_cell_is_judged_by_its_answer_version_and_clock(
     (each,) = judged(replace(a_host(), cells={"beta": cell}))
 
     assert (each.item, each.state) == (item, state)
+
+
+OAR = CellFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        (OAR, {}),
+        (replace(OAR, trouble="DBI connect failed"), {"beta: OAR server": State.BROKEN}),
+        (replace(OAR, version="OAR 3.0"), {"beta: version": State.WARNING}),
+        (replace(OAR, ahead_s=-9.0), {"beta: clock": State.WARNING}),
+    ],
+    ids=["well", "silent", "version", "behind"],
+)
+def test_an_oar_server_is_judged_by_its_answer_version_and_clock(
+    server: CellFacts, expected: dict[str, State]
+) -> None:
+    clusters = {**POLICY.clusters, "beta": Cluster(kind=Kind.OAR)}
+    seen = replace(a_host(), cells={"beta": server})
+    found = running_findings(seen, replace(POLICY, clusters=clusters))
+
+    wrong = {each.item: each.state for each in found if each.state != State.OK}
+    assert wrong == expected
 
 
 @pytest.mark.parametrize(

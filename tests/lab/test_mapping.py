@@ -142,7 +142,7 @@ def why(grid: Grid, job: str, words: str) -> str:
         ),
         (("--to", "beta", "--", "-pe", "smp"), "neither the id of a job nor what qsub takes"),
         (("999999", "--to", "beta"), "no such job"),
-        (("1", "--to", "gamma"), "no transfer queue leads to 'gamma'; there are some to: beta"),
+        (("1", "--to", "alpha"), "no transfer queue leads to 'alpha'; there are some to: beta"),
         (("1",), "Missing option '--to'"),
     ],
 )

@@ -101,7 +101,7 @@ def find_held(server: OarServer, transfer: str, owner: str) -> str:
 
 
 def owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
-    """Return whose job it is and its account, which is its project; empty once it is over."""
+    """Return whose job it is and its account, which is its name; empty once it is over."""
     found = _listed(server, job)
     return (found.owner, found.account) if found else ("", "")
 

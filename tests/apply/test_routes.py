@@ -1,0 +1,93 @@
+"""What starters are told of a queue that leads to an OAR server."""
+
+import os
+
+import pytest
+
+from gridbridge.apply import routes
+from gridbridge.batch import submitter
+from gridbridge.batch.gridengine import submit as gridengine
+from gridbridge.batch.oar import submit as oar
+from gridbridge.decisions.mapping import Asked, translate
+from gridbridge.errors import Unmappable
+from gridbridge.model import mapping, route
+from gridbridge.model.policy import Cluster, Kind, Policy, Push, Site, TransferQueue
+from gridbridge.model.route import OarServer
+from gridbridge.model.rules import AnyRule, ProjectRule, Relation, ResourceRule, Unit
+from gridbridge.model.users import Users
+
+MEMORY = ResourceRule(to="memnode", unit=Unit.MEBI, relation=Relation.AT_LEAST)
+RULES: dict[tuple[str, str], AnyRule] = {
+    ("resource", "mem_free"): MEMORY,
+    ("resource", "arch"): ResourceRule(),
+    ("resource", "gpu"): ResourceRule(to="/gpu"),
+    ("resource", "soft"): ResourceRule(drop=True),
+    ("project", "*"): ProjectRule(to="foreign"),
+}
+
+
+def a_policy(**more: object) -> Policy:
+    users = Users({"alice": "al_gamma", "gridbridge": "gb_gamma"})
+    gamma = Cluster(kind=Kind.OAR, ssh="far", users=users, push=Push.OAR)
+    return Policy(
+        site=Site(cluster="alpha"),
+        clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "gamma": gamma},
+        queues={"transfer-gamma": TransferQueue(cluster="gamma", pending_limit=1, slots=1)},
+        maps={"gamma": RULES},
+    )
+
+
+def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> Asked:
+    """Translate a request with the rules as starters read them."""
+    rules = mapping.decode(mapping.encode(routes.mapping(a_policy(), "gamma")))
+    request = Asked(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
+    return translate(request, rules, "gamma")
+
+
+def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
+    """And only the adapter of its kind is taken."""
+    told = route.decode(route.encode(routes.route(a_policy(), "transfer-gamma")))
+    there = told.away_as("alice")
+
+    assert isinstance(there, OarServer)
+    assert there.login
+    assert (there.login.user, there.binaries, there.timeout_s) == ("al_gamma", "/usr/bin", 15)
+    assert there.ends == there.within(3).ends == "/tmp/gridbridge.gb_gamma/ends"
+    assert (submitter(there), submitter(told.home)) == (oar, gridengine)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="anybody else asks as themselves")
+def test_root_asks_as_the_service_does() -> None:
+    there = routes.away(a_policy(), "gamma")
+
+    assert there.login
+    assert (there.login.user, there.login.person) == ("gb_gamma", "gridbridge")
+
+
+@pytest.mark.parametrize(
+    ("hard", "expected"),
+    [
+        ({"mem_free": "1.5G"}, [("memnode>=", "1536")]),
+        ({"arch": "lx-amd64"}, [("arch=", "lx-amd64")]),
+        ({"gpu": "2"}, [("/gpu", "2")]),
+        ({"h_rt": "0:1:0"}, [("h_rt", "0:1:0")]),
+        ({"soft": "1"}, []),
+    ],
+    ids=["converted", "equal", "level", "walltime", "dropped"],
+)
+def test_a_rule_says_what_a_resource_is_there(
+    hard: dict[str, str], expected: list[tuple[str, str]]
+) -> None:
+    assert list(asked(hard).hard) == expected
+
+
+def test_what_has_no_rule_is_refused_and_its_rule_named() -> None:
+    with pytest.raises(Unmappable, match=r"no virtual_free: \[map\.gamma\.resource\.NAME\]"):
+        asked({"virtual_free": "1M"})
+
+
+def test_nothing_is_asked_for_softly() -> None:
+    there = asked({}, {"mem_free": "1G", "nonesuch": "1", "soft": "1"})
+
+    assert (there.soft, there.project) == ((), "foreign")
+    assert ["knows no soft" in note for note in there.notes] == [True, False]

@@ -1,0 +1,126 @@
+"""Transfers to gamma while its server, its database or a node fails: they run exactly once."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.configured import configured
+from tests.lab.gamma import ACCOUNT, FAR, LONG_S, QUEUE, Gamma
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+RAN = 'echo "$JOB_ID" >>ran\n'
+UNTIL_GO = f"until [ -e go ]; do sleep 0.1; done\n{RAN}"
+BESTEFFORT = r"""
+[map.gamma.queue."all.q"]
+to = "besteffort"
+"""
+
+
+@pytest.fixture(scope="module")
+def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
+    """Return gamma with its queue open, and one of home's that means best effort there."""
+    far = Gamma(grid)
+    lines = BESTEFFORT.strip().replace("\n", "\\n")
+    with configured(grid, f"$ a \\\\n{lines}"):
+        far.until_open()
+        yield far
+    far.clear()
+
+
+@pytest.fixture(autouse=True)
+def healed(gamma: Gamma) -> Iterator[None]:
+    """Leave gamma as it was, without a job, however a test ended."""
+    gamma.grid.sh(FAR, "rm -f go ran ./*.[oe][0-9]*", user=ACCOUNT)
+    yield
+    gamma.grid.sh(FAR, "labctl start postgresql; labctl start oar-server")
+    gamma.grid.sh(FAR, "oarnodesetting -h gamma-n1 -s Alive; oarnodesetting -h gamma-n2 -s Alive")
+    gamma.clear()
+
+
+def go(gamma: Gamma) -> None:
+    """Let the jobs end that wait for it."""
+    gamma.grid.sh(FAR, "touch go", user=ACCOUNT)
+
+
+def until_each_ran_once(gamma: Gamma, *jobs: str) -> None:
+    """Wait for the ends at home; each job ran there once."""
+    records = [gamma.grid.accounting_of_end(job, LONG_S) for job in jobs]
+
+    assert [("0", "0")] * len(jobs) == [
+        (each["failed"].split()[0], each["exit_status"]) for each in records
+    ]
+    assert sorted(jobs) == sorted(gamma.read("ran").split())
+
+
+def test_a_restarted_server_finds_its_jobs_again(gamma: Gamma) -> None:
+    """One runs and ends meanwhile, one waits, and one is sent while there is no server."""
+    running = gamma.submit(UNTIL_GO)
+    gamma.until_state(gamma.number(running), "Running")
+    waiting = gamma.submit(RAN, "-pe", "smp", "2")
+    gamma.number(waiting)
+    gamma.grid.sh(FAR, "labctl stop oar-server")
+    sent = gamma.submit(RAN)
+    gamma.until_told(sent, "Cannot connect to executor")
+    go(gamma)
+    gamma.grid.sh(FAR, "labctl start oar-server")
+
+    until_each_ran_once(gamma, running, waiting, sent)
+
+
+def test_a_stopped_database_is_waited_for(gamma: Gamma) -> None:
+    """Nobody can be asked: what runs goes on, what is sent is looked for before it goes again."""
+    running = gamma.submit(UNTIL_GO)
+    gamma.until_state(gamma.number(running), "Running")
+    gamma.grid.sh(FAR, "labctl stop postgresql")
+    sent = gamma.submit(RAN)
+    gamma.until_told(running, "gamma, which has not answered")
+    gamma.until_told(sent, "DBI connect")
+    told = gamma.grid.on("alpha-master", "gridbridge", "check").out
+    gamma.grid.sh(FAR, "labctl start postgresql")
+    go(gamma)
+
+    assert "gamma: OAR server" in told
+    until_each_ran_once(gamma, running, sent)
+
+
+@pytest.fixture
+def closed_at_home(gamma: Gamma) -> Iterator[None]:
+    """Nothing starts at home for a while."""
+    gamma.grid.switch("-d", "all.q")
+    yield
+    gamma.grid.switch("-e", "all.q", QUEUE)
+
+
+@pytest.mark.usefixtures("closed_at_home")
+def test_a_preempted_best_effort_job_is_put_back_at_home(gamma: Gamma) -> None:
+    """OAR kills it for a job that is none; its end is nobody's fault, so it runs again."""
+    best = gamma.grid.submit(
+        "-q", f"{QUEUE},all.q", "-N", "best", "-pe", "smp", "2", script=UNTIL_GO
+    )
+    number = gamma.number(best)
+    gamma.until_state(number, "Running")
+    gamma.grid.switch("-d", QUEUE)
+    wanted = "-l /nodes=2/resource_id=2,walltime=0:5:0"
+    urgent = gamma.grid.sh(FAR, f"oarsub {wanted} 'sleep 300'", user="bo_gamma")
+    gamma.until_told(best, "BESTEFFORT_KILL")
+    kind = gamma.job(number)["queue"]
+    again = gamma.grid.until(lambda: gamma.grid.states().get(best), "it to be put back")
+    gamma.grid.sh(FAR, f"oardel {urgent.rpartition('OAR_JOB_ID=')[2].split()[0]}", user="bo_gamma")
+    gamma.grid.switch("-e", QUEUE)
+    go(gamma)
+
+    assert ("besteffort", True) == (kind, "q" in again)
+    until_each_ran_once(gamma, best)
+
+
+def test_jobs_wait_while_a_node_is_absent_and_run_on_the_other(gamma: Gamma) -> None:
+    gamma.grid.sh(FAR, "oarnodesetting -h gamma-n1 -s Absent")
+    jobs = [gamma.submit(f"hostname >>hosts\n{RAN}", "-pe", "smp", "2") for _ in range(2)]
+    until_each_ran_once(gamma, *jobs)
+
+    assert ["gamma-n2"] * 2 == gamma.read("hosts").split()
+    gamma.grid.sh(FAR, "rm hosts", user=ACCOUNT)
