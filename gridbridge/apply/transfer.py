@@ -5,16 +5,18 @@ import os
 
 from gridbridge.apply.routes import away, cell, status_of
 from gridbridge.batch import submitter
-from gridbridge.batch.gridengine import submit
+from gridbridge.batch.gridengine import home, submit
 from gridbridge.batch.gridengine.commands import OWN_QUEUES, STAYS
+from gridbridge.batch.gridengine.request import Request
 from gridbridge.decisions import homeward
 from gridbridge.decisions.transfer import verdict_of
-from gridbridge.errors import CommandFailed, StateError
+from gridbridge.errors import CommandFailed, GridbridgeError, StateError
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Message, Outcome, encode
 from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
 from gridbridge.model.plan import Act, Action, Orphan
 from gridbridge.model.policy import Policy
+from gridbridge.model.transfer import Transfer
 from gridbridge.shell import files
 from gridbridge.shell.runner import run
 from gridbridge.state import published, spool
@@ -73,6 +75,15 @@ class Hands:
         elif action.act is Act.GIVE_UP:
             return self._give_up(action)
         return None
+
+    def check_home(self, transfer: Transfer) -> None:
+        """Raise GridbridgeError when no queue at home could run a transfer's job."""
+        xml = submit.detail(self._home, str(parse_transfer(transfer.name).job))
+        own = Request(xml)
+        ways = homeward.marks(own.hard, own.queues, self._policy.queues)
+        asked = (home.Asked(xml, way.hard, way.queues) for way in ways)
+        if not any(home.could_run(self._home, each) for each in asked):
+            raise GridbridgeError("no queue at home could run it")
 
     def delete_orphan(self, orphan: Orphan) -> None:
         """Delete a held job under a transfer's name; as operator: nobody's record proves it."""

@@ -18,7 +18,7 @@ from gridbridge.methods import job, limits
 from gridbridge.methods.task import Task, me, now
 from gridbridge.model.ids import is_transfer
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Kind, Message, Outcome, Phase
-from gridbridge.model.route import Away
+from gridbridge.model.route import Away, Cell
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published, spool
 
@@ -136,10 +136,28 @@ class Step:
         self.hold_at_home()
         if self.record.phase == Phase.SUBMITTING and (refusal := self.submit(is_new)):
             return refusal
-        if verdict := published.read_message(self.task.verdict(self.record.transfer)):
-            return self.finish(verdict)
+        if answer := self.heed():
+            return answer
         self.follow(self.task.desired())
         return self.die() if self.task.is_dead() else _sleep(self.task, "wait", LOOK_S, self.record)
+
+    def heed(self) -> str:
+        """Do what the service published, or a recall that was begun; empty for nothing."""
+        verdict = published.read_message(self.task.verdict(self.record.transfer))
+        wish = verdict or self.task.wish()
+        if wish and wish.outcome == Outcome.RECALL:
+            return self.recall(wish)
+        return self.finish(verdict) if verdict else ""
+
+    def recall(self, wish: Message) -> str:
+        """Bring the task home if its remote job has not started."""
+        from gridbridge.methods import recall
+
+        assert isinstance(self.away, Cell)  # services.recalls wishes none home from elsewhere
+        done = recall.recall(self.task, self.away, self.record.remote_id, wish)
+        if isinstance(done, Message):
+            return self.finish(done)
+        return _sleep(self.task, "again", done, self.record)
 
     def note(self, **values: str) -> None:
         """Note how far we are; the act that it announces comes after."""

@@ -151,6 +151,18 @@ class Task:
         self._keep("closed", outcome)
         spool.send(outcome, self.our_spool)
 
+    def wish(self) -> Message | None:
+        """Return the recall that was begun, None when there is none."""
+        return self._note("recall")
+
+    def keep_wish(self, wish: Message) -> None:
+        """Note how far a recall has come."""
+        self._keep("recall", wish)
+
+    def forget_wish(self) -> None:
+        """Note that the task stays where it is."""
+        files.remove(f"{self.private}/recall")
+
     def closed(self) -> Message | None:
         """Return how the transfer ended, None while it has not."""
         return self._note("closed")

@@ -37,6 +37,7 @@ class Outcome:
     EXIT = "exit"  # with exit_status
     SIGNAL = "signal"  # killed by it
     REQUEUE = "requeue"  # 99: nothing lives elsewhere, run it again
+    RECALL = "recall"  # none yet: the service wishes it to be brought home, if it waits
     ERROR = "error"  # 100: an administrator has to look; reason
 
 

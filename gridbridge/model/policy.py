@@ -183,6 +183,21 @@ class TransferQueue:
         default=False,
         metadata=setting("an epilog, run as root, puts the remote usage into the local accounting"),
     )
+    recall_wait_s: float = field(
+        default=600.0,
+        metadata=setting(
+            "a task that waited so long there comes home to free slots; 0: none does",
+            unit="s",
+            low=0,
+            high=31_536_000,
+        ),
+    )
+    recall_limit: int = field(
+        default=2,
+        metadata=setting(
+            "so often a task is recalled; then it stays there", unit="recalls", low=1, high=100
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

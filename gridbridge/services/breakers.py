@@ -41,6 +41,10 @@ class Breakers:
             if breaker.is_closed(known, everyone, now, self._policy)
         )
 
+    def why(self) -> dict[str, str]:
+        """Return why the queues to some clusters are closed, or being probed."""
+        return {name: f"jobs fail at {name}" for name, known in self._known.items() if known.times}
+
     def _put(self, one: ShownBreaker) -> None:
         known = self._known.get(one.cluster, ShownBreaker(cluster=one.cluster))
         if one == known:

@@ -35,6 +35,7 @@ from gridbridge.services.listener import Listener
 from gridbridge.services.observer import Answer, Observer
 from gridbridge.services.patience import Patience
 from gridbridge.services.push import Push
+from gridbridge.services.recalls import Recalls
 from gridbridge.services.recovery import Recovery
 from gridbridge.services.views import Views
 from gridbridge.shell.clock import Clock
@@ -82,6 +83,7 @@ class TransferService:
     cleaner: Cleaner = field(init=False)
     recovery: Recovery = field(init=False)
     books: Books = field(init=False)
+    recalls: Recalls = field(init=False)
 
     def __post_init__(self) -> None:
         self.histories = Histories(self.policy.site.cluster, self.database, self.views)
@@ -93,12 +95,14 @@ class TransferService:
         self.cleaner = Cleaner(self.ledger, self.inbox, self.hands, self.crew, self.act)
         self.recovery = Recovery(self.spool)
         self.books = Books(policy=self.policy, database=self.database, views=self.views)
+        self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew)
 
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
         self.ledger.load()
         self.farewells.load(_now())
         self.books.load()
+        self.recalls.load()
         for one in self.ledger.ended.values():
             self.tidy(one)
         self.views.routes(frozenset(one.queue for one in self.ledger.all()))
@@ -127,6 +131,8 @@ class TransferService:
             if came:
                 self.plan(tuple(self.ledger.all()))
                 self.cleaner.clean(self.world(()))
+                everything = self.world(tuple(self.ledger.all()))
+                self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
             elif changed:
                 self.plan(self.ledger.among(changed))
             self.publish(bool(came or changed))

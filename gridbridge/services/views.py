@@ -113,6 +113,10 @@ class Views:
         except StateError:
             return ()
 
+    def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
+        """Return why no more jobs go to some clusters: they are drained, or fail them."""
+        return {**failing, **{each: f"{each} is drained" for each in drains.names(self._folder)}}
+
     def breakers(self, breakers: ShownBreakers) -> None:
         """Show at which clusters jobs failed."""
         self._put(shown.BREAKERS, breakers)

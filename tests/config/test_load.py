@@ -15,7 +15,9 @@ QUEUE = '[queue.transfer-beta]\ncluster = "beta"\npending_limit = 2\nslots = 10\
 GOOD = SITE + CLUSTERS + QUEUE
 
 KEYS_OF_THE_SITE = "the keys are cluster, service_account, state, min_uid, log_level"
-KEYS_OF_A_QUEUE = "the keys are cluster, pending_limit, slots, remote_usage"
+KEYS_OF_A_QUEUE = (
+    "the keys are cluster, pending_limit, slots, remote_usage, recall_wait_s, recall_limit"
+)
 A_CLUSTER_NAME = "lower-case letters, digits and -, a letter first, at most 32"
 A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass"
 SECTIONS = (

@@ -109,8 +109,13 @@ def test_what_nothing_at_home_could_run_is_in_error_with_the_reason(
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_list_of_queues_that_names_one_at_home_is_enough(grid: Grid) -> None:
-    job = refused(grid, "-N", "listed", "-q", "transfer-beta,all.q")
+@pytest.mark.parametrize(
+    "options",
+    [("-q", "transfer-beta,all.q"), ("-l", "mem_free=1M")],
+    ids=["a list with a queue at home", "a load value"],
+)
+def test_what_some_queue_at_home_could_run_comes_home(grid: Grid, options: tuple[str, ...]) -> None:
+    job = refused(grid, "-N", "listed", *options)
     grid.until(lambda: ends(grid, job), "its end")
 
     assert [host.partition("-n")[0] for host in lines(grid, "listed.ran")] == ["alpha"]

@@ -26,7 +26,7 @@ become() {
 }
 letters=$(cat "$jobs/$id" 2>/dev/null)
 case "$me $*" in
-"qsub "*" -w v "*) [ -e "$jobs/unable" ] || exit 0
+"qsub "*" -w v "*) [ -e "$jobs/unable" ] || { echo "verification: found suitable queue(s)"; exit; }
     echo "verification: no suitable queues"; exit 1 ;;
 "qsub "*) cat >/dev/null; echo hqw >"$jobs/41"; echo "$7" >"$jobs/name"; echo 41 ;;
 "qstat -j gb."*) [ "$(cat "$jobs/name" 2>/dev/null)" = "$2" ] && [ -e "$jobs/41" ] ||
@@ -41,7 +41,9 @@ case "$me $*" in
 "qalter "*) become "${letters#h}" ;;
 "qmod -sj "*) become hs ;;
 "qmod -usj "*) become hr ;;
-"qdel "*) become gone && rm "$jobs/$id" ;;
+"qdel "*) become gone && rm "$jobs/$id" && case $letters in
+    *q*) echo "alice has deleted job $id" ;;
+    *) echo "alice has registered the job $id for deletion" ;; esac ;;
 "qconf -sq "*) cat "$jobs/queue" ;;
 esac
 """

@@ -14,6 +14,9 @@ from gridbridge.model.route import Cell
 REFUSED = f"{commands.OURS}refused"  # in a job's context: why it came home
 REASON_CHARACTERS = 300
 UNKNOWN = b"unknown resource ("  # no queue, host or `global` has a fixed value of it
+FOUND = (
+    b"found suitable queue"  # said before a uid below min_uid, such as the service's, is refused
+)
 SCRIPT = b"true\n"
 
 
@@ -38,7 +41,7 @@ def could_run(cell: Cell, asked: Asked) -> bool:
     """
     done = call(cell, verify_argv(cell, asked), SCRIPT)
     words = done.stderr + done.stdout
-    if done.status == 0:
+    if FOUND in words:
         return True
     if done.status < 0 or done.status == TRY_LATER or any(s in words.lower() for s in NOT_REACHED):
         done.checked()

@@ -31,6 +31,7 @@ NO_ANSWER = (  # after it was sent: the job may exist
 JOB_NUMBER = b"<JB_job_number>"
 NOT_TO_SUSPEND = "qsd"  # waits, is suspended by hand, is being deleted (sge_status(5))
 UNKNOWN_JOB = b"<unknown_jobs"
+DELETED = b"has deleted job"  # of a started one: has registered the job ... for deletion
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
@@ -141,6 +142,19 @@ def unpin(cell: Cell, job: str, queues: str, hard: Pairs | None = None) -> None:
 def delete(cell: Cell, job: str) -> None:
     """Delete a job; one that is gone already is deleted."""
     _do(cell, commands.delete(cell, job), gone_is_fine=True)
+
+
+def delete_waiting(cell: Cell, job: str) -> bool | None:
+    """Delete a job; say whether it waited until then, None when it was not there.
+
+    The qmaster says of the same request whether it forgot a waiting job or kills a started one.
+    """
+    done = call(cell, commands.delete(cell, job))
+    words = done.stdout + done.stderr
+    if any(sign in words for sign in DENIED_UNKNOWN):
+        return None
+    done.checked()
+    return DELETED in words
 
 
 def suspend_any(cell: Cell, job: str) -> None:

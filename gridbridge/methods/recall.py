@@ -1,0 +1,59 @@
+"""A starter's part of a recall: the remote job is held, read again, deleted, and confirmed gone.
+
+Each step is safe to repeat, so one that was killed is taken again. Between the hold and the
+deletion a scheduler may still start what it had chosen before: it is given the time to do so, and
+what runs then is let be. The deletion itself tells whether the job had started.
+"""
+
+import time
+
+from gridbridge.batch.gridengine import submit as cell
+from gridbridge.methods.task import Task, now
+from gridbridge.model.message import Message, Outcome
+from gridbridge.model.route import Cell
+
+SETTLE_S = 2  # in which an order of the scheduler that was on its way arrives
+CONFIRM_S = 1  # between two looks whether a deleted job is gone
+GONE = "gone"  # phase of a wish whose job was deleted
+WAITING = frozenset("hqw")
+KILLED = "it had just started there and was deleted"
+
+
+def recall(task: Task, away: Cell, remote_id: str, wished: Message) -> Message | int:
+    """Do what is due; return how the task ends, or in how many seconds to look again."""
+    begun = task.wish()
+    if begun is None:
+        begun = wished.but(at=now())
+        task.keep_wish(begun)
+    if begun.phase == GONE:
+        return _confirm(away, remote_id, begun)
+    cell.hold(away, remote_id, gone_is_fine=True)
+    letters = cell.states(away, remote_id)
+    if not letters or not WAITING.issuperset(letters):
+        return _let_be(task, away, remote_id)
+    if time.time() - float(begun.at) < SETTLE_S:
+        return SETTLE_S
+    return _delete(task, away, remote_id, begun)
+
+
+def _delete(task: Task, away: Cell, remote_id: str, begun: Message) -> Message | int:
+    had_waited = cell.delete_waiting(away, remote_id)
+    if had_waited is None:
+        return _let_be(task, away, remote_id)
+    reason = begun.reason if had_waited else f"{begun.reason}; {KILLED}"
+    begun = begun.but(phase=GONE, reason=reason)
+    task.keep_wish(begun)
+    return _confirm(away, remote_id, begun)
+
+
+def _confirm(away: Cell, remote_id: str, begun: Message) -> Message | int:
+    if cell.states(away, remote_id):
+        return CONFIRM_S
+    return Message(outcome=Outcome.REQUEUE, reason=begun.reason)
+
+
+def _let_be(task: Task, away: Cell, remote_id: str) -> int:
+    """Leave a job that started or left; the service sees that, and takes the wish back."""
+    cell.release(away, remote_id, gone_is_fine=True)
+    task.forget_wish()
+    return SETTLE_S

@@ -1,0 +1,111 @@
+"""Bring waiting tasks home: wish it, and let each task's starter do it and have the last word.
+
+The wish lies where the verdict would, so a verdict that comes meanwhile takes its place.
+"""
+
+import logging
+from concurrent.futures import Future
+from datetime import UTC, datetime
+
+from gridbridge.apply.transfer import Hands
+from gridbridge.decisions import recall
+from gridbridge.decisions.recall import Recall
+from gridbridge.decisions.transfer import World
+from gridbridge.model.message import Message, Outcome
+from gridbridge.model.plan import Act, Action
+from gridbridge.model.policy import Kind, Policy
+from gridbridge.model.transfer import Transfer
+from gridbridge.services.crew import Crew
+from gridbridge.services.ledger import Key, Ledger, key
+from gridbridge.services.patience import Patience
+
+AGAIN_S = 60.0  # before a task that could not run here is thought of again; it doubles
+
+_log = logging.getLogger(__name__)
+
+
+class Recalls:
+    """The recalls that are out, and what is known of the slots at home."""
+
+    def __init__(self, policy: Policy, ledger: Ledger, hands: Hands, crew: Crew) -> None:
+        self._policy = policy
+        self._ledger = ledger
+        self._hands = hands
+        self._crew = crew
+        self._patience = Patience(AGAIN_S, 16 * AGAIN_S)
+        self._checking: dict[Key, tuple[Recall, Future[None]]] = {}
+        self._out: dict[Key, Recall] = {}
+        self._free = (0, 0)  # in the last two answers of home
+        self._free_at = datetime.min.replace(tzinfo=UTC)
+
+    def load(self) -> None:
+        """Take back what an earlier process wished: it is decided anew, and begun ones go on."""
+        for one in self._ledger.all():
+            if not one.verdict:
+                self._hands.retract(one.name, one.uid)
+
+    def decide(self, world: World, troubles: dict[str, str]) -> None:
+        """Take back what came too late, and wish for those that are due."""
+        self._count_free(world)
+        for each in tuple(self._out):
+            self._follow(each, world)
+        self._take_checks(world)
+        busy = self._out.keys() | self._checking.keys()
+        asked = sum(one.slots for one in self._out.values())
+        asked += sum(one.slots for one, _ in self._checking.values())
+        others = (one for one in self._ledger.all() if key(one) not in busy and self._may(one))
+        free = min(self._free) - asked
+        for one in recall.due(others, world, self._policy.queues, troubles, free):
+            if self._patience.may_try(key(one.transfer)):
+                check = self._crew.do(one.transfer.owner, self._hands.check_home, one.transfer)
+                self._checking[key(one.transfer)] = one, check
+
+    def _count_free(self, world: World) -> None:
+        home = world.snapshots.get(world.home)
+        if home and home.taken_at > self._free_at:
+            self._free = self._free[1], home.free_slots
+            self._free_at = home.taken_at
+
+    def _may(self, one: Transfer) -> bool:
+        """Say whether its queue lets it come home once more; only a Grid Engine tells for sure."""
+        queue = self._policy.queues.get(one.queue)
+        cluster = self._policy.clusters.get(one.remote)
+        if not queue or not cluster or cluster.kind is not Kind.GRIDENGINE:
+            return False
+        if not queue.recall_wait_s or "q" not in one.remote_state:
+            return False
+        before = self._ledger.attempts(one.name, one.uid)
+        return sum(recall.RECALLED in each.reason for each in before) < queue.recall_limit
+
+    def _take_checks(self, world: World) -> None:
+        """Wish for those that some queue at home could run."""
+        for each in [each for each, (_, check) in self._checking.items() if check.done()]:
+            wanted, check = self._checking.pop(each)
+            one = self._ledger.open.get(each)
+            if error := check.exception():
+                _log.info("event=no_recall name=%s why=%r", each[0], str(error))
+            elif one and not one.verdict and not _has_started(one, world):
+                self._wish(wanted, one)
+
+    def _wish(self, wanted: Recall, one: Transfer) -> None:
+        self._out[key(one)] = wanted
+        self._ledger.note(one, f"recall: {wanted.why}")
+        wish = Message(transfer=one.name, outcome=Outcome.RECALL, reason=wanted.why)
+        why = wanted.why
+        self._hands.publish(Action(act=Act.PUBLISH, transfer=one, why=why, verdict=wish))
+
+    def _follow(self, each: Key, world: World) -> None:
+        """Forget a recall that is done; take back one whose job has started."""
+        one = self._ledger.open.get(each)
+        if one is None or one.verdict:
+            self._out.pop(each)
+        elif _has_started(one, world):
+            self._out.pop(each)
+            self._hands.retract(one.name, one.uid)
+            self._ledger.note(one, f"recall: too late, it runs at {one.remote}")
+
+
+def _has_started(one: Transfer, world: World) -> bool:
+    remote = world.snapshots.get(one.remote)
+    row = remote.find(one.remote_id) if remote else None
+    return row is not None and row.state.is_running

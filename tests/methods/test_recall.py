@@ -1,0 +1,88 @@
+"""A starter's part of a recall: nothing runs twice, whatever the other cluster does meanwhile."""
+
+import pytest
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.methods import recall
+from gridbridge.model.message import Kind, Outcome
+from tests.methods.cells import Place
+
+WHY = "recalled from beta: it waited long"
+
+
+@pytest.fixture
+def recalled(place: Place) -> Place:
+    """Return a job that waits at beta and is wished home."""
+    place.step()
+    place.decide(outcome=Outcome.RECALL, reason=WHY)
+    return place
+
+
+@pytest.fixture
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall, "SETTLE_S", 0)
+
+
+def test_a_job_is_held_and_looked_at_again_before_it_is_deleted(recalled: Place) -> None:
+    answer = recalled.step()
+
+    assert (answer.split()[:2], recalled.away()) == (["again", "2"], "hqw")
+    assert recalled.calls("qdel") == []
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_job_that_waits_is_deleted_and_the_task_runs_again(recalled: Place) -> None:
+    answer = recalled.step()
+
+    assert (answer, recalled.away()) == ("exit 99", None)
+    [closed] = recalled.sent(Kind.CLOSED)
+    assert (closed.outcome, closed.reason) == (Outcome.REQUEUE, WHY)
+    assert recalled.calls("alpha qalter")[-1] == "alpha qalter -h U 7"
+
+
+def test_a_job_that_started_is_let_run(recalled: Place) -> None:
+    recalled.step()
+    recalled.start_away()
+    answer = recalled.step()
+
+    assert (answer.split()[:2], recalled.away()) == (["again", "2"], "r")
+    assert recalled.calls("qdel") == []
+
+
+def test_a_job_that_is_not_there_is_left_to_the_service(recalled: Place) -> None:
+    """It may have run and ended: only its accounting tells."""
+    (recalled.folder / "beta/41").unlink()
+
+    assert recalled.step().startswith("again ")
+    assert recalled.sent(Kind.CLOSED) == []
+
+
+def test_a_recall_that_was_begun_goes_on_without_the_wish(recalled: Place) -> None:
+    """The service that wished it may have been killed; a held job must not stay so."""
+    recalled.step()
+    recalled.retract()
+    recalled.start_away()
+    recalled.step()
+
+    assert recalled.step().startswith("wait ")
+    assert recalled.away() == "r"
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_verdict_in_the_place_of_the_wish_is_heeded(recalled: Place) -> None:
+    recalled.decide(outcome=Outcome.EXIT, exit_status="3")
+
+    assert recalled.step() == "exit 3"
+    assert recalled.calls("qdel") == []
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_silent_cluster_keeps_the_task_where_it_is(recalled: Place) -> None:
+    recalled.down("beta")
+
+    with pytest.raises(GridbridgeError):
+        recalled.step()
+    recalled.down("beta", is_down=False)
+
+    assert recalled.away() == "qw"
+    assert recalled.step() == "exit 99"
