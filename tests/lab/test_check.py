@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -47,9 +46,11 @@ qconf -sp smp | sed "$edit" >pe
 qconf -Ap pe; beta qconf -Ap pe; qconf -aattr queue pe_list loud transfer-beta
 """
 
-FILES = {
+CASES = {
     "starter-not-executable": (f"program {METHODS}/starter", f"chmod 0700 {METHODS}/starter"),
+    "methods-closed": (f"program {METHODS}/sensor", f"chmod 0700 {METHODS}"),
     "program-of-another": (f"program {METHODS}/epilog", f"chown alice {METHODS}/epilog"),
+    "package-unreadable": ("programs run as a user", "chmod 0700 /opt/gridbridge/venv/lib"),
     "configuration-writable": (f"file {TOML}", f"chmod 0666 {TOML}"),
     "published-writable": (
         "folder /var/lib/gridbridge/published",
@@ -73,11 +74,12 @@ FILES = {
         "echo '# nothing' >/etc/sudoers.d/gridbridge",
     ),
     "state-readable": ("state file", "chmod 0644 /var/lib/gridbridge/state.db"),
-}
-CELL = {
+    "poller-frozen": ("poller", FROZEN),
+    "qmaster-down": ("beta: qmaster", "beta-master: labctl stop qmaster"),
     "beta-submit-host": ("beta: submit host alpha-master", "beta qconf -ds alpha-master"),
     "beta-admin-host": ("beta: admin host alpha-master", "beta-master: qconf -dh alpha-master"),
     "beta-operator": ("beta: operator gridbridge", "beta qconf -do gridbridge"),
+    "alpha-submit-host": ("alpha: submit host alpha-master", "qconf -ds alpha-master"),
     "alpha-operator": ("alpha: operator gridbridge", "qconf -do gridbridge"),
     "remote-not-requestable": (
         "complex remote",
@@ -104,8 +106,8 @@ CELL = {
     "damping-time": ("damping time", "scheduler load_adjustment_decay_time 0:0:0"),
     "gid-range": ("gid_range", f"host '{SENSOR}\ngid_range 20000-20010'"),
     "report-time": ("load report time", f"host '{SENSOR}\nload_report_time 00:00:40'"),
-}
-QUEUE = {
+    "no-sensor": ("load sensor", "host 'load_sensor none'"),
+    "sensor-not-started": ("load values", BLIND),
     "thresholds": (
         "queue transfer-beta: load_thresholds",
         "queue load_thresholds np_load_avg=1.75",
@@ -126,24 +128,10 @@ QUEUE = {
     ),
     "pe-with-procedures": ("queue transfer-beta: pe loud", PROCEDURES),
     "pe-missing": ("queue transfer-beta: pe smp", "qconf -dattr queue pe_list smp transfer-beta"),
-}
-ALONE = {  # these hide others, or make them
-    "methods-closed": (f"program {METHODS}/sensor", f"chmod 0700 {METHODS}"),
-    "package-unreadable": ("programs run as a user", "chmod 0700 /opt/gridbridge/venv/lib"),
-    "poller-frozen": ("poller", FROZEN),
-    "qmaster-down": ("beta: qmaster", "beta-master: labctl stop qmaster"),
-    "alpha-submit-host": ("alpha: submit host alpha-master", "qconf -ds alpha-master"),
-    "sensor-not-started": ("load values", BLIND),
-    "no-sensor": ("load sensor", "host 'load_sensor none'"),
     "no-queue": ("queue transfer-beta", "qconf -dq transfer-beta"),
     "disabled": ("queue transfer-beta@alpha-master: state", "qmod -d transfer-beta"),
     "error-state": ("queue transfer-beta@alpha-master: state", FAILED),
 }
-CASES = FILES | CELL | QUEUE | ALONE
-GROUPS = [  # three at a time, of different kinds, so that no one's command mends another
-    *(tuple(filter(None, group)) for group in zip_longest(FILES, CELL, QUEUE)),
-    *((name,) for name in ALONE),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,11 +151,6 @@ class Site:
     def wrong(self) -> dict[str, dict[str, Any]]:
         """Return the items that are not ok."""
         return {name: each for name, each in self.check().items() if each["state"] != "ok"}
-
-    def wrong_ones(self, names: list[str]) -> list[dict[str, Any]]:
-        """Return these items once none of them is ok."""
-        wrong = self.wrong()
-        return [wrong[name] for name in names] if wrong.keys() >= set(names) else []
 
     def sh(self, script: str, host: str = MASTER) -> str:
         """Run a script of root's."""
@@ -192,28 +175,20 @@ def site(all_open: None) -> Iterator[Site]:
     site.settle()
 
 
-@pytest.mark.parametrize("names", GROUPS, ids="+".join)
+@pytest.mark.parametrize(("item", "breaks"), CASES.values(), ids=CASES)
 def test_what_is_broken_is_reported_and_mended_by_the_printed_command(
-    names: tuple[str, ...], site: Site
+    item: str, breaks: str, site: Site
 ) -> None:
-    for name in names:
-        break_one(site, CASES[name][1])
-    items = [CASES[name][0] for name in names]
-
-    found = site.grid.until(lambda: site.wrong_ones(items), f"{items} to be reported", 40)
-    for each in found:
-        for command in each["commands"]:
-            site.sh(command, each["where"] or MASTER)
-    site.sh(CELLS + "qconf -dp loud >/dev/null; beta qconf -dp loud >/dev/null; true")
-
-    assert all(each["commands"] for each in found)
-    site.settle()
-
-
-def break_one(site: Site, breaks: str) -> None:
-    """Run a case's script, on another host where it names one."""
     host, _, script = breaks.partition(": ") if breaks.startswith("beta-") else (MASTER, "", breaks)
     site.sh(CELLS + script, host)
+
+    found = site.grid.until(lambda: site.wrong().get(item), f"{item} to be reported", 40)
+    for command in found["commands"]:
+        site.sh(command, found["where"] or MASTER)
+    site.sh(CELLS + "qconf -dp loud >/dev/null; beta qconf -dp loud >/dev/null; true")
+
+    assert found["commands"]
+    site.settle()
 
 
 def test_an_ordinary_user_is_told_what_he_may_not_see_and_nothing_is_broken(site: Site) -> None:
