@@ -120,6 +120,20 @@ def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
     assert set() == surplus
 
 
+@pytest.mark.parametrize(
+    ("away", "other"),
+    [
+        ("Cell(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)", "oar"),
+        ("OarServer(timeout_s=1)", "gridengine"),
+    ],
+    ids=["gridengine", "oar"],
+)
+def test_a_transfer_loads_the_adapter_of_its_cluster_alone(away: str, other: str) -> None:
+    take = f"route; from gridbridge.batch import submitter; submitter(route.{away})"
+
+    assert f"gridbridge.batch.{other}.submit" not in loaded(f"gridbridge.model.route as {take}")
+
+
 def test_what_is_loaded_is_seen() -> None:
     """The test above can fail: a module that no hot program may load shows up."""
     assert "gridbridge.decisions.receive" in loaded("gridbridge.decisions.receive")
