@@ -71,6 +71,7 @@ def fail(known: ShownBreaker, failed: Failure, now: datetime, policy: Poller) ->
         jobs=jobs[-policy.breaker_failures :],
         accepted=tuple(sorted(accepted.intersection(jobs))),
         times=known.times,
+        failures=known.failures,
         until=known.until,
         why=failed.why,
     )
@@ -82,7 +83,7 @@ def _trip(counted: ShownBreaker, now: datetime, policy: Poller) -> ShownBreaker:
     return ShownBreaker(
         cluster=counted.cluster,
         times=counted.times + 1,
-        failures=len(counted.jobs),
+        failures=counted.failures + len(counted.jobs),
         until=now + timedelta(seconds=min(pause_s, policy.breaker_pause_max_s)),
         why=counted.why,
     )

@@ -113,6 +113,12 @@ def test_each_probe_that_fails_doubles_the_time_up_to_a_bound(times: int, pause_
     assert known.until == now + timedelta(seconds=pause_s)
 
 
+def test_all_that_failed_since_a_job_ran_are_counted() -> None:
+    closed = failed(1, 2, 3)
+
+    assert failed(9, since=closed, at=after(60)).failures == 4
+
+
 def test_those_that_were_on_their_way_add_nothing() -> None:
     closed = failed(1, 2, 3)
 

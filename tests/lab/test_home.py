@@ -23,9 +23,10 @@ def _project(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def patient(grid: Grid) -> Iterator[None]:
-    """Let no number of refusals close the queue."""
+    """Let no number of refusals close the queue, and forget them afterwards."""
     with configured(grid, r"/^\[poller\]/a breaker_failures = 999"):
         yield
+        grid.sh("alpha-master", "rm -f /var/lib/gridbridge/published/breakers.json")
 
 
 @pytest.fixture(autouse=True)

@@ -37,7 +37,7 @@ class Asked:
 def could_run(cell: Cell, asked: Asked) -> bool:
     """Say whether some queue could run such a job, were it empty; CommandFailed if nobody says.
 
-    A resource of which hosts only report a load value is asked about by itself.
+    A resource of which hosts only report a load value is left out: that changes all the time.
     """
     done = call(cell, verify_argv(cell, asked), SCRIPT)
     words = done.stderr + done.stdout
@@ -46,19 +46,18 @@ def could_run(cell: Cell, asked: Asked) -> bool:
     if done.status < 0 or done.status == TRY_LATER or any(s in words.lower() for s in NOT_REACHED):
         done.checked()
     name = words.partition(UNKNOWN)[2].partition(b")")[0].decode("utf-8", "replace")
-    reported = tuple(pair for pair in asked.hard if pair[0] == name)
-    if not reported or not _is_reported(cell, asked.queues, reported):
+    others = tuple(pair for pair in asked.hard if pair[0] != name)
+    if others == asked.hard or not _is_reported(cell, asked.queues, name):
         return False
-    asked.hard = tuple(pair for pair in asked.hard if pair[0] != name)
+    asked.hard = others
     return could_run(cell, asked)
 
 
-def _is_reported(cell: Cell, queues: str, hard: Pairs) -> bool:
-    """Say whether a host reports enough of a resource now, however busy its queues are."""
-    options: Argv = ("-q", queues) if queues else ()
-    for name, value in hard:
-        options += ("-l", f"{name}={value}")
-    return bool(call(cell, (f"{cell.binaries}/qselect", *options)).stdout.strip())
+def _is_reported(cell: Cell, queues: str, name: str) -> bool:
+    """Say whether a host of some queue reports a load value (hl), whatever it is now."""
+    among = ("-q", queues) if queues else ()
+    done = call(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among))
+    return f"hl:{name}=".encode() in done.checked().stdout
 
 
 def verify_argv(cell: Cell, asked: Asked) -> Argv:
