@@ -246,10 +246,10 @@ def test_a_spool_too_small_for_the_slots_is_a_warning_with_its_remedy(site: Site
     finally:
         site.sh(f"cp -p /tmp/kept {TOML}")
 
-    assert (found["state"], found["right"]) == ("warning", "1000 at least")
+    assert (found["state"], found["right"]) == ("warning", "1200 at least")
     assert "[poller]" in found["hint"]
     assert (setup.status, setup.err.count("\n")) == (0, 1)
-    assert setup.err.startswith(f"warning: file {TOML}: spool_files_per_uid: 799, too few for 250")
+    assert setup.err.startswith(f"warning: file {TOML}: spool_files_per_uid: 799, too few for 300")
 
 
 def test_a_wrong_clock_is_a_warning(site: Site) -> None:
