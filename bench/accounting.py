@@ -77,8 +77,7 @@ def read_on():
     look = reader.look()
     reader.cursor = look.cursor
     with database.transaction():
-        books._keep(look)
-    views.readings(books.readings.values())
+        books.keep(look)
     return time.perf_counter() - began, look
 
 began = time.perf_counter()

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TextIO
+from typing import Literal, TextIO
 
 from rich.console import Console
 from rich.table import Table
@@ -57,17 +57,22 @@ def table(
     rows: Sequence[Sequence[str]],
     style_of: Callable[[Sequence[str]], str],
     unbroken: Sequence[str] = (),
+    numbers: Sequence[str] = (),
 ) -> None:
     """Print rows under a head: with colour on a terminal, else as plain aligned columns.
 
-    On a narrow terminal cells are folded, but not those of the `unbroken` columns.
+    On a narrow terminal cells are folded, but not those of the `unbroken` columns. Columns of
+    `numbers` are aligned to the right.
     """
     if sys.stdout and sys.stdout.isatty():
-        _rich_table(head, rows, style_of, unbroken)
+        _rich_table(head, rows, style_of, unbroken, numbers)
         return
     widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
     for row in (head, *rows):
-        cells = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+        cells = (
+            text.rjust(width) if title in numbers else text.ljust(width)
+            for title, text, width in zip(head, row, widths, strict=True)
+        )
         line("  ".join(cells).rstrip())
 
 
@@ -88,10 +93,12 @@ def _rich_table(
     rows: Sequence[Sequence[str]],
     style_of: Callable[[Sequence[str]], str],
     unbroken: Sequence[str],
+    numbers: Sequence[str],
 ) -> None:
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for title in head:
-        grid.add_column(title, overflow="fold", no_wrap=title in unbroken)
+        side: Literal["left", "right"] = "right" if title in numbers else "left"
+        grid.add_column(title, overflow="fold", no_wrap=title in unbroken, justify=side)
     for row in rows:
         grid.add_row(*(Text(text) for text in row), style=style_of(row))
     Console().print(grid)

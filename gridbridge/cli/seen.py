@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import click
 
-from gridbridge.model.places import PUBLISHED
+from gridbridge.model.places import CONFIG, PUBLISHED
 
 FOLDER = click.option(
     "--published",
@@ -13,6 +13,9 @@ FOLDER = click.option(
     default=PUBLISHED,
     show_default=True,
     help="Read the files that the service published here.",
+)
+CONFIG_FILE = click.option(
+    "--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file."
 )
 JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
 

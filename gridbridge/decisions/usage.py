@@ -1,5 +1,6 @@
-"""What a remote job used, as the verdict on its transfer tells it."""
+"""What remote jobs used: who tells it best, and what it comes to."""
 
+from collections.abc import Iterable
 from math import isfinite
 
 from gridbridge.model.accounting import RemoteRecord, Source
@@ -7,6 +8,7 @@ from gridbridge.model.message import Kind, Outcome
 from gridbridge.model.transfer import Transfer
 
 SIGNALLED = 128  # an exit status above it stands for a signal
+MOST = 1e15  # of anything that is counted here
 
 
 def told_by_verdict(transfer: Transfer) -> RemoteRecord | None:
@@ -48,4 +50,12 @@ def _amount(text: str) -> float | None:
     return amount if isfinite(amount) and 0 <= amount < MOST else None
 
 
-MOST = 1e15  # of anything that is counted here
+def best_told(records: Iterable[RemoteRecord]) -> tuple[RemoteRecord, ...]:
+    """Leave out what a verdict tells of a job that its cluster has accounted for."""
+    all_of_them = tuple(records)
+    accounted = {(one.transfer, one.job_id) for one in all_of_them if one.failed is not None}
+    return tuple(
+        one
+        for one in all_of_them
+        if one.failed is not None or (one.transfer, one.job_id) not in accounted
+    )

@@ -29,6 +29,8 @@ from gridbridge.services.views import Views
 from gridbridge.shell import follow
 from gridbridge.state.database import Database
 
+FRESHEN = timedelta(seconds=20)  # that files are read is shown anew, though nothing has changed
+
 _log = logging.getLogger(__name__)
 
 
@@ -134,15 +136,16 @@ class Books:
     views: Views
     clock: Callable[[], float] = time.monotonic
     readers: dict[str, Reader] = field(default_factory=dict)
-    readings: dict[str, ShownReading] = field(default_factory=dict)
+    readings: dict[str, ShownReading] = field(default_factory=dict)  # as they are shown
+    cursors: dict[str, Cursor] = field(default_factory=dict)  # as they are kept
 
     def load(self) -> None:
         """Take up where an earlier process left off."""
-        known = {cursor.cluster: cursor for cursor in self.database.cursors()}
+        self.cursors = {cursor.cluster: cursor for cursor in self.database.cursors()}
         prefix = f"{PREFIX}.{self.policy.site.cluster}."
         for name, cluster in self.policy.clusters.items():
             if cluster.accounting and name != self.policy.site.cluster:
-                cursor = known.get(name) or Cursor(cluster=name, path="")
+                cursor = self.cursors.get(name) or Cursor(cluster=name, path="")
                 cursor = replace(cursor, path=cluster.accounting)
                 self.readers[name] = Reader(cursor, cluster, prefix, self.clock)
                 self.readings[name] = ShownReading(cluster=name, path=cluster.accounting)
@@ -155,18 +158,20 @@ class Books:
 
     def take(self) -> None:
         """Keep and show what the looks have brought."""
-        looks = [look for reader in self.readers.values() if (look := reader.take())]
-        for look in looks:
-            self._keep(look)
-        if looks:
-            self.views.readings(self.readings.values())
+        for reader in self.readers.values():
+            if look := reader.take():
+                self.keep(look)
 
-    def _keep(self, look: Look) -> None:
-        changed = {one.transfer for one in look.records if self.database.put_record(one, _now())}
-        if not look.trouble:
+    def keep(self, look: Look) -> None:
+        """Keep what one look has brought, and show it."""
+        changed: dict[str, tuple[RemoteRecord, ...]] = {}
+        for one in look.records:
+            changed[parse_transfer(one.transfer).local] = self.database.put_record(one, _now())
+        if look.cursor != self.cursors.get(look.cursor.cluster):
             self.database.put_cursor(look.cursor)
-        for local in sorted({parse_transfer(name).local for name in changed}):
-            self._show(local)
+            self.cursors[look.cursor.cluster] = look.cursor
+        for local, records in changed.items():
+            self.views.usage(local, records)
         self._note(look)
 
     def _note(self, look: Look) -> None:
@@ -176,13 +181,16 @@ class Books:
             _log.warning("event=accounting_lost cluster=%s why=%r", name, look.lost)
         if look.trouble and look.trouble != before.trouble:
             _log.warning("event=no_accounting cluster=%s why=%r", name, look.trouble)
-        self.readings[name] = replace(
+        after = replace(
             before,
             read_at=before.read_at if look.trouble else _now(),
             is_behind=look.is_more,
             trouble=look.trouble,
             skipped=look.cursor.skipped,
         )
+        if is_news(before, after):
+            self.readings[name] = after
+            self.views.readings(self.readings.values())
 
     def end(self, transfer: Transfer) -> JobEnd | None:
         """Return how a remote job ended, as far as we have read; None when that tells nothing."""
@@ -206,13 +214,9 @@ class Books:
         queue = self.policy.queues.get(transfer.queue)
         is_wanted = transfer.remote not in self.readers or (queue and queue.remote_usage)
         record = told_by_verdict(transfer) if is_wanted else None
-        if record and self.database.put_record(record, _now()):
-            self._show(parse_transfer(transfer.name).local)
-
-    def _show(self, local: str) -> None:
-        job, _, task = local.partition(".")
-        home = self.policy.site.cluster
-        self.views.usage(local, self.database.records_of(home, int(job), int(task or 0)))
+        if record:
+            known = self.database.put_record(record, _now())
+            self.views.usage(parse_transfer(transfer.name).local, known)
 
     def sweep(self) -> None:
         """Forget what is too old."""
@@ -224,6 +228,13 @@ class Books:
         """Look no more."""
         for reader in self.readers.values():
             reader.dismiss()
+
+
+def is_news(before: ShownReading, after: ShownReading) -> bool:
+    """Say whether people should see it: something changed, or they would take it for old."""
+    if replace(before, read_at=after.read_at) != after or before.read_at is None:
+        return before != after
+    return after.read_at is not None and after.read_at - before.read_at > FRESHEN
 
 
 def _now() -> datetime:

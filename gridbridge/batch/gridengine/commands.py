@@ -143,6 +143,16 @@ def verify(cell: Cell, words: Argv) -> Argv:
     return (f"{cell.binaries}/qsub", "-verify", *words)
 
 
+def alter(cell: Cell, job: str, options: Argv) -> Argv:
+    """Change a job's request."""
+    return (f"{cell.binaries}/qalter", *options, job)
+
+
+def resource_options(hard: Pairs, soft: Pairs) -> Argv:
+    """Return the options that replace a job's requests for resources."""
+    return _resources("-hard", hard) + _resources("-soft", soft)
+
+
 def _given(option: str, value: str) -> Argv:
     return (option, value) if value else ()
 

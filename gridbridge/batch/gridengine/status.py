@@ -5,7 +5,7 @@ from collections.abc import Container
 from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import commands, qconf
-from gridbridge.batch.gridengine.accounting import end_of, parse_accounting
+from gridbridge.batch.gridengine.accounting import AccountingRecord, end_of, parse_accounting
 from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.model.job import JobDetail, JobEnd
@@ -41,12 +41,17 @@ def snapshot(
 
 def end(cell: Cell, job_id: int, account: str) -> JobEnd | None:
     """Return how the job of this id and account ended for good; None while nothing tells it."""
+    found = records(cell, job_id)
+    ours = [one for one in found if one.account == account and not one.will_run_again]
+    return end_of(ours[-1]) if ours else None
+
+
+def records(cell: Cell, job_id: int) -> tuple[AccountingRecord, ...]:
+    """Return what the cell has accounted for a job, of all its tasks and runs."""
     done = _ask(cell, commands.accounting(cell, str(job_id)))
     if b"not found" in done.stderr or b"no jobs running since startup" in done.stdout:
-        return None
-    records = parse_accounting(done.checked().stdout, zone=UTC)
-    ours = [one for one in records if one.account == account and not one.will_run_again]
-    return end_of(ours[-1]) if ours else None
+        return ()
+    return parse_accounting(done.checked().stdout, zone=UTC)
 
 
 def details(cell: Cell, job_id: int) -> tuple[JobDetail, ...]:

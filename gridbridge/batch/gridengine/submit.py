@@ -139,6 +139,11 @@ def unpin(cell: Cell, job: str, queues: str, hard: Pairs | None = None) -> None:
     _do(cell, commands.unpin(cell, job, queues, hard))
 
 
+def alter(cell: Cell, job: str, options: Argv) -> None:
+    """Change a job's request."""
+    _do(cell, commands.alter(cell, job, options))
+
+
 def delete(cell: Cell, job: str) -> None:
     """Delete a job; one that is gone already is deleted."""
     _do(cell, commands.delete(cell, job), gone_is_fine=True)

@@ -190,20 +190,20 @@ class Database:
         """Return how far each cluster's accounting was read."""
         return tuple(_cursor(row) for row in self._rows(select(CURSORS)))
 
-    def put_record(self, record: RemoteRecord, at: datetime) -> bool:
-        """Keep what a remote job used, once; False when its transfer has more than enough.
+    def put_record(self, record: RemoteRecord, at: datetime) -> tuple[RemoteRecord, ...]:
+        """Keep what a remote job used, once; return all that its task has now.
 
-        ParseError when it names no transfer.
+        None is added to more than enough of a transfer. ParseError when it names no transfer.
         """
         name = parse_transfer(record.transfer)
         known = self.records_of(name.cluster, name.job, name.task)
-        same = [one.mark for one in known if one.transfer == record.transfer]
-        if len(same) >= PER_TRANSFER and record.mark not in same:
-            return False
+        others = [one for one in known if _key(one) != _key(record)]
+        if [one.transfer for one in others].count(record.transfer) >= PER_TRANSFER:
+            return known
         values = {column.name: getattr(record, column.name) for column in _RECORD}
         values |= {"home": name.cluster, "job": name.job, "task": name.task, "kept_at": at}
         self._execute(self._upsert_record, values)
-        return True
+        return (*others, record)
 
     def records_of(self, home: str, job: int, task: int) -> tuple[RemoteRecord, ...]:
         """Return what the remote jobs of a local task used, in the order in which they ended."""
@@ -274,6 +274,10 @@ class Database:
     def _refuse_failed(self) -> None:
         if self._failed:
             raise StateError(f"{self._name}: nothing was kept, since a change failed before")
+
+
+def _key(record: RemoteRecord) -> tuple[str, str, str]:
+    return record.cluster, record.mark, record.transfer
 
 
 def _upsert(dialect: str, table: Table) -> Executable:

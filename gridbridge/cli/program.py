@@ -1,0 +1,63 @@
+"""The error boundary of every program that a person runs.
+
+Exit status: 0 done, 1 what the program says, 2 an error (one line on standard error), 130
+interrupted, 141 nobody read the rest.
+"""
+
+import logging
+import sys
+from collections.abc import Callable
+from functools import partial
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.errors import GridbridgeError, ReaderGone
+
+DONE, ERROR = 0, 2
+INTERRUPTED = 130  # as a shell reports SIGINT
+READER_GONE = 141  # as a shell reports SIGPIPE
+
+_log = logging.getLogger(__name__)
+
+
+def run(command: click.Command, name: str) -> None:
+    """Run a program; every error ends as one line and a documented exit status."""
+    status = _ended(name, partial(_run, command, name))
+    sys.exit(_ended(name, output.finish, status))
+
+
+def _run(command: click.Command, name: str) -> int:
+    """Run the command; click's own exits are statuses too."""
+    stdout = sys.stdout
+    try:
+        return command(prog_name=name, standalone_mode=False) or DONE
+    except SystemExit as ended:
+        is_reader_gone = sys.stdout is not stdout  # click found out and put a dummy there
+        return READER_GONE if is_reader_gone else int(ended.code or DONE)
+    except OSError:
+        output.finish()  # click writes help by itself: its trouble shows again here
+        raise
+
+
+def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int:
+    """Take a step and return the exit status, the one before when all goes well."""
+    try:
+        return step() or status
+    except ReaderGone:
+        return READER_GONE
+    except click.ClickException as error:
+        return _told(name, error.format_message(), error.exit_code)
+    except click.Abort:
+        return _told(name, "interrupted", INTERRUPTED)
+    except GridbridgeError as error:
+        return _told(name, str(error))
+    except Exception as error:  # the boundary: nobody above it could act
+        _log.debug("unexpected", exc_info=True)
+        return _told(name, f"unexpected {type(error).__name__}: {error}; --debug shows where")
+
+
+def _told(name: str, message: str, status: int = ERROR) -> int:
+    is_help = message.startswith("Usage:")  # a group without a command
+    output.complain(message if is_help else f"{name}: {message}")
+    return status

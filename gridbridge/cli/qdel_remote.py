@@ -1,0 +1,45 @@
+"""qdel_remote: end jobs that are at another cluster, both halves of them."""
+
+import click
+
+from gridbridge.cli import output, program
+from gridbridge.cli.seen import CONFIG_FILE, FOLDER
+from gridbridge.services import qdel_remote as service
+from gridbridge.services import reach
+
+NOT_DONE = 1
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("jobs", metavar="JOB[.TASK]...", nargs=-1, required=True)
+@click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be deleted.")
+@CONFIG_FILE
+@FOLDER
+def qdel_remote(jobs: tuple[str, ...], is_dry: bool, path: str, folder: str) -> None:
+    """Delete your jobs that are at another cluster, here and there.
+
+    It deletes the local job, and so the remote one: as qdel does, but only what is away. JOB alone
+    of an array means its tasks that are away; those that wait here stay. A remote job whose local
+    one is gone already is deleted by itself. There is no -f: what qdel -f forgets here would go
+    on there; when the other cluster can't be reached the service deletes the job as soon as it
+    can. Exit status: 0, 1 when something was not deleted, which is told, 2 for anything else.
+
+    \b
+    Example:
+      qdel_remote 12 13.2
+    """
+    is_done = True
+    for job in reach.split(jobs):
+        for ok, text in service.delete(job, is_dry=is_dry, folder=folder, path=path):
+            is_done = is_done and ok
+            if ok:
+                output.line(text)
+            else:
+                output.complain(f"qdel_remote: {text}")
+    if not is_done:
+        raise SystemExit(NOT_DONE)
+
+
+def main() -> None:
+    """Run it."""
+    program.run(qdel_remote, "qdel_remote")

@@ -1,0 +1,251 @@
+"""qacct_remote: a job's local record, its transfers and all that was used for it elsewhere."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gridbridge import config
+from gridbridge.apply.routes import cell
+from gridbridge.batch.gridengine import status
+from gridbridge.batch.gridengine.accounting import AccountingRecord, read_lines
+from gridbridge.decisions import health
+from gridbridge.decisions.usage import best_told
+from gridbridge.errors import GridbridgeError, ParseError, StateError
+from gridbridge.model.accounting import Place, RemoteRecord
+from gridbridge.model.ids import PREFIX, TransferId, parse_transfer
+from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.shown import Shown, ShownReading, ShownTransfer
+from gridbridge.services.books import remote_record
+from gridbridge.shell import follow
+from gridbridge.state import accounts
+from gridbridge.state import shown as files
+
+_JOB = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,8}))?")
+ANYBODY = "*"
+
+
+class UnknownJob(GridbridgeError):
+    """Nothing is known of that job, here or elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalRecord:
+    """One run of a task as the local accounting tells it: of its starter, if it was away."""
+
+    cluster: str
+    job_id: int
+    owner: str
+    queue: str
+    host: str
+    submitted_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    failed: int
+    exit_status: int
+    wallclock_s: float
+    user_s: float
+    system_s: float
+    max_rss_kb: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One local job or task: both sides, in the order in which they ended."""
+
+    job: str  # 12, or 12.3
+    local: tuple[LocalRecord, ...] = ()
+    transfers: tuple[ShownTransfer, ...] = ()
+    remote: tuple[RemoteRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """What one person's remote jobs used at one cluster."""
+
+    owner: str
+    cluster: str
+    jobs: int
+    wallclock_s: float
+    user_s: float
+    system_s: float
+    max_rss_kb: float  # of the largest
+
+
+def account(
+    job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+) -> tuple[tuple[Account, ...], tuple[str, ...]]:
+    """Return what is known of each task of a job, and what should be known of that.
+
+    Raises ParseError for what is no job id, UnknownJob, ConfigError, and CommandFailed when the
+    local cell does not answer.
+    """
+    number, task = read_job(job)
+    policy = config.load(path)
+    shown = files.read_all(folder)
+    records = status.records(cell(policy, policy.site.cluster), number)
+    known = {one.job: one.records for one in accounts.read_job(folder, number)}
+    transfers = {
+        one.job: tuple(history.transfer for history in one.attempts)
+        for one in files.read_job(folder, job)
+    }
+    notes: list[str] = []
+    if not known:
+        known, notes = _sought(policy, number)
+    locals_ = _by_task(records, policy.site.cluster)
+    names = {*known, *transfers, *(name for name in locals_ if name in {*known, *transfers})}
+    wanted = sorted((name for name in names if task in (0, read_job(name)[1])), key=read_job)
+    if not wanted:
+        raise UnknownJob(_unknown(job, bool(locals_)))
+    told = tuple(
+        _joined(name, locals_.get(name, ()), transfers.get(name, ()), known.get(name, ()), notes)
+        for name in wanted
+    )
+    return told, (*_alarm(shown, now), *dict.fromkeys(notes), *_blind(told, policy, folder, now))
+
+
+def read_job(job: str) -> tuple[int, int]:
+    """Return job and task of `12` or `12.3`, task 0 for none; ParseError for anything else."""
+    parts = _JOB.fullmatch(job)
+    if not parts:
+        raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
+    return int(parts[1]), int(parts[2] or 0)
+
+
+def totals(
+    owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+) -> tuple[tuple[Total, ...], tuple[str, ...]]:
+    """Add up what people's remote jobs used, of one or of ANYBODY, that ended since then."""
+    policy = config.load(path)
+    shown = files.read_all(folder)
+    since = None if days is None else now - timedelta(days=days)
+    sums: dict[tuple[str, str], list[RemoteRecord]] = {}
+    for usage in accounts.read_since(folder, since):
+        for one in best_told(usage.records):
+            is_recent = since is None or (one.ended_at is not None and one.ended_at >= since)
+            if owner in (one.owner, ANYBODY) and is_recent:
+                sums.setdefault((one.owner, one.cluster), []).append(one)
+    found = tuple(_total(*who, of) for who, of in sorted(sums.items()))
+    clusters = sorted({queue.cluster for queue in policy.queues.values()})
+    readings = {one.cluster: one for one in accounts.read_readings(folder)}
+    blind = (_blindness(name, readings.get(name), now) for name in clusters)
+    return found, (*_alarm(shown, now), *(one for one in blind if one))
+
+
+def _total(owner: str, cluster: str, records: list[RemoteRecord]) -> Total:
+    return Total(
+        owner=owner,
+        cluster=cluster,
+        jobs=len({one.job_id for one in records}),
+        wallclock_s=sum(one.wallclock_s for one in records),
+        user_s=sum(one.user_s for one in records),
+        system_s=sum(one.system_s for one in records),
+        max_rss_kb=max(one.max_rss_kb or 0.0 for one in records),
+    )
+
+
+def _by_task(
+    records: Iterable[AccountingRecord], cluster: str
+) -> dict[str, tuple[LocalRecord, ...]]:
+    found: dict[str, tuple[LocalRecord, ...]] = {}
+    for one in records:
+        name = TransferId("", one.job_id, one.task, 0).local
+        found[name] = (*found.get(name, ()), _local(one, cluster))
+    return found
+
+
+def _local(one: AccountingRecord, cluster: str) -> LocalRecord:
+    return LocalRecord(
+        cluster=cluster,
+        job_id=one.job_id,
+        owner=one.owner,
+        queue=one.queue,
+        host=one.host,
+        submitted_at=one.submitted_at,
+        started_at=one.started_at,
+        ended_at=one.ended_at,
+        failed=one.failed,
+        exit_status=one.exit_status,
+        wallclock_s=one.wallclock_s,
+        user_s=one.user_s,
+        system_s=one.system_s,
+        max_rss_kb=one.max_rss_kb,
+    )
+
+
+def _joined(
+    job: str,
+    local: tuple[LocalRecord, ...],
+    transfers: tuple[ShownTransfer, ...],
+    remote: tuple[RemoteRecord, ...],
+    notes: list[str],
+) -> Account:
+    """Leave out what others submitted under a transfer's account: anybody may."""
+    owners = {*(one.owner for one in local), *(one.owner for one in transfers)}
+    theirs = tuple(one for one in remote if not owners or one.owner in owners)
+    if len(theirs) < len(remote):
+        notes.append(f"job {job}: {len(remote) - len(theirs)} of another's under its account")
+    if not local and all(one.closed_at for one in transfers):
+        notes.append(f"job {job}: no record of its end here (yet)")
+    return Account(job=job, local=local, transfers=transfers, remote=best_told(theirs))
+
+
+def _sought(policy: Policy, job: int) -> tuple[dict[str, tuple[RemoteRecord, ...]], list[str]]:
+    """Search the accounting files that this person can read for a job of which nothing is kept."""
+    found: dict[str, tuple[RemoteRecord, ...]] = {}
+    searched: list[str] = []
+    for name, cluster in policy.clusters.items():
+        if cluster.accounting and name != policy.site.cluster:
+            for record in _in_file(policy, name, job):
+                local = parse_transfer(record.transfer).local
+                found[local] = (*found.get(local, ()), record)
+                searched = [f"found in {cluster.accounting}: the service has not kept it"]
+    return found, searched
+
+
+def _in_file(policy: Policy, name: str, job: int) -> Iterator[RemoteRecord]:
+    cluster, place = policy.clusters[name], Place()
+    while True:
+        try:
+            step = follow.read_on(cluster.accounting, place, 0.0)
+        except StateError:
+            return  # not readable for this person
+        for line, record in read_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")[0]:
+            yield remote_record(line, record, name, cluster)
+        if not step.is_more:
+            return
+        place = step.place
+
+
+def _unknown(job: str, is_accounted: bool) -> str:
+    if is_accounted:
+        return f"job {job}: nothing of it is known to have been away; qacct -j tells of it here"
+    return f"job {job}: no accounting of it, neither here nor away"
+
+
+def _alarm(shown: Shown, now: datetime) -> tuple[str, ...]:
+    alarm = health.alarm(shown, now)
+    return (alarm,) if alarm else ()
+
+
+def _blind(told: tuple[Account, ...], policy: Policy, folder: str, now: datetime) -> Iterator[str]:
+    """Say of which cluster concerned no accounting is seen, or not now."""
+    readings = {one.cluster: one for one in accounts.read_readings(folder)}
+    concerned = {one.remote for each in told for one in each.transfers}
+    concerned |= {one.cluster for each in told for one in each.remote}
+    for cluster in sorted(concerned & policy.clusters.keys()):
+        if why := _blindness(cluster, readings.get(cluster), now):
+            yield why
+
+
+def _blindness(cluster: str, reading: ShownReading | None, now: datetime) -> str:
+    if reading is None:
+        return (
+            f"{cluster}'s accounting can't be seen from here ([cluster.{cluster}] accounting): "
+            "what was told of each end is all"
+        )
+    if reading.trouble:
+        last = f"{health.age(now - reading.read_at)} ago" if reading.read_at else "never"
+        return f"{cluster}'s accounting was last read {last}: {reading.trouble}"
+    return f"{cluster}'s accounting is being read: more may follow" if reading.is_behind else ""

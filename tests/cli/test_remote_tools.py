@@ -1,0 +1,307 @@
+"""The remote tools as people see them: tables, JSON, one clear line for what is wrong."""
+
+import json
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import click
+import pytest
+
+from gridbridge.cli import program
+from gridbridge.cli import qacct_remote as qacct_command
+from gridbridge.cli.qacct_remote import qacct_remote
+from gridbridge.cli.qalter_remote import qalter_remote
+from gridbridge.cli.qdel_remote import qdel_remote
+from gridbridge.cli.qstat_remote import qstat_remote
+from gridbridge.model.accounting import RemoteRecord, Source
+from gridbridge.services.qacct_remote import Account, LocalRecord
+from tests.shown import NOW, ago, cluster, history, load, publish, shown, transfer
+
+CONFIG = """[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+binaries = "/nonexistent"
+[cluster.beta]
+qmaster_port = 3
+execd_port = 4
+binaries = "/nonexistent"
+[queue.transfer-beta]
+cluster = "beta"
+pending_limit = 1
+slots = 1
+"""
+PROGRAMS = {
+    "qstat_remote": qstat_remote,
+    "qacct_remote": qacct_remote,
+    "qalter_remote": qalter_remote,
+    "qdel_remote": qdel_remote,
+}
+WAITING = transfer(
+    transfer="gb.alpha.13.2.1",
+    owner="bob",
+    remote_id=35,
+    remote_state="hqw",
+    remote_host="",
+    since=ago(90000),
+)
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(CONFIG)
+    return str(path)
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, name: str, *words: str, command: click.Command | None = None
+) -> int:
+    """Run a program as its console script does and return its exit status."""
+    monkeypatch.setattr("sys.argv", [name, *words])
+    with pytest.raises(SystemExit) as ended:
+        program.run(command or PROGRAMS[name], name)
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_the_list_is_an_aligned_table_of_the_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = publish(tmp_path, shown(transfer(), WAITING))
+
+    status = run(monkeypatch, "qstat_remote", "-u", "alice,bob", "--published", folder)
+
+    lines = capsys.readouterr().out.splitlines()[2:]  # the poller of the sample is long silent
+    assert status == 0
+    assert [line.split()[:7] for line in lines] == [
+        ["JOB", "USER", "CLUSTER", "ID", "STATE", "SINCE", "HOST"],
+        ["12", "alice", "beta", "34", "r", "2026-03-01", "11:56:40"],
+        ["13.2", "bob", "beta", "35", "hqw", "2026-02-28", "11:00:00"],
+    ]
+    assert len({line.index("beta") for line in lines[1:]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "jobs"),
+    [
+        (("-u", "alice"), ["12"]),
+        (("-u", "*"), ["12", "13.2"]),
+        (("-u", "alice", "-u", "bob"), ["12", "13.2"]),
+        (("-u", "*", "-s", "r"), ["12"]),
+        (("-u", "*", "-s", "p"), ["13.2"]),
+        (("-u", "*", "-s", "h"), ["13.2"]),
+        (("-u", "*", "-s", "s"), []),
+        (("-u", "*", "-s", "rh"), ["12", "13.2"]),
+        (("-u", "*", "--cluster", "beta"), ["12", "13.2"]),
+        (("-u", "*", "--cluster", "alpha"), []),
+        (("-u", "carol"), []),
+    ],
+    ids=" ".join,
+)
+def test_a_choice_is_as_qstat_takes_it(
+    words: tuple[str, ...],
+    jobs: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = publish(tmp_path, shown(transfer(), WAITING))
+
+    run(monkeypatch, "qstat_remote", *words, "--json", "--published", folder)
+
+    told = json.loads(capsys.readouterr().out)
+    assert [one["job"] for one in told["transfers"]] == jobs
+
+
+def test_what_is_old_is_told_first_with_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    silent = {"beta": cluster("beta", trouble="qstat: no answer in time", taken_at=ago(300))}
+    folder = publish(tmp_path, shown(transfer(), clusters=silent, load=load(age_s=600)))
+
+    run(monkeypatch, "qstat_remote", "-u", "*", "--published", folder)
+
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("gridbridge-poller is silent for ")
+    assert told[2].startswith("beta has not answered for ")
+    assert told[2].endswith(": qstat: no answer in time")
+
+
+def test_a_detail_falls_back_on_what_was_published(
+    tmp_path: Path, config: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = publish(tmp_path, shown(transfer()), history(transfer(), "sent"))
+
+    words = ("-j", "12,99", "--published", folder, "--config", config)
+    status = run(monkeypatch, "qstat_remote", *words)
+
+    told = capsys.readouterr()
+    assert status == 1
+    assert "job 12 of alice is at beta as job 34\n" in told.out
+    assert "  transfer   gb.alpha.12.0.1, sent at " in told.out
+    assert "  beta       no answer: " in told.out
+    assert "; what stands above is " in told.out
+    assert told.err.startswith("qstat_remote: job 99: no transfer of it in the last 24 h")
+
+
+LOCAL = LocalRecord(
+    cluster="alpha",
+    job_id=12,
+    owner="alice",
+    queue="transfer-beta",
+    host="alpha-master",
+    submitted_at=ago(70),
+    started_at=ago(65),
+    ended_at=ago(5),
+    failed=0,
+    exit_status=3,
+    wallclock_s=60.2,
+    user_s=0.05,
+    system_s=0.02,
+    max_rss_kb=9318,
+)
+REMOTE = RemoteRecord(
+    transfer="gb.alpha.12.0.1",
+    cluster="beta",
+    source=Source.ACCOUNTING,
+    mark="00",
+    job_id=34,
+    owner="alice",
+    queue="all.q",
+    host="beta-n1",
+    submitted_at=ago(64),
+    started_at=ago(62),
+    ended_at=ago(6),
+    failed=0,
+    exit_status=3,
+    wallclock_s=56,
+    user_s=50,
+    system_s=1.5,
+    max_rss_kb=204800,
+)
+
+
+def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
+    one = Account(job="12", local=(LOCAL,), remote=(REMOTE,), transfers=(transfer(),))
+
+    qacct_command.show([one], (), NOW)
+
+    assert capsys.readouterr().out == (
+        "JOB  OWNER  CLUSTER  ID  HOST          STARTED   ENDED     WAITED  WALLCLOCK      CPU"
+        "    MAXRSS  FAILED  EXIT  TOLD BY\n"
+        "12   alice  alpha    12  alpha-master  11:58:55  11:59:55     5 s       60 s   0.07 s"
+        "    9.1 MB       0     3  accounting\n"
+        "12   alice  beta     34  beta-n1       11:58:58  11:59:54     2 s       56 s  51.50 s"
+        "  200.0 MB       0     3  accounting\n"
+    )
+
+
+def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    qacct_command.show([Account(job="12", transfers=(transfer(),))], ("a note",), NOW)
+
+    told = capsys.readouterr()
+    assert told.out.splitlines()[1].split()[:6] == ["12", "alice", "beta", "34", "beta-n1", "-"]
+    assert told.out.endswith("  running at beta as 34 on all.q@beta-n1\n")
+    assert told.err == "qacct_remote: a note\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "status", "told"),
+    [
+        ("qstat_remote", ("-s", "x"), 2, "'x': p waiting, r running"),
+        ("qstat_remote", ("--cluster", "gamma"), 2, "no cluster 'gamma'; there are alpha, beta"),
+        ("qstat_remote", ("-j", "a"), 2, "'a' is not a job id"),
+        ("qstat_remote", ("-j", ","), 2, "no job id"),
+        ("qacct_remote", ("-j", "12.x"), 2, "'12.x' is not a job id"),
+        ("qacct_remote", ("-j", "1", "-d", "2"), 2, "without -o and -d"),
+        ("qacct_remote", ("-d", "0"), 2, "0.0 is not in the range"),
+        ("qalter_remote", ("12",), 2, "nothing to change: -p, -l or -h"),
+        ("qalter_remote", ("12", "-pe", "smp", "4"), 2, "no -pe: its slots were granted here"),
+        ("qalter_remote", ("12", "-N", "x"), 2, "no -N: its name there is a copy"),
+        ("qalter_remote", ("12", "-w", "e"), 2, "no -w: this changes -p, -l and -h"),
+        ("qalter_remote", ("12", "-l", "=1"), 2, "name=value,..., as qsub -l takes it"),
+        ("qalter_remote", ("12", "-h", "x"), 2, "'x' is not one of"),
+        ("qalter_remote", ("12", "-p", "2000"), 2, "2000 is not in the range"),
+        ("qalter_remote", ("12,13", "-p", "-1"), 2, "one job, or one task of it"),
+        ("qalter_remote", ("99", "-p", "-1"), 1, "job 99: nothing of it is away; qalter 99"),
+        ("qalter_remote", ("13", "-p", "-1"), 1, "job 13.2: it is bob's, not yours"),
+        ("qdel_remote", (), 2, "Missing argument 'JOB[.TASK]...'"),
+        ("qdel_remote", ("x",), 2, "'x' is not a job id"),
+        ("qdel_remote", ("99",), 1, "job 99: nothing of it is away; qdel 99 deletes it here"),
+        ("qdel_remote", ("13.2",), 1, "job 13.2: it is bob's, not yours; an operator uses qdel"),
+        ("qdel_remote", ("-f", "12"), 2, "No such option '-f'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_what_is_wrong_is_one_line_and_a_status(
+    name: str,
+    words: tuple[str, ...],
+    status: int,
+    told: str,
+    tmp_path: Path,
+    config: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = publish(tmp_path, shown(transfer(), WAITING))
+
+    ended = run(monkeypatch, name, *words, "--published", folder, "--config", config)
+
+    error = capsys.readouterr().err
+    assert (ended, len(error.splitlines())) == (status, 1), error
+    assert error.startswith(f"{name}: ")
+    assert told in error
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("qstat_remote", ()),
+        ("qacct_remote", ()),
+        ("qalter_remote", ("1", "-p", "-1")),
+        ("qdel_remote", ("1",)),
+    ],
+)
+def test_without_published_files_every_tool_says_so(
+    name: str,
+    words: tuple[str, ...],
+    tmp_path: Path,
+    config: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    missing = ("--published", f"{tmp_path}/missing", "--config", config)
+
+    assert run(monkeypatch, name, *words, *missing) == 2
+    assert capsys.readouterr().err == (
+        f"{name}: {tmp_path}/missing: no such folder; the service publishes on the transfer host"
+        " alone\n"
+    )
+
+
+def test_a_service_that_never_ran_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "qstat_remote", "--published", str(tmp_path)) == 0
+    assert capsys.readouterr().out == "gridbridge-poller has never published anything here\n\n"
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_help_has_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert f"Example:\n      {name}" in (PROGRAMS[name].callback.__doc__ or "")
+    assert run(monkeypatch, name, "--help") == 0
+
+
+def test_a_record_of_long_ago_has_its_day(capsys: pytest.CaptureFixture[str]) -> None:
+    qacct_command.show([Account(job="12", local=(LOCAL,))], (), NOW + timedelta(days=100))
+
+    assert "2026-03-01 11:58:55  2026-03-01 11:59:55" in capsys.readouterr().out

@@ -1,0 +1,158 @@
+"""Beta's accounting reaches people here; delta's, which nobody sees, as far as it is known."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.away import QUIET, kill, starter, wait_for
+from tests.lab.configured import configured
+from tests.lab.grid import ROOT, Done, Grid
+
+pytestmark = pytest.mark.lab
+
+FILE = "/var/lib/gridengine/beta/common/accounting"
+READINGS = "/var/lib/gridbridge/published/readings.json"
+LOG = "/var/lib/gridbridge/poller.log"
+BURN = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 3\n"
+
+
+def qacct(grid: Grid, *words: str, user: str = "alice") -> Done:
+    """Run qacct_remote."""
+    return grid.on("alpha-master", "qacct_remote", *words, user=user)
+
+
+def account(grid: Grid, job: str, user: str = "alice") -> Mapping[str, Any]:
+    """Wait until the service has both sides' records, and return what qacct_remote tells."""
+
+    def both() -> Mapping[str, Any]:
+        done = qacct(grid, "-j", job, "--json", user=user)
+        told: Mapping[str, Any] = json.loads(done.out) if done.status == 0 else {}
+        is_whole = told and all(told["tasks"][0][side] for side in ("local", "remote"))
+        is_kept = not any(note.startswith("found in ") for note in told.get("notes", ()))
+        return told if is_whole and is_kept else {}
+
+    return grid.until(both, f"qacct_remote -j {job}")
+
+
+def test_a_jobs_account_has_both_sides_and_tells_the_same_as_beta(grid: Grid) -> None:
+    job = grid.transfer(*QUIET, "-N", "count", script=BURN)
+    told = account(grid, job, user="bob")
+    theirs = grid.accounting(grid.remote_id(job), "beta")
+
+    (task,) = told["tasks"]
+    (remote,) = task["remote"]
+    assert (remote["source"], remote["cluster"], remote["owner"]) == ("accounting", "beta", "alice")
+    assert (str(remote["job_id"]), remote["host"]) == (theirs["jobnumber"], theirs["hostname"])
+    assert remote["user_s"] == pytest.approx(float(theirs["ru_utime"].rstrip("s")), abs=0.001)
+    assert [remote["exit_status"], task["local"][0]["exit_status"]] == [3, 3]
+    assert told["notes"] == []
+
+
+def test_a_rotation_between_two_jobs_loses_neither(grid: Grid) -> None:
+    first = grid.transfer(*QUIET, script=BURN)
+    grid.accounting(grid.remote_id(first), "beta")
+    grid.sh("alpha-master", f"mv {FILE} {FILE}.1")
+    second = grid.transfer(*QUIET, script=BURN)
+
+    ids = [account(grid, job)["tasks"][0]["remote"][0]["job_id"] for job in (first, second)]
+
+    assert ids == [int(grid.remote_id(first)), int(grid.remote_id(second))]
+
+
+def test_an_end_that_no_message_told_is_taken_from_what_was_read(grid: Grid) -> None:
+    """Without the shared spool nothing else tells it; qacct is not called for it."""
+    calls = "/tmp/qacct-calls"
+    fake = f'#!/bin/sh\\necho >>{calls}\\nexec /usr/lib/gridengine/qacct \\"$@\\"\\n'
+    grid.sh(
+        "alpha-master",
+        f"mkdir -p /opt/counting && ln -sf /usr/lib/gridengine/* /opt/counting/ && "
+        f'rm -f /opt/counting/qacct {calls} && printf "{fake}" >/opt/counting/qacct && '
+        f"chmod 755 /opt/counting/qacct",
+    )
+    sed = '/^.cluster.beta.$/a binaries = "/opt/counting"\n/^spool_shared = true/d'
+    try:
+        with configured(grid, sed):
+            job = grid.transfer(*QUIET, script=BURN)
+            end = grid.accounting_of_end(job, 90)
+            calls_of_qacct = grid.on("alpha-master", "cat", calls).out
+    finally:
+        grid.sh("alpha-master", f"rm -rf /opt/counting {calls}")
+
+    assert (end["exit_status"].split()[0], calls_of_qacct) == ("3", "")
+
+
+def test_where_no_accounting_is_seen_the_end_tells_the_usage(
+    grid: Grid, open_to_delta: None
+) -> None:
+    del open_to_delta
+    job = grid.submit("-q", "transfer-delta", *QUIET, script=BURN)
+
+    told = account(grid, job)
+
+    (remote,) = told["tasks"][0]["remote"]
+    assert (remote["cluster"], remote["owner"], remote["exit_status"]) == ("delta", "alice", 3)
+    assert remote["user_s"] > 0
+    assert told["notes"] == [
+        "delta's accounting can't be seen from here ([cluster.delta] accounting): "
+        "what was told of each end is all"
+    ]
+
+
+def test_totals_and_unknown_jobs_are_told(grid: Grid) -> None:
+    account(grid, grid.transfer(*QUIET, script=BURN))
+
+    totals = json.loads(qacct(grid, "-o", "alice", "-d", "1", "--json", user="bob").out)["totals"]
+    unknown = qacct(grid, "-j", "999999")
+
+    assert next(one for one in totals if one["cluster"] == "beta")["jobs"] >= 1
+    assert (unknown.status, unknown.out) == (1, "")
+    assert unknown.err == "qacct_remote: job 999999: no accounting of it, neither here nor away\n"
+
+
+@pytest.fixture
+def remote_usage(grid: Grid) -> Iterator[None]:
+    """Have the root epilog set up for transfer-beta, and taken back."""
+    sed = "/^.queue.transfer-beta.$/a remote_usage = true"
+    setup = "gridbridge setup transfer beta --queue transfer-beta --apply"
+    with configured(grid, sed):
+        grid.sh("alpha-master", setup)
+        yield
+    grid.sh("alpha-master", setup)
+
+
+def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid, remote_usage: None) -> None:
+    """What a person puts into the job's environment does not reach it."""
+    del remote_usage
+    evil = "PATH=/home/alice,PYTHONPATH=/home/alice,SGE_JOB_SPOOL_DIR=/home/alice"
+    job = grid.transfer(*QUIET, "-v", evil, script=BURN)
+    here = grid.accounting_of_end(job)
+    there = grid.accounting(grid.remote_id(job), "beta")
+    deleted = grid.transfer(*QUIET, script="sleep 300\n")
+    remote = grid.remote_id(deleted)
+    wait_for(grid, remote, "r")
+    kill(grid, starter(grid, deleted))
+    killed = grid.accounting_of_end(deleted)
+
+    times = [float(one["ru_utime"].rstrip("s")) for one in (here, there)]
+    assert times[0] == pytest.approx(times[1], abs=0.1)
+    assert times[0] > 0.1
+    assert here["exit_status"].split()[0] == "3"
+    assert killed["exit_status"].split()[0] == "137"
+    wait_for(grid, remote, "")  # by the owner's epilog, which ran too
+    assert grid.on("alpha-master", "cat", "/var/log/gridbridge-usage.log").out == ""
+
+
+def test_the_benchmark_runs_on_a_small_file(tmp_path: Path) -> None:
+    words = ("--records", "1000", "--json", str(tmp_path / "figures"))
+    argv = (sys.executable, "-m", "bench.accounting", *words)
+
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
+
+    result = json.loads((tmp_path / "figures").read_text())
+    assert result["records"] == 1000
+    assert f"{result['times_less']:.1f} times" in done.stdout

@@ -1,0 +1,162 @@
+"""The remote half of a job is seen, changed and deleted under its local id, by its owner alone."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.lab.away import QUIET, SLEEP, full_beta, qmaster, remote_of, wait_for
+from tests.lab.grid import Done, Grid
+
+pytestmark = pytest.mark.lab
+
+
+def tool(grid: Grid, name: str, *words: str, user: str = "alice") -> Done:
+    """Run one of the remote tools."""
+    return grid.on("alpha-master", name, *words, user=user)
+
+
+def listed(grid: Grid, job: str, *words: str) -> Mapping[str, Any]:
+    """Return what qstat_remote --json lists of a job, nothing when it does not."""
+    done = tool(grid, "qstat_remote", "-u", "*", *words, "--json")
+    assert done.status == 0, done
+    rows: list[Mapping[str, Any]] = json.loads(done.out)["transfers"]
+    return next((one["transfer"] for one in rows if one["job"] == job), {})
+
+
+def test_a_running_job_is_deleted_but_not_altered(grid: Grid) -> None:
+    job = grid.transfer(*QUIET, script=SLEEP)
+    remote = grid.remote_id(job)
+    wait_for(grid, remote, "r")
+
+    refused = tool(grid, "qalter_remote", job, "-p", "-1")
+    done = tool(grid, "qdel_remote", job)
+
+    assert refused.status == 1
+    assert refused.err == (
+        f"qalter_remote: job {job}: job {remote} at beta is r: it waits no more\n"
+    )
+    assert done.status == 0
+    wait_for(grid, remote, "")
+    assert grid.accounting_of_end(job)["exit_status"].split()[0] == "137"
+
+
+def test_a_job_by_ssh_is_changed_and_deleted_with_its_owners_own_key(
+    grid: Grid, open_to_delta: None
+) -> None:
+    del open_to_delta
+    job = grid.submit("-q", "transfer-delta", "-t", "1-3", *QUIET, script=SLEEP)
+
+    def pending() -> str:
+        rows = json.loads(
+            tool(grid, "qstat_remote", "--cluster", "delta", "-s", "p", "--json").out
+        )["transfers"]
+        return next((one["job"] for one in rows if one["transfer"]["remote_state"] == "qw"), "")
+
+    task = grid.until(pending, "a task that waits at delta")
+    altered = tool(grid, "qalter_remote", task, "-p", "-9")
+    done = tool(grid, "qdel_remote", job)
+
+    assert (altered.status, altered.out.endswith("at delta changed: -p -9\n")) == (0, True), altered
+    assert (done.status, done.out.count(" at delta with it\n")) == (0, 3), done
+    grid.until_gone(job)
+    grid.until(lambda: not listed(grid, task), "the transfer to be over")
+
+
+@pytest.fixture(scope="module")
+def waiting(grid: Grid) -> Iterator[tuple[str, str]]:
+    """Have a job of two tasks wait at beta; return its local id and the first's remote one."""
+    with full_beta(grid):
+        job = grid.transfer("-N", "waits", "-t", "1-2", *QUIET, script=SLEEP)
+        remote = remote_of(grid, job, 1)
+        remote_of(grid, job, 2)
+        wait_for(grid, remote, "qw")
+        yield job, remote
+        grid.cell("alpha", "qdel", job)
+        grid.until_gone(job)
+
+
+def test_a_list_has_the_remote_half_and_a_detail_asks_why_it_waits(
+    grid: Grid, waiting: tuple[str, str]
+) -> None:
+    job, remote = waiting
+    shown = grid.until(
+        lambda: (one := listed(grid, f"{job}.1", "-s", "p")) and one["remote_state"] and one, "it"
+    )
+    told = grid.until(
+        lambda: (out := tool(grid, "qstat_remote", "-j", f"{job}.1").out).count("dropped") and out,
+        "the scheduler's reason",
+    )
+
+    assert (str(shown["remote_id"]), shown["remote_state"]) == (remote, "qw")
+    assert listed(grid, f"{job}.1", "-s", "r") == {}
+    assert f"job {job}.1 of alice is at beta as job {remote}\n" in told
+    assert "  beta       queue instance " in told
+
+
+def test_an_unreachable_cluster_is_told_and_the_published_is_shown(
+    grid: Grid, waiting: tuple[str, str]
+) -> None:
+    job, remote = waiting
+    with qmaster(grid, "freeze", "thaw"):
+        done = tool(grid, "qstat_remote", "-j", job)
+
+    assert f"job {job}.1 of alice is at beta as job {remote}\n" in done.out
+    assert (
+        done.out.count("  beta       no answer: qstat: no answer in time; what stands above") == 2
+    )
+
+
+def test_a_change_reaches_the_remote_job_alone(grid: Grid, waiting: tuple[str, str]) -> None:
+    job, remote = waiting
+    changes = (("-p", "-50"), ("-l", "h_rt=1:0:0"), ("-h", "u"))
+    done = [tool(grid, "qalter_remote", f"{job}.1", *change) for change in changes]
+    there = grid.cell("beta", "qstat", "-j", remote).out
+    held = grid.states("beta")[remote]
+    back = tool(grid, "qalter_remote", job, "-h", "U")
+
+    assert [one.status for one in (*done, back)] == [0] * 4, (done, back)
+    assert held == "hqw"
+    assert "hard resource_list:         h_rt=3600" in there
+    assert "priority:                   -50" in there
+    assert "h_rt" not in grid.cell("alpha", "qstat", "-j", job).out
+    wait_for(grid, remote, "qw")
+
+
+@pytest.mark.parametrize("name", ["qalter_remote", "qdel_remote"])
+def test_nobody_touches_anothers_job(grid: Grid, waiting: tuple[str, str], name: str) -> None:
+    job, remote = waiting
+    words = ("-p", "-1") if name == "qalter_remote" else ()
+
+    done = tool(grid, name, job, *words, user="bob")
+
+    assert (done.status, len(done.err.splitlines())) == (1, 2)
+    assert "it is alice's, not yours" in done.err
+    assert grid.states("beta")[remote] == "qw"
+
+
+def test_a_dry_run_says_what_it_would_do_and_does_nothing(
+    grid: Grid, waiting: tuple[str, str]
+) -> None:
+    job, remote = waiting
+
+    altered = tool(grid, "qalter_remote", f"{job}.1", "--dry-run", "-p", "-70").out
+    deleted = tool(grid, "qdel_remote", f"{job}.1", "--dry-run").out
+
+    assert altered == f"/usr/lib/gridengine/qalter -p -70 {remote}\n"
+    assert deleted == f"job {job}.1: would be deleted here, and job {remote} at beta with it\n"
+    assert "-70" not in grid.cell("beta", "qstat", "-j", remote).out
+
+
+def test_a_task_that_waits_is_deleted_on_both_sides_and_its_neighbour_is_not(
+    grid: Grid, waiting: tuple[str, str]
+) -> None:
+    job, remote = waiting
+
+    done = tool(grid, "qdel_remote", f"{job}.1")
+
+    assert done.out == f"job {job}.1: deleted here, and job {remote} at beta with it\n"
+    wait_for(grid, remote, "")
+    wait_for(grid, f"{job}.1", "", "alpha")
+    assert grid.states("beta")[remote_of(grid, job, 2)] == "qw"
