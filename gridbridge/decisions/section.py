@@ -15,7 +15,10 @@ def findings(policy: Policy, wanted: Wanted) -> tuple[Finding, ...]:
     """Judge the section; one that was written in another style is left to people."""
     known = policy.queues.get(wanted.queue)
     right = TransferQueue(
-        cluster=wanted.remote, pending_limit=wanted.pending_limit, slots=wanted.slots
+        cluster=wanted.remote,
+        pending_limit=wanted.pending_limit,
+        slots=wanted.slots,
+        remote_usage=wanted.remote_usage,
     )
     item = f"file {CONFIG}: [queue.{wanted.queue}]"
     if known == right:
@@ -72,6 +75,7 @@ def _lines(name: str, queue: TransferQueue) -> tuple[str, ...]:
         f'cluster = "{queue.cluster}"',
         f"pending_limit = {queue.pending_limit}",
         f"slots = {queue.slots}",
+        *(("remote_usage = true",) if queue.remote_usage else ()),
     )
 
 

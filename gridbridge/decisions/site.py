@@ -26,7 +26,7 @@ SPOOL_MODE = 0o1733  # anybody may add a message, only the service lists them
 PROGRAMS = (
     *(
         f"{METHODS}/{name}"
-        for name in ("sensor", "starter", "suspend", "resume", "terminate", "epilog")
+        for name in ("sensor", "starter", "suspend", "resume", "terminate", "epilog", "usage")
     ),
     PYTHON,
     AS_USER,

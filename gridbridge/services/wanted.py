@@ -49,6 +49,7 @@ def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
         pending_limit=limit,
         service_account=policy.site.service_account,
         has_operators=policy.clusters[order.cluster].kind is not Kind.OAR,
+        remote_usage=bool(known and known.remote_usage),
         far_account=_far_account(policy, order.cluster),
     )
 

@@ -1,8 +1,10 @@
 """What gridbridge.toml has to say besides the queue's own section."""
 
+from dataclasses import replace
+
 import pytest
 
-from gridbridge.decisions.section import all_slots, room
+from gridbridge.decisions.section import all_slots, findings, room
 from gridbridge.model.policy import Cluster, Policy, Poller, Site, TransferQueue
 from gridbridge.model.setup import State
 from tests.decisions.setups import WANTED
@@ -34,3 +36,11 @@ def test_a_spool_without_room_has_its_remedy() -> None:
 def test_one_user_may_fill_all_transfer_queues_as_they_are_or_will_be() -> None:
     assert all_slots(POLICY) == 500
     assert all_slots(POLICY, WANTED) == 310
+
+
+@pytest.mark.parametrize("is_wanted", [False, True])
+def test_a_section_is_rewritten_with_the_epilog_that_was_asked_for(is_wanted: bool) -> None:
+    (found,) = findings(POLICY, replace(WANTED, remote_usage=is_wanted))
+    (edit,) = found.mend
+
+    assert ("remote_usage = true" in edit.value) == is_wanted

@@ -6,10 +6,15 @@ import pytest
 
 from gridbridge.decisions.setup import findings
 from gridbridge.decisions.setup.host import value_findings, wider_range
-from gridbridge.decisions.setup.queue import is_foreign, safe_environments, thresholds
+from gridbridge.decisions.setup.queue import (
+    is_foreign,
+    safe_environments,
+    thresholds,
+    wanted_queue,
+)
 from gridbridge.decisions.setup.removal import removal
 from gridbridge.model.setup import Complex, Edit, SetupWorld, State, Undo, Verb, Wanted
-from tests.decisions.setups import SENSOR, a_cell, a_ready_world, a_world, at_home
+from tests.decisions.setups import SENSOR, WANTED, a_cell, a_ready_world, a_world, at_home
 
 WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_args": "NONE"}
 
@@ -358,3 +363,18 @@ def test_a_cluster_by_ssh_is_left_as_it_is(
     world = replace(ready, wanted=replace(ready.wanted, far_account="gb"), away=far)
 
     assert (wrong(world), edits(world)) == (expected, [])
+
+
+@pytest.mark.parametrize(
+    ("is_wanted", "epilog"),
+    [
+        (False, "/opt/gridbridge/sge-methods/epilog"),
+        (True, "root@/opt/gridbridge/sge-methods/usage"),
+    ],
+)
+def test_the_epilog_is_roots_only_where_remote_usage_is_asked_for(
+    is_wanted: bool, epilog: str
+) -> None:
+    wanted = replace(WANTED, remote_usage=is_wanted)
+
+    assert wanted_queue(a_world(wanted=wanted))["epilog"] == epilog

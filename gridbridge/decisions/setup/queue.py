@@ -62,7 +62,7 @@ def wanted_queue(world: SetupWorld) -> Mapping[str, str]:
         "slots": str(wanted.slots),
         "shell_start_mode": "posix_compliant",
         **methods,
-        "epilog": f"{METHODS}/epilog",
+        "epilog": f"root@{METHODS}/usage" if wanted.remote_usage else f"{METHODS}/epilog",
         "notify": "00:01:00",
         **{f"{hardness}_{limit}": "INFINITY" for limit in LIMITS for hardness in "sh"},
     }
