@@ -92,7 +92,8 @@ def account(
     }
     notes: list[str] = []
     if not known:
-        known, notes = _sought(policy, number)
+        known, searched = _sought(policy, number)
+        notes += () if transfers else searched  # one that is just over will be kept
     locals_ = _by_task(records, policy.site.cluster)
     names = {*known, *transfers, *(name for name in locals_ if name in {*known, *transfers})}
     wanted = sorted((name for name in names if task in (0, read_job(name)[1])), key=read_job)
