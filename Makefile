@@ -47,7 +47,8 @@ test-as-root:
 	$(BIN)/pytest -q -m 'root and not lab and not lab_lifecycle'
 	$(BIN)/pytest -q -m lab_lifecycle
 	$(MAKE) lab
-	$(BIN)/pytest -q -m lab --reruns 1 -raR --durations=15
+	$(BIN)/pytest -q -m lab --reruns 1 -raR -n 3 --dist loadgroup tests/contract
+	$(BIN)/pytest -q -m lab --reruns 1 -raR --durations=15 --ignore tests/contract
 
 bench: lab ## what a transfer costs, in the lab; fails when a target of docs/figures.md is missed
 	@mkdir -p .build

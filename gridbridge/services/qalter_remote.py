@@ -19,7 +19,7 @@ from gridbridge.model.report import printable
 from gridbridge.model.route import Cell
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.services.reach import LIMIT_S, NotDone, open_transfers, reach, require_own
-from gridbridge.services.requests import translated
+from gridbridge.services.requests import translated, words_of
 
 HOLD, RELEASE = "u", "U"
 
@@ -106,12 +106,11 @@ def _resources(one: ShownTransfer, wanted: Pairs, policy: Policy) -> commands.Ar
     xml = submit.detail(home, str(parse_transfer(one.transfer).job))
     request = Request(xml)
     request.hard = wanted
-    rules = mapping(policy, one.remote)
-    if rules.rules:
-        try:
-            translated(request, parallel_of(xml), rules, one.remote, policy.queues)
-        except Unmappable as error:
-            raise NotDone(str(error)) from error
+    rules, known = mapping(policy, one.remote), words_of(one.remote)
+    try:
+        translated(request, parallel_of(xml), rules, known, one.remote, policy.queues)
+    except Unmappable as error:
+        raise NotDone(str(error)) from error
     hard = tuple(pair for pair in request.hard if not is_place(pair[0]))
     if not hard:
         raise NotDone(f"nothing of that is asked for at {one.remote}")

@@ -1,7 +1,8 @@
 """Run something in a child and kill it: at each of its writing calls, and around each client.
 
 The writing calls are the first thread's, found and hit by strace(1); other threads only run
-clients, which is made sure of. A client that is told to kills whoever had it started.
+clients and say what troubles them, which is made sure of. A client that is told to kills whoever
+had it started.
 """
 
 import os
@@ -54,7 +55,14 @@ def _numbered(lines: list[str]) -> list[tuple[str, int]]:
 
 def _is_writing(line: str) -> bool:
     name = (re.match(r"\d+ +(\w+)\(", line) or ("", ""))[1]
-    return name in CALLS.split(",") and (name != "openat" or "O_CREAT" in line)
+    return (
+        name in CALLS.split(",") and (name != "openat" or "O_CREAT" in line) and not _is_said(line)
+    )
+
+
+def _is_said(line: str) -> bool:
+    """Return whether a call only writes to the log, which any thread may and nothing reads."""
+    return re.search(r"write\(2, ", line) is not None
 
 
 def kills(prepare: Act, act: Act) -> Iterator[str]:

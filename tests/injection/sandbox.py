@@ -14,7 +14,7 @@ from gridbridge.state import published
 
 QUEUE = "transfer-beta"
 JOB, NAME = 7, "gb.alpha.7.0.1"
-CLIENTS = ("qsub", "qalter", "qstat", "qdel", "qmod", "qacct")
+CLIENTS = ("qsub", "qalter", "qstat", "qdel", "qmod", "qacct", "qconf")
 CELLS = Path("/opt/cells")
 TASK = Path("/opt/task")
 STEADY = Path("/opt/steady")  # where a state file that needs no migration waits

@@ -150,7 +150,7 @@ def alter(cell: Cell, job: str, options: Argv) -> Argv:
 
 def resource_options(hard: Pairs, soft: Pairs) -> Argv:
     """Return the options that replace a job's requests for resources."""
-    return _resources("-hard", hard) + _resources("-soft", soft)
+    return away("-hard", hard) + away("-soft", soft)
 
 
 def _given(option: str, value: str) -> Argv:
