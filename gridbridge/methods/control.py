@@ -12,7 +12,8 @@ import sys
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods import limits
-from gridbridge.methods.starter import complain, delete_remote
+from gridbridge.methods.answers import complain
+from gridbridge.methods.starter import delete_remote
 from gridbridge.methods.task import Task
 from gridbridge.model.message import Desired
 from gridbridge.shell.runner import SIGKILL

@@ -14,7 +14,7 @@ from gridbridge.batch.gridengine import submit as cell
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission
 from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable
-from gridbridge.methods import job, limits
+from gridbridge.methods import answers, job, limits
 from gridbridge.methods.task import Task, me, now
 from gridbridge.model.ids import is_transfer
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Kind, Message, Outcome, Phase
@@ -23,12 +23,8 @@ from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published, spool
 
 LOOK_S = 60  # how often a starter looks at its verdict though nobody woke it
-RETRY_S = 5  # the first pause before a refused submission is tried again; it doubles
-RETRY_MAX_S = 60
 LOOK = "look"  # what the shell passes on when it has slept long: nothing is wanted of the job
 DELETE_S = 3  # for each of two commands: terminate_method kills us after a while
-UNABLE = 3  # tries after which a program that dies at its start will not run
-NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, without memory
 
 
 def main() -> None:
@@ -45,7 +41,7 @@ def give_up(task: Task) -> str:
     try:
         task.open_notes()
     except GridbridgeError as error:
-        return end_in_error(task, str(error))
+        return answers.end_in_error(task, str(error))
     return ""
 
 
@@ -54,55 +50,14 @@ def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
     try:
         return Step(task, noted, arguments).take()
     except NoRoute as error:
-        complain(error)
-        return end_nowhere(task, error)
+        answers.complain(error)
+        return answers.end_nowhere(task, error)
     except CommandFailed as error:
-        complain(error)
-        return end_unable(task, error) or pause(task, task.excuse(str(error)))
+        answers.complain(error)
+        return answers.end_unable(task, error) or answers.pause(task, task.excuse(str(error)))
     except GridbridgeError as error:
-        complain(error)
-        return pause(task, task.excuse(str(error)))
-
-
-def end_unable(task: Task, error: CommandFailed) -> str:
-    """End a job within whose own limits no client program runs, before anything was sent."""
-    is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
-    if task.is_held() or not is_unable or task.tries("unable") < UNABLE:
-        return ""
-    reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
-    return end_in_error(task, reason)
-
-
-def complain(error: Exception) -> None:
-    """Write to the task's private log, which standard error is."""
-    os.write(2, f"{now()} {error}\n".encode("utf-8", "replace"))
-
-
-def end_nowhere(task: Task, error: Exception) -> str:
-    """End a job that nothing was sent of; what was sent waits for its route to come back."""
-    if record := task.record():
-        return pause(task, record)
-    return end_in_error(task, str(error))
-
-
-def end_in_error(task: Task, reason: str) -> str:
-    """Answer that the job is to enter the error state; `qstat -j` shows the reason."""
-    task.blame(reason)
-    return f"exit {ERROR}"
-
-
-def pause(task: Task, record: Message) -> str:
-    """Answer that the step should be tried again: after a while that grows, with jitter."""
-    longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
-    return _sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
-
-
-def _sleep(task: Task, verb: str, how_long_s: int, record: Message) -> str:
-    """Answer the shell that it should sleep, and what may end the sleep."""
-    if not record.wake:
-        return f"{verb} {how_long_s} - -"
-    verdict = task.verdict(record.wake if record.kind == Kind.ASK else record.transfer)
-    return f"{verb} {how_long_s} {task.our_spool}/{spool.WAKE}/{record.wake} {verdict}"
+        answers.complain(error)
+        return answers.pause(task, task.excuse(str(error)))
 
 
 class Step:
@@ -116,8 +71,10 @@ class Step:
         self.route = task.route()
         self.away = task.away(self.route)
         self.far = submitter(self.away)
-        if self.away.login:
-            keep_line()
+        if self.away.login:  # all requests of this step go over one connection
+            from gridbridge.shell import session, ssh
+
+            ssh.carry_by(session.Session())
         self.record = task.record() or Message()
 
     def take(self) -> str:
@@ -129,17 +86,17 @@ class Step:
         if self.noted == LOOK:
             return self.tell_again()
         if job.is_interactive(self.task.env):
-            return end_in_error(self.task, job.NOT_INTERACTIVE)
+            return answers.end_in_error(self.task, job.NOT_INTERACTIVE)
         is_new = self.record.kind != Kind.RECORD
         if is_new and not self.begin():
-            return pause(self.task, self.record)
+            return answers.pause(self.task, self.record)
         self.hold_at_home()
         if self.record.phase == Phase.SUBMITTING and (refusal := self.submit(is_new)):
             return refusal
         if answer := self.heed():
             return answer
         self.follow(self.task.desired())
-        return self.die() if self.task.is_dead() else _sleep(self.task, "wait", LOOK_S, self.record)
+        return self.die() if self.task.is_dead() else self.wait()
 
     def heed(self) -> str:
         """Do what the service published, or a recall that was begun; empty for nothing."""
@@ -157,7 +114,7 @@ class Step:
         done = recall.recall(self.task, self.away, self.record.remote_id, wish)
         if isinstance(done, Message):
             return self.finish(done)
-        return _sleep(self.task, "again", done, self.record)
+        return answers.sleep(self.task, "again", done, self.record)
 
     def note(self, **values: str) -> None:
         """Note how far we are; the act that it announces comes after."""
@@ -170,7 +127,11 @@ class Step:
         An intent that came meanwhile is the next step's, as this one may be killed.
         """
         self.note()
-        return _sleep(self.task, "wait", LOOK_S, self.record)
+        return self.wait()
+
+    def wait(self) -> str:
+        """Answer that nothing is due until the service or a method wakes the shell."""
+        return answers.sleep(self.task, "wait", LOOK_S, self.record)
 
     def begin(self) -> bool:
         """Make the first note; False while the service is asked about an earlier transfer."""
@@ -302,13 +263,12 @@ class Step:
         try:
             delete_remote(self.away.within(DELETE_S), self.record)
         except GridbridgeError as error:
-            complain(error)
+            answers.complain(error)
         return f"signal {SIGKILL}"
 
     def finish(self, verdict: Message) -> str:
         """End as the verdict says; a task that is to run again must not stay held."""
-        status = _status(verdict)
-        if status in (REQUEUE, ERROR):
+        if answers.status(verdict) in (REQUEUE, ERROR):
             cell.release(self.route.home, self.task.local)
         if verdict.outcome == Outcome.ERROR:
             self.task.blame(verdict.reason)
@@ -322,14 +282,7 @@ class Step:
                 at=now(),
             )
         )
-        return f"signal {verdict.signal}" if verdict.outcome == Outcome.SIGNAL else f"exit {status}"
-
-
-def keep_line() -> None:
-    """Have all requests of this step go over one connection; it ends with us."""
-    from gridbridge.shell import session, ssh
-
-    ssh.carry_by(session.Session())
+        return answers.end(verdict)
 
 
 def find(away: Away, record: Message) -> str:
@@ -342,12 +295,3 @@ def delete_remote(away: Away, record: Message) -> None:
     """Delete the remote job of a record if the other cluster can be asked just now."""
     if record.kind == Kind.RECORD and (remote_id := record.remote_id or find(away, record)):
         submitter(away).delete(away, remote_id)
-
-
-def _status(verdict: Message) -> int:
-    """Return the exit status that carries the verdict to the shepherd."""
-    if verdict.outcome == Outcome.REQUEUE:
-        return REQUEUE
-    if verdict.outcome == Outcome.ERROR:
-        return ERROR
-    return int(verdict.exit_status or 0)

@@ -7,7 +7,6 @@ after the state file has it, and every act is safe to repeat.
 
 import logging
 import time
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +14,6 @@ from gridbridge.apply.transfer import Hands, no_trace
 from gridbridge.decisions import dropped
 from gridbridge.decisions import transfer as rules
 from gridbridge.decisions.transfer import World
-from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Message
 from gridbridge.model.places import SPOOL
@@ -33,11 +31,11 @@ from gridbridge.services.ledger import Key, Ledger, key
 from gridbridge.services.letters import Letters
 from gridbridge.services.listener import Listener
 from gridbridge.services.observer import Answer, Observer
-from gridbridge.services.patience import Patience
 from gridbridge.services.push import Push
 from gridbridge.services.recalls import Recalls
 from gridbridge.services.recovery import Recovery
 from gridbridge.services.views import Views
+from gridbridge.services.works import Works
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.database import Database
@@ -47,14 +45,6 @@ SWEEP_S = 3600.0
 UNFETCHED_S = 86400.0  # an answer in the published files that nobody came for
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True, kw_only=True)
-class Work:
-    """An act that a thread does just now."""
-
-    action: Action
-    future: "Future[Message | None]"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,12 +58,10 @@ class TransferService:
     views: Views
     observers: dict[str, Observer]
     pushes: dict[str, Push | Listener] = field(default_factory=dict)
-    working: dict[tuple[Act, str, int], Work] = field(default_factory=dict)
     crew: Crew = field(default_factory=Crew)
     spool: str = SPOOL
     clock: Clock = field(default_factory=Clock)
     swept_at: float = 0.0
-    patience: Patience = field(default_factory=Patience)
     histories: Histories = field(init=False)
     breakers: Breakers = field(init=False)
     ledger: Ledger = field(init=False)
@@ -83,6 +71,7 @@ class TransferService:
     cleaner: Cleaner = field(init=False)
     recovery: Recovery = field(init=False)
     books: Books = field(init=False)
+    works: Works = field(init=False)
     recalls: Recalls = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,6 +84,7 @@ class TransferService:
         self.cleaner = Cleaner(self.ledger, self.inbox, self.hands, self.crew, self.act)
         self.recovery = Recovery(self.spool)
         self.books = Books(policy=self.policy, database=self.database, views=self.views)
+        self.works = Works(self.hands, self.crew, self.books)
         self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew)
 
     def load(self) -> None:
@@ -162,7 +152,7 @@ class TransferService:
         for cluster, push in self.pushes.items():
             if ids := push.ended():
                 for action in rules.pushed(self.ledger.all(), cluster, ids):
-                    self.patience.forget(key(action.transfer))
+                    self.works.forget(key(action.transfer))
                     self.act(action)
 
     def hear(self, came: tuple[Answer, ...]) -> None:
@@ -221,57 +211,35 @@ class TransferService:
     def act(self, action: Action) -> None:
         """Do what is quick; have the owner's threads do what needs a cluster, once at a time."""
         one = action.transfer
-        work = (action.act, *key(one))
         if action.act is Act.CLOSE:
             self.close(action.transfer, action.why)
         elif action.act is Act.PUBLISH:
             self.books.tell_end(one)
             self.hands.publish(action)
-        elif work not in self.working and one.remote in self.observers and self.is_due(action):
+        elif one.remote in self.observers and self.works.may_begin(action):
             self.ledger.note(one, f"{action.act.value}: {action.why}")
-            self.working[work] = Work(action=action, future=self.begin(action))
-
-    def begin(self, action: Action) -> "Future[Message | None]":
-        """Have an act done; an end that the books have is not asked for."""
-        end = self.books.end(action.transfer) if action.act is Act.LOOK_UP_END else None
-        if end is None:
-            return self.crew.do(action.transfer.owner, self.hands.far, action)
-        known: Future[Message | None] = Future()
-        known.set_result(rules.verdict_of(action.transfer, end))
-        return known
-
-    def is_due(self, action: Action) -> bool:
-        """Say whether it is time for an act; an end not found is sought ever more seldom."""
-        return action.act is not Act.LOOK_UP_END or self.patience.may_try(key(action.transfer))
+            self.works.begin(action)
 
     def take_results(self) -> list[Key]:
         """Take what the threads have done; return whose transfers changed."""
         changed = []
-        for done in [each for each, work in self.working.items() if work.future.done()]:
-            work = self.working.pop(done)
-            one = self.ledger.look_up(key(work.action.transfer))
-            if one and self.take_result(work, one):
+        for action, verdict in self.works.done():
+            one = self.ledger.look_up(key(action.transfer))
+            if one and not one.is_over and self.take_result(action, one, verdict):
                 changed.append(key(one))
         return changed
 
-    def take_result(self, work: Work, one: Transfer) -> bool:
+    def take_result(self, action: Action, one: Transfer, verdict: Message | None) -> bool:
         """Note what an act has led to; say whether there is something new to decide."""
-        try:
-            verdict = work.future.result()
-        except (GridbridgeError, OSError) as error:
-            _log.warning("event=failed act=%s why=%r", work.action.act.value, str(error))
+        if action.act is Act.RELEASE_LOCAL:
+            self.close(one, action.why)
             return False
-        if one.is_over:
+        if action.act in (Act.ADOPT_LOCAL, Act.UNPIN):
+            self.ledger.keep(one.but(pinned=action.act is Act.ADOPT_LOCAL))
             return False
-        if work.action.act is Act.RELEASE_LOCAL:
-            self.close(one, work.action.why)
-            return False
-        if work.action.act in (Act.ADOPT_LOCAL, Act.UNPIN):
-            self.ledger.keep(one.but(pinned=work.action.act is Act.ADOPT_LOCAL))
-            return False
-        is_sought = work.action.act is Act.LOOK_UP_END
+        is_sought = action.act is Act.LOOK_UP_END
         if verdict is None and is_sought and rules.is_lost(one, self.policy.poller, _now()):
-            verdict = no_trace(work.action)
+            verdict = no_trace(action)
         if verdict:
             self.ledger.keep(one.but(verdict=one.verdict or verdict, updated_at=_now()))
         return verdict is not None
@@ -288,7 +256,7 @@ class TransferService:
         """Remove what only a living transfer needs; its record stays until its job is gone."""
         self.ledger.forget(closed)
         self.farewells.say(closed)
-        self.patience.forget(key(closed))
+        self.works.forget(key(closed))
         self.tidy(closed)
 
     def tidy(self, closed: Transfer) -> None:

@@ -50,6 +50,7 @@ COMMANDS = {
 }
 STARTER = {
     "gridbridge.batch.wrapper",
+    "gridbridge.methods.answers",
     "gridbridge.methods.job",
     "gridbridge.methods.limits",
     "gridbridge.methods.starter",

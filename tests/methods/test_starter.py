@@ -3,7 +3,8 @@
 import pytest
 
 from gridbridge.errors import GridbridgeError, NoRoute, ParseError
-from gridbridge.methods.starter import UNABLE, end_nowhere, take
+from gridbridge.methods.answers import UNABLE, end_nowhere
+from gridbridge.methods.starter import take
 from gridbridge.model.message import Desired, Kind, Phase
 from tests.methods.cells import TRANSFER, Place
 

@@ -23,7 +23,7 @@ from gridbridge.services.crew import A_PERSON
 from gridbridge.services.letters import _login
 from gridbridge.services.observer import Answer
 from gridbridge.services.poller import _clusters
-from gridbridge.services.transfers import TransferService, Work
+from gridbridge.services.transfers import TransferService
 from gridbridge.services.views import Views
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
@@ -127,8 +127,8 @@ class Machine:
 
     def settle(self) -> None:
         """Wait until no thread of the service does anything."""
-        for work in self.service.working.values():
-            work.future.exception(10)
+        for _, future in self.service.works.open.values():
+            future.exception(10)
         self.service.round()
 
     def set_clock(self, by_s: float) -> None:
@@ -255,7 +255,7 @@ def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(
     found: Future[Message | None] = Future()
     found.set_result(CLOSED.but(kind=Kind.ENDED))
     sought = Action(act=Act.LOOK_UP_END, transfer=one, why="missing")
-    machine.service.working[Act.LOOK_UP_END, one.name, one.uid] = Work(action=sought, future=found)
+    machine.service.works.open[Act.LOOK_UP_END, one.name, one.uid] = sought, found
     machine.send(CLOSED)
 
     machine.service.round()

@@ -1,0 +1,70 @@
+"""What a starter's step answers its shell, in one line: to sleep, to step again, or how to end."""
+
+import os
+
+from gridbridge.errors import CommandFailed
+from gridbridge.methods.task import Task, now
+from gridbridge.model.message import ERROR, REQUEUE, Kind, Message, Outcome
+from gridbridge.state import spool
+
+RETRY_S = 5  # the first pause before a refused submission is tried again; it doubles
+RETRY_MAX_S = 60
+UNABLE = 3  # tries after which a program that dies at its start will not run
+NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, without memory
+
+
+def end_unable(task: Task, error: CommandFailed) -> str:
+    """End a job within whose own limits no client program runs, before anything was sent."""
+    is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
+    if task.is_held() or not is_unable or task.tries("unable") < UNABLE:
+        return ""
+    reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
+    return end_in_error(task, reason)
+
+
+def complain(error: Exception) -> None:
+    """Write to the task's private log, which standard error is."""
+    os.write(2, f"{now()} {error}\n".encode("utf-8", "replace"))
+
+
+def end_nowhere(task: Task, error: Exception) -> str:
+    """End a job that nothing was sent of; what was sent waits for its route to come back."""
+    if record := task.record():
+        return pause(task, record)
+    return end_in_error(task, str(error))
+
+
+def end_in_error(task: Task, reason: str) -> str:
+    """Answer that the job is to enter the error state; `qstat -j` shows the reason."""
+    task.blame(reason)
+    return f"exit {ERROR}"
+
+
+def pause(task: Task, record: Message) -> str:
+    """Answer that the step should be tried again: after a while that grows, with jitter."""
+    longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
+    return sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
+
+
+def sleep(task: Task, verb: str, how_long_s: int, record: Message) -> str:
+    """Answer that the shell should sleep, then `wait` or step `again`, and what may end that."""
+    if not record.wake:
+        return f"{verb} {how_long_s} - -"
+    verdict = task.verdict(record.wake if record.kind == Kind.ASK else record.transfer)
+    return f"{verb} {how_long_s} {task.our_spool}/{spool.WAKE}/{record.wake} {verdict}"
+
+
+def end(verdict: Message) -> str:
+    """Answer that the job is to end as the verdict says."""
+    if verdict.outcome == Outcome.SIGNAL:
+        return f"signal {verdict.signal}"
+    return f"exit {status(verdict)}"
+
+
+def status(verdict: Message) -> int:
+    """Return the exit status that carries the verdict to the shepherd."""
+    if verdict.outcome == Outcome.REQUEUE:
+        return REQUEUE
+    if verdict.outcome == Outcome.ERROR:
+        return ERROR
+    return int(verdict.exit_status or 0)

@@ -1,0 +1,65 @@
+"""The acts that need a cluster: threads do them, each of them once at a time."""
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+from gridbridge.apply.transfer import Hands
+from gridbridge.decisions import transfer as rules
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.message import Message
+from gridbridge.model.plan import Act, Action
+from gridbridge.services.books import Books
+from gridbridge.services.crew import Crew
+from gridbridge.services.ledger import Key, key
+from gridbridge.services.patience import Patience
+
+_log = logging.getLogger(__name__)
+
+
+class Works:
+    """What the threads of everybody do just now for their transfers."""
+
+    def __init__(self, hands: Hands, crew: Crew, books: Books) -> None:
+        self._hands = hands
+        self._crew = crew
+        self._books = books
+        self._patience = Patience()  # with an end that is not found
+        self.open: dict[tuple[Act, str, int], tuple[Action, Future[Message | None]]] = {}
+
+    def may_begin(self, action: Action) -> bool:
+        """Say whether nobody does it yet and it is time; an end is sought ever more seldom."""
+        if _name(action) in self.open:
+            return False
+        return action.act is not Act.LOOK_UP_END or self._patience.may_try(key(action.transfer))
+
+    def begin(self, action: Action) -> None:
+        """Have an act done; an end that the books have is not asked for."""
+        self.open[_name(action)] = action, self._future(action)
+
+    def done(self) -> Iterator[tuple[Action, Message | None]]:
+        """Take each act that is done, with the end that it found; what failed is told."""
+        for name in [name for name, (_, future) in self.open.items() if future.done()]:
+            action, future = self.open.pop(name)
+            try:
+                verdict = future.result()
+            except (GridbridgeError, OSError) as error:
+                _log.warning("event=failed act=%s why=%r", action.act.value, str(error))
+            else:
+                yield action, verdict
+
+    def forget(self, transfer: Key) -> None:
+        """Seek the transfer's end anew without a pause, or never again."""
+        self._patience.forget(transfer)
+
+    def _future(self, action: Action) -> "Future[Message | None]":
+        end = self._books.end(action.transfer) if action.act is Act.LOOK_UP_END else None
+        if end is None:
+            return self._crew.do(action.transfer.owner, self._hands.far, action)
+        known: Future[Message | None] = Future()
+        known.set_result(rules.verdict_of(action.transfer, end))
+        return known
+
+
+def _name(action: Action) -> tuple[Act, str, int]:
+    return (action.act, *key(action.transfer))
