@@ -12,6 +12,7 @@ from gridbridge.model.mapping import ANY, PROJECT, QUEUE, RESOURCE, Mapping, Rul
 from gridbridge.model.policy import Cluster, Kind, Policy, Push
 from gridbridge.model.route import Away, Cell, Login, OarServer, Route, login
 from gridbridge.model.rules import AnyRule, Rules
+from gridbridge.model.users import Asks
 from gridbridge.shell import ssh
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def route(policy: Policy, queue: str) -> Route:
         cluster=policy.site.cluster,
         remote=remote,
         remote_kind=cluster.kind.value,
-        remote_mapped="yes" if mapping(policy, remote).rules else "",
+        remote_mapped="yes" if mapping(policy, remote, queue).rules else "",
         remote_shell=cluster.shell,
         remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
         remote_ssh=cluster.ssh,
@@ -92,21 +93,38 @@ def route(policy: Policy, queue: str) -> Route:
     )
 
 
-def mapping(policy: Policy, cluster: str) -> Mapping:
-    """Return how requests are translated for a remote cluster; no rules: they are not."""
-    rules = policy.maps.get(cluster, {})
+def mapping(policy: Policy, cluster: str, queue: str) -> Mapping:
+    """Return how the requests of a queue's jobs are translated for its cluster, if by any rule."""
+    rules, asks = policy.maps.get(cluster, {}), asks_of(policy, queue)
     if policy.clusters[cluster].kind is Kind.OAR:
-        return Mapping(_oar_rules(cluster, rules))
-    if all(rule == type(rule)() for rule in rules.values()):
+        return Mapping(_with_asks(_oar_rules(cluster, rules), asks))
+    if not asks and all(rule == type(rule)() for rule in rules.values()):
         return Mapping({})
-    return Mapping({(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()})
+    return Mapping(_with_asks(_rules(rules), asks))
+
+
+def asks_of(policy: Policy, queue: str) -> Asks:
+    """Return what a queue adds to its jobs' requests; one that is gone adds nothing."""
+    return policy.queues[queue].asks if queue in policy.queues else Asks()
+
+
+def _with_asks(rules: dict[tuple[str, str], Rule], asks: Asks) -> dict[tuple[str, str], Rule]:
+    """Let a queue's resources be asked for by default, in the words of home as all defaults are."""
+    for name, value in asks.items():
+        rule = rules.setdefault((RESOURCE, name), Rule())
+        rule.default, rule.require = value, ""
+    return rules
+
+
+def _rules(rules: Rules) -> dict[tuple[str, str], Rule]:
+    return {(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()}
 
 
 def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], Rule]:
     """Return the rules of an OAR server: what has none is nothing that it could have."""
     missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
     made = {(RESOURCE, commands.WALLTIME): Rule()}
-    made |= {(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()}
+    made |= _rules(rules)
     for (kind, name), rule in made.items():
         there = rule.to or name
         if kind == RESOURCE and there == commands.WALLTIME:

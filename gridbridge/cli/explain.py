@@ -13,16 +13,22 @@ REFUSED = 1
 
 @click.command()
 @click.argument("words", metavar="JOB[.TASK]|SCRIPT", nargs=-1, required=True)
-@click.option("--to", "cluster", metavar="CLUSTER", required=True, help="The remote cluster.")
+@click.option(
+    "--to",
+    metavar="CLUSTER|QUEUE",
+    required=True,
+    help="The remote cluster, or a transfer queue where several lead to it.",
+)
 @click.option(
     "--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file."
 )
 @JSON
-def explain(words: tuple[str, ...], cluster: str, path: str, is_json: bool) -> None:
+def explain(words: tuple[str, ...], to: str, path: str, is_json: bool) -> None:
     """Print a job's submission to another cluster.
 
-    It is the one that a transfer queue to CLUSTER would make, with the request in the words of
-    that cluster ([map.CLUSTER.KIND.NAME] of gridbridge.toml, as it is now); nothing is submitted.
+    It is the one that a transfer queue to CLUSTER, or QUEUE itself, would make, with the request in
+    the words of that cluster ([map.CLUSTER.KIND.NAME] and asks of [queue.NAME] in gridbridge.toml,
+    as it is now); nothing is submitted.
     JOB is a job that qstat lists, or a task of an array; anything else is given to `qsub -verify`,
     which reads it as qsub would: a script, with options before it and arguments behind it. Of a
     range of slots the most are shown, a parallel environment with a wildcard as it was asked for.
@@ -33,7 +39,7 @@ def explain(words: tuple[str, ...], cluster: str, path: str, is_json: bool) -> N
       gridbridge explain 12 --to beta
       gridbridge explain --to beta -- -l h_rt=1:0:0 -pe smp 4 job.sh
     """
-    seen = foresee(words, cluster, path)
+    seen = foresee(words, to, path)
     if is_json:
         output.as_json(plain(seen))
     elif not seen.refused:
@@ -41,5 +47,5 @@ def explain(words: tuple[str, ...], cluster: str, path: str, is_json: bool) -> N
         for note in seen.notes:
             output.line(f"# {note}")
     if seen.refused:
-        output.complain(f"gridbridge: job {seen.job} can't go to {cluster}: {seen.refused}")
+        output.complain(f"gridbridge: job {seen.job} can't go to {seen.cluster}: {seen.refused}")
         raise SystemExit(REFUSED)

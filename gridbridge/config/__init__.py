@@ -21,7 +21,7 @@ from cattrs.gen import make_dict_structure_fn, override
 from gridbridge.config import maps, references
 from gridbridge.config.maps import MAPS
 from gridbridge.config.references import table_of
-from gridbridge.config.words import Table, Wrong, default, key_name, kind_of, right, toml
+from gridbridge.config.words import TABLES, Table, Wrong, default, key_name, kind_of, right, toml
 from gridbridge.errors import ConfigError
 from gridbridge.model.policy import Cluster, Policy, Poller, Site, TransferQueue
 from gridbridge.model.rules import KINDS, AnyRule
@@ -173,8 +173,8 @@ def _policy(sections: Table) -> Policy:
 
 def _hook(key: Field[object]) -> Callable[[object, object], object]:
     def checked(value: object, _: object) -> object:
-        if kind_of(key) is Users and isinstance(value, dict):
-            _check_users(value, key)
+        if isinstance(value, dict) and kind_of(key) in TABLES:
+            _check_table(value, key)
         fault = _fault(value, key)
         if fault:
             raise Wrong(value, fault, right(key))
@@ -183,22 +183,22 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
     return checked
 
 
-def _check_users(users: dict[str, object], key: Field[object]) -> None:
-    """Refuse what is no account, or two people's: whose a job is would be a guess."""
-    known = describe(key).form
-    for person, account in users.items():
-        names = (person, account)
-        if not all(isinstance(name, str) and known.holds(name) for name in names):
-            raise Wrong(account, "wrong form", known.right, f".{key_name(person)}")
-        if list(users.values()).count(account) > 1:
-            raise Wrong(account, "two people's", known.right, f".{key_name(person)}")
+def _check_table(table: dict[str, object], key: Field[object]) -> None:
+    """Refuse what has not its form, or is two people's account: whose a job is would be a guess."""
+    known, is_users = describe(key).form, kind_of(key) is Users
+    named = known if is_users else OBJECT_NAME
+    for name, value in table.items():
+        if not (named.holds(name) and isinstance(value, str) and known.holds(value)):
+            raise Wrong(value, "wrong form", known.right, f".{key_name(name)}")
+        if is_users and list(table.values()).count(value) > 1:
+            raise Wrong(value, "two people's", known.right, f".{key_name(name)}")
 
 
 def _fault(value: object, key: Field[object]) -> str:
     """Return what is wrong with a value, nothing when it's right."""
     kind, known = kind_of(key), describe(key)
     accepted = int | float if kind is float else str if issubclass(kind, str) else kind
-    accepted = dict if kind is Users else accepted
+    accepted = dict if kind in TABLES else accepted
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         return "wrong type"
     if issubclass(kind, StrEnum):

@@ -12,6 +12,7 @@ from gridbridge.model.policy import Kind
 from gridbridge.model.rules import KINDS, THERE, AnyRule, ResourceRule
 
 MAPS = "map"
+WALLTIME = "h_rt"  # every OAR server has one
 EXCLUDES = {  # a rule that says the first says none of the others
     "reject": ("to", "scale", "unit", "relation", "default", "drop", "require"),
     "drop": ("to", "scale", "unit", "relation", "default"),
@@ -43,6 +44,36 @@ def problems(sections: Table, judge: Judge) -> Iterator[str]:
             yield from _rule_problems(f"{title}.{kind}", kind, rules, judge)
             if kind == mapping.RESOURCE and not _is_oar(clusters, cluster):
                 yield from _oar_problems(f"{title}.{kind}", rules)
+    yield from _queue_problems(sections)
+
+
+def _queue_problems(sections: Table) -> Iterator[str]:
+    """Tell of what a queue asks for and its cluster's mapping does not let through."""
+    queues, clusters = table_of(sections, "queue"), table_of(sections, "cluster")
+    for name in queues:
+        cluster = str(table_of(queues, name).get("cluster"))
+        rules = table_of(table_of(table_of(sections, MAPS), cluster), mapping.RESOURCE)
+        for resource, value in table_of(table_of(queues, name), "asks").items():
+            told = (f"queue.{key_name(name)}", f"asks.{key_name(resource)}", value)
+            yield from _asked_problems(told, resource, table_of(rules, resource))
+            if resource not in (*rules, WALLTIME) and _is_oar(clusters, cluster):
+                right = f"[{MAPS}.{cluster}.resource.{resource}] has to say what it is there"
+                yield _wrong(told, "no rule", right)
+
+
+def _asked_problems(told: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
+    if is_place(resource):
+        yield _wrong(told, "a place at home", "what the other cluster's jobs can ask for")
+    elif rule.get("drop") or rule.get("reject"):
+        yield _wrong(told, "not asked for there", "a resource whose rule has no drop or reject")
+    else:
+        yield from _amount_problems(told, rule)
+
+
+def _wrong(told: tuple[str, str, object], wrong: str, right: str) -> str:
+    """Tell of a value: its section, its key and itself."""
+    title, key, value = told
+    return f"[{title}] {key}{Wrong(value, wrong, right)}"
 
 
 def _is_oar(clusters: Table, cluster: str) -> bool:
@@ -97,20 +128,18 @@ def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[s
     for word in (name, str(rule.get("to", ""))):
         if is_place(word):
             yield f"[{title}]: {word} names a place at home and is never asked for elsewhere"
-    yield from _default_problems(title, rule)
+    yield from _amount_problems((title, "default", rule.get("default", "")), rule)
 
 
-def _default_problems(title: str, rule: Table) -> Iterator[str]:
+def _amount_problems(told: tuple[str, str, object], rule: Table) -> Iterator[str]:
     """Tell of a default that is to be converted and is no amount."""
-    usual = ResourceRule()
-    default = str(rule.get("default", usual.default))
+    usual, default = ResourceRule(), str(told[2])
     is_converted = rule.get("unit", usual.unit) or rule.get("scale", usual.scale) != usual.scale
     try:
         if default and is_converted and not amounts.is_unlimited(default):
             amounts.read(default)
     except ParseError as error:
-        wrong = Wrong(default, "it can't be scaled or written in a unit", str(error))
-        yield f"[{title}] default{wrong}"
+        yield _wrong(told, "it can't be scaled or written in a unit", str(error))
 
 
 def _meeting_problems(title: str, rules: Table) -> Iterator[str]:

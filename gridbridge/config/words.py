@@ -8,10 +8,11 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from gridbridge.model.settings import describe
-from gridbridge.model.users import Users
+from gridbridge.model.users import Asks, Users
 
 Table: TypeAlias = Mapping[str, object]
 
+TABLES = (Users, Asks)  # of texts, within a section
 MAX_SHOWN = 80  # characters of a wrong value
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')
@@ -29,7 +30,7 @@ def right(key: Field[object]) -> str:
     kind, known = kind_of(key), describe(key)
     if issubclass(kind, StrEnum):
         return " or ".join(shown(word) for word in kind)
-    if kind in (str, Users):
+    if kind in (str, *TABLES):
         return known.form.right
     if kind is bool:
         return "true or false"

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import Field, fields, replace
 
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy, TransferQueue
@@ -14,7 +15,9 @@ FEWER = "or give the queues fewer slots"
 def findings(policy: Policy, wanted: Wanted) -> tuple[Finding, ...]:
     """Judge the section; one that was written in another style is left to people."""
     known = policy.queues.get(wanted.queue)
-    right = TransferQueue(
+    unset = TransferQueue(cluster=wanted.remote, pending_limit=0, slots=1)
+    right = replace(  # what people wrote there of the rest is theirs
+        known or unset,
         cluster=wanted.remote,
         pending_limit=wanted.pending_limit,
         slots=wanted.slots,
@@ -70,13 +73,22 @@ def _shown(queue: TransferQueue) -> str:
 
 
 def _lines(name: str, queue: TransferQueue) -> tuple[str, ...]:
-    return (
-        _title(name),
-        f'cluster = "{queue.cluster}"',
-        f"pending_limit = {queue.pending_limit}",
-        f"slots = {queue.slots}",
-        *(("remote_usage = true",) if queue.remote_usage else ()),
-    )
+    said = ((key.name, getattr(queue, key.name)) for key in fields(queue) if _is_said(queue, key))
+    return (_title(name), *(f"{key} = {_toml(value)}" for key, value in said))
+
+
+def _is_said(queue: TransferQueue, key: "Field[object]") -> bool:
+    """Say whether a key has to stand there, for it has no default or another value."""
+    usual = TransferQueue(cluster="", pending_limit=-1, slots=0)
+    return bool(getattr(queue, key.name) != getattr(usual, key.name))
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return (
+            f"{{ {', '.join(f'{_toml(name)} = {_toml(each)}' for name, each in value.items())} }}"
+        )
+    return json.dumps(value)
 
 
 def _title(name: str) -> str:
@@ -87,7 +99,12 @@ def _title(name: str) -> str:
 def _without(wanted: Wanted) -> str:
     """Return the line that takes the section out, and does nothing unless it finds it."""
     title = _title(wanted.queue)
-    pattern = "".join(f"\\{letter}" if letter in "[]." else letter for letter in title)
-    script = f"/^{pattern}$/,/^\\[/{{/^{pattern}$/d;/^\\[/!d}}"
+    scripts = " ".join(f"-e {shlex.quote(_cut(each))}" for each in (title, f"{title[:-1]}.asks]"))
     found = f"grep -qxF {shlex.quote(title)} {CONFIG}"
-    return f"{found} && sed -i {shlex.quote(script)} {CONFIG}"
+    return f"{found} && sed -i {scripts} {CONFIG}"
+
+
+def _cut(title: str) -> str:
+    """Return the sed script that takes a table out, up to the next one."""
+    pattern = "".join(f"\\{letter}" if letter in "[]." else letter for letter in title)
+    return f"/^{pattern}$/,/^\\[/{{/^{pattern}$/d;/^\\[/!d}}"

@@ -14,6 +14,7 @@ from gridbridge.model.rules import Rules
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
+    ASKED,
     CLUSTER_NAME,
     LOGIN_NAME,
     OBJECT_NAME,
@@ -22,7 +23,7 @@ from gridbridge.model.settings import (
     STATE_URL,
     setting,
 )
-from gridbridge.model.users import Users
+from gridbridge.model.users import Asks, Users
 
 PATH = "/etc/gridbridge/gridbridge.toml"
 MAX_PORT = 65535
@@ -178,6 +179,10 @@ class TransferQueue:
         metadata=setting(
             "the queue's slots, as setup writes them", unit="slots", low=1, high=MAX_SLOTS
         )
+    )
+    asks: Asks = field(
+        default_factory=Asks,
+        metadata=setting("what its jobs ask for unless they do so themselves", form=ASKED),
     )
     remote_usage: bool = field(
         default=False,

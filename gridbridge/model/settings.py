@@ -50,6 +50,10 @@ LOGIN_NAME = Form(
     holds=re.compile("(?!root$)[A-Za-z_][A-Za-z0-9_.-]{0,63}").fullmatch,
     right='names of accounts but root, no account twice: { alice = "al_there" }',
 )
+ASKED = Form(
+    holds=re.compile(r"[!-+\x2d-~]+").fullmatch,
+    right='resources by their names at home: { mem_free = "64G" }',
+)
 SSH_PLACE = Form(
     holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
     right="HOST or HOST:PORT, empty where the programs run here",

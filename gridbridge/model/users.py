@@ -1,4 +1,4 @@
-"""Who is who in another domain: user names mapped per cluster."""
+"""Tables of texts in a section: who is who in another domain, and what a queue asks for."""
 
 
 class Users(dict[str, str]):
@@ -14,3 +14,7 @@ class Users(dict[str, str]):
             if theirs == account:
                 return person
         return f"{account}@{cluster}" if account in self else account
+
+
+class Asks(dict[str, str]):
+    """What a queue's jobs ask for unless they do so themselves, by the resource's name at home."""

@@ -13,7 +13,7 @@ from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.gridengine.request import Request, cwd_of, parallel_of
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.batch.oar import commands as oar
-from gridbridge.errors import ParseError, Unmappable
+from gridbridge.errors import GridbridgeError, ParseError, Unmappable
 from gridbridge.model.ids import TransferId
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
@@ -37,15 +37,17 @@ class Foreseen:
     refused: str = ""
 
 
-def foresee(words: tuple[str, ...], remote: str, path: str = CONFIG) -> Foreseen:
+def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
     """Say with what a job would be submitted to a remote cluster; nothing is changed.
 
-    `words` are a job's id, or what qsub would be given. Raises ParseError for a job that qsub
-    would not submit, GridbridgeError for a cluster to which no queue leads or a job that home
-    does not list, and ConfigError.
+    `words` are a job's id, or what qsub would be given; `to` is a cluster or a transfer queue.
+    Raises ParseError for a job that qsub would not submit, GridbridgeError for a cluster to which
+    no queue leads, or several do that ask for different things, or a job that home does not list,
+    and ConfigError.
     """
     policy = config.load(path)
-    refuse_unreached(remote, (queue.cluster for queue in policy.queues.values()))
+    queue = _queue(to, policy)
+    remote = policy.queues[queue].cluster
     home = cell(policy, policy.site.cluster)
     if transfer := _transfer(words, policy):
         job, name = transfer.local, str(transfer)
@@ -54,7 +56,7 @@ def foresee(words: tuple[str, ...], remote: str, path: str = CONFIG) -> Foreseen
         job, name = words[-1], f"gb.{policy.site.cluster}.JOB.0.1"
         xml = _verified(home, words)
     request, asked_parallel = Request(xml), parallel_of(xml)
-    rules, far = mapping(policy, remote), away(policy, remote)
+    rules, far = mapping(policy, remote, queue), away(policy, remote)
     known = words_of(remote)
     try:
         parallel, there = translated(request, asked_parallel, rules, known, remote, policy.queues)
@@ -80,6 +82,18 @@ def foresee(words: tuple[str, ...], remote: str, path: str = CONFIG) -> Foreseen
         command=printable(shlex.join(argv)),
         notes=tuple(map(printable, notes)),
     )
+
+
+def _queue(to: str, policy: Policy) -> str:
+    """Return the transfer queue that is named, or that leads to the cluster of that name."""
+    if to in policy.queues:
+        return to
+    refuse_unreached(to, (queue.cluster for queue in policy.queues.values()))
+    names = [name for name, queue in policy.queues.items() if queue.cluster == to]
+    if any(policy.queues[name].asks != policy.queues[names[0]].asks for name in names):
+        ways = " or ".join(f"--to {name}" for name in names)
+        raise GridbridgeError(f"the queues to {to} ask for different things; {ways}")
+    return names[0]
 
 
 def _transfer(words: tuple[str, ...], policy: Policy) -> TransferId | None:

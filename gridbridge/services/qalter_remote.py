@@ -106,7 +106,7 @@ def _resources(one: ShownTransfer, wanted: Pairs, policy: Policy) -> commands.Ar
     xml = submit.detail(home, str(parse_transfer(one.transfer).job))
     request = Request(xml)
     request.hard = wanted
-    rules, known = mapping(policy, one.remote), words_of(one.remote)
+    rules, known = mapping(policy, one.remote, one.queue), words_of(one.remote)
     try:
         translated(request, parallel_of(xml), rules, known, one.remote, policy.queues)
     except Unmappable as error:

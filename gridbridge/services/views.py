@@ -61,7 +61,7 @@ class Views:
         A queue that is configured no more leads nowhere once no transfer of it is open.
         """
         for queue, configured in self._policy.queues.items():
-            rules = mapping(self._policy, configured.cluster)
+            rules = mapping(self._policy, configured.cluster, queue)
             if rules.rules:  # before the route, which says that they are there
                 put(published.mapping_path(queue, self._folder), mappings.encode(rules))
             put(published.route_path(queue, self._folder), encode(route(self._policy, queue)))

@@ -1,6 +1,7 @@
 """What starters are told of a queue that leads to an OAR server."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from gridbridge.model import mapping, route
 from gridbridge.model.policy import Cluster, Kind, Policy, Push, Site, TransferQueue
 from gridbridge.model.route import OarServer
 from gridbridge.model.rules import AnyRule, ProjectRule, Relation, ResourceRule, Unit
-from gridbridge.model.users import Users
+from gridbridge.model.users import Asks, Users
 
 MEMORY = ResourceRule(to="memnode", unit=Unit.MEBI, relation=Relation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {
@@ -39,7 +40,7 @@ def a_policy(**more: object) -> Policy:
 
 def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> Asked:
     """Translate a request with the rules as starters read them."""
-    rules = mapping.decode(mapping.encode(routes.mapping(a_policy(), "gamma")))
+    rules = mapping.decode(mapping.encode(routes.mapping(a_policy(), "gamma", "transfer-gamma")))
     request = Asked(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
     return translate(request, rules, "gamma")
 
@@ -91,3 +92,36 @@ def test_nothing_is_asked_for_softly() -> None:
 
     assert (there.soft, there.project) == ((), "foreign")
     assert ["knows no soft" in note for note in there.notes] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("hard", "expected"),
+    [
+        ({}, [("memnode>=", "65536"), ("h_rt", "3600")]),
+        ({"mem_free": "1G"}, [("memnode>=", "1024"), ("h_rt", "3600")]),
+        ({"mem_free": "INFINITY"}, [("memnode>=", "65536"), ("h_rt", "3600")]),
+    ],
+    ids=["nothing", "the same", "no limit"],
+)
+def test_a_queue_asks_for_what_its_jobs_do_not(
+    hard: dict[str, str], expected: list[tuple[str, str]]
+) -> None:
+    """In the words of home, which the cluster's rules convert."""
+    policy, asks = a_policy(), Asks({"mem_free": "64G", "h_rt": "3600"})
+    queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
+    policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
+    rules = mapping.decode(mapping.encode(routes.mapping(policy, "gamma", "transfer-big")))
+
+    assert sorted(translate(Asked(hard=tuple(hard.items())), rules, "gamma").hard) == sorted(
+        expected
+    )
+
+
+def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
+    policy, asks = a_policy(), Asks({"mem_free": "64G"})
+    queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
+    policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
+
+    assert routes.mapping(policy, "gamma", "transfer-gamma") == routes.mapping(
+        a_policy(), "gamma", "transfer-gamma"
+    )

@@ -16,7 +16,7 @@ GOOD = SITE + CLUSTERS + QUEUE
 
 KEYS_OF_THE_SITE = "the keys are cluster, service_account, state, min_uid, log_level"
 KEYS_OF_A_QUEUE = (
-    "the keys are cluster, pending_limit, slots, remote_usage, recall_wait_s, recall_limit"
+    "the keys are cluster, pending_limit, slots, asks, remote_usage, recall_wait_s, recall_limit"
 )
 A_CLUSTER_NAME = "lower-case letters, digits and -, a letter first, at most 32"
 A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass"
@@ -26,6 +26,7 @@ SECTIONS = (
 A_PLACE = "HOST or HOST:PORT, empty where the programs run here"
 ACCOUNTS = 'names of accounts but root, no account twice: { alice = "al_there" }'
 BY_SSH = 'ssh = "far"\n'
+ASKS = 'resources by their names at home: { mem_free = "64G" }'
 A_PORT = "a whole number, 1 to 65535"
 
 
@@ -316,6 +317,35 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
                 " a remote cluster (none is defined)",
             ],
             id="no cluster at all",
+        ),
+        pytest.param(
+            GOOD + 'asks = { "h rt" = "1", big = 1, mem = "" }\n',
+            [f'[queue.transfer-beta] asks."h rt" = "1": wrong form; {ASKS}'],
+            id="a queue that asks for what has no name",
+        ),
+        pytest.param(
+            GOOD
+            + 'asks = { hostname = "n1", gpu = "1", mem = "much", h_rt = "60" }\n'
+            + '[map.beta.resource.gpu]\nreject = "none"\n'
+            + '[map.beta.resource.mem]\nunit = "M"\n',
+            [
+                '[queue.transfer-beta] asks.hostname = "n1": a place at home;'
+                " what the other cluster's jobs can ask for",
+                '[queue.transfer-beta] asks.gpu = "1": not asked for there;'
+                " a resource whose rule has no drop or reject",
+                '[queue.transfer-beta] asks.mem = "much": it can\'t be scaled or written in a unit;'
+                " 'much' is no number, memory or time",
+            ],
+            id="a queue that asks for what its cluster does not get",
+        ),
+        pytest.param(
+            f'{SITE}[cluster.alpha]\n{PORTS}[cluster.beta]\nkind = "oar"\n{QUEUE}'
+            + 'asks = { h_rt = "60", mem = "1G" }\n',
+            [
+                '[queue.transfer-beta] asks.mem = "1G": no rule;'
+                " [map.beta.resource.mem] has to say what it is there",
+            ],
+            id="a queue to an OAR server that asks for what has no rule",
         ),
         pytest.param(
             GOOD + "[map.gamma.resource.h_rt]\n[map.alpha.pe.smp]\n",

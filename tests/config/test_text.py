@@ -45,7 +45,7 @@ from gridbridge.model.settings import (
     STATE_URL,
     describe,
 )
-from gridbridge.model.users import Users
+from gridbridge.model.users import Asks, Users
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "conf" / "gridbridge.toml"
@@ -91,6 +91,8 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
         return st.floats(known.low, known.high)
     if key.type is str:
         return TEXTS[known.form.right]
+    if key.type is Asks:  # what every cluster has, an OAR server, too
+        return st.builds(Asks, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1))
     if key.type is Users:
         return st.builds(Users, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
     return st.sampled_from(list(key.type))

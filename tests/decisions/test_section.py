@@ -1,12 +1,17 @@
 """What gridbridge.toml has to say besides the queue's own section."""
 
+import subprocess
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from gridbridge.decisions.section import all_slots, findings, room
+from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Cluster, Policy, Poller, Site, TransferQueue
 from gridbridge.model.setup import State
+from gridbridge.model.users import Asks
 from tests.decisions.setups import WANTED
 
 POLICY = Policy(
@@ -44,3 +49,33 @@ def test_a_section_is_rewritten_with_the_epilog_that_was_asked_for(is_wanted: bo
     (edit,) = found.mend
 
     assert ("remote_usage = true" in edit.value) == is_wanted
+
+
+def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
+    """Whether it is a key or a table of its own; the lines are run as setup would."""
+    toml = tmp_path / "gridbridge.toml"
+    toml.write_text(
+        '[site]\ncluster = "alpha"\n'
+        '[queue.transfer-beta]\ncluster = "beta"\nslots = 9\nrecall_wait_s = 5.0\n'
+        '[queue.transfer-beta.asks]\nmem_free = "64G"\n[poller]\n'
+    )
+    queue = replace(
+        POLICY.queues["transfer-beta"], recall_wait_s=5.0, asks=Asks({"mem_free": "64G"})
+    )
+    (found,) = findings(replace(POLICY, queues={"transfer-beta": queue}), WANTED)
+    (edit,) = found.mend
+    subprocess.run(["sh", "-c", edit.value.replace(CONFIG, str(toml))], check=True)
+
+    assert tomllib.loads(toml.read_text()) == {
+        "site": {"cluster": "alpha"},
+        "poller": {},
+        "queue": {
+            "transfer-beta": {
+                "cluster": "beta",
+                "pending_limit": WANTED.pending_limit,
+                "slots": WANTED.slots,
+                "asks": {"mem_free": "64G"},
+                "recall_wait_s": 5.0,
+            }
+        },
+    }
