@@ -113,7 +113,8 @@ def transfer(
     make(steps, policy)
     if is_removed:
         service.forget(policy)
-    verify(plan(config.load(CONFIG), order))
+    left = service.left_steps if is_removed else service.transfer_steps
+    verify(left(config.load(CONFIG), order))
 
 
 def show(steps: Sequence[Step]) -> None:

@@ -85,26 +85,34 @@ def _is_said(queue: TransferQueue, key: "Field[object]") -> bool:
 
 def _toml(value: object) -> str:
     if isinstance(value, dict):
-        return (
-            f"{{ {', '.join(f'{_toml(name)} = {_toml(each)}' for name, each in value.items())} }}"
-        )
+        return f"{{ {', '.join(f'{_key(name)} = {_toml(each)}' for name, each in value.items())} }}"
     return json.dumps(value)
 
 
 def _title(name: str) -> str:
+    return f"[queue.{_key(name)}]"
+
+
+def _key(name: str) -> str:
     is_bare = name.replace("-", "").replace("_", "").isalnum()
-    return f"[queue.{name if is_bare else json.dumps(name)}]"
+    return name if is_bare else json.dumps(name)
 
 
 def _without(wanted: Wanted) -> str:
     """Return the line that takes the section out, and does nothing unless it finds it."""
     title = _title(wanted.queue)
     scripts = " ".join(f"-e {shlex.quote(_cut(each))}" for each in (title, f"{title[:-1]}.asks]"))
-    found = f"grep -qxF {shlex.quote(title)} {CONFIG}"
+    found = f"grep -q {shlex.quote(_pattern(title))} {CONFIG}"
     return f"{found} && sed -i {scripts} {CONFIG}"
 
 
 def _cut(title: str) -> str:
     """Return the sed script that takes a table out, up to the next one."""
-    pattern = "".join(f"\\{letter}" if letter in "[]." else letter for letter in title)
-    return f"/^{pattern}$/,/^\\[/{{/^{pattern}$/d;/^\\[/!d}}"
+    pattern = _pattern(title)
+    return f"/{pattern}/,/^\\[/{{/{pattern}/d;/^\\[/!d}}"
+
+
+def _pattern(title: str) -> str:
+    """Match the line of a title, which may have a comment."""
+    letters = "".join(f"\\{letter}" if letter in "[]." else letter for letter in title)
+    return f"^{letters} *\\(#.*\\)\\?$"

@@ -59,7 +59,7 @@ def warning(policy: Policy, order: Order) -> str:
 
 
 def removal_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
-    """Return what takes a transfer queue's set-up back."""
+    """Return what takes a transfer queue's set-up back; refuse one that is not there."""
     wanted = choose(policy, order, must_exist=True)
     world = _own_world(policy, wanted)
     others = [name for name, queue in policy.queues.items() if queue.cluster == order.cluster]
@@ -67,7 +67,16 @@ def removal_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
         raise GridbridgeError(
             f"no queue {wanted.queue}; to {order.cluster} lead: {', '.join(others)}"
         )
-    edits = [*removal(world, hands.recall()), *section.removal(policy, wanted)]
+    return _removal(policy, world)
+
+
+def left_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
+    """Return what a removal has left of a transfer queue's set-up."""
+    return _removal(policy, _own_world(policy, choose(policy, order, must_exist=True)))
+
+
+def _removal(policy: Policy, world: SetupWorld) -> tuple[Step, ...]:
+    edits = [*removal(world, hands.recall()), *section.removal(policy, world.wanted)]
     return tuple(_step(policy, edit, _named(edit)) for edit in edits)
 
 

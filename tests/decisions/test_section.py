@@ -56,7 +56,7 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
     toml = tmp_path / "gridbridge.toml"
     toml.write_text(
         '[site]\ncluster = "alpha"\n'
-        '[queue.transfer-beta]\ncluster = "beta"\nslots = 9\nrecall_wait_s = 5.0\n'
+        '[queue.transfer-beta]  # to beta\ncluster = "beta"\nslots = 9\nrecall_wait_s = 5.0\n'
         '[queue.transfer-beta.asks]\nmem_free = "64G"\n[poller]\n'
     )
     queue = replace(

@@ -1,0 +1,105 @@
+"""Several kinds of remote machine: a queue for each, set up as docs/configuration.md says."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.configured import configured
+from tests.lab.grid import Grid
+
+pytestmark = pytest.mark.lab
+
+HOST = "alpha-master"
+PAGE = Path(__file__).parents[2] / "docs/configuration.md"
+QUEUE = "transfer-beta-big"
+AVAILABLE = "1M"  # for the 64G of the page, which the lab's nodes have not
+
+
+def lines_of_the_page() -> tuple[list[str], list[str]]:
+    """Return what the page adds to gridbridge.toml, and what it has root type."""
+    part = PAGE.read_text().partition("### Several kinds")[2].partition("\n## ")[0]
+    indented = [line.strip() for line in part.splitlines() if line.startswith("    ")]
+    typed = [line for line in indented if re.match("{|qconf|gridbridge", line)]
+    toml = [line for line in indented if line not in typed]
+    first = next(n for n, line in enumerate(toml) if line.startswith(f"[queue.{QUEUE}]"))
+    return toml[first:], typed
+
+
+@pytest.fixture(scope="module", autouse=True)
+def big(grid: Grid) -> Iterator[None]:
+    """Have the queue while the tests of this file run."""
+    toml, typed = lines_of_the_page()
+    lines = "\\n".join(toml).replace("64G", AVAILABLE).replace("'", "")
+    with configured(grid, f"$ a \\\\n{lines}"):
+        try:
+            for line in typed:
+                grid.sh(HOST, line)
+            grid.require_ready()
+            yield
+        finally:
+            grid.sh(HOST, f"gridbridge setup transfer beta --queue {QUEUE} --remove --apply")
+            grid.sh(HOST, "qconf -sc | grep -v '^big ' >/tmp/complexes; qconf -Mc /tmp/complexes")
+
+
+def asked(grid: Grid, job: str) -> list[str]:
+    """Return what a transfer asks for on beta, hard."""
+    told = grid.cell("beta", "qstat", "-j", grid.remote_id(job)).out
+    lines = [line for line in told.splitlines() if line.startswith("hard resource_list")]
+    return lines[0].split()[2].split(",") if lines else []
+
+
+@pytest.mark.parametrize(
+    ("options", "queue", "expected"),
+    [
+        (("-l", "big=true"), QUEUE, ["mem_free=1M"]),
+        (("-l", "big=true,mem_free=2M"), QUEUE, ["mem_free=2M"]),
+        (("-l", "remote=true"), "transfer-beta", []),
+    ],
+    ids=["of that kind", "more than usual", "of no kind"],
+)
+def test_a_job_asks_for_what_its_queue_s_machines_have(
+    grid: Grid, options: tuple[str, ...], queue: str, expected: list[str]
+) -> None:
+    job = grid.submit(*options, script="sleep 600\n")
+    got = asked(grid, job)
+    here = grid.cell("alpha", "qstat", "-u", "*", "-q", queue).out
+    grid.cell("alpha", "qdel", job)
+    grid.until_gone(job)
+
+    assert got == expected
+    assert re.search(rf"^ *{job} .* {queue}@", here, re.MULTILINE)
+
+
+def test_a_job_is_explained_for_a_queue(grid: Grid) -> None:
+    job = grid.submit("-h", "-l", "big=true", script="true\n")
+    for_queue = grid.on(HOST, "gridbridge", "explain", job, "--to", QUEUE, user="alice")
+    for_other = grid.on(HOST, "gridbridge", "explain", job, "--to", "transfer-beta", user="alice")
+    for_cluster = grid.on(HOST, "gridbridge", "explain", job, "--to", "beta", user="alice")
+    grid.cell("alpha", "qdel", job)
+    grid.until_gone(job)
+
+    assert "-hard -l mem_free=1M" in for_queue.out
+    assert (for_other.status, "mem_free" in for_other.out) == (0, False)
+    assert for_cluster.status == 2
+    assert for_cluster.err == (
+        "gridbridge: the queues to beta ask for different things;"
+        " --to transfer-beta or --to transfer-beta-big\n"
+    )
+
+
+def test_check_finds_both_queues_right(grid: Grid) -> None:
+    found = grid.on(HOST, "gridbridge", "check").out
+
+    assert [line for line in found.splitlines() if line.startswith("broken")] == []
+
+
+def test_setup_keeps_what_the_queue_asks_for(grid: Grid) -> None:
+    words = ("setup", "transfer", "beta", "--queue", QUEUE, "--slots", "9", "--apply")
+    done = grid.on(HOST, "gridbridge", *words)
+    section = grid.sh(HOST, f"sed -n '/^.queue.{QUEUE}/,/^$/p' /etc/gridbridge/gridbridge.toml")
+
+    assert done.status == 0, done.err
+    assert "slots = 9" in section
+    assert f'asks = {{ mem_free = "{AVAILABLE}" }}' in section
