@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gridbridge.model.places import CONFIG, HOME, PYTHON
 from gridbridge.model.policy import Kind, Policy
 from gridbridge.model.setup import Edit, Finding, State, Verb
-from gridbridge.model.site import CellFacts, HostFacts, PollerFacts
+from gridbridge.model.site import CellFacts, HostFacts, KeyFacts, PollerFacts
 
 MAX_SKEW_S = 5.0  # published values are refused when they seem to come from the future
 TRIED_OAR = re.compile(r"OAR 2\.5\.")
@@ -26,6 +26,7 @@ def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
         if not cell.trouble:
             yield _oar_version(name, cell) if is_oar else _version(name, cell)
             yield _clock(name, cell)
+    yield from map(_key, facts.keys)
     for queue, letters in facts.letters.items():
         yield from _letters(queue, letters, policy)
 
@@ -161,6 +162,15 @@ def _clock(name: str, cell: CellFacts) -> Finding:
         mend=(Edit(verb=Verb.SHELL, value="chronyc makestep"),),
         where=cell.master,
     )
+
+
+def _key(key: KeyFacts) -> Finding:
+    """Judge a person's key; without it that person's jobs wait at home."""
+    item, right = f"{key.cluster}: key of {key.person}", f"leads into the account {key.account}"
+    if not key.trouble:
+        return Finding(item=item, state=State.OK, found=right)
+    hint = f"docs/ssh.md; until then jobs of {key.person} that are sent there wait"
+    return Finding(item=item, state=State.WARNING, found=key.trouble, right=right, hint=hint)
 
 
 def _letters(queue: str, letters: str, policy: Policy) -> Iterator[Finding]:

@@ -36,6 +36,16 @@ class CellFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFacts:
+    """Whether a person's key leads into their account at a cluster by ssh."""
+
+    cluster: str
+    person: str
+    account: str
+    trouble: str = ""  # why not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
     """Everything that was looked at on this host."""
 
@@ -48,4 +58,5 @@ class HostFacts:
     import_trouble: str = ""
     poller: PollerFacts = PollerFacts(is_running=False)
     cells: Mapping[str, CellFacts] = field(default_factory=dict)
+    keys: tuple[KeyFacts, ...] = ()
     letters: Mapping[str, str] = field(default_factory=dict)  # queue instance: its state

@@ -91,6 +91,7 @@ def run(
     env: dict[str, str],
     timeout_s: float,
     stdin: bytes = b"",
+    carrier: Client | None = None,
 ) -> Completed:
     """Run a program to its end where the login leads, or here when there is none.
 
@@ -103,7 +104,7 @@ def run(
         return runner.run(argv, env, timeout_s, stdin)
     token = files.random_name()
     whole = request(token, argv, env, timeout_s, stdin)
-    ended, is_unread = _carrier.carry(login, token, whole, timeout_s)
+    ended, is_unread = (carrier or _carrier).carry(login, token, whole, timeout_s)
     return answer(token, argv, ended) or _fail(login, ended, is_unread)
 
 

@@ -16,7 +16,7 @@ from gridbridge.decisions.site import (
 from gridbridge.model.places import CONFIG, SPOOL, SUDOERS
 from gridbridge.model.policy import Cluster, Kind, Policy, Site, TransferQueue
 from gridbridge.model.setup import Finding, State
-from gridbridge.model.site import CellFacts, HostFacts, PathFacts, PollerFacts
+from gridbridge.model.site import CellFacts, HostFacts, KeyFacts, PathFacts, PollerFacts
 
 SITE = Site(cluster="alpha")
 POLICY = Policy(
@@ -212,6 +212,20 @@ def test_a_remote_cell_is_judged_by_its_answer_version_and_clock(
 
 
 OAR = CellFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "state"),
+    [("", State.OK), ("ssh: far does not let the key of alice in", State.WARNING)],
+    ids=["let in", "refused"],
+)
+def test_a_key_is_judged_by_whether_it_leads_into_the_account(trouble: str, state: State) -> None:
+    key = KeyFacts(cluster="beta", person="alice", account="al_beta", trouble=trouble)
+    found = running_findings(replace(a_host(), keys=(key,)), POLICY)
+
+    (judged,) = [each for each in found if each.item == "beta: key of alice"]
+    assert (judged.state, trouble in judged.found) == (state, True)
+    assert "al_beta" in judged.found + judged.right
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,27 @@ def test_a_key_without_permission_is_told_with_whose_it_is(ready: Grid) -> None:
     until_ended_once(ready, job)
 
 
+@pytest.mark.parametrize("user", ["root", "alice"])
+def test_check_proves_each_key(ready: Grid, user: str) -> None:
+    """Root proves those of everybody who is named, anybody else their own."""
+    well = keys(ready, user)
+    ready.sh(FAR, "mv .ssh/authorized_keys .ssh/kept", user=ACCOUNT)
+    broken = keys(ready, user)
+    ready.sh(FAR, "mv .ssh/kept .ssh/authorized_keys", user=ACCOUNT)
+
+    named = {f"{cluster}: key of alice" for cluster in ("delta", "gamma")}
+    named |= {f"{cluster}: key of bob" for cluster in ("delta", "gamma") if user == "root"}
+    assert well == dict.fromkeys(named, "ok")
+    assert broken == {**well, "delta: key of alice": "warning"}
+
+
+def keys(grid: Grid, user: str) -> dict[str, str]:
+    """Return the state of each key that check looks at."""
+    told = json.loads(grid.on(HOME, "gridbridge", "check", "--json", user=user).out)
+    items = {item["name"]: item["state"] for item in told["items"]}
+    return {name: state for name, state in items.items() if ": key of " in name}
+
+
 def test_an_unknown_host_key_is_refused_with_the_command_that_adds_it(ready: Grid) -> None:
     """The command is run as it is told, and the job goes on."""
     ready.sh(HOME, "echo 'GlobalKnownHostsFile /dev/null' >.ssh/config", user="alice")
