@@ -7,7 +7,7 @@ import pytest
 from tests.lab.away import QUIET, ends, lines
 from tests.lab.configured import configured
 from tests.lab.grid import Grid
-from tests.lab.refusals import NO_PROJECT, PROJECT, project
+from tests.lab.refusals import NO_ACCESS, PROJECT, project_of_others
 
 pytestmark = pytest.mark.lab
 
@@ -18,7 +18,7 @@ SCRIPT = "echo $HOSTNAME >>$JOB_NAME.ran\n"
 def quick_breaker(grid: Grid) -> Iterator[None]:
     """Let three jobs in a row close the queue for 15 s."""
     sed = r"/^\[poller\]/a breaker_failures = 3\nbreaker_pause_s = 15"
-    with project(grid), configured(grid, sed):
+    with project_of_others(grid), configured(grid, sed):
         yield
 
 
@@ -34,7 +34,7 @@ def test_jobs_that_fail_in_a_row_close_the_queue_until_one_runs(
     grid.until(lambda: ends(grid, probe), "the probe to end", 90)
     grid.until(grid.is_open, "transfer-beta to be open")
 
-    assert f"3 jobs in a row failed at beta: job rejected: {NO_PROJECT}" in told
+    assert f"3 jobs in a row failed at beta: job rejected: {NO_ACCESS}" in told
     assert [host.partition("-n")[0] for host in lines(grid, "probe.ran")] == ["beta"]
     log = grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
     assert "event=closed cluster=beta" in log
