@@ -15,6 +15,7 @@ END = "@@end@@"
 USERS = {"#": "root", "$": "alice"}
 ASKS = ("gridbridge why", "gridbridge status")
 NEWS_LIMIT_S = 15
+CLOSE_LIMIT_S = 5
 RUN = [page for page in PAGES if console(page.read_text())]
 
 
@@ -43,8 +44,12 @@ class Shell:
         return "".join(lines)
 
     def close(self) -> None:
-        """End it."""
-        self.process.communicate()
+        """End it, with what it still runs when a page took too long."""
+        try:
+            self.process.communicate(timeout=CLOSE_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.terminate()
+            self.process.communicate()
 
 
 @pytest.fixture(scope="module")
