@@ -40,6 +40,10 @@ class Unmappable(GridbridgeError):
     """A job asks for what a remote cluster does not have: it can't go there."""
 
 
+class Unstageable(GridbridgeError):
+    """What a job declares to be carried there can't be: it has to be declared otherwise."""
+
+
 class CommandFailed(GridbridgeError):
     """A program that we ran did not do its work.
 

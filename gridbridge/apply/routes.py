@@ -76,7 +76,8 @@ def keep_connections(policy: Policy) -> None:
 
 def route(policy: Policy, queue: str) -> Route:
     """Return what the starters of a transfer queue must know."""
-    remote = policy.queues[queue].cluster
+    section = policy.queues[queue]
+    remote = section.cluster
     cluster = policy.clusters[remote]
     return Route(
         cluster=policy.site.cluster,
@@ -87,6 +88,10 @@ def route(policy: Policy, queue: str) -> Route:
         remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
         remote_ssh=cluster.ssh,
         remote_ends=ends(policy, cluster),
+        remote_stage_dir=cluster.stage_dir,
+        staged="yes" if section.staged else "",
+        stage_in=section.stage_in,
+        stage_out=section.stage_out,
         remote_users=" ".join(f"{person}={user}" for person, user in cluster.users.items()),
         **_side("local", policy.local),
         **_side("remote", cluster),

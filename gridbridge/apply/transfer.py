@@ -94,6 +94,11 @@ class Hands:
         ):
             submitter(where).delete(where, str(orphan.job_id))
 
+    def unstage(self, transfer: Transfer) -> None:
+        """Remove what was carried to another cluster for a transfer that is over."""
+        done = run((*SUDO, "unstage", os.path.basename(transfer.record)), AS_USER_ENV, PATIENCE_S)
+        done.checked()
+
     def _as_user(self, verb: str, action: Action) -> None:
         record = os.path.basename(action.transfer.record)
         done = run((*SUDO, verb, record), AS_USER_ENV, PATIENCE_S)

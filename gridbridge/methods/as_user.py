@@ -22,7 +22,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Kind, Message
 from gridbridge.model.places import CONFIG, SPOOL
 from gridbridge.model.route import Away
-from gridbridge.shell import files
+from gridbridge.shell import files, folder
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import spool
 
@@ -36,6 +36,7 @@ VERBS = {
     "suspend": "suspend_any",
     "resume": "resume_any",
     "delete": "delete",
+    "unstage": "",  # removes the transfer's own folder
 }
 
 
@@ -69,8 +70,10 @@ def perform(arguments: list[str]) -> NoReturn:
         watch(child)
     person = become(uid)
     remote = away(cluster, record.remote, person)
-    adapter = submitter(remote)
-    owner = remote.login.user if remote.login else person
+    if verb == "unstage":
+        folder.remove_own(remote.login, record.stage, record.transfer, LIMIT_S)
+        os._exit(0)
+    adapter, owner = submitter(remote), remote.login.user if remote.login else person
     remote_id = record.remote_id or adapter.find_held(remote, record.transfer, owner)
     if remote_id and is_theirs(remote, remote_id, owner, record.transfer):
         getattr(adapter, VERBS[verb])(remote, remote_id)

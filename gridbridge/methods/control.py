@@ -13,7 +13,7 @@ import sys
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods import limits
 from gridbridge.methods.answers import complain
-from gridbridge.methods.starter import delete_remote
+from gridbridge.methods.remote import delete_remote
 from gridbridge.methods.task import Task
 from gridbridge.model.message import Desired
 from gridbridge.shell.runner import SIGKILL

@@ -69,8 +69,12 @@ def wrapped(
     request: Request,
     config: dict[str, str],
     arguments: tuple[str, ...],
+    stage: str = "",
 ) -> WrappedJob:
-    """Describe the job for the wrapper; GridbridgeError when it can't be run elsewhere."""
+    """Describe the job for the wrapper; GridbridgeError when it can't be run elsewhere.
+
+    `stage` is the transfer's own folder there, if it has one.
+    """
     env = task.env
     start = _start(env, config)
     is_script = start not in (Start.BINARY, Start.BINARY_NO_SHELL)
@@ -84,24 +88,42 @@ def wrapped(
         arguments=arguments[1:] if is_script else arguments,
         environment=_environment(task, request, config, is_script),
         script=_script(env["JOB_SCRIPT"]) if is_script else b"",
-        stdin=_landing(route, env["SGE_STDIN_PATH"]),
-        stdout=_landing(route, env["SGE_STDOUT_PATH"]),
-        stderr=_landing(route, env["SGE_STDERR_PATH"]),
+        **_streams(route, env, stage),
     )
 
 
-def folder(route: Route, config: dict[str, str]) -> str:
+def folder(route: Route, config: dict[str, str], stage: str = "") -> str:
     """Return the job's working directory there; empty: the home of its account."""
+    if stage:
+        return f"{stage}/work"
     return "" if route.remote_ssh else config["cwd"]
 
 
-def _landing(route: Route, path: str) -> str:
-    """Return where a stream's file is there: of that name in the working directory, by ssh.
+def is_staged(route: Route, request: Request) -> bool:
+    """Say whether files are carried for it: declared by the job or for its queue."""
+    of_queue = route.staged or route.stage_in or route.stage_out
+    declares = any(name in ("stage_in", "stage_out") for name, _ in request.context)
+    return bool(route.remote_ssh and (of_queue or declares))
 
-    No file is carried by ssh yet: what the job writes stays in its account's home.
+
+def _landing(route: Route, path: str, staged: str) -> str:
+    """Return where a stream's file is there; `staged` in the transfer's own folder.
+
+    By ssh without a folder: of that name in the working directory, where it stays.
     """
-    is_carried = route.remote_ssh and not path.startswith("/dev/")
-    return path.rpartition("/")[2] if is_carried else path
+    if not route.remote_ssh or path.startswith("/dev/"):
+        return path
+    return staged or path.rpartition("/")[2]
+
+
+def _streams(route: Route, env: dict[str, str], stage: str) -> dict[str, str]:
+    """Return where the three streams are there."""
+    merged = env["SGE_STDERR_PATH"] == env["SGE_STDOUT_PATH"]
+    names = {"stdin": "stdin", "stdout": "stdout", "stderr": "stdout" if merged else "stderr"}
+    return {
+        stream: _landing(route, env[f"SGE_{stream.upper()}_PATH"], stage and f"{stage}/{name}")
+        for stream, name in names.items()
+    }
 
 
 def parallel(config: dict[str, str]) -> str:

@@ -13,12 +13,13 @@ from gridbridge.batch import submitter, wrapper
 from gridbridge.batch.gridengine import submit as cell
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission
-from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable
+from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable, Unstageable
 from gridbridge.methods import answers, job, limits
-from gridbridge.methods.task import Task, me, now
+from gridbridge.methods.remote import delete_remote, find
+from gridbridge.methods.task import Task, now
 from gridbridge.model.ids import is_transfer
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Kind, Message, Outcome, Phase
-from gridbridge.model.route import Away, Cell
+from gridbridge.model.route import Cell
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published, spool
 
@@ -48,7 +49,11 @@ def give_up(task: Task) -> str:
 def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
     """Do the step that is due; what went wrong is tried again."""
     try:
-        return Step(task, noted, arguments).take()
+        step = Step(task, noted, arguments)
+        try:
+            return step.take()
+        except Unstageable as error:
+            return step.unstageable(error)
     except NoRoute as error:
         answers.complain(error)
         return answers.end_nowhere(task, error)
@@ -113,7 +118,7 @@ class Step:
         assert isinstance(self.away, Cell)  # services.recalls wishes none home from elsewhere
         done = recall.recall(self.task, self.away, self.record.remote_id, wish)
         if isinstance(done, Message):
-            return self.finish(done)
+            return self.finish(done, has_run=False)
         return answers.sleep(self.task, "again", done, self.record)
 
     def note(self, **values: str) -> None:
@@ -140,6 +145,8 @@ class Step:
         if self.task.was_sent_before() and not self.learn_of_the_last():
             return False
         phase = self.record.phase or Phase.SUBMITTING
+        if self.record.remote_id and self.away.login:
+            self.stage_of_adopted()
         name = self.record.transfer or str(self.task.transfer(self.route, attempt=1))
         self.note(kind=Kind.RECORD, phase=phase, transfer=name)
         return True
@@ -189,7 +196,13 @@ class Step:
 
         own_queues = published.queues(self.task.published)
         job = str(self.task.job)
-        return self.finish(homeward.refused(self.route.home, job, own_queues, reason))
+        verdict = homeward.refused(self.route.home, job, own_queues, reason)
+        return self.finish(verdict, has_run=False)
+
+    def unstageable(self, error: Unstageable) -> str:
+        """End a job whose files can't be carried: it stays in error state until that is mended."""
+        delete_remote(self.away, self.record)
+        return self.finish(Message(outcome=Outcome.ERROR, reason=str(error)), has_run=False)
 
     def send(self) -> Submission:
         """Submit the job with what it asked for at home, unless a transfer brought it here."""
@@ -202,20 +215,39 @@ class Step:
         config = self.task.config()
         self.record = self.record.but(rerun=request.rerun)
         parallel = self.translate(request, job.parallel(config))
+        name, stage = self.record.transfer, self.stage(request, config)
         script = wrapper.bundle(
-            job.wrapped(
-                self.task, self.route, self.record.transfer, request, config, self.arguments
-            )
+            job.wrapped(self.task, self.route, name, request, config, self.arguments, stage)
         )
         return self.far.submit(
             self.away,
             self.record.transfer,
             request,
             shell=self.route.remote_shell or "/bin/sh",
-            cwd=job.folder(self.route, config),
+            cwd=job.folder(self.route, config, stage),
             parallel=parallel,
             script=script,
         )
+
+    def stage(self, request: Request, config: dict[str, str]) -> str:
+        """Make the transfer's folder there if files are carried for it; return its path."""
+        if not job.is_staged(self.route, request):
+            return ""
+        from gridbridge.methods import staging
+
+        stage = staging.declare(self.task, self.route, request, config, self.record.transfer)
+        self.note(stage=stage.folder)
+        return staging.prepare(self.task, self.away, stage)
+
+    def stage_of_adopted(self) -> None:
+        """Know again what is carried for a job that an earlier starter sent."""
+        request = cell.request_of(self.route.home, str(self.task.job))
+        if job.is_staged(self.route, request):
+            from gridbridge.methods import staging
+
+            name = self.record.transfer
+            stage = staging.declare(self.task, self.route, request, self.task.config(), name)
+            self.record = self.record.but(stage=stage.folder)
 
     def translate(self, request: Request, parallel: str) -> str:
         """Bring the request into the remote cluster's words; return its parallel environment."""
@@ -243,9 +275,17 @@ class Step:
 
     def release(self, desired: str) -> None:
         """Let the remote job start, unless the local one is suspended."""
-        if self.record.phase == Phase.HELD and desired != Desired.SUSPENDED:
+        if self.record.phase == Phase.HELD and desired != Desired.SUSPENDED and self.is_carried():
             self.far.release_as(self.away, self.record.remote_id, self.task.env["JOB_NAME"])
             self.note(phase=Phase.RELEASED)
+
+    def is_carried(self) -> bool:
+        """Carry what it declares there; False when it was deleted meanwhile."""
+        if not self.record.stage:
+            return True
+        from gridbridge.methods import staging
+
+        return staging.bring_in(self.task, self.away, self.record.stage)
 
     def act(self, desired: str) -> None:
         """Suspend or resume the remote job, waiting or running."""
@@ -266,8 +306,10 @@ class Step:
             answers.complain(error)
         return f"signal {SIGKILL}"
 
-    def finish(self, verdict: Message) -> str:
+    def finish(self, verdict: Message, has_run: bool = True) -> str:
         """End as the verdict says; a task that is to run again must not stay held."""
+        if self.record.stage and not self.is_home(has_run):
+            return self.die()
         if answers.status(verdict) in (REQUEUE, ERROR):
             cell.release(self.route.home, self.task.local)
         if verdict.outcome == Outcome.ERROR:
@@ -284,14 +326,20 @@ class Step:
         )
         return answers.end(verdict)
 
+    def is_home(self, has_run: bool) -> bool:
+        """Bring home what it made, and leave nothing there; False when it was deleted meanwhile.
 
-def find(away: Away, record: Message) -> str:
-    """Return our remote job that an earlier step submitted and did not note."""
-    owner = away.login.user if away.login else me()
-    return submitter(away).find_held(away, record.transfer, owner)
+        The folder of a job that has not run is left to the service if it can't be reached now.
+        """
+        from gridbridge.methods import staging
 
-
-def delete_remote(away: Away, record: Message) -> None:
-    """Delete the remote job of a record if the other cluster can be asked just now."""
-    if record.kind == Kind.RECORD and (remote_id := record.remote_id or find(away, record)):
-        submitter(away).delete(away, remote_id)
+        try:
+            if has_run and not staging.bring_home(self.task, self.away, self.record.stage):
+                return False
+            staging.clear(self.away, self.record.stage)
+            self.note(stage="")
+        except GridbridgeError as error:
+            if has_run:
+                raise
+            answers.complain(error)
+        return True

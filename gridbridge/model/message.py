@@ -70,6 +70,7 @@ class Message:
     max_rss_kb: str
     host: str
     reason: str
+    stage: str  # the folder there that holds its files; empty: none, or no more
     rerun: str  # yes when the local job may be run again (qsub -r, queue_conf(5) rerun)
 
     def __init__(self, **values: str) -> None:

@@ -16,10 +16,13 @@ from gridbridge.model.settings import (
     ACCOUNT,
     ASKED,
     CLUSTER_NAME,
+    FAR_FOLDER,
     LOGIN_NAME,
     OBJECT_NAME,
     PATH_OR_NONE,
     SSH_PLACE,
+    STAGED_IN,
+    STAGED_OUT,
     STATE_URL,
     setting,
 )
@@ -138,6 +141,13 @@ class Cluster:
         default_factory=Users,
         metadata=setting("by ssh: who has another account there than the same", form=LOGIN_NAME),
     )
+    stage_dir: str = field(
+        default=".gridbridge/stage",
+        metadata=setting(
+            "by ssh: where its hosts see the folders of jobs whose files are carried",
+            form=FAR_FOLDER,
+        ),
+    )
     accounting: str = field(
         default="",
         metadata=setting(
@@ -187,6 +197,18 @@ class TransferQueue:
     remote_usage: bool = field(
         default=False,
         metadata=setting("an epilog, run as root, puts the remote usage into the local accounting"),
+    )
+    staged: bool = field(
+        default=False,
+        metadata=setting("by ssh: standard output and error of every job come home"),
+    )
+    stage_in: str = field(
+        default="",
+        metadata=setting("by ssh: carried there for a job that declares nothing", form=STAGED_IN),
+    )
+    stage_out: str = field(
+        default="",
+        metadata=setting("by ssh: carried home for a job that declares nothing", form=STAGED_OUT),
     )
     recall_wait_s: float = field(
         default=600.0,

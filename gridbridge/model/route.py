@@ -151,6 +151,10 @@ class Route:
     remote_spool: str  # where remote hosts see our spool; empty when they don't
     remote_ssh: str  # where its programs run, HOST or HOST:PORT; empty for here
     remote_ends: str  # the FIFO there in which jobs of OAR tell their ends; empty: they don't
+    remote_stage_dir: str  # where transfers have their folders there, for what is carried
+    staged: str  # yes: every job of the queue is staged, also one that declares nothing
+    stage_in: str  # what is carried there of a job that says nothing of it (model.staging)
+    stage_out: str  # what is carried back
     remote_users: str  # who has another account there: `alice=al_there bob=bo_there`
 
     def __init__(self, **values: str) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass
 
+from gridbridge.model import staging
 from gridbridge.model.ids import is_cluster_name
 
 
@@ -57,6 +58,18 @@ ASKED = Form(
 SSH_PLACE = Form(
     holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
     right="HOST or HOST:PORT, empty where the programs run here",
+)
+FAR_FOLDER = Form(
+    holds=re.compile(r"(?!-)(?!(?:.*/)?\.\.(?:/|$))[!-~]{1,200}(?<!/)").fullmatch,
+    right="a path in printable ASCII without blanks and .., absolute or below the account's home",
+)
+STAGED_IN = Form(
+    holds=lambda text: not staging.fault(staging.IN, text) and ANY_TEXT.holds(text),
+    right="paths with : between them, as -ac stage_in takes them",
+)
+STAGED_OUT = Form(
+    holds=lambda text: not staging.fault(staging.OUT, text) and ANY_TEXT.holds(text),
+    right="paths below the working directory with : between them, as -ac stage_out takes them",
 )
 STATE_URL = Form(  # everybody may read the file, so no password is in it
     holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,

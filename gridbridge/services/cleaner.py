@@ -12,7 +12,7 @@ from gridbridge.decisions.transfer import World
 from gridbridge.model.plan import Action, Orphan
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.crew import Crew
-from gridbridge.services.ledger import Ledger
+from gridbridge.services.ledger import Key, Ledger, key
 from gridbridge.services.patience import Patience
 from gridbridge.state.inbox import Inbox
 
@@ -36,6 +36,7 @@ class Cleaner:
         self._crew = crew
         self._act = act
         self._patience = Patience()
+        self._unstaging: dict[Key, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def clean(self, world: World) -> None:
@@ -47,7 +48,7 @@ class Cleaner:
         for action in aftermath.survivors((*ended, *closed), world):
             self._act(action)
         for one in closed:
-            if aftermath.is_at_rest(one, world):
+            if aftermath.is_at_rest(one, world) and self._is_unstaged(one):
                 self._lay_to_rest(one)
 
     def let_go(self, before: datetime) -> None:
@@ -55,6 +56,23 @@ class Cleaner:
         for one in tuple(self._ledger.ended.values()):
             if one.closed_at and one.closed_at < before:
                 self._lay_to_rest(one)
+
+    def _is_unstaged(self, ended: Transfer) -> bool:
+        """Say whether nothing of it lies on the other cluster's disk; have it removed if not."""
+        name = key(ended)
+        if name in self._unstaging and self._unstaging[name].done():
+            done = self._unstaging.pop(name)
+            if not done.exception():
+                self._patience.forget(name)
+                return True
+            _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(done.exception()))
+        if name in self._unstaging:
+            return False
+        if not self._inbox.stage_of(ended.record):
+            return True
+        if self._patience.may_try(name):
+            self._unstaging[name] = self._crew.do(ended.owner, self._hands.unstage, ended)
+        return False
 
     def _lay_to_rest(self, ended: Transfer) -> None:
         """Look after it no more; a record that outlived its row would be read as a new one."""

@@ -109,11 +109,16 @@ def run(
 
 
 def client(login: Login) -> tuple[str, ...]:
-    """Return the command line that reaches the far shell; root becomes whose key it uses."""
+    """Return the command line that reaches the far shell."""
+    return (*connection(login), "--", login.host, FAR_SHELL)
+
+
+def connection(login: Login) -> tuple[str, ...]:
+    """Return the client with all but the host; root becomes whose key it uses."""
     options = tuple(word for name in OPTIONS for word in ("-o", f"{name}={OPTIONS[name]}"))
     user = ("-l", login.user) if login.user else ()
     port = ("-p", login.port) if login.port else ()
-    return (*_become(login), CLIENT, *options, *user, *port, "--", login.host, FAR_SHELL)
+    return (*_become(login), CLIENT, *options, *user, *port)
 
 
 def request(

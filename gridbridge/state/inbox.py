@@ -99,6 +99,14 @@ class Inbox:
         if self._read.get(name, now) == now:
             self._remove(name)
 
+    def stage_of(self, path: str) -> str:
+        """Return the folder elsewhere that a record tells of; empty when nothing is there."""
+        try:
+            data, _ = files.read(f"{self._folder}/{os.path.basename(path)}", MAX_BYTES)
+            return decode(data).stage
+        except (OSError, ParseError, StateError):
+            return ""
+
     def sweep(self, known: frozenset[str]) -> int:
         """Remove old FIFOs of wake/ that are not among `known`; return how many.
 

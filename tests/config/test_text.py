@@ -38,10 +38,13 @@ from gridbridge.model.settings import (
     ACCOUNT,
     ANY_TEXT,
     CLUSTER_NAME,
+    FAR_FOLDER,
     LOGIN_NAME,
     OBJECT_NAME,
     PATH_OR_NONE,
     SSH_PLACE,
+    STAGED_IN,
+    STAGED_OUT,
     STATE_URL,
     describe,
 )
@@ -76,6 +79,9 @@ TEXTS = {
     OBJECT_NAME.right: st.from_regex(NAME, fullmatch=True),
     PATH_OR_NONE.right: st.sampled_from(["", "/a b/accounting"]),
     SSH_PLACE.right: st.sampled_from(["delta-master", "10.0.0.1:2222"]),
+    FAR_FOLDER.right: st.sampled_from([".gridbridge/stage", "/scratch/gb"]),
+    STAGED_IN.right: st.sampled_from(["", "a:b%2Cc", "/data/x:."]),
+    STAGED_OUT.right: st.sampled_from(["", ".", "a b:%22"]),
     STATE_URL.right: st.sampled_from(["sqlite:////x y.db", "postgresql://me@db:5432/grid"]),
 }
 

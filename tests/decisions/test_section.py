@@ -79,3 +79,22 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
             }
         },
     }
+
+
+def test_keys_that_setup_does_not_write_stay_as_they_are() -> None:
+    """An administrator's own keys are no fault, and are kept when the section is written anew."""
+    known = TransferQueue(
+        cluster=WANTED.remote,
+        pending_limit=WANTED.pending_limit,
+        slots=WANTED.slots,
+        stage_out="res%2C1",
+        recall_wait_s=5,
+    )
+    policy = replace(POLICY, queues={WANTED.queue: known})
+    (kept,) = findings(policy, WANTED)
+    (mended,) = findings(replace(POLICY, queues={WANTED.queue: replace(known, slots=9)}), WANTED)
+
+    assert kept.state == State.OK
+    assert all(
+        line in mended.mend[0].value for line in ("'stage_out = \"res%2C1\"'", "recall_wait_s = 5")
+    )

@@ -53,6 +53,7 @@ STARTER = {
     "gridbridge.methods.answers",
     "gridbridge.methods.job",
     "gridbridge.methods.limits",
+    "gridbridge.methods.remote",
     "gridbridge.methods.starter",
 }
 SENSOR = {"fcntl", "gridbridge.methods.sensor", "gridbridge.shell.lock", "select"}

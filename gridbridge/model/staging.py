@@ -1,0 +1,67 @@
+"""What a job declares to be carried to another cluster and back: lists of paths.
+
+`stage_in=params.txt:mesh:/data/ref.fa,stage_out=result.dat` in a job's context (qsub(1) -ac). A
+colon stands between paths. `%` and two hexadecimal digits stand for one byte: qsub ends a value
+at a comma, takes quotes for its own, and a name may hold a colon. Loaded only for such jobs.
+"""
+
+from gridbridge.errors import Unstageable
+
+IN, OUT = "stage_in", "stage_out"
+BETWEEN = ":"
+HERE = "."  # all of the working directory
+CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
+
+
+def paths(key: str, text: str) -> tuple[str, ...]:
+    """Return the declared paths, decoded; Unstageable names the one that is none."""
+    found = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()
+    for path in found:
+        _refuse(key, path)
+    return found
+
+
+def name_of(path: str) -> str:
+    """Return where a path lies in the job's working directory there.
+
+    A relative one where it lies in the one at home, an absolute one under its last name.
+    """
+    parts = [part for part in path.split("/") if part not in ("", HERE)]
+    return parts[-1] if path.startswith("/") else "/".join(parts) or HERE
+
+
+def fault(key: str, text: str) -> str:
+    """Say what is wrong with a list, nothing when it is right."""
+    try:
+        names = [name_of(path) for path in paths(key, text)]
+    except Unstageable as error:
+        return str(error)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return f"{key}: two of the paths would be {twice[0]!r} there" if twice else ""
+
+
+def _decoded(key: str, word: str) -> str:
+    head, *coded = word.encode("utf-8", "surrogateescape").split(b"%")
+    try:
+        raw = head + b"".join(bytes((int(part[:2], 16),)) + part[2:] for part in map(_hex, coded))
+    except ValueError:
+        wrong = f"{key}={word}: % has to be followed by two hexadecimal digits; {CODED}"
+        raise Unstageable(wrong) from None
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _hex(part: bytes) -> bytes:
+    """Return what follows a percent sign if that are two digits; int() takes `+1` as well."""
+    if not part[:2].isalnum() or len(part) < 2:
+        raise ValueError(part)
+    return part
+
+
+def _refuse(key: str, path: str) -> None:
+    parts = path.split("/")
+    if "\0" in path or not path or not any(parts):
+        raise Unstageable(f"{key}: {path!r} is no path of a file or folder")
+    if ".." in parts:
+        raise Unstageable(f"{key}: {path!r} leads out with ..; a path below the working directory")
+    if key == OUT and path.startswith("/"):
+        raise Unstageable(f"{key}: {path!r} is absolute; a path below the working directory")

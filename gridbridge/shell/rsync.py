@@ -1,0 +1,128 @@
+"""Carry files to and from another host by rsync over ssh, with a person's own key.
+
+rsync compares checksums of what is there already and proves each file that it has carried by
+one of the whole; what was cut goes on where it was (rsync(1) --checksum, --partial-dir). Names
+go by standard input and by rsync's own protocol, so no shell sees them (--secluded-args).
+"""
+
+import os
+import select
+
+from gridbridge.errors import CommandFailed
+from gridbridge.model.route import Login
+from gridbridge.shell import runner, ssh
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+PROGRAM = "/usr/bin/rsync"
+WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")  # it keeps what it has, for the next try
+PARTIAL = ".gridbridge.partial"
+OPTIONS = (
+    *("--recursive", "--links", "--times", "--omit-dir-times", "--executability"),
+    *("--checksum", "--secluded-args", f"--partial-dir={PARTIAL}"),
+)
+LISTED = ("--from0", "--files-from=-")
+INCOMPLETE = 23  # rsync(1): partial transfer due to error
+DANGLING = "symlink has no referent"
+LOOK_S = 0.5  # between two looks whether it is still wanted
+SIGTERM, END_S = 15, 5
+MAX_BYTES = 65536  # of what it says
+
+
+def push(
+    login: Login, names: "Iterable[str]", target: str, is_unwanted: "Callable[[], bool]"
+) -> bool:
+    """Carry files into a folder there; False when that was ended because nobody wants it.
+
+    A name is an absolute path; what stands behind its last `/./` is made in the folder. A link
+    that leads out of what is carried arrives as what it leads to; one that leads nowhere does
+    not. Raises CommandFailed when not all arrived: what did is not carried again.
+    """
+    options = ("--copy-unsafe-links", *LISTED)
+    return _carry(login, options, names, "/", _there(login, target), is_unwanted)
+
+
+def push_one(login: Login, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
+    """Carry one file under another name."""
+    return _carry(login, ("--copy-links",), (), path, _there(login, target), is_unwanted)
+
+
+def pull(
+    login: Login,
+    names: "Iterable[str]",
+    source: str,
+    target: str,
+    is_unwanted: "Callable[[], bool]",
+) -> bool:
+    """Carry what has these names in a folder there into one here; links stay links.
+
+    A folder here that is a link to one stays that.
+    """
+    options = ("--keep-dirlinks", *LISTED)
+    listed = (f"./{name}" for name in names)
+    return _carry(login, options, listed, f"{_there(login, source)}/", target, is_unwanted)
+
+
+def _there(login: Login, path: str) -> str:
+    return f"{login.host}:{path}"
+
+
+def _carry(
+    login: Login,
+    options: tuple[str, ...],
+    names: "Iterable[str]",
+    source: str,
+    target: str,
+    is_unwanted: "Callable[[], bool]",
+) -> bool:
+    by = " ".join(ssh.connection(login))  # no word of it has a blank
+    argv = (*WITH_US, PROGRAM, *OPTIONS, *options, "-e", by, "--", source, target)
+    listed = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogateescape")
+    status, words = _run(argv, listed, is_unwanted)
+    if status is None:
+        return False
+    lines = [line for line in words.splitlines() if line and not line.startswith("rsync error:")]
+    only_dangling = lines and all(line.startswith(DANGLING) for line in lines)
+    if status == 0 or (status == INCOMPLETE and only_dangling):
+        return True
+    told = ssh.explain(login, words.encode()) or _reason(lines) or f"exit status {status}"
+    raise CommandFailed((PROGRAM,), status, stderr=told.encode(), host=login.host, transient=True)
+
+
+def _reason(lines: list[str]) -> str:
+    """Return the line that says why: the first that is not about what follows from it."""
+    telling = [line for line in lines if not line.startswith(DANGLING)]
+    return (telling or lines or [""])[0].removeprefix("rsync: ")
+
+
+def _run(
+    argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]"
+) -> tuple[int | None, str]:
+    """Run it to its end; the status is None when it was ended because nobody wants it."""
+    ends = [runner.in_memory(stdin), runner.in_memory(b"")]
+    try:
+        pid = runner.spawn(argv, ssh.ENVIRONMENT, [*ends, ends[1]])
+        status = _wait(pid, is_unwanted)
+        return status, os.pread(ends[1], MAX_BYTES, 0).decode("utf-8", "replace")
+    except OSError as error:
+        raise CommandFailed(argv, 127, stderr=str(error).encode()) from error
+    finally:
+        runner.close(ends)
+
+
+def _wait(pid: int, is_unwanted: "Callable[[], bool]") -> int | None:
+    end = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    try:
+        while not poll.poll(LOOK_S * 1000):
+            if is_unwanted():
+                os.kill(pid, SIGTERM)
+                poll.poll(END_S * 1000)
+                runner.kill(pid)
+                return None
+    finally:
+        os.close(end)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
