@@ -9,11 +9,16 @@ import os
 
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.errors import GridbridgeError, Unstageable
+from gridbridge.methods import answers
 from gridbridge.methods.task import Task
 from gridbridge.model import lines, staging
 from gridbridge.model.message import MAX_BYTES
-from gridbridge.model.route import Away, Login, Route
+from gridbridge.model.route import Login
 from gridbridge.shell import files, folder, rsync
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.methods.starter import Step
 
 STDIN, STREAMS = "stdin", ("stdout", "stderr")  # in the folder, beside the working directory
 HOME = "home"  # the note that all is here, and proved
@@ -33,57 +38,71 @@ class Stage:
         self.stage_out = stage_out
 
 
-def declare(
-    task: Task, route: Route, request: Request, config: dict[str, str], transfer: str
-) -> Stage:
-    """Note and return what is carried; what the job says goes before what its queue does.
+def begin(step: "Step", request: Request, config: dict[str, str]) -> str:
+    """Note what is carried and make the folder there; return its path.
 
-    Raises Unstageable when a list is wrong, or an input is not there.
+    Of a job that was sent already, by a starter that is gone, it is noted alone. Raises
+    Unstageable when a list is wrong, or an input is not here; nothing is made then.
     """
-    told = {staging.IN: route.stage_in, staging.OUT: route.stage_out} | dict(request.context)
-    stage = Stage(
-        folder=f"{route.remote_stage_dir or folder.STAGE_DIR}/{transfer}",
-        cwd=config["cwd"],
-        stage_in=told[staging.IN],
-        stage_out=told[staging.OUT],
-    )
-    for key in (staging.IN, staging.OUT):
-        if wrong := staging.fault(key, told[key]):
-            raise Unstageable(wrong)
-    text = lines.encode({key: getattr(stage, key) for key in Stage.__slots__})
-    files.replace(f"{task.private}/{NOTE}", text, durable=False)
-    return stage
+    stage = _declared(step, request, config)
+    step.record = step.record.but(stage=stage.folder)
+    _note(step.task, stage)
+    if step.record.remote_id:
+        return ""
+    if wrong := staging.fault(staging.IN, stage.stage_in):
+        raise Unstageable(wrong)
+    if wrong := staging.fault(staging.OUT, stage.stage_out):
+        raise Unstageable(wrong)
+    _refuse_missing(step.task, stage)
+    step.note()
+    return folder.make(_login(step), stage.folder, step.away.timeout_s)
 
 
-def prepare(task: Task, away: Away, stage: Stage) -> str:
-    """Make the folder there; return its path. Nothing is made when an input is not here."""
-    _refuse_missing(task, stage)
-    return folder.make(_login(away), stage.folder, away.timeout_s)
-
-
-def bring_in(task: Task, away: Away, at: str) -> bool:
+def bring_in(step: "Step") -> bool:
     """Carry the inputs there; False when the job was deleted meanwhile.
 
     Raises Unstageable when one is not there any more, CommandFailed when it has to be tried again.
     """
-    stage, login = _noted(task), _login(away)
+    task, login, at = step.task, _login(step), step.record.stage
+    stage = _noted(task)
     _refuse_missing(task, stage)
     source = _standard_input(task)
+    names = [_source(stage, path) for path in staging.paths(staging.IN, stage.stage_in)]
+    if not source and not names:
+        return True
+    folder.keep(login, at, step.away.timeout_s)
     if source and not rsync.push_one(login, source, f"{at}/{STDIN}", task.is_dead):
         return False
-    names = [_source(stage, path) for path in staging.paths(staging.IN, stage.stage_in)]
     target = f"{at}/{folder.WORK}/"
     return not names or rsync.push(login, names, target, task.is_dead)
 
 
-def bring_home(task: Task, away: Away, at: str) -> bool:
+def settle(step: "Step", has_run: bool) -> bool:
+    """Bring home what the job made and remove the folder; False when it was deleted meanwhile.
+
+    The folder of a job that has not run is left to the service if it can't be reached now.
+    """
+    try:
+        if has_run and not _bring_home(step):
+            return False
+        folder.remove(_login(step), step.record.stage, LONG_S)
+        step.note(stage="")
+    except GridbridgeError as error:
+        if has_run:
+            raise
+        answers.complain(error)
+    return True
+
+
+def _bring_home(step: "Step") -> bool:
     """Carry the outputs home, once; False when the job was deleted meanwhile.
 
     A declared output that the job did not make is none, and so is all when the folder is gone.
     """
+    task, login, at = step.task, _login(step), step.record.stage
     if os.path.exists(f"{task.private}/{HOME}"):
         return True
-    stage, login = _noted(task), _login(away)
+    stage = _noted(task)
     outputs = [staging.name_of(path) for path in staging.paths(staging.OUT, stage.stage_out)]
     names = (*STREAMS, *(f"{folder.WORK}/{name}" for name in outputs))
     found = folder.present(login, at, names, LONG_S) or ()
@@ -100,9 +119,21 @@ def bring_home(task: Task, away: Away, at: str) -> bool:
     return True
 
 
-def clear(away: Away, at: str) -> None:
-    """Remove the folder there."""
-    folder.remove(_login(away), at, LONG_S)
+def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:
+    """Return what is carried; what the job says goes before what its queue does."""
+    route = step.route
+    told = {staging.IN: route.stage_in, staging.OUT: route.stage_out} | dict(request.context)
+    return Stage(
+        folder=f"{route.remote_stage_dir or folder.STAGE_DIR}/{step.record.transfer}",
+        cwd=config["cwd"],
+        stage_in=told[staging.IN],
+        stage_out=told[staging.OUT],
+    )
+
+
+def _note(task: Task, stage: Stage) -> None:
+    text = lines.encode({key: getattr(stage, key) for key in Stage.__slots__})
+    files.replace(f"{task.private}/{NOTE}", text, durable=False)
 
 
 def _noted(task: Task) -> Stage:
@@ -110,9 +141,10 @@ def _noted(task: Task) -> Stage:
     return Stage(**lines.decode(data, Stage.__slots__))
 
 
-def _login(away: Away) -> Login:
-    assert away.login  # job.is_staged
-    return away.login
+def _login(step: "Step") -> Login:
+    login = step.away.login
+    assert login  # job.is_staged
+    return login
 
 
 def _standard_input(task: Task) -> str:
@@ -140,7 +172,7 @@ def _refuse_missing(task: Task, stage: Stage) -> None:
 def _append_once(fetched: str, path: str) -> None:
     """Append what came to a file of the owner's, which may have had content, and others' too.
 
-    Where we began is noted before; a step that was killed there goes on behind what agrees.
+    Where we began is noted before; a step that was killed there goes on behind what it wrote.
     """
     try:
         with open(fetched, "rb") as source, open(path, "ab") as target:
@@ -159,17 +191,18 @@ def _begun(note: str, now: int) -> int:
 
 
 def _agreeing(fetched: str, path: str, begun: int) -> int:
-    """Return how many bytes of a file stand in another behind a place, from its beginning."""
+    """Return how many bytes of a file stand in another behind a place.
+
+    None, if something else stands behind them: others wrote there, and twice is better than lost.
+    """
     agreeing = 0
     with open(fetched, "rb") as one, open(path, "rb") as other:
         other.seek(begun)
         while ours := one.read(1 << 16):
-            if ours != (theirs := other.read(len(ours))):
-                unlike = (
-                    at
-                    for at, pair in enumerate(zip(ours, theirs, strict=False))
-                    if pair[0] != pair[1]
-                )
-                return agreeing + next(unlike, len(theirs))
-            agreeing += len(ours)
+            theirs = other.read(len(ours))
+            if not ours.startswith(theirs):
+                return 0
+            agreeing += len(theirs)
+            if len(theirs) < len(ours):
+                break
     return agreeing

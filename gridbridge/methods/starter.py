@@ -85,7 +85,7 @@ class Step:
     def take(self) -> str:
         """Do what is due and return the answer; any step before us may have been killed."""
         if closed := self.task.closed():
-            return self.finish(closed)
+            return self.finish(closed, has_run=False)
         if self.task.is_dead():
             return self.die()
         if self.noted == LOOK:
@@ -146,7 +146,7 @@ class Step:
             return False
         phase = self.record.phase or Phase.SUBMITTING
         if self.record.remote_id and self.away.login:
-            self.stage_of_adopted()
+            self.stage(cell.request_of(self.route.home, str(self.task.job)), self.task.config())
         name = self.record.transfer or str(self.task.transfer(self.route, attempt=1))
         self.note(kind=Kind.RECORD, phase=phase, transfer=name)
         return True
@@ -235,19 +235,7 @@ class Step:
             return ""
         from gridbridge.methods import staging
 
-        stage = staging.declare(self.task, self.route, request, config, self.record.transfer)
-        self.note(stage=stage.folder)
-        return staging.prepare(self.task, self.away, stage)
-
-    def stage_of_adopted(self) -> None:
-        """Know again what is carried for a job that an earlier starter sent."""
-        request = cell.request_of(self.route.home, str(self.task.job))
-        if job.is_staged(self.route, request):
-            from gridbridge.methods import staging
-
-            name = self.record.transfer
-            stage = staging.declare(self.task, self.route, request, self.task.config(), name)
-            self.record = self.record.but(stage=stage.folder)
+        return staging.begin(self, request, config)
 
     def translate(self, request: Request, parallel: str) -> str:
         """Bring the request into the remote cluster's words; return its parallel environment."""
@@ -285,7 +273,7 @@ class Step:
             return True
         from gridbridge.methods import staging
 
-        return staging.bring_in(self.task, self.away, self.record.stage)
+        return staging.bring_in(self)
 
     def act(self, desired: str) -> None:
         """Suspend or resume the remote job, waiting or running."""
@@ -308,7 +296,7 @@ class Step:
 
     def finish(self, verdict: Message, has_run: bool = True) -> str:
         """End as the verdict says; a task that is to run again must not stay held."""
-        if self.record.stage and not self.is_home(has_run):
+        if not self.is_home(has_run):
             return self.die()
         if answers.status(verdict) in (REQUEUE, ERROR):
             cell.release(self.route.home, self.task.local)
@@ -327,19 +315,9 @@ class Step:
         return answers.end(verdict)
 
     def is_home(self, has_run: bool) -> bool:
-        """Bring home what it made, and leave nothing there; False when it was deleted meanwhile.
-
-        The folder of a job that has not run is left to the service if it can't be reached now.
-        """
+        """Leave nothing of it there; False when it was deleted before all came home."""
+        if not self.record.stage:
+            return True
         from gridbridge.methods import staging
 
-        try:
-            if has_run and not staging.bring_home(self.task, self.away, self.record.stage):
-                return False
-            staging.clear(self.away, self.record.stage)
-            self.note(stage="")
-        except GridbridgeError as error:
-            if has_run:
-                raise
-            answers.complain(error)
-        return True
+        return staging.settle(self, has_run)

@@ -10,7 +10,8 @@ from gridbridge.shell import ssh
 
 STAGE_DIR = ".gridbridge/stage"  # below the account's home
 WORK = "work"
-MAKE = f'umask 077; rm -rf -- "$1" && mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd'
+KEEP = f'umask 077; mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd'
+MAKE = f'rm -rf -- "$1" && {{ {KEEP}; }}'
 LOOK = """cd -- "$1" 2>/dev/null || { echo gone; exit 0; }
 shift
 at=0
@@ -29,6 +30,11 @@ def make(login: Login, folder: str, timeout_s: float) -> str:
     if not path.startswith(b"/"):
         raise ParseError(f"{folder}: not made there")
     return path.decode("utf-8", "surrogateescape")
+
+
+def keep(login: Login, folder: str, timeout_s: float) -> None:
+    """Make it again if somebody removed it; what is in it stays."""
+    _ask(login, KEEP, (_checked(folder),), timeout_s)
 
 
 def present(

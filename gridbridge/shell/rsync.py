@@ -83,12 +83,13 @@ def _carry(
     status, words = _run(argv, listed, is_unwanted)
     if status is None:
         return False
-    lines = [line for line in words.splitlines() if line and not line.startswith("rsync error:")]
+    told = [line for line in words.splitlines() if line]
+    lines = [line for line in told if not line.startswith("rsync error:")]
     only_dangling = lines and all(line.startswith(DANGLING) for line in lines)
     if status == 0 or (status == INCOMPLETE and only_dangling):
         return True
-    told = ssh.explain(login, words.encode()) or _reason(lines) or f"exit status {status}"
-    raise CommandFailed((PROGRAM,), status, stderr=told.encode(), host=login.host, transient=True)
+    why = ssh.explain(login, words.encode()) or _reason(lines or told) or f"exit status {status}"
+    raise CommandFailed((PROGRAM,), status, stderr=why.encode(), host=login.host, transient=True)
 
 
 def _reason(lines: list[str]) -> str:

@@ -1,0 +1,51 @@
+"""What came of a stream is appended once, wherever a step before was killed."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.methods.staging import _append_once
+
+CAME = b"line\n" * 40_000  # more than is read at once
+
+
+@pytest.mark.parametrize("done", [0, 1, 65536, 65537, len(CAME)])
+def test_a_step_that_was_killed_goes_on_where_it_was(tmp_path: Path, done: int) -> None:
+    fetched, target = tmp_path / "stdout", tmp_path / "out"
+    fetched.write_bytes(CAME)
+    (tmp_path / "stdout.from").write_bytes(b"7")
+    target.write_bytes(b"before\n" + CAME[:done])
+
+    _append_once(str(fetched), str(target))
+
+    assert target.read_bytes() == b"before\n" + CAME
+
+
+def test_what_was_there_before_stays(tmp_path: Path) -> None:
+    fetched, target = tmp_path / "stdout", tmp_path / "out"
+    fetched.write_bytes(b"line\nmore\n")
+    target.write_bytes(b"line\n")
+
+    _append_once(str(fetched), str(target))
+    _append_once(str(fetched), str(target))
+
+    assert target.read_bytes() == b"line\nline\nmore\n"
+
+
+def test_nothing_is_lost_when_another_wrote_between(tmp_path: Path) -> None:
+    fetched, target = tmp_path / "stdout", tmp_path / "out"
+    fetched.write_bytes(b"mine\n")
+    (tmp_path / "stdout.from").write_bytes(b"0")
+    target.write_bytes(b"mother's\n")
+
+    _append_once(str(fetched), str(target))
+
+    assert target.read_bytes() == b"mother's\nmine\n"
+
+
+def test_a_file_that_takes_nothing_is_told(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_bytes(b"line\n")
+
+    with pytest.raises(GridbridgeError, match="No such file"):
+        _append_once(str(tmp_path / "stdout"), str(tmp_path / "gone/out"))

@@ -1,0 +1,117 @@
+"""A transfer's folder elsewhere is made, looked into and removed by its name, and nothing else is.
+
+Here a real sh stands for the far host, and a folder for its account's home.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import ParseError
+from gridbridge.model.route import Login
+from gridbridge.shell import folder, ssh
+from gridbridge.shell.runner import Completed
+
+LOGIN = Login(host="delta-master")
+NAME = "gb.alpha.7.0.1"
+PLACE = f".gridbridge/sta ge/{NAME}"
+LIMIT_S = 30.0
+
+
+class Near(ssh.Client):
+    """Has sh do each request in a folder here."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def carry(
+        self, _login: Login, _token: str, request: bytes, timeout_s: float
+    ) -> tuple[Completed, bool]:
+        """Do as the far end does."""
+        argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
+        done = subprocess.run(
+            argv, input=request, capture_output=True, check=False, cwd=self.home, timeout=timeout_s
+        )
+        return Completed(argv, done.returncode, done.stdout, done.stderr), False
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """Return the account's home there."""
+    ssh.carry_by(Near(tmp_path))
+    yield tmp_path
+    ssh.carry_by(ssh.Client())
+
+
+def test_a_folder_is_made_for_its_owner_alone_and_anew(home: Path) -> None:
+    path = folder.make(LOGIN, PLACE, LIMIT_S)
+    (home / PLACE / "work/old").touch()
+
+    assert path == folder.make(LOGIN, PLACE, LIMIT_S) == f"{home}/{PLACE}"
+    assert [(home / PLACE / "work")] == list((home / PLACE).iterdir())
+    assert list((home / PLACE / "work").iterdir()) == []
+    assert (home / PLACE).stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_somebody_removed_is_made_again_and_one_that_is_there_stays(
+    home: Path,
+) -> None:
+    folder.keep(LOGIN, PLACE, LIMIT_S)
+    (home / PLACE / "work/input").touch()
+    folder.keep(LOGIN, PLACE, LIMIT_S)
+
+    assert (home / PLACE / "work/input").exists()
+
+
+def test_what_lies_in_it_is_found_whatever_its_name(home: Path) -> None:
+    folder.make(LOGIN, PLACE, LIMIT_S)
+    names = ("-e", "a b", "$(x)\n'", "dangling")
+    for name in names[:3]:
+        (home / PLACE / name).touch()
+    (home / PLACE / "dangling").symlink_to("/nowhere")
+
+    assert names == folder.present(LOGIN, PLACE, ("none", *names), LIMIT_S)
+
+
+def test_a_folder_that_is_gone_is_told_from_an_empty_one(home: Path) -> None:
+    assert folder.present(LOGIN, PLACE, ("a",), LIMIT_S) is None
+    folder.make(LOGIN, PLACE, LIMIT_S)
+
+    assert folder.present(LOGIN, PLACE, ("a",), LIMIT_S) == ()
+    assert (home / PLACE).is_dir()
+
+
+def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
+    folder.make(LOGIN, PLACE, LIMIT_S)
+    os.makedirs(home / PLACE / "work/closed/deep")
+    (home / PLACE / "work/out").symlink_to(home / "mine")
+    (home / "mine").mkdir()
+    (home / PLACE / "work/closed").chmod(0o500)
+    folder.remove(LOGIN, PLACE, LIMIT_S)
+    folder.remove(LOGIN, PLACE, LIMIT_S)
+
+    assert not (home / PLACE).exists()
+    assert (home / "mine").is_dir()
+
+
+@pytest.mark.parametrize(
+    "place", [".", "", "/", "docs", f"{NAME}/..", f"../{NAME}", f"a/../{NAME}", f"{NAME}/"]
+)
+def test_nothing_but_a_transfers_folder_is_touched(place: str) -> None:
+    with pytest.raises(ParseError):
+        folder.remove(LOGIN, place, LIMIT_S)
+    with pytest.raises(ParseError):
+        folder.make(LOGIN, place, LIMIT_S)
+
+
+@pytest.mark.parametrize(
+    ("login", "place"),
+    [(None, PLACE), (LOGIN, ".gridbridge/gb.alpha.8.0.1")],
+    ids=["no login", "another transfer's"],
+)
+def test_a_record_names_only_its_own_folder(login: Login | None, place: str) -> None:
+    with pytest.raises(ParseError):
+        folder.remove_own(login, place, NAME, LIMIT_S)
