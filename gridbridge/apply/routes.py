@@ -5,12 +5,15 @@ import pwd
 from dataclasses import Field, fields
 from typing import TYPE_CHECKING
 
+from gridbridge.batch.embedded import status as embedded
 from gridbridge.batch.gridengine import status as gridengine
 from gridbridge.batch.oar import commands
 from gridbridge.batch.oar import status as oar
+from gridbridge.errors import ConfigError
 from gridbridge.model.mapping import ANY, PROJECT, QUEUE, RESOURCE, Mapping, Rule
+from gridbridge.model.places import PYTHON
 from gridbridge.model.policy import Cluster, Kind, Policy, Push
-from gridbridge.model.route import Away, Cell, Login, OarServer, Route, login
+from gridbridge.model.route import Away, Cell, Folder, Home, Login, OarServer, Route, login
 from gridbridge.model.rules import AnyRule, Rules
 from gridbridge.model.users import Asks
 from gridbridge.shell import ssh
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 def status_of(away: Away) -> "Status[Away]":
     """Return the cold half of a cluster's adapter."""
+    if isinstance(away, Folder):
+        return embedded  # type: ignore[return-value] # it takes no other kind, and gets none
     return oar if isinstance(away, OarServer) else gridengine
 
 
@@ -34,6 +39,14 @@ def away(policy: Policy, name: str) -> Away:
             login=_login(policy, cluster),
             ends=ends(policy, cluster),
         )
+    return home(policy, name)
+
+
+def home(policy: Policy, name: str) -> Home:
+    """Return how to reach a configured cluster that may be a home: any but OAR's."""
+    cluster = policy.clusters[name]
+    if cluster.kind is Kind.EMBEDDED:
+        return Folder(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
     return cell(policy, name)
 
 
@@ -46,8 +59,10 @@ def ends(policy: Policy, cluster: Cluster) -> str:
 
 
 def cell(policy: Policy, name: str) -> Cell:
-    """Return how to reach a configured Grid Engine cluster."""
+    """Return how to reach a configured Grid Engine cluster; ConfigError for an embedded one."""
     cluster = policy.clusters[name]
+    if cluster.kind is Kind.EMBEDDED:
+        raise ConfigError((f"{name} is of kind embedded: there is nothing of Grid Engine in it",))
     return Cell(
         root=cluster.root,
         cell=cluster.cell,
@@ -93,6 +108,7 @@ def route(policy: Policy, queue: str) -> Route:
         stage_in=section.stage_in,
         stage_out=section.stage_out,
         remote_users=" ".join(f"{person}={user}" for person, user in cluster.users.items()),
+        local_kind=policy.local.kind.value,
         **_side("local", policy.local),
         **_side("remote", cluster),
     )
@@ -158,7 +174,7 @@ def _says(rule: AnyRule, key: "Field[object]") -> bool:
 
 def _side(side: str, cluster: Cluster) -> dict[str, str]:
     return {
-        f"{side}_root": cluster.root,
+        f"{side}_root": cluster.folder or cluster.root,
         f"{side}_cell": cluster.cell,
         f"{side}_qmaster_port": str(cluster.qmaster_port),
         f"{side}_execd_port": str(cluster.execd_port),

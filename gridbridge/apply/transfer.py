@@ -3,19 +3,18 @@
 import logging
 import os
 
-from gridbridge.apply.routes import away, cell, status_of
+from gridbridge.apply.home import home_of
+from gridbridge.apply.routes import away, status_of
 from gridbridge.batch import submitter
-from gridbridge.batch.gridengine import home, submit
-from gridbridge.batch.gridengine.commands import OWN_QUEUES, STAYS
-from gridbridge.batch.gridengine.request import Request
-from gridbridge.decisions import homeward
+from gridbridge.batch.embedded import submit as embedded
 from gridbridge.decisions.transfer import verdict_of
-from gridbridge.errors import CommandFailed, GridbridgeError, StateError
+from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Message, Outcome, encode
 from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
 from gridbridge.model.plan import Act, Action, Orphan
 from gridbridge.model.policy import Policy
+from gridbridge.model.route import Folder
 from gridbridge.model.transfer import Transfer
 from gridbridge.shell import files
 from gridbridge.shell.runner import run
@@ -23,7 +22,6 @@ from gridbridge.state import published, spool
 
 SUDO = ("/usr/bin/sudo", "-n", AS_USER)
 AS_USER_ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-ANY_QUEUE = "*"
 PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
 
 _log = logging.getLogger(__name__)
@@ -36,7 +34,7 @@ class Hands:
         self._policy = policy
         self._folder = folder
         self._spool = spool
-        self._home = cell(policy, policy.site.cluster)
+        self._home = home_of(policy)
 
     def publish(self, action: Action) -> None:
         """Show the verdict and wake the starter that waits for it."""
@@ -63,13 +61,13 @@ class Hands:
     def far(self, action: Action) -> Message | None:
         """Carry out an act that needs a cluster; a verdict comes back when one was learned."""
         if action.act is Act.DELETE_REMOTE:
-            self._as_user("delete", action)
+            self._delete(action)
         elif action.act is Act.RELEASE_LOCAL:
-            submit.release(self._home, parse_transfer(action.transfer.name).local)
+            self._home.release(parse_transfer(action.transfer.name))
         elif action.act is Act.ADOPT_LOCAL:
-            self._adopt(action)
+            self._home.adopt(parse_transfer(action.transfer.name), action.transfer.queue)
         elif action.act is Act.UNPIN:
-            self._unpin(parse_transfer(action.transfer.name).job)
+            self._home.unpin(parse_transfer(action.transfer.name))
         elif action.act is Act.LOOK_UP_END:
             return self._look_up_end(action)
         elif action.act is Act.GIVE_UP:
@@ -78,12 +76,7 @@ class Hands:
 
     def check_home(self, transfer: Transfer) -> None:
         """Raise GridbridgeError when no queue at home could run a transfer's job."""
-        xml = submit.detail(self._home, str(parse_transfer(transfer.name).job))
-        own = Request(xml)
-        ways = homeward.marks(own.hard, own.queues, self._policy.queues)
-        asked = (home.Asked(xml, way.hard, way.queues) for way in ways)
-        if not any(home.could_run(self._home, each) for each in asked):
-            raise GridbridgeError("no queue at home could run it")
+        self._home.check(parse_transfer(transfer.name))
 
     def delete_orphan(self, orphan: Orphan) -> None:
         """Delete a held job under a transfer's name; as operator: nobody's record proves it."""
@@ -99,31 +92,16 @@ class Hands:
         done = run((*SUDO, "unstage", os.path.basename(transfer.record)), AS_USER_ENV, PATIENCE_S)
         done.checked()
 
-    def _as_user(self, verb: str, action: Action) -> None:
+    def _delete(self, action: Action) -> None:
+        """Delete the remote job as its owner; a person whose site is embedded is nobody else."""
+        where = away(self._policy, action.transfer.remote)
+        if isinstance(where, Folder):
+            _delete_own(where, action.transfer)
+            return
         record = os.path.basename(action.transfer.record)
-        done = run((*SUDO, verb, record), AS_USER_ENV, PATIENCE_S)
+        done = run((*SUDO, "delete", record), AS_USER_ENV, PATIENCE_S)
         if done.status:
             raise CommandFailed(done.argv, done.status, done.stdout, done.stderr)
-
-    def _adopt(self, action: Action) -> None:
-        """Pin the job to the queue where its remote copy is known, then let it go there.
-
-        Its own list of queues is kept in its context, which lives as long as the job.
-        """
-        local = parse_transfer(action.transfer.name)
-        request = submit.request_of(self._home, str(local.job))
-        own = dict(request.context).get(OWN_QUEUES) or request.queues or ANY_QUEUE
-        hard = homeward.without_remote(request.hard) if homeward.stays(request.hard) else None
-        submit.pin(self._home, str(local.job), action.transfer.queue, remember=own, hard=hard)
-        submit.release(self._home, local.local)
-
-    def _unpin(self, job: int) -> None:
-        """Give a job its own list of queues back."""
-        request = submit.request_of(self._home, str(job))
-        context = dict(request.context)
-        hard = homeward.at_home(request.hard) if STAYS in context else None
-        if own := context.get(OWN_QUEUES, ""):
-            submit.unpin(self._home, str(job), own, hard)
 
     def _give_up(self, action: Action) -> Message:
         """Delete a job in error state and learn why it got there."""
@@ -131,7 +109,7 @@ class Hands:
         where = away(self._policy, transfer.remote)
         found = status_of(where).details(where, transfer.remote_id)
         reasons = [error for detail in found for error in detail.errors]
-        self._as_user("delete", action)
+        self._delete(action)
         reason = "; ".join((action.why, *reasons[:1]))
         return Message(transfer=transfer.name, outcome=Outcome.ERROR, reason=reason)
 
@@ -141,6 +119,13 @@ class Hands:
         where = away(self._policy, transfer.remote)
         end = status_of(where).end(where, transfer.remote_id, transfer.name)
         return verdict_of(transfer, end) if end else None
+
+
+def _delete_own(where: Folder, transfer: Transfer) -> None:
+    """Delete a remote job of our own, if it is still this transfer's."""
+    job = str(transfer.remote_id)
+    if embedded.owner_and_account(where, job)[1] == transfer.name:
+        embedded.delete(where, job)
 
 
 def no_trace(action: Action) -> Message:

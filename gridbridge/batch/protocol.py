@@ -98,6 +98,33 @@ class Submit(Protocol[Where]):
         ...
 
 
+class AtHome(Protocol[Where]):
+    """What a starter asks of the cluster that has its queue: of the same module as Submit.
+
+    A job is a task here as well, `12.3`. Of all systems only these can have a transfer queue.
+    """
+
+    def hold(self, where: Where, job: str, /) -> None:
+        """Keep a running task from being started again, until it is released."""
+        ...
+
+    def release(self, where: Where, job: str, /) -> None:
+        """Let it start again."""
+        ...
+
+    def states(self, where: Where, job: str, /) -> str:
+        """Return a task's letters as model.states reads them, empty when it is not listed."""
+        ...
+
+    def request_of(self, where: Where, job: str, /) -> Request:
+        """Return what a job asked for."""
+        ...
+
+    def queue_value(self, where: Where, queue: str, name: str, host: str, /) -> str:
+        """Return a limit of a queue on a host (queue_conf(5))."""
+        ...
+
+
 class Status(Protocol[Where]):
     """The cold half; raises CommandFailed or ParseError for anything but a whole answer."""
 
@@ -127,4 +154,5 @@ class Status(Protocol[Where]):
 
 GRIDENGINE: tuple[Submit[Cell], Status[Cell]] = (gridengine_submit, gridengine_status)
 EMBEDDED: tuple[Submit[Folder], Status[Folder]] = (embedded_submit, embedded_status)
+HOMES: tuple[AtHome[Cell], AtHome[Folder]] = (gridengine_submit, embedded_submit)
 OAR: tuple[Submit[OarServer], Status[OarServer]] = (oar_submit, oar_status)

@@ -7,7 +7,9 @@ from gridbridge.model.policy import MAX_PORT, Kind, Poller, Push
 from gridbridge.model.settings import CLUSTER_NAME
 
 PORTS = ("qmaster_port", "execd_port")
-GRIDENGINES = ("root", "cell", *PORTS, "spool_shared", "remote_spool_dir")  # keys that OAR has not
+GRIDENGINES = ("root", "cell", *PORTS)  # keys that no other kind has
+NOT_OARS = (*GRIDENGINES, "spool_shared", "remote_spool_dir")
+NOT_EMBEDDEDS = (*GRIDENGINES, "ssh", "users", "accounting")
 
 
 def problems(sections: Table) -> Iterator[str]:
@@ -18,6 +20,7 @@ def problems(sections: Table) -> Iterator[str]:
     for name in clusters:
         table = table_of(clusters, name)
         told = (*_kind_problems(table, name == local), *_ssh_problems(table, name == local))
+        told += tuple(_mixture_problems(table, table_of(clusters, str(local))))
         yield from (f"[cluster.{key_name(name)}] {problem}" for problem in told)
 
 
@@ -49,19 +52,39 @@ def _staleness_problems(poller: Table) -> Iterator[str]:
 
 def _kind_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find what does not go with the batch system."""
-    is_oar = cluster.get("kind", Kind.GRIDENGINE) == Kind.OAR
+    is_oar, is_embedded = _kind(cluster) == Kind.OAR, _kind(cluster) == Kind.EMBEDDED
     if is_oar and is_local:
         yield f"kind{Wrong(Kind.OAR, 'the local cluster', 'one of Grid Engine has the queues')}"
     for name in PORTS:
-        if not is_oar and not cluster.get(name, 0):
+        if not (is_oar or is_embedded) and not cluster.get(name, 0):
             yield f"{name}: missing; a whole number, 1 to {MAX_PORT}"
-    for name in GRIDENGINES if is_oar else ():
+    for name in NOT_OARS if is_oar else NOT_EMBEDDEDS if is_embedded else ():
         if value := cluster.get(name):
-            yield f"{name}{Wrong(value, 'with kind oar', 'it is of Grid Engine alone')}"
+            right = "it has none" if is_embedded else "it is of Grid Engine alone"
+            yield f"{name}{Wrong(value, f'with kind {_kind(cluster)}', right)}"
     push = cluster.get("push", Push.NONE)
-    if push == (Push.QEVENT if is_oar else Push.OAR):
+    yield from _folder_problems(cluster, is_embedded)
+    if is_embedded and push != Push.NONE:
+        yield f"push{Wrong(push, 'with kind embedded', 'none: its jobs see the spool')}"
+    elif push == (Push.QEVENT if is_oar else Push.OAR):
         right = "none, or oar by ssh" if is_oar else "none or qevent"
         yield f"push{Wrong(push, f'with kind {_kind(cluster)}', right)}"
+
+
+def _folder_problems(cluster: Table, is_embedded: bool) -> Iterator[str]:
+    folder = cluster.get("folder", "")
+    if is_embedded and not folder:
+        yield "folder: missing; the absolute path of the folder that the cluster is"
+    if folder and not is_embedded:
+        yield f"folder{Wrong(folder, f'with kind {_kind(cluster)}', 'only an embedded one has it')}"
+
+
+def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
+    """Find an embedded cluster beside others: it is one person's, and the service is not."""
+    kind = _kind(cluster)
+    if local and (kind == Kind.EMBEDDED) != (_kind(local) == Kind.EMBEDDED):
+        right = "all clusters of a site are embedded, or none"
+        yield f"kind{Wrong(kind, f'where the local cluster is {_kind(local)}', right)}"
 
 
 def _kind(cluster: Table) -> str:

@@ -5,23 +5,23 @@ or is still within its own limit, which decides (facts B2.9). With -notify the s
 USR1 before a suspension and USR2 before a deletion, and execd sends USR1 for s_rt too.
 """
 
-from gridbridge.batch.gridengine import submit as cell
+from gridbridge.batch import keeper_of
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods.task import Task, seconds
 from gridbridge.model.message import Desired
-from gridbridge.model.route import Cell
+from gridbridge.model.route import Home
 
 SLACK_S = 2.0  # execd's clock starts up to that much before it writes its config file
 PATIENCE_S = 3.0  # for an answer of home; the local job has to be gone within 20 s
 
 
-def is_deleted(task: Task, home: Cell) -> bool:
+def is_deleted(task: Task, home: Home) -> bool:
     """Say whether the local job shall really end, and not only its h_rt has passed.
 
     When home does not answer, the limit that the job itself asked for decides.
     """
     try:
-        if _is_leaving(task, cell.states(home.within(PATIENCE_S), task.local)):
+        if _is_leaving(task, keeper_of(home).states(home.within(PATIENCE_S), task.local)):
             return True
         limit_s = min(task.limit("h_rt"), _queue_limit(task, home.within(PATIENCE_S)))
     except GridbridgeError:
@@ -29,12 +29,12 @@ def is_deleted(task: Task, home: Cell) -> bool:
     return task.ran_for_s() < limit_s - SLACK_S
 
 
-def is_suspended(task: Task, home: Cell) -> bool:
+def is_suspended(task: Task, home: Home) -> bool:
     """Say whether the local job is suspended, by hand, with its queue or by a threshold."""
-    return any(letter in cell.states(home, task.local) for letter in "sST")
+    return any(letter in keeper_of(home).states(home, task.local) for letter in "sST")
 
 
-def is_wanted(task: Task, home: Cell, noted: str) -> bool:
+def is_wanted(task: Task, home: Home, noted: str) -> bool:
     """Say whether a signal that the starter got means what -notify says."""
     return is_deleted(task, home) if noted == Desired.DEAD else is_suspended(task, home)
 
@@ -45,5 +45,6 @@ def _is_leaving(task: Task, states: str) -> bool:
     return not states or "d" in states or is_rescheduled
 
 
-def _queue_limit(task: Task, home: Cell) -> float:
-    return seconds(cell.queue_value(home, task.queue, "h_rt", task.env["HOSTNAME"]))
+def _queue_limit(task: Task, home: Home) -> float:
+    host = task.env["HOSTNAME"]
+    return seconds(keeper_of(home).queue_value(home, task.queue, "h_rt", host))

@@ -9,8 +9,7 @@ simply run again (Transfer Queues how-to; design: exactly once).
 import os
 import sys
 
-from gridbridge.batch import submitter, wrapper
-from gridbridge.batch.gridengine import submit as cell
+from gridbridge.batch import keeper_of, submitter, wrapper
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission
 from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable, Unstageable
@@ -76,6 +75,7 @@ class Step:
         self.route = task.route()
         self.away = task.away(self.route)
         self.far = submitter(self.away)
+        self.home = keeper_of(self.route.home)
         if self.away.login:  # all requests of this step go over one connection
             from gridbridge.shell import session, ssh
 
@@ -157,7 +157,7 @@ class Step:
         A rescheduled task stays held, so it can't start at home while a remote copy may live.
         """
         if not self.task.is_held():
-            cell.hold(self.route.home, self.task.local)
+            self.home.hold(self.route.home, self.task.local)
             self.task.note_held()
 
     def learn_of_the_last(self) -> bool:
@@ -208,7 +208,7 @@ class Step:
         """Submit the job with what it asked for at home, unless a transfer brought it here."""
         if is_transfer(self.task.env.get("SGE_ACCOUNT", "")):
             raise Unmappable(job.ONE_HOP)
-        request = cell.request_of(self.route.home, str(self.task.job))
+        request = self.home.request_of(self.route.home, str(self.task.job))
         for name, value in request.hard:
             if name == "h_rt":
                 self.task.note_limit(name, value)
@@ -299,7 +299,7 @@ class Step:
         if not self.is_home(has_run):
             return self.die()
         if answers.status(verdict) in (REQUEUE, ERROR):
-            cell.release(self.route.home, self.task.local)
+            self.home.release(self.route.home, self.task.local)
         if verdict.outcome == Outcome.ERROR:
             self.task.blame(verdict.reason)
         self.task.close(

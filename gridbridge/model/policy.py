@@ -32,7 +32,8 @@ PATH = "/etc/gridbridge/gridbridge.toml"
 MAX_PORT = 65535
 MAX_UID = 2**32 - 2  # the last one but the kernel's "no such uid", (uid_t)-1
 MAX_SLOTS = 9_999_999  # sge_pe(5), slots
-BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin"}  # of Debian, by kind
+# Of Debian, by kind; an embedded cluster has one program, ours, and does not look there.
+BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin", "embedded": "/usr/bin"}
 
 
 class Kind(StrEnum):
@@ -40,6 +41,7 @@ class Kind(StrEnum):
 
     GRIDENGINE = "gridengine"
     OAR = "oar"
+    EMBEDDED = "embedded"
 
 
 class Push(StrEnum):
@@ -111,6 +113,10 @@ class Cluster:
             form=ABSOLUTE_PATH,
             inherits='"/usr/lib/gridengine", of OAR "/usr/bin"',
         ),
+    )
+    folder: str = field(
+        default="",
+        metadata=setting("the folder that an embedded cluster is", form=PATH_OR_NONE),
     )
     shell: str = field(
         default="/bin/sh",
@@ -342,6 +348,11 @@ class Policy:
     def __post_init__(self) -> None:
         clusters = {name: cluster.filled(name) for name, cluster in self.clusters.items()}
         object.__setattr__(self, "clusters", clusters)  # frozen for everybody else
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether all of it is one person's: embedded clusters, and so a service without rights."""
+        return self.local.kind is Kind.EMBEDDED
 
     @property
     def local(self) -> Cluster:

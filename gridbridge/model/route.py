@@ -77,12 +77,13 @@ class Cell:
 class Folder:
     """How to reach an embedded cluster: the folder that it is, and a Python that has gridbridge."""
 
-    __slots__ = ("path", "python", "timeout_s")
+    __slots__ = ("login", "path", "python", "timeout_s")
 
     def __init__(self, *, path: str, python: str, timeout_s: float) -> None:
         self.path = path
         self.python = python
         self.timeout_s = timeout_s
+        self.login: Login | None = None  # it is always here
 
     def within(self, timeout_s: float) -> "Folder":
         """Return the same cluster, asked with less patience."""
@@ -124,8 +125,10 @@ class OarServer:
         return dict(BARE)
 
 
-Away = Cell | OarServer  # what a transfer queue can lead to
-OAR = "oar"  # the kind of an OAR server, in the configuration and in routes
+Home = Cell | Folder  # what can have a transfer queue
+Away = Cell | OarServer | Folder  # what it can lead to
+OAR = "oar"  # kinds, in the configuration and in routes; any other is Grid Engine
+EMBEDDED = "embedded"
 
 
 class Route:
@@ -133,7 +136,8 @@ class Route:
 
     cluster: str  # the local cluster's name
     remote: str  # the other one's
-    local_root: str
+    local_kind: str  # its batch system; empty, from an older poller, is Grid Engine
+    local_root: str  # of an embedded cluster its folder; so remote_root
     local_cell: str
     local_qmaster_port: str
     local_execd_port: str
@@ -162,9 +166,9 @@ class Route:
             setattr(self, key, values.get(key, ""))
 
     @property
-    def home(self) -> Cell:
-        """The cell that the transfer queue is in."""
-        return self._cell("local")
+    def home(self) -> Home:
+        """The cluster that the transfer queue is in."""
+        return self._folder("local") if self.local_kind == EMBEDDED else self._cell("local")
 
     @property
     def away(self) -> Away:
@@ -175,7 +179,7 @@ class Route:
                 timeout_s=float(self.remote_timeout_s),
                 ends=self.remote_ends,
             )
-        return self._cell("remote")
+        return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
 
     def away_as(self, person: str) -> Away:
         """Return the cluster that its jobs run in, as a person reaches it."""
@@ -183,6 +187,13 @@ class Route:
         others = dict(pair.split("=") for pair in self.remote_users.split())
         away.login = login(self.remote_ssh, others.get(person, person))
         return away
+
+    def _folder(self, side: str) -> Folder:
+        from gridbridge.model.places import PYTHON  # loaded already by whoever has a route
+
+        values = vars(self)
+        timeout_s = float(values[f"{side}_timeout_s"])
+        return Folder(path=values[f"{side}_root"], python=PYTHON, timeout_s=timeout_s)
 
     def _cell(self, side: str) -> Cell:
         values = vars(self)

@@ -3,14 +3,16 @@
 import os
 import time
 
+from gridbridge import __version__
 from gridbridge.apply.routes import away, cell
+from gridbridge.batch.embedded import status as embedded
 from gridbridge.batch.gridengine import objects
 from gridbridge.batch.oar import server
 from gridbridge.decisions import site
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.places import CONFIG, HOME, LOCK, PYTHON, SUDOERS
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import OarServer
+from gridbridge.model.route import Folder, OarServer
 from gridbridge.model.site import CellFacts, HostFacts, PathFacts, PollerFacts
 from gridbridge.shell import host, lock
 from gridbridge.shell.runner import run
@@ -57,6 +59,8 @@ def cell_facts(cluster: str, policy: Policy) -> CellFacts:
     there = away(policy, cluster)
     if isinstance(there, OarServer):
         return _server_facts(there)
+    if isinstance(there, Folder):
+        return _folder_facts(there)
     try:
         master = objects.master(there)
     except GridbridgeError as error:
@@ -83,6 +87,16 @@ def _server_facts(there: OarServer) -> CellFacts:
         )
     except GridbridgeError as error:
         return CellFacts(trouble=str(error))
+
+
+def _folder_facts(there: Folder) -> CellFacts:
+    """Return the same of an embedded cluster, whose version and clock are ours."""
+    try:
+        seen, _ = embedded.snapshot(there, "", ())
+    except GridbridgeError as error:
+        return CellFacts(trouble=str(error), master=there.path)
+    slots = sum(queue.slots_total for queue in seen.queues)
+    return CellFacts(version=__version__, slots=slots, master=there.path)
 
 
 def letters(policy: Policy) -> dict[str, str]:

@@ -73,6 +73,7 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
             return Foreseen(job=job, cluster=remote, refused=printable(refused))
         argv = oar.oarsub(far, name, request, parallel)
     else:
+        assert isinstance(far, Cell)  # home is, and then no other cluster is embedded
         argv = commands.submit_held(far, name, request, shell, cwd, parallel)
     if asked_parallel and parallel.rpartition(" ")[2] == str(ENDLESS):
         notes += ("with as many slots as are granted",)

@@ -6,6 +6,7 @@ Starters load this module when a cluster refused their job for good. The request
 
 from collections.abc import Collection
 
+from gridbridge.batch.embedded import home as embedded
 from gridbridge.batch.gridengine import home
 from gridbridge.batch.gridengine.commands import OWN_QUEUES
 from gridbridge.batch.gridengine.request import Request
@@ -13,16 +14,29 @@ from gridbridge.batch.gridengine.submit import detail
 from gridbridge.decisions.homeward import Mark, marks, stays
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import Message, Outcome
-from gridbridge.model.route import Cell
+from gridbridge.model.route import Cell, Folder, Home
 
 NOBODY = "no queue here could run it either"
 
 
-def refused(cell: Cell, job: str, own_queues: Collection[str], reason: str) -> Message:
+def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> Message:
     """Mark a job as one for home alone and say how its task ends: again there, or in error.
 
     Raises GridbridgeError when that can't be done just now.
     """
+    if isinstance(home, Folder):
+        return _stay(home, job, reason)
+    return _refused_in_cell(home, job, own_queues, reason)
+
+
+def _stay(folder: Folder, job: str, reason: str) -> Message:
+    """Keep a job of an embedded cluster in its own slots, if it has enough of them."""
+    if embedded.stay(folder, job, reason):
+        return Message(outcome=Outcome.REQUEUE, reason=reason)
+    return Message(outcome=Outcome.ERROR, reason=f"{reason}; {NOBODY}")
+
+
+def _refused_in_cell(cell: Cell, job: str, own_queues: Collection[str], reason: str) -> Message:
     xml = detail(cell, job)
     request = Request(xml)
     if OWN_QUEUES in dict(request.context):

@@ -17,7 +17,7 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.places import CONFIG, HOME, LOCK, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.policy import Push as PushKind
-from gridbridge.model.route import OarServer
+from gridbridge.model.route import Cell, OarServer
 from gridbridge.services.listener import Listener
 from gridbridge.services.observer import Observer
 from gridbridge.services.push import Push
@@ -100,6 +100,7 @@ def _push(policy: Policy, name: str) -> Push | Listener:
     cluster, far = policy.clusters[name], away(policy, name)
     if isinstance(far, OarServer):
         return Listener(name, far, cluster.push_limit_per_s, time.monotonic)
+    assert isinstance(far, Cell)  # no other kind pushes
     return Push(far, cluster, f"{HOME}/push/{name}", time.monotonic)
 
 

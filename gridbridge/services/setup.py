@@ -26,7 +26,7 @@ from gridbridge.model.setup import (
     is_transfer,
 )
 from gridbridge.services.facts import host_facts
-from gridbridge.services.wanted import Order, choose
+from gridbridge.services.wanted import Order, choose, refuse_embedded
 from gridbridge.shell import host
 
 
@@ -82,6 +82,7 @@ def _removal(policy: Policy, world: SetupWorld) -> tuple[Step, ...]:
 
 def host_steps(policy: Policy) -> tuple[Step, ...]:
     """Return what this host lacks; refuse when not all of it is ours to see."""
+    refuse_embedded(policy)
     found = site.host_findings(host_facts(policy), policy.site)
     for each in found:
         if each.found == site.UNSEEN:
@@ -147,9 +148,10 @@ def observe(policy: Policy, wanted: Wanted) -> SetupWorld:
 def _away(policy: Policy, wanted: Wanted, home: CellSetup) -> CellSetup:
     """Look at the remote cluster; OAR gives slots of one node to any parallel environment."""
     there = away(policy, wanted.remote)
-    if not isinstance(there, OarServer):
+    if isinstance(there, Cell):
         is_far = bool(wanted.far_account)
         return objects.far_setup(there) if is_far else objects.cell_setup(there, wanted.host)
+    assert isinstance(there, OarServer)  # choose() refuses the third kind
     server.version(there)
     return CellSetup(
         master=server.place(there),

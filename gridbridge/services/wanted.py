@@ -6,9 +6,9 @@ from gridbridge.apply.routes import away
 from gridbridge.batch.gridengine import objects
 from gridbridge.batch.oar import server
 from gridbridge.errors import ConfigError
-from gridbridge.model.places import CONFIG
+from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import MAX_SLOTS, Kind, Policy, TransferQueue
-from gridbridge.model.route import OarServer
+from gridbridge.model.route import Cell, OarServer
 from gridbridge.model.settings import OBJECT_NAME
 from gridbridge.model.setup import Wanted, is_transfer
 from gridbridge.shell import host
@@ -30,6 +30,7 @@ class Order:
 
 def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
     """Complete an order from the configuration, else from the remote cluster's size."""
+    refuse_embedded(policy)
     name = order.queue or _default_queue(policy, order.cluster)
     known = policy.queues.get(name)
     _refuse(policy, order, name, known)
@@ -52,6 +53,15 @@ def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
         remote_usage=bool(known and known.remote_usage),
         far_account=_far_account(policy, order.cluster),
     )
+
+
+def refuse_embedded(policy: Policy) -> None:
+    """Refuse to set up a site of embedded clusters: its one person makes its one queue."""
+    if policy.is_embedded:
+        make = f"{PYTHON} -I -m gridbridge.batch.embedded {policy.local.folder} queue NAME ..."
+        raise ConfigError(
+            (f"{policy.site.cluster} is of kind embedded: nothing is set up but its queue: {make}",)
+        )
 
 
 def _far_account(policy: Policy, cluster: str) -> str:
@@ -96,6 +106,7 @@ def remote_slots(policy: Policy, cluster: str) -> int:
     there = away(policy, cluster)
     if isinstance(there, OarServer):
         return server.slots(there)
+    assert isinstance(there, Cell)  # choose() refuses the third kind
     transfers = {name for name, queue in objects.queues(there).items() if is_transfer(queue)}
     queues = objects.queue_instances(there, cluster)
     own = (queue for queue in queues if queue.name.partition("@")[0] not in transfers)

@@ -250,7 +250,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD.replace(QUEUE, 'kind = "slurm"\n' + QUEUE),
-            ['[cluster.beta] kind = "slurm": unknown word; "gridengine" or "oar"'],
+            ['[cluster.beta] kind = "slurm": unknown word; "gridengine" or "oar" or "embedded"'],
             id="an unknown kind of cluster",
         ),
         pytest.param(
@@ -366,6 +366,26 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
                 " none: it comes over the connection by ssh",
             ],
             id="an OAR server with a cell",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, 'kind = "embedded"\nssh = "x"\npush = "qevent"\n' + QUEUE),
+            [
+                "[cluster.beta] qmaster_port = 6444: with kind embedded; it has none",
+                "[cluster.beta] execd_port = 6445: with kind embedded; it has none",
+                '[cluster.beta] ssh = "x": with kind embedded; it has none',
+                "[cluster.beta] folder: missing;"
+                " the absolute path of the folder that the cluster is",
+                '[cluster.beta] push = "qevent": with kind embedded; none: its jobs see the spool',
+                '[cluster.beta] push = "qevent": with ssh; none: it is asked once an interval',
+                '[cluster.beta] kind = "embedded": where the local cluster is gridengine;'
+                " all clusters of a site are embedded, or none",
+            ],
+            id="an embedded cluster beside a cell",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, 'folder = "/x"\n' + QUEUE),
+            ['[cluster.beta] folder = "/x": with kind gridengine; only an embedded one has it'],
+            id="a cell with a folder",
         ),
         pytest.param(
             GOOD.replace(PORTS, 'kind = "oar"\n', 1),

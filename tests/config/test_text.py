@@ -141,6 +141,7 @@ PORTS = st.integers(1, MAX_PORT)
 CELL: dict[str, object] = {
     **{"kind": Kind.GRIDENGINE, "qmaster_port": PORTS, "execd_port": PORTS},
     "push": st.sampled_from([Push.NONE, Push.QEVENT]),
+    "folder": "",
 }
 USUAL = Cluster()
 HERE = sections_of(Cluster, **CELL, ssh="", users=Users())
@@ -148,6 +149,7 @@ BY_SSH = sections_of(Cluster, **{**CELL, "push": Push.NONE}, spool_shared=False)
 OF_OAR = sections_of(
     Cluster,
     kind=Kind.OAR,
+    folder="",
     root=USUAL.root,
     cell="",
     qmaster_port=0,
@@ -156,10 +158,25 @@ OF_OAR = sections_of(
     remote_spool_dir=USUAL.remote_spool_dir,
     push=st.sampled_from([Push.NONE, Push.OAR]),
 )
+FOLDERS = sections_of(
+    Cluster,
+    kind=Kind.EMBEDDED,
+    folder="/x y",
+    root=USUAL.root,
+    cell="",
+    qmaster_port=0,
+    execd_port=0,
+    binaries="",
+    ssh="",
+    users=Users(),
+    accounting="",
+    push=Push.NONE,
+)
 POLICIES = st.builds(
     Policy,
     site=sections_of(Site, cluster="alpha"),
-    clusters=st.fixed_dictionaries({"alpha": HERE, "beta": HERE | BY_SSH | OF_OAR}),
+    clusters=st.fixed_dictionaries({"alpha": HERE, "beta": HERE | BY_SSH | OF_OAR})
+    | st.fixed_dictionaries({"alpha": FOLDERS, "beta": FOLDERS}),
     queues=st.dictionaries(
         TEXTS[OBJECT_NAME.right], sections_of(TransferQueue, cluster="beta"), max_size=2
     ),

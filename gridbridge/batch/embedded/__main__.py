@@ -10,12 +10,14 @@ import pwd
 import socket
 import sqlite3
 import sys
+from collections.abc import Callable
 
 from gridbridge.batch.embedded import keeper, verbs
 from gridbridge.batch.embedded.answers import ClusterLine, EndLine, JobLine, encode
 from gridbridge.batch.embedded.database import Database, Refused, UnknownJob
-from gridbridge.batch.embedded.job import Job, Request
+from gridbridge.batch.embedded.job import Job, Queue, Request
 from gridbridge.errors import StateError
+from gridbridge.model.places import METHODS
 
 KEEPERLESS = "its keeper died: nobody will see how it ends"
 
@@ -53,27 +55,35 @@ def _look_after(database: Database) -> None:
 def _perform(database: Database, asked: argparse.Namespace) -> bytes:
     if asked.verb == "create":
         database.slots = asked.slots
+    elif asked.verb == "queue":
+        database.put_queue(_queue(asked))
     elif asked.verb == "submit":
         return b"%d\n" % _submit(database, asked)
     elif asked.verb == "list":
         return _list(database, asked.job, asked.name)
     elif asked.verb == "ended":
         return _ended(database, asked.job)
-    elif asked.verb == "release":
-        verbs.release(database, asked.job, asked.name)
     elif asked.verb == "keep":
         keeper.keep(database)
     else:
-        VERBS[asked.verb](database, asked.job)
+        VERBS[asked.verb](database, asked)
     return b""
 
 
-VERBS = {
-    "hold": verbs.hold,
-    "suspend": verbs.suspend,
-    "resume": verbs.resume,
-    "delete": verbs.delete,
+VERBS: dict[str, Callable[[Database, argparse.Namespace], None]] = {
+    "hold": lambda database, asked: verbs.hold(database, asked.job),
+    "release": lambda database, asked: verbs.release(database, asked.job, asked.name),
+    "suspend": lambda database, asked: verbs.suspend(database, asked.job),
+    "resume": lambda database, asked: verbs.resume(database, asked.job),
+    "delete": lambda database, asked: verbs.delete(database, asked.job),
+    "clear": lambda database, asked: verbs.clear(database, asked.job),
+    "pin": lambda database, asked: verbs.pin(database, asked.job, asked.queue),
+    "stay": lambda database, asked: verbs.stay(database, asked.job, asked.reason),
 }
+
+
+def _queue(asked: argparse.Namespace) -> Queue:
+    return Queue(asked.name, asked.slots, asked.methods, asked.remote, asked.pending_limit)
 
 
 def _submit(database: Database, asked: argparse.Namespace) -> int:
@@ -86,6 +96,7 @@ def _submit(database: Database, asked: argparse.Namespace) -> int:
         slots=asked.slots,
         held=asked.held,
         script=sys.stdin.buffer.read(),
+        queue=asked.queue,
     )
     return database.add(request, pwd.getpwuid(os.getuid()).pw_name)
 
@@ -97,6 +108,10 @@ def _list(database: Database, number: int, name: str) -> bytes:
             slots=str(database.slots),
             used=str(database.used),
             waiting=str(database.waiting),
+            queues=" ".join(
+                f"{queue.name}={database.used_in(queue.name)}/{queue.slots}"
+                for queue in database.queues()
+            ),
         )
         return encode(cluster, *(_line(database, job) for job in database.jobs(number, name)))
 
@@ -112,7 +127,9 @@ def _line(database: Database, job: Job) -> JobLine:
         slots=str(job.slots),
         since=f"{job.started_at or job.submitted_at:.3f}",
         error=job.error,
-        message="" if is_kept else KEEPERLESS,
+        message=job.reason if is_kept else KEEPERLESS,
+        queue=job.at,
+        wanted=job.wanted,
     )
 
 
@@ -148,13 +165,32 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--job", type=int, default=0)
     show.add_argument("--name", default="")
     verb.add_parser("keep", help="start and keep jobs while there are any")
-    for name in ("ended", "release", *VERBS):
+    for name in ("ended", *VERBS):
         verb.add_parser(name).add_argument("job", type=int)
     verb.choices["release"].add_argument("--name", default="")
+    _add_queue_verbs(verb)
     return parser
 
 
-SUBMIT = {"name": "job", "account": "", "shell": "/bin/sh", "cwd": "/", "output": "/dev/null"}
+def _add_queue_verbs(verb: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    queue = verb.add_parser("queue", help="make a transfer queue, or change it")
+    queue.add_argument("name")
+    queue.add_argument("--slots", type=int, required=True)
+    queue.add_argument("--remote", required=True, help="the cluster that it leads to")
+    queue.add_argument("--pending-limit", type=int, default=0)
+    queue.add_argument("--methods", default=METHODS)
+    verb.choices["pin"].add_argument("--queue", default="")
+    verb.choices["stay"].add_argument("--reason", default="")
+
+
+SUBMIT = {
+    "name": "job",
+    "account": "",
+    "shell": "/bin/sh",
+    "cwd": "/",
+    "output": "/dev/null",
+    "queue": "",
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -17,6 +17,7 @@ class ClusterLine:
     slots: str
     used: str
     waiting: str  # jobs that could start
+    queues: str  # the transfer queues, `NAME=USED/SLOTS` each
 
     def __init__(self, **values: str) -> None:
         _fill(self, values)
@@ -34,6 +35,8 @@ class JobLine:
     since: str  # its start or submission, seconds since the epoch
     error: str  # why it could not be started
     message: str  # what else there is to know
+    queue: str  # the transfer queue that it runs in
+    wanted: str  # the queue that it asked for, or has to stay in
 
     def __init__(self, **values: str) -> None:
         _fill(self, values)

@@ -22,8 +22,9 @@ APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 READY, GO = b"+", b"g"
 UNABLE = 127
 READY_LIMIT_S = 5  # less than others wait for the database
-SCRIPT, TMPDIR = "script", "tmpdir"  # in a job's private folder
+SCRIPT, TMPDIR, PID = "script", "tmpdir", "job_pid"  # in a job's private folder
 PATH = "/usr/local/bin:/usr/bin:/bin"
+Program = tuple[tuple[str, ...], dict[str, str]]
 ALWAYS = (signal.SIGKILL, signal.SIGSTOP)  # nobody can change what they do
 
 
@@ -34,14 +35,16 @@ class NotStarted(GridbridgeError):
 class Child:
     """A job's first process, as its keeper sees it."""
 
-    def __init__(self, job: Job, private: str) -> None:
+    def __init__(
+        self, job: Job, private: str, argv: tuple[str, ...], environment: dict[str, str]
+    ) -> None:
         """Fork it and wait until it is at the line; NotStarted when it can't get there."""
         line_read, self._line = os.pipe()
         self._news, news_write = os.pipe()
         self.pid = os.fork()
         if not self.pid:
             os.close(self._line)
-            _become(job, private, line_read, news_write)
+            _become(job, private, (argv, environment), line_read, news_write)
         os.close(line_read)
         os.close(news_write)
         told = self._hear()
@@ -75,23 +78,24 @@ class Child:
         return told.decode("utf-8", "replace")
 
 
-def _become(job: Job, private: str, line: int, news: int) -> NoReturn:
+def _become(job: Job, private: str, program: Program, line: int, news: int) -> NoReturn:
     """Be the job's first process: never returns, and never runs our parent's code."""
     try:
         os.setsid()
         _prepare(job)
         os.write(news, READY)
         if os.read(line, 1) == GO:
-            _execute(job, private)
+            _execute(private, *program)
     except OSError as error:
-        os.write(news, f"{error.strerror}: {error.filename or job.shell}".encode()[:4096])
+        os.write(news, f"{error.strerror}: {error.filename or program[0][0]}".encode()[:4096])
     finally:
         os._exit(UNABLE)
 
 
-def _execute(job: Job, private: str) -> None:
-    argv = (job.shell, f"{private}/{SCRIPT}")
-    os.execve(job.shell, argv, environment(job, private))  # noqa: S606 - the job's own shell
+def _execute(private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
+    with open(f"{private}/{PID}", "w", encoding="ascii") as file:
+        file.write(str(os.getpid()))
+    os.execve(argv[0], argv, environment)  # noqa: S606 - the job's own shell
 
 
 def _prepare(job: Job) -> None:

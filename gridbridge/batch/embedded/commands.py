@@ -43,6 +43,16 @@ def act(folder: Folder, verb: str, job: str) -> Argv:
     return _call(folder, verb, job)
 
 
+def stay(folder: Folder, job: str, reason: str) -> Argv:
+    """Let a job start in the cluster's own slots only."""
+    return _call(folder, "stay", job, f"--reason={reason}")
+
+
+def pin(folder: Folder, job: str, queue: str) -> Argv:
+    """Let a job start in one queue only, or in those that it asked for."""
+    return _call(folder, "pin", job, f"--queue={queue}")
+
+
 def slots_of(parallel: str) -> int:
     """Return the slots of a granted environment, `smp 4`; 1 without one."""
     return int(parallel.split()[1]) if parallel else 1

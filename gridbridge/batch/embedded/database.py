@@ -7,20 +7,18 @@ holds when it writes; a process that is killed has done all of it or nothing.
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from gridbridge.batch.embedded import process
-from gridbridge.batch.embedded.job import End, Job, Request
+from gridbridge.batch.embedded.job import End, Job, Queue, Request
 from gridbridge.batch.embedded.locks import KeeperLocks
 from gridbridge.errors import GridbridgeError, StateError
 
 FILE = "jobs.db"
-VERSION = 1
 PATIENCE_S = 10.0  # for others' transactions, each of which takes milliseconds
-SCHEMA = f"""
-BEGIN IMMEDIATE;
+FIRST = """
 CREATE TABLE IF NOT EXISTS cluster (slots INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS job (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -41,11 +39,24 @@ CREATE TABLE IF NOT EXISTS ended (
     ended_at REAL NOT NULL, exit_status INTEGER, signal INTEGER, reason BLOB NOT NULL,
     user_s REAL NOT NULL, system_s REAL NOT NULL, max_rss_kb INTEGER NOT NULL
 );
-PRAGMA user_version = {VERSION};
-COMMIT;
 """
+QUEUES = """
+ALTER TABLE job ADD COLUMN wanted BLOB NOT NULL DEFAULT x'';
+ALTER TABLE job ADD COLUMN pinned BLOB NOT NULL DEFAULT x'';
+ALTER TABLE job ADD COLUMN at BLOB NOT NULL DEFAULT x'';
+ALTER TABLE job ADD COLUMN restarted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN reason BLOB NOT NULL DEFAULT x'';
+CREATE TABLE queue (
+    name BLOB PRIMARY KEY, slots INTEGER NOT NULL, methods BLOB NOT NULL,
+    remote BLOB NOT NULL, pending_limit INTEGER NOT NULL
+);
+"""
+STEPS = (FIRST, QUEUES)  # what each version adds
+VERSION = len(STEPS)
 STARTABLE = " WHERE pid = 0 AND held = 0 AND error = x''"
+ALLOWED = " AND iif(pinned = x'', wanted, pinned) IN (x'', ?)"
 ORDERED = " ORDER BY id"
+OWN = "embedded"  # the queue of the cluster's own slots
 LOST = "its keeper died: nobody saw its end"
 
 
@@ -104,8 +115,8 @@ class Database:
 
     @property
     def used(self) -> int:
-        """How many slots the running jobs have, suspended ones included."""
-        return self._number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0")
+        """How many of its own slots the running jobs have, suspended ones included."""
+        return self.used_in("")
 
     @property
     def waiting(self) -> int:
@@ -115,14 +126,13 @@ class Database:
     def add(self, request: Request, owner: str) -> int:
         """Take a new job and return its number."""
         with self.change():
-            if not 1 <= request.slots <= self.slots:
-                raise Refused(f"{request.slots} slots asked for, the cluster has {self.slots}")
+            self._require_room(request)
             job = self._db.execute(
-                "INSERT INTO job (name, account, owner, shell, cwd, output, slots, held,"
-                " submitted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO job (name, account, owner, shell, cwd, output, wanted, slots, held,"
+                " submitted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     *map(_bytes, (request.name, request.account, owner)),
-                    *map(_bytes, (request.shell, request.cwd, request.output)),
+                    *map(_bytes, (request.shell, request.cwd, request.output, request.queue)),
                     request.slots,
                     request.held,
                     time.time(),
@@ -152,13 +162,51 @@ class Database:
         row = self._db.execute("SELECT text FROM script WHERE job = ?", (number,)).fetchone()
         return bytes(row[0])
 
-    def next_to_start(self) -> Job | None:
-        """Return the first job that could start, if its slots are free.
+    def _require_room(self, request: Request) -> None:
+        has = {OWN: self.slots} | {queue.name: queue.slots for queue in self.queues()}
+        if request.queue and request.queue not in has:
+            raise Refused(f"no queue {request.queue}; there are {', '.join(has)}")
+        most = has[request.queue] if request.queue else max(has.values())
+        if not 1 <= request.slots <= most:
+            where = f"queue {request.queue}" if request.queue else "the cluster"
+            raise Refused(f"{request.slots} slots asked for, {where} has {most}")
 
-        Strictly first in, first out: a wide job keeps later ones from passing it for ever.
+    def queues(self) -> list[Queue]:
+        """Return the transfer queues, by name."""
+        rows = self._db.execute("SELECT * FROM queue ORDER BY name")
+        return [Queue(*map(_loaded, row)) for row in rows]
+
+    def put_queue(self, queue: Queue) -> None:
+        """Make a transfer queue, or make it another one."""
+        if queue.slots < 0 or queue.name == OWN:
+            raise Refused(f"queue {queue.name} with {queue.slots} slots")
+        with self.change():
+            row = tuple(map(_stored, queue))
+            self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
+
+    def next_to_start(self, opened: Container[str] = ()) -> Job | None:
+        """Return the first job that could start, and where: in a free own slot, or away.
+
+        Strictly first in, first out in each queue: a wide job keeps later ones from passing it
+        for ever. Of the transfer queues only the `opened` ones count.
         """
-        first = self._jobs(f"{STARTABLE}{ORDERED} LIMIT 1")
-        return first[0] if first and first[0].slots <= self.slots - self.used else None
+        queues = (queue for queue in self.queues() if queue.name in opened)
+        return self._first(OWN, self.slots) or next(filter(None, map(self.first_for, queues)), None)
+
+    def first_for(self, queue: Queue) -> Job | None:
+        """Return the job that a transfer queue would start now, were it open."""
+        return self._first(queue.name, queue.slots)
+
+    def _first(self, queue: str, slots: int) -> Job | None:
+        at = "" if queue == OWN else queue
+        found = self._jobs(f"{STARTABLE}{ALLOWED}{ORDERED} LIMIT 1", _bytes(queue))
+        is_room = found and found[0].slots <= slots - self.used_in(at)
+        return found[0]._replace(at=at) if is_room else None
+
+    def used_in(self, at: str) -> int:
+        """Return how many slots of a transfer queue the running jobs have, or of its own."""
+        query = "SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND at = ?"
+        return int(self._db.execute(query, (_bytes(at),)).fetchone()[0])
 
     def set(self, number: int, **values: object) -> None:
         """Change columns of a job."""
@@ -170,6 +218,20 @@ class Database:
         """Forget a job that never started."""
         self._db.execute("DELETE FROM job WHERE id = ?", (number,))
         self._db.execute("DELETE FROM script WHERE job = ?", (number,))
+
+    def put_back(self, job: Job, error: str = "") -> None:
+        """Let a job of a transfer queue wait again, or wait in error state."""
+        self.set(
+            job.id,
+            pid=0,
+            birth="",
+            started_at=None,
+            suspended=0,
+            deleting=0,
+            at="",
+            restarted=1,
+            error=error,
+        )
 
     def account_for(self, job: Job, end: End) -> None:
         """Move a job from the list to the accounting."""
@@ -198,14 +260,21 @@ class Database:
         ]
 
     def bury_lost(self) -> Iterable[int]:
-        """Account for the jobs that are lost, and return their numbers."""
+        """Account for the jobs that are lost, and return their numbers.
+
+        One of a transfer queue waits again, unless it was deleted: it runs elsewhere, and the
+        transfer knows how to take it up.
+        """
         if not self.lost():
             return ()
         with self.change():
             lost = self.lost()
             for job in lost:
-                self.account_for(job, End(reason=LOST))
-        return [job.id for job in lost]
+                if job.at and not job.deleting:
+                    self.put_back(job)
+                else:
+                    self.account_for(job, End(reason=LOST))
+        return [job.id for job in lost if not job.at or job.deleting]
 
     def _jobs(self, which: str, *values: object) -> list[Job]:
         query = f"SELECT * FROM job{which}"  # noqa: S608 - of this module's own text
@@ -229,9 +298,24 @@ def _open(folder: str, create: bool) -> sqlite3.Connection:
         raise StateError(f"{path}: made by a newer gridbridge")
     if version == 0 and not create:
         raise StateError(f"{folder}: no cluster here")
-    if version == 0:
-        db.executescript(SCHEMA)
+    if version < VERSION:
+        _upgrade(db)
     return db
+
+
+def _upgrade(db: sqlite3.Connection) -> None:
+    """Bring the file up to date, once though several do at the same time."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        for step in STEPS[version:]:
+            for statement in filter(str.strip, step.split(";")):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
 
 
 def _bytes(text: str) -> bytes:

@@ -12,13 +12,16 @@ import signal
 import sqlite3
 import sys
 import time
+from collections.abc import Container
 from contextlib import suppress
 
-from gridbridge.batch.embedded import process
+from gridbridge.batch.embedded import methods, process
 from gridbridge.batch.embedded.child import SCRIPT, TMPDIR, Child, NotStarted
 from gridbridge.batch.embedded.database import Database
 from gridbridge.batch.embedded.job import End, Job
+from gridbridge.batch.embedded.methods import private_folder
 
+AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
 RETRY_S = 1.0  # while the disk takes no end
 SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # what ends a job does not end its keeper
 
@@ -27,8 +30,11 @@ def keep(database: Database) -> None:
     """Keep one job after the other while there are any."""
     for number in SPARED:
         signal.signal(number, signal.SIG_IGN)
-    while database.next_to_start():
-        if started := _start(database):
+    while True:
+        opened = methods.opened(database)
+        if not database.next_to_start(opened):
+            return
+        if started := _start(database, opened):
             call(database)
             _see_through(database, *started)
 
@@ -36,21 +42,21 @@ def keep(database: Database) -> None:
 def call(database: Database) -> None:
     """Start a keeper if there is work for one; if that fails the next question does it."""
     with suppress(OSError, sqlite3.OperationalError):
-        if database.next_to_start():
+        if database.next_to_start() or methods.opened(database):
             process.detach(database.folder, "keep")
 
 
 def clean(folder: str, job: int) -> None:
     """Remove a job's private folder."""
-    shutil.rmtree(_private(folder, job), ignore_errors=True)
+    shutil.rmtree(private_folder(folder, job), ignore_errors=True)
 
 
-def _start(database: Database) -> tuple[Job, Child] | None:
+def _start(database: Database, opened: Container[str]) -> tuple[Job, Child] | None:
     """Take the next job and start it; None when there is none or it can't be started."""
     child = None
     try:
         with database.change():
-            job = database.next_to_start()
+            job = database.next_to_start(opened)
             child = _make_ready(database, job) if job else None
     except BaseException:
         if child:
@@ -68,7 +74,7 @@ def _put_into_error(database: Database, job: Job, child: Child, trouble: str) ->
     """Take back that a job runs: its shell could not be executed."""
     with database.change():
         os.waitpid(child.pid, 0)
-        database.set(job.id, error=trouble, pid=0, birth="", started_at=None)
+        database.set(job.id, error=trouble, pid=0, birth="", started_at=None, at="")
     database.keepers.let_go(job.id)
     clean(database.folder, job.id)
 
@@ -78,26 +84,27 @@ def _make_ready(database: Database, job: Job) -> Child | None:
     database.keepers.take(job.id)
     try:
         _furnish(database, job)
-        child = Child(job, _private(database.folder, job.id))
+        argv, environment = methods.start(database, job)
+        child = Child(job, private_folder(database.folder, job.id), argv, environment)
     except NotStarted as error:
         database.set(job.id, error=str(error))
         database.keepers.let_go(job.id)
         clean(database.folder, job.id)
         return None
-    database.set(job.id, pid=child.pid, birth=child.birth, started_at=time.time())
+    database.set(
+        job.id, pid=child.pid, birth=child.birth, started_at=time.time(), at=job.at, reason=""
+    )
     return child
 
 
 def _furnish(database: Database, job: Job) -> None:
-    private = _private(database.folder, job.id)
+    private = private_folder(database.folder, job.id)
     shutil.rmtree(private, ignore_errors=True)  # of a keeper that was killed before its job began
     os.makedirs(f"{private}/{TMPDIR}")
     with open(f"{private}/{SCRIPT}", "wb") as file:
         file.write(database.script(job.id))
-
-
-def _private(folder: str, job: int) -> str:
-    return f"{folder}/active/{job}"
+    if job.at:
+        methods.furnish(job, private)
 
 
 def _see_through(database: Database, job: Job, child: Child) -> None:
@@ -108,12 +115,13 @@ def _see_through(database: Database, job: Job, child: Child) -> None:
     is waited for; a cluster that somebody removed is not.
     """
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    methods.run(database, job, "epilog")
     end = None
     while True:
         try:
             with database.change():
                 end = end or _reap(child)
-                database.account_for(database.job(job.id), end)
+                _end(database, database.job(job.id), end)
             break
         except sqlite3.OperationalError as error:
             if not database.is_there():
@@ -122,6 +130,17 @@ def _see_through(database: Database, job: Job, child: Child) -> None:
             time.sleep(RETRY_S)
     database.keepers.let_go(job.id)
     clean(database.folder, job.id)
+
+
+def _end(database: Database, job: Job, end: End) -> None:
+    """Account for a job; a starter's 99 has it run again, its 100 stands for an error."""
+    private = private_folder(database.folder, job.id)
+    if not job.at or job.deleting or end.exit_status not in (AGAIN, IN_ERROR):
+        database.account_for(job, end)
+        return
+    database.put_back(job, methods.blame(private) if end.exit_status == IN_ERROR else "")
+    clean(database.folder, job.id)  # before anybody can start it again
+    database.keepers.let_go(job.id)
 
 
 def _reap(child: Child) -> End:

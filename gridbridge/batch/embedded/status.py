@@ -25,13 +25,13 @@ def snapshot(
     answer = _ask(folder, commands.show(folder))
     took_s = time.monotonic() - began
     whole, listed = read_jobs(answer)
-    queue = _queue(whole)
+    queue, *others = _queues(whole)
     ours = [job for job in listed if int(job.id) in wanted or job.name.startswith(OURS)]
     seen = ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
-        queues=(queue,),
-        jobs={int(job.id): (_status(job, queue),) for job in ours},
+        queues=(queue, *others),
+        jobs={int(job.id): (_status(job, whole.host),) for job in ours},
         pending=int(whole.waiting),
         free_slots=0 if QUEUE in transfer_queues else queue.free_slots,
     )
@@ -63,24 +63,32 @@ def vocabulary(_folder: Folder) -> None:
     """Check no words: it refuses itself, at once, what it does not have."""
 
 
-def _queue(whole: ClusterLine) -> QueueStatus:
+def _queues(whole: ClusterLine) -> tuple[QueueStatus, ...]:
+    """Return its own slots and then the transfer queues, as queues of its one host."""
+    own = f"{QUEUE}={whole.used}/{whole.slots}"
+    return tuple(_queue(each, whole.host) for each in (own, *whole.queues.split()))
+
+
+def _queue(told: str, host: str) -> QueueStatus:
+    name, _, slots = told.rpartition("=")
+    used, _, total = slots.partition("/")
     return QueueStatus(
-        name=f"{QUEUE}@{whole.host}",
-        slots_used=int(whole.used),
+        name=f"{name}@{host}",
+        slots_used=int(used),
         slots_reserved=0,
-        slots_total=int(whole.slots),
+        slots_total=int(total),
         kinds="BP",
     )
 
 
-def _status(job: JobLine, queue: QueueStatus) -> JobStatus:
+def _status(job: JobLine, host: str) -> JobStatus:
     state = read_letters(job.state)
     return JobStatus(
         job_id=int(job.id),
         name=job.name,
         owner=job.owner,
         state=state,
-        queue=queue.name if state.is_running else "",
+        queue=f"{job.queue or QUEUE}@{host}" if state.is_running else "",
         since=datetime.fromtimestamp(float(job.since), UTC),
         slots=int(job.slots),
     )

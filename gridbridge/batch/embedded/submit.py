@@ -7,10 +7,11 @@ from gridbridge.batch.embedded.answers import JobLine, read_jobs
 from gridbridge.batch.embedded.commands import Argv
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission, unanswered
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.route import Folder
 from gridbridge.shell.runner import Completed, run
 
+NOTHING = b"<JB_job_number>"  # a request, as qstat would tell it
 ANSWERS = {os.EX_DATAERR: Result.REFUSED, os.EX_TEMPFAIL: Result.LATER}
 
 
@@ -91,6 +92,18 @@ def resume_any(folder: Folder, job: str) -> None:
 def delete(folder: Folder, job: str) -> None:
     """Delete a job; one that is gone already is deleted."""
     _unless_gone(folder, commands.act(folder, "delete", job))
+
+
+def request_of(folder: Folder, job: str) -> Request:
+    """Return what a job asked for at home: slots, which its starter is told, and nothing else."""
+    if not _jobs(folder, commands.show_job(folder, job)):
+        raise ParseError(f"job {job} is not listed")
+    return Request(NOTHING)
+
+
+def queue_value(_folder: Folder, _queue: str, _name: str, _host: str) -> str:
+    """Return a limit of a queue: there is none."""
+    return ""
 
 
 def _jobs(folder: Folder, argv: Argv) -> list[JobLine]:

@@ -6,7 +6,8 @@ noted (see keeper). A command that was killed in between is repeated by its call
 
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
-from gridbridge.batch.embedded.database import Database
+from gridbridge.batch.embedded import methods
+from gridbridge.batch.embedded.database import OWN, Database, Refused
 from gridbridge.batch.embedded.job import Job
 from gridbridge.batch.embedded.process import signal_group
 
@@ -29,7 +30,9 @@ def suspend(database: Database, number: int) -> None:
     with database.change():
         job = database.job(number)
         _signal(job, SIGSTOP)
-        database.set(job.id, held=1, suspended=int(job.pid > 0))
+        held = job.held if job.at else 1
+        database.set(job.id, held=held, suspended=int(job.pid > 0))
+    methods.run(database, job, "suspend")
 
 
 def resume(database: Database, number: int) -> None:
@@ -37,7 +40,9 @@ def resume(database: Database, number: int) -> None:
     with database.change():
         job = database.job(number)
         _signal(job, SIGCONT)
-        database.set(job.id, held=0, suspended=0)
+        held = job.held if job.at else 0
+        database.set(job.id, held=held, suspended=0)
+    methods.run(database, job, "resume")
 
 
 def delete(database: Database, number: int) -> None:
@@ -49,8 +54,31 @@ def delete(database: Database, number: int) -> None:
             database.set(job.id, deleting=1)
         else:
             database.remove(job.id)
+    methods.run(database, job, "terminate")
+
+
+def pin(database: Database, number: int, queue: str) -> None:
+    """Let a job start in one queue only; in those that it asked for again if none is given."""
+    with database.change():
+        database.set(database.job(number).id, pinned=queue)
+
+
+def stay(database: Database, number: int, reason: str) -> None:
+    """Let a job start in the cluster's own slots only, for a reason."""
+    with database.change():
+        job = database.job(number)
+        if job.slots > database.slots:
+            raise Refused(f"job {number} needs {job.slots} slots, {OWN} has {database.slots}")
+        database.set(job.id, wanted=OWN, reason=reason)
+
+
+def clear(database: Database, number: int) -> None:
+    """Let a job in error state be tried again."""
+    with database.change():
+        database.set(database.job(number).id, error="")
 
 
 def _signal(job: Job, number: int) -> None:
-    if job.pid:
+    """Signal a job; one of a transfer queue has methods instead (queue_conf(5))."""
+    if job.pid and not job.at:
         signal_group(job.pid, job.birth, number)

@@ -1,0 +1,110 @@
+"""What the service does to local jobs: release, adopt and give back, whatever home is."""
+
+from typing import Protocol
+
+from gridbridge.apply.routes import cell, home
+from gridbridge.batch.embedded import home as embedded
+from gridbridge.batch.embedded import submit as embedded_submit
+from gridbridge.batch.gridengine import home as gridengine
+from gridbridge.batch.gridengine import submit
+from gridbridge.batch.gridengine.commands import OWN_QUEUES, STAYS
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.decisions import homeward
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.ids import TransferId
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import Cell, Folder
+
+ANY_QUEUE = "*"
+
+
+class Home(Protocol):
+    """The local cluster; every act may be repeated and raises CommandFailed when it is not done."""
+
+    def release(self, local: TransferId) -> None:
+        """Let a task start again."""
+        ...
+
+    def adopt(self, local: TransferId, queue: str) -> None:
+        """Let a task start again in the queue where its remote copy is known, and there only."""
+        ...
+
+    def unpin(self, local: TransferId) -> None:
+        """Let a job start in all the queues that it asked for."""
+        ...
+
+    def check(self, local: TransferId) -> None:
+        """Raise GridbridgeError when no queue of its own could run a job."""
+        ...
+
+
+def home_of(policy: Policy) -> Home:
+    """Return the local cluster."""
+    where = home(policy, policy.site.cluster)
+    return FolderHome(where) if isinstance(where, Folder) else CellHome(policy)
+
+
+class CellHome:
+    """A Grid Engine cell."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._cell: Cell = cell(policy, policy.site.cluster)
+
+    def release(self, local: TransferId) -> None:
+        """Take the user hold back."""
+        submit.release(self._cell, local.local)
+
+    def adopt(self, local: TransferId, queue: str) -> None:
+        """Pin the job to the queue, then let it go there.
+
+        Its own list of queues is kept in its context, which lives as long as the job.
+        """
+        job = str(local.job)
+        request = submit.request_of(self._cell, job)
+        own = dict(request.context).get(OWN_QUEUES) or request.queues or ANY_QUEUE
+        hard = homeward.without_remote(request.hard) if homeward.stays(request.hard) else None
+        submit.pin(self._cell, job, queue, remember=own, hard=hard)
+        submit.release(self._cell, local.local)
+
+    def unpin(self, local: TransferId) -> None:
+        """Give a job its own list of queues back."""
+        job = str(local.job)
+        request = submit.request_of(self._cell, job)
+        context = dict(request.context)
+        hard = homeward.at_home(request.hard) if STAYS in context else None
+        if own := context.get(OWN_QUEUES, ""):
+            submit.unpin(self._cell, job, own, hard)
+
+    def check(self, local: TransferId) -> None:
+        """Verify the request without this site's transfer queues."""
+        xml = submit.detail(self._cell, str(local.job))
+        own = Request(xml)
+        ways = homeward.marks(own.hard, own.queues, self._policy.queues)
+        asked = (gridengine.Asked(xml, way.hard, way.queues) for way in ways)
+        if not any(gridengine.could_run(self._cell, each) for each in asked):
+            raise GridbridgeError("no queue at home could run it")
+
+
+class FolderHome:
+    """An embedded cluster."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def release(self, local: TransferId) -> None:
+        """Take the hold back."""
+        embedded_submit.release(self._folder, local.local)
+
+    def adopt(self, local: TransferId, queue: str) -> None:
+        """Pin the job to the queue, then let it go there."""
+        embedded.pin(self._folder, local.local, queue)
+        embedded_submit.release(self._folder, local.local)
+
+    def unpin(self, local: TransferId) -> None:
+        """Take the pin back."""
+        embedded.pin(self._folder, local.local, "")
+
+    def check(self, local: TransferId) -> None:
+        """Refuse: no task is recalled to an embedded cluster (services.recalls)."""
+        raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")

@@ -1,0 +1,19 @@
+"""What an embedded cluster is asked as the home of transfers, beyond what every starter asks."""
+
+import os
+
+from gridbridge.batch.embedded import commands
+from gridbridge.model.route import Folder
+from gridbridge.shell.runner import run
+
+
+def stay(folder: Folder, job: str, reason: str) -> bool:
+    """Let a job start in the cluster's own slots only; False when it has too few for it."""
+    argv = commands.stay(folder, job, reason)
+    done = run(argv, folder.environment(), folder.timeout_s)
+    return done.status != os.EX_DATAERR and bool(done.checked())
+
+
+def pin(folder: Folder, job: str, queue: str) -> None:
+    """Let a job start in this queue only; without one, in those that it asked for."""
+    run(commands.pin(folder, job, queue), folder.environment(), folder.timeout_s).checked()
