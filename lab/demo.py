@@ -1,42 +1,31 @@
 """make demo: alice floods alpha, the overflow crosses to beta, and both accountings agree.
 
 One job is deleted and one suspended on the way. A live table shows every job and where it runs;
-without a terminal each change is a line. Exit status: 0, 1 if anything went wrong, 2 without root.
+without a terminal each change is a line. As root it plays in the lab, else with `--embedded` on
+two embedded clusters (lab/apart). Exit status: 0, 1 if anything went wrong, 2 if it can't begin.
 """
 
-import json
 import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
-LAB = str(Path(__file__).resolve().parent / "lab")
+from grids import Folders, Grid, Lab, Report, Row
+
 JOBS = 12
 HOME_SLOTS = 4
-RUN_S = 15
 LIMIT_S = 120
 OPEN_LIMIT_S = 40
-NOTHING = '{"alarm": "gridbridge status fails", "queues": [], "transfers": []}'
 LOOK_S = 1.0
-BETA = "SGE_CELL=beta SGE_QMASTER_PORT=6454 SGE_EXECD_PORT=6455"
 TO_BETA = "on its way to beta"
 SUSPENDED = "suspended"
 KILLED = "137"  # 128 + SIGKILL, as qacct shows a deleted job
 NEEDS = """\
-make demo builds two Grid Engine clusters in namespaces of this machine, and so it needs root
-on Debian 12; the machine's own services, users and files stay untouched. Run it as root, or read
-docs/lab.md first. Without root, nothing was done."""
-BY_HAND = """
-The lab stays up. Go on by hand:
-  lab/lab on alpha-master -u alice -- qsub -b y -l remote=true hostname
-  lab/lab on alpha-master -u alice -- gridbridge status
-  lab/lab on alpha-master -u alice -- gridbridge why {job}
-  lab/lab down"""
+The demo in the lab needs root on Debian 12, for it builds two Grid Engine clusters in namespaces of
+this machine; docs/lab.md says more. `make demo` without root takes two embedded clusters instead:
+lab/apart .venv/bin/python lab/demo.py --embedded. Nothing was done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,107 +66,94 @@ class Plot:
 
 def main() -> int:
     """Play it and return the exit status."""
+    if sys.argv[1:] == ["--embedded"]:
+        return play(Folders())
     if os.getuid() != 0:
         print(NEEDS, file=sys.stderr)
         return 2
-    if sys.argv[1:] == ["--check"]:
-        return 0
+    return play(Lab())
+
+
+def play(grid: Grid) -> int:
+    """Play it in a grid."""
     begun = time.monotonic()
-    if trouble := until_open():
+    if trouble := until_open(grid):
         print(f"make demo: transfer-beta takes no jobs: {trouble}", file=sys.stderr)
         return 1
-    jobs = flood()
+    jobs = flood(grid)
     plot = Plot()
-    follow(jobs, plot)
-    ends = [end_of(job, plot) for job in jobs.values()]
+    follow(grid, jobs, plot)
+    ends = [end_of(grid, job, plot) for job in jobs.values()]
     wrong = [*(f"job {end.job.number}: {end.wrong}" for end in ends if end.wrong)]
     wrong += plot_holes(ends, plot)
     tell(ends)
     for line in wrong:  # the table's last column has it too
         print(f"WRONG: {line}")
     print(f"{len(ends)} jobs, {len(wrong)} wrong, {time.monotonic() - begun:.0f} s")
-    print(BY_HAND.format(job=next(iter(jobs))))
+    print(grid.next.format(job=next(iter(jobs))))
     return 1 if wrong else 0
 
 
-def as_alice(script: str) -> str:
-    """Run a script as alice on alpha's submit host and return its output."""
-    argv = (LAB, "on", "alpha-master", "-u", "alice", "--", "sh", "-c", script)
-    done = subprocess.run(argv, capture_output=True, timeout=90, check=False, text=True)
-    return done.stdout
-
-
-def until_open() -> str:
+def until_open(grid: Grid) -> str:
     """Wait until the transfer queue takes jobs; return why it does not, empty when it does."""
     deadline = time.monotonic() + OPEN_LIMIT_S
-    while trouble := closed(status()):
+    while trouble := closed(grid.look()[1]):
         if time.monotonic() > deadline:
             return trouble
         time.sleep(LOOK_S)
     return ""
 
 
-def closed(report: Mapping[str, Any]) -> str:
+def closed(report: Report) -> str:
     """Return what `gridbridge status` says against sending jobs away."""
     queues = [one for one in report["queues"] if one["queue"] == "transfer-beta"]
     whys = [report["alarm"], *(one["why"] for one in queues)]
     return "; ".join(filter(None, whys)) if queues else report["alarm"] or "there is no such queue"
 
 
-def status() -> Mapping[str, Any]:
-    """Return what `gridbridge status` tells alice."""
-    return json.loads(as_alice("gridbridge status --json") or NOTHING)
-
-
-def flood() -> dict[str, Job]:
+def flood(grid: Grid) -> dict[str, Job]:
     """Submit more jobs than alpha can run; each has an exit status of its own."""
-    print(f"alice submits {JOBS} jobs of {RUN_S} s; alpha has {HOME_SLOTS} slots", flush=True)
-    out = as_alice(
-        f"for n in $(seq {JOBS}); do qsub -terse -N flood$n -j y -o /dev/null -b y "
-        f"sh -c \"'sleep {RUN_S}; exit $n'\"; done"
-    )
-    numbers = re.findall(r"^\d+$", out, re.MULTILINE)
-    if len(numbers) != JOBS:
-        sys.exit(f"make demo: only {len(numbers)} of {JOBS} jobs could be submitted\n{out}")
+    told = f"{JOBS} jobs of {grid.run_s} s; alpha has {HOME_SLOTS} slots"
+    print(f"{grid.person} submits {told}", flush=True)
+    numbers = grid.submit([f"sleep {grid.run_s}; exit {n}" for n in range(1, JOBS + 1)])
+    if len(numbers) != JOBS or not all(numbers):
+        sys.exit(f"make demo: not all of {JOBS} jobs could be submitted: {numbers}")
     return {n: Job(number=n, exit_status=str(i)) for i, n in enumerate(numbers, 1)}
 
 
-def follow(jobs: dict[str, Job], plot: Plot) -> None:
+def follow(grid: Grid, jobs: dict[str, Job], plot: Plot) -> None:
     """Look until no job is left, show what changes, and do what the plot says."""
     screen = Screen()
     deadline = time.monotonic() + LIMIT_S
     try:
         while any(job.state for job in jobs.values()) and time.monotonic() < deadline:
-            jobs.update(look(jobs))
-            act(jobs, plot)
+            jobs.update(look(grid, jobs))
+            act(grid, jobs, plot)
             screen.show(jobs.values(), plot)
             time.sleep(LOOK_S)  # the time between two pictures, not a wait for anything
     finally:
         screen.close()
 
 
-def look(jobs: Mapping[str, Job]) -> dict[str, Job]:
-    """Ask alpha's qstat and gridbridge where every job is."""
-    listed, _, report = as_alice("qstat; echo ===; gridbridge status --json").partition("===\n")
-    rows = [line.split() for line in listed.splitlines()[2:]]
-    home = {row[0]: row for row in rows}
-    away = {one["job"]: one["transfer"] for one in json.loads(report or NOTHING)["transfers"]}
+def look(grid: Grid, jobs: Mapping[str, Job]) -> dict[str, Job]:
+    """Ask where every job is."""
+    home, report = grid.look()
+    away = {one["job"]: one["transfer"] for one in report["transfers"]}
     return {n: seen(job, home.get(n), away.get(n)) for n, job in jobs.items()}
 
 
-def seen(job: Job, row: list[str] | None, transfer: Mapping[str, object] | None) -> Job:
+def seen(job: Job, row: Row | None, transfer: Mapping[str, object] | None) -> Job:
     """Return the job as one look finds it."""
     if row is None:
         return replace(job, state="", where="ended" if not job.fate else f"ended ({job.fate})")
-    queue = row[7] if "@" in row[7] else ""
     if transfer:
         remote_id = str(transfer["remote_id"] or "")
         where = away(str(transfer["remote_state"]), str(transfer["remote_host"]), remote_id)
-        return replace(job, state=row[4], where=where, remote_id=remote_id)
-    if queue.startswith("transfer-"):
-        return replace(job, state=row[4], where="comes home" if job.remote_id else TO_BETA)
-    where = f"runs at {queue.rpartition('@')[2]}" if queue else "waits at alpha"
-    return replace(job, state=row[4], where=where)
+        return replace(job, state=row.state, where=where, remote_id=remote_id)
+    if row.queue.startswith("transfer-"):
+        return replace(job, state=row.state, where="comes home" if job.remote_id else TO_BETA)
+    where = f"runs at {row.queue.rpartition('@')[2]}" if row.queue else "waits at alpha"
+    return replace(job, state=row.state, where=where)
 
 
 def away(state: str, host: str, remote_id: str) -> str:
@@ -191,26 +167,28 @@ def away(state: str, host: str, remote_id: str) -> str:
     return f"waits at beta as {remote_id}"
 
 
-def act(jobs: dict[str, Job], plot: Plot) -> None:
+def act(grid: Grid, jobs: dict[str, Job], plot: Plot) -> None:
     """Delete one job that runs at beta and suspend another; resume that when beta shows it."""
-    running = [job.number for job in jobs.values() if job.where.startswith("runs at beta-")]
+    running = [job.number for job in jobs.values() if job.where.startswith("runs at beta")]
     if not plot.deleted and len(running) > 1:
         plot.deleted, plot.suspended = running[:2]
-        as_alice(f"qdel {plot.deleted}; qmod -sj {plot.suspended}")
-        plot.done += [f"alice deletes {plot.deleted}", f"alice suspends {plot.suspended}"]
+        grid.do("delete", plot.deleted)
+        grid.do("suspend", plot.suspended)
+        plot.done.append(f"{grid.person} deletes {plot.deleted}")
+        plot.done.append(f"{grid.person} suspends {plot.suspended}")
         jobs[plot.deleted] = replace(jobs[plot.deleted], fate="deleted")
         jobs[plot.suspended] = replace(jobs[plot.suspended], fate="suspended for a while")
     if plot.was_suspended_there or not jobs.get(plot.suspended, NOBODY).where.startswith(SUSPENDED):
         return
     plot.was_suspended_there = True
-    as_alice(f"qmod -usj {plot.suspended}")
-    plot.done.append(f"beta shows it suspended; alice resumes {plot.suspended}")
+    grid.do("resume", plot.suspended)
+    plot.done.append(f"beta shows it suspended; {grid.person} resumes {plot.suspended}")
 
 
-def end_of(job: Job, plot: Plot) -> End:
+def end_of(grid: Grid, job: Job, plot: Plot) -> End:
     """Read a job's end from both accountings."""
-    home = accounting(job.number)
-    away = accounting(job.remote_id, BETA) if job.remote_id else {}
+    home = grid.record(job.number, is_away=False)
+    away = grid.record(job.remote_id, is_away=True) if job.remote_id else {}
     end = End(
         job=job,
         home_status=home.get("exit_status", "none"),
@@ -249,14 +227,6 @@ def plot_holes(ends: Iterable[End], plot: Plot) -> list[str]:
     elif not plot.was_suspended_there:
         holes.append(f"job {plot.suspended} was never seen suspended at beta")
     return holes
-
-
-def accounting(number: str, cell: str = "") -> dict[str, str]:
-    """Return a job's last accounting record as qacct names its fields; wait for it shortly."""
-    script = f"for n in $(seq 20); do {cell} qacct -j {number} && exit; sleep 0.5; done 2>/dev/null"
-    record = as_alice(script).split("=" * 62)[-1]
-    rows = (line.split() for line in record.splitlines())
-    return {row[0]: row[1] for row in rows if len(row) > 1}
 
 
 def tell(ends: Iterable[End]) -> None:

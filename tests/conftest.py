@@ -2,5 +2,7 @@
 
 from hypothesis import HealthCheck, settings
 
+from tests.apart import apart as apart
+
 settings.register_profile("gridbridge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gridbridge")

@@ -1,7 +1,10 @@
-"""The demo notices what went wrong, and without root it only says what it needs."""
+"""The demo notices what went wrong, and without root it plays on embedded clusters."""
 
 import importlib.util
 import os
+import re
+import subprocess
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
@@ -10,16 +13,40 @@ from tests.docs.console import ROOT
 
 
 @pytest.fixture(scope="module")
-def demo() -> ModuleType:
+def demo() -> Iterator[ModuleType]:
     spec = importlib.util.spec_from_file_location("demo", ROOT / "lab" / "demo.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "lab"))
+        spec.loader.exec_module(module)
+        yield module
 
 
-def test_without_root_it_explains_and_ends_with_2(
+def test_without_root_it_plays_on_embedded_clusters(apart: tuple[str, ...]) -> None:
+    """Jobs cross, one is deleted and one suspended on the way, and both accountings agree."""
+    argv = (*apart, "sh", "-c", 'cd "$0" && exec make demo', str(ROOT))
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
+
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert re.search("^12 jobs, 0 wrong, ", done.stdout, re.MULTILINE)
+    assert "beta shows it suspended" in done.stdout
+
+
+def test_where_no_namespace_may_be_made_it_says_so_and_does_nothing(
+    apart: tuple[str, ...],
+) -> None:
+    forbid = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"'
+    inside = ("unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh")
+    argv = (*apart, *inside, str(ROOT / "lab/apart"), "true")
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"lab/apart: .* no user namespace .*; nothing was done\n", done.stderr)
+
+
+def test_the_labs_part_without_root_explains_and_ends_with_2(
     demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 1000)

@@ -7,6 +7,7 @@ A keeper that finds nothing to start ends.
 """
 
 import os
+import select
 import shutil
 import signal
 import sqlite3
@@ -22,6 +23,7 @@ from gridbridge.batch.embedded.job import End, Job
 from gridbridge.batch.embedded.methods import private_folder
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
+LOAD_REPORT_S = 40  # load_report_time, sge_conf(5)
 RETRY_S = 1.0  # while the disk takes no end
 SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # what ends a job does not end its keeper
 
@@ -114,7 +116,7 @@ def _see_through(database: Database, job: Job, child: Child) -> None:
     else can get its number, so that a signal to it always meets the job. A disk that takes no end
     is waited for; a cluster that somebody removed is not.
     """
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    _await_end(database, job, child)
     methods.run(database, job, "epilog")
     end = None
     while True:
@@ -130,6 +132,20 @@ def _see_through(database: Database, job: Job, child: Child) -> None:
             time.sleep(RETRY_S)
     database.keepers.let_go(job.id)
     clean(database.folder, job.id)
+
+
+def _await_end(database: Database, job: Job, child: Child) -> None:
+    """Wait until a job's first process has ended, and leave it to be reaped.
+
+    Of a transfer queue's job the load sensor is asked now and then, as an execd asks it: it sees
+    to it that a service is there to bring the job's end.
+    """
+    end = os.pidfd_open(child.pid)
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    while not poll.poll(LOAD_REPORT_S * 1000 if job.at else None):
+        methods.report_load(database, job)
+    os.close(end)
 
 
 def _end(database: Database, job: Job, end: End) -> None:

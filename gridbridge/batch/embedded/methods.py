@@ -99,6 +99,12 @@ def opened(database: Database) -> frozenset[str]:
     return frozenset(queue.name for queue in queues if _is_open(queue, values))
 
 
+def report_load(database: Database, job: Job) -> None:
+    """Ask the sensor of the queue that a job runs in; what it says is of no use just now."""
+    if queue := _queue(database, job):
+        _load_values(queue.methods)
+
+
 def _is_open(queue: Queue, values: dict[str, str]) -> bool:
     """Say whether the load values are below the thresholds that setup gives such a queue."""
     prefix = f"gb_{queue.remote.replace('-', '_')}"

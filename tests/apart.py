@@ -1,0 +1,131 @@
+"""A site of embedded clusters without root: what lab/apart makes, and how it is asked."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from gridbridge.batch.embedded.answers import EndLine, JobLine, read_end, read_jobs
+
+ROOT = Path(__file__).resolve().parents[1]
+NOBODY = "65534"
+BECOME = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+PYTHON = "/opt/gridbridge/venv/bin/python3"
+MARK = "--- status"
+LIMIT_S = 90
+SITE = """\
+[site]
+cluster = "alpha"
+[cluster.alpha]
+kind = "embedded"
+folder = "/mnt/alpha"
+[cluster.beta]
+kind = "embedded"
+folder = "/mnt/beta"
+spool_shared = true
+[queue.transfer-beta]
+cluster = "beta"
+slots = 4
+pending_limit = 0
+[poller]
+spool_interval_s = 0.1
+"""
+T = TypeVar("T")
+
+
+@pytest.fixture
+def apart() -> tuple[str, ...]:
+    """Return what makes a command one of somebody without any right; skip where that can't be."""
+    become = BECOME if os.getuid() == 0 else ()
+    argv = (*become, "unshare", "--user", "--map-root-user", "test", "-r", str(ROOT / "setup.cfg"))
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd="/")
+    if done.returncode:
+        pytest.skip(f"no user namespace here, or {ROOT} is closed to others: {done.stderr}")
+    return become
+
+
+class Site:
+    """Alpha with a transfer queue to beta, both embedded, in namespaces of their own."""
+
+    def __init__(self, become: tuple[str, ...], home_slots: int = 0, away_slots: int = 4) -> None:
+        argv = (*become, str(ROOT / "lab/apart"), "/bin/sh")
+        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._shell = subprocess.Popen(argv, text=True, cwd="/", **streams)  # type: ignore[call-overload] # two alike
+        self.sh(f"cat >/etc/gridbridge/gridbridge.toml <<'END'\n{SITE}END\nmkdir -m 700 /mnt/job")
+        self.embedded("alpha", f"create --slots={home_slots}")
+        self.embedded("beta", f"create --slots={away_slots}")
+        self.embedded("alpha", "queue transfer-beta --slots=4 --remote=beta")
+        self.sh("echo | /opt/gridbridge/sge-methods/sensor >/dev/null")
+
+    def close(self) -> None:
+        """End it: nothing of it is left."""
+        self._shell.stdin.close()
+        self._shell.wait(30)
+        self._shell.stdout.close()
+
+    def sh(self, script: str) -> str:
+        """Run a script there and return its output; it must succeed."""
+        self._shell.stdin.write(f"( cd /mnt\n{script}\n) </dev/null 2>&1; echo '{MARK}' $?\n")
+        self._shell.stdin.flush()
+        lines: list[str] = []
+        while (line := self._shell.stdout.readline()) and MARK not in line:
+            lines.append(line)
+        last, _, status = line.partition(MARK)
+        out = "".join(lines) + last
+        assert status.split() == ["0"], f"{script}: {status.strip()}: {out}"
+        return out
+
+    def embedded(self, cluster: str, words: str) -> str:
+        """Ask a cluster's program."""
+        return self.sh(f"{PYTHON} -I -m gridbridge.batch.embedded /mnt/{cluster} {words}")
+
+    def submit(self, script: str, *options: str) -> str:
+        """Submit a job to alpha and return its number."""
+        asked = f"submit --name=task --output=/mnt/out --cwd=/mnt {' '.join(options)}"
+        return self.embedded("alpha", f"{asked} <<'END'\n{script}\nEND").strip()
+
+    def job(self, cluster: str, number: str = "") -> JobLine | None:
+        """Return a job of a cluster, or its only one; None when it lists none."""
+        listed = read_jobs(self.embedded(cluster, "list").encode())[1]
+        return next((job for job in listed if number in ("", job.id)), None)
+
+    def letters(self, cluster: str, number: str = "") -> str:
+        """Return its state, empty when it is not listed."""
+        job = self.job(cluster, number)
+        return job.state if job else ""
+
+    def end(self, cluster: str, number: str) -> EndLine | None:
+        """Return how a job ended, None while it has not."""
+        return read_end(self.embedded(cluster, f"ended {number}").encode())
+
+    def until(self, look: Callable[[], T], what: str) -> T:
+        """Wait until `look` returns something true; say how far all is when it does not."""
+        deadline = time.monotonic() + LIMIT_S
+        while not (seen := look()):
+            assert time.monotonic() < deadline, f"waited for {what}:\n{self.all()}"
+            time.sleep(0.1)
+        return seen
+
+    def until_away(self) -> None:
+        """Wait until the only job runs at beta."""
+        self.until(lambda: self.letters("beta") == "r", "the job to run at beta")
+
+    def until_ended(self, number: str) -> EndLine:
+        """Wait for the end of a job at alpha."""
+        end = self.until(lambda: self.end("alpha", number), f"job {number} to end at alpha")
+        assert end
+        return end
+
+    def all(self) -> str:
+        """Return what a person would look at when something is wrong."""
+        program = f"{PYTHON} -I -m gridbridge.batch.embedded"
+        gridbridge = f"{PYTHON} -I {Path(PYTHON).parent}/gridbridge"
+        return self.sh(
+            f"{program} alpha list; {program} beta list; {gridbridge} status;"
+            f"{gridbridge} why 1; tail -n 20 /var/lib/gridbridge/poller.log; cat alpha/log;"
+            "cat alpha/active/*/tmpdir/.gridbridge.log; true"
+        )

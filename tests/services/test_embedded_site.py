@@ -1,0 +1,155 @@
+"""Transfers between two embedded clusters, by somebody without any right: see docs/embedded.md."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.apart import Site
+
+pytestmark = pytest.mark.killing
+
+UNTIL = "while [ ! -e /mnt/go ]; do sleep 0.1; done"
+
+
+@pytest.fixture
+def site(apart: tuple[str, ...]) -> Iterator[Site]:
+    """Return a site whose home has no slots: all that runs crosses."""
+    made = Site(apart)
+    yield made
+    made.close()
+
+
+def test_a_round_trip(site: Site) -> None:
+    """The job sees its local identity; both accountings have its end."""
+    job = site.submit('echo "$JOB_ID $JOB_NAME $GRIDBRIDGE_REMOTE_JOB_ID $PWD"; exit 7')
+    home = site.until_ended(job)
+    away = site.end("beta", "1")
+
+    assert away
+    assert (home.exit_status, away.exit_status) == ("7", "7")
+    assert away.account == f"gb.alpha.{job}.0.1"
+    assert site.sh("cat out") == f"{job} task 1 /mnt\n"
+
+
+def test_a_signal_is_the_same_signal_at_home(site: Site) -> None:
+    job = site.submit("kill -USR1 $$")
+
+    assert site.until_ended(job).signal == "10"
+
+
+def test_suspended_and_resumed(site: Site) -> None:
+    job = site.submit(f"{UNTIL}; exit 5")
+    site.until_away()
+    site.embedded("alpha", f"suspend {job}")
+    site.until(lambda: site.letters("beta") == "hs", "the suspension at beta")
+    site.embedded("alpha", f"resume {job}")
+    site.until(lambda: site.letters("beta") == "r", "the resumption at beta")
+    site.sh("touch go")
+
+    assert site.until_ended(job).exit_status == "5"
+
+
+def test_deleted(site: Site) -> None:
+    job = site.submit(UNTIL)
+    site.until_away()
+    site.embedded("alpha", f"delete {job}")
+
+    assert site.until_ended(job).signal == "9"
+    site.until(lambda: not site.job("beta"), "the remote job to be gone")
+
+
+def test_an_exit_of_99_runs_it_again(site: Site) -> None:
+    job = site.submit("echo run >>/mnt/runs; [ -e /mnt/once ] || { touch /mnt/once; exit 99; }")
+
+    assert site.until_ended(job).exit_status == "0"
+    assert site.sh("cat runs") == "run\nrun\n"
+
+
+def test_an_exit_of_100_is_an_error_until_it_is_cleared(site: Site) -> None:
+    job = site.submit("[ -e /mnt/go ] || exit 100")
+    site.until(lambda: "E" in site.letters("alpha", job), "the error state")
+    site.sh("touch go")
+    site.embedded("alpha", f"clear {job}")
+
+    assert site.until_ended(job).exit_status == "0"
+
+
+def test_what_beta_refuses_for_good_runs_at_home(apart: tuple[str, ...]) -> None:
+    """It is marked, and the reason is listed with it while it waits."""
+    site = Site(apart, home_slots=2, away_slots=1)
+    try:
+        blocker = site.submit(UNTIL, "--slots=2", "--queue=embedded")
+        job = site.submit("exit 3", "--slots=2")
+        waiting = site.until(lambda: _stays(site, job), "the job to come home")
+        site.sh("touch go")
+        site.until_ended(blocker)
+        home = site.until_ended(job)
+    finally:
+        site.close()
+
+    assert "2 slots asked for, the cluster has 1" in waiting
+    assert home.exit_status == "3"
+
+
+def _stays(site: Site, number: str) -> str:
+    job = site.job("alpha", number)
+    return job.message if job and job.wanted == "embedded" and "q" in job.state else ""
+
+
+def test_the_wrapper_tells_the_end_of_a_job_whose_keeper_at_beta_was_killed(site: Site) -> None:
+    """Its keeper would have accounted for it; the accounting there knows no end."""
+    job = site.submit(f"echo run >>/mnt/runs; {UNTIL}; exit 8")
+    site.until_away()
+    _kill(site, f"$(ps -o ppid= -p {_pid(site, 'beta', '1')})")
+    site.sh("touch go")
+
+    assert site.until_ended(job).exit_status == "8"
+    assert site.sh("cat runs") == "run\n"
+
+
+def test_a_job_that_was_killed_with_its_keeper_at_beta_runs_again(site: Site) -> None:
+    """Nobody saw its end, so at home it counts as lost with its host."""
+    job = site.submit(f"echo run >>/mnt/runs; {UNTIL}; exit 8")
+    site.until_away()
+    first = _pid(site, "beta", "1")
+    _kill(site, f"$(ps -o ppid= -p {first}) -{first}")
+    site.sh("touch go")
+
+    assert site.until_ended(job).exit_status == "8"
+    assert site.sh("cat runs") == "run\nrun\n"
+
+
+def test_a_running_job_is_adopted_when_starter_and_keeper_at_home_were_killed(site: Site) -> None:
+    job = site.submit(f"echo run >>/mnt/runs; {UNTIL}; exit 6")
+    site.until_away()
+    first = _pid(site, "alpha", job)
+    _kill(site, f"$(ps -o ppid= -p {first}) {first}")
+    site.until(lambda: _runs_anew(site, job, first), "a new starter")
+    site.sh("touch go")
+
+    assert site.until_ended(job).exit_status == "6"
+    assert site.sh("cat runs") == "run\n"
+
+
+def _runs_anew(site: Site, job: str, first: str) -> bool:
+    return "r" in site.letters("alpha", job) and _pid(site, "alpha", job) != first
+
+
+def test_the_end_comes_home_though_the_service_was_killed(site: Site) -> None:
+    """A starter's keeper asks the load sensor, which starts a new one; here a new job does."""
+    job = site.submit(f"{UNTIL}; exit 4")
+    site.until_away()
+    _kill(site, "$(fuser /var/lib/gridbridge/poller.lock 2>/dev/null || pgrep -f services.poller)")
+    site.sh("touch go")
+    site.until(lambda: site.end("beta", "1"), "the end at beta")
+    site.submit("exit 0")
+
+    assert site.until_ended(job).exit_status == "4"
+
+
+def _pid(site: Site, cluster: str, job: str) -> str:
+    return site.sh(f"cat {cluster}/active/{job}/job_pid").strip()
+
+
+def _kill(site: Site, pids: str) -> None:
+    site.sh(f"kill -9 {pids}")
