@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,24 +18,7 @@ NOTHING = '{"alarm": "gridbridge status fails", "queues": [], "transfers": []}'
 FOLDERS = "/mnt"  # lab/apart puts a filesystem of our own there
 PYTHON = "/opt/gridbridge/venv/bin/python3"
 EMBEDDED = (PYTHON, "-I", "-m", "gridbridge.batch.embedded")
-SITE = f"""\
-[site]
-cluster = "alpha"
-
-[cluster.alpha]
-kind = "embedded"
-folder = "{FOLDERS}/alpha"
-
-[cluster.beta]
-kind = "embedded"
-folder = "{FOLDERS}/beta"
-spool_shared = true
-
-[queue.transfer-beta]
-cluster = "beta"
-slots = 4
-pending_limit = 4
-"""
+SITE = "/opt/gridbridge/conf/embedded.toml"
 LAB_NEXT = """
 The lab stays up. Go on by hand:
   lab/lab on alpha-master -u alice -- qsub -b y -l remote=true hostname
@@ -124,7 +108,7 @@ class Folders:
     def __init__(self) -> None:
         """Make the whole site; the load sensor starts the service, as it does for an execd."""
         self.person = pwd.getpwuid(os.getuid()).pw_name
-        Path("/etc/gridbridge/gridbridge.toml").write_text(SITE)
+        shutil.copy(SITE, "/etc/gridbridge/gridbridge.toml")
         for cluster in ("alpha", "beta"):
             _embedded(cluster, "create", "--slots=4")
         queue = ("--slots=4", "--remote=beta", "--pending-limit=4")

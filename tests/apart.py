@@ -17,23 +17,6 @@ BECOME = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
 PYTHON = "/opt/gridbridge/venv/bin/python3"
 MARK = "--- status"
 LIMIT_S = 90
-SITE = """\
-[site]
-cluster = "alpha"
-[cluster.alpha]
-kind = "embedded"
-folder = "/mnt/alpha"
-[cluster.beta]
-kind = "embedded"
-folder = "/mnt/beta"
-spool_shared = true
-[queue.transfer-beta]
-cluster = "beta"
-slots = 4
-pending_limit = 0
-[poller]
-spool_interval_s = 0.1
-"""
 T = TypeVar("T")
 
 
@@ -48,36 +31,48 @@ def apart() -> tuple[str, ...]:
     return become
 
 
-class Site:
-    """Alpha with a transfer queue to beta, both embedded, in namespaces of their own."""
+class Apart:
+    """A shell in namespaces of its own, as somebody without any right."""
 
-    def __init__(self, become: tuple[str, ...], home_slots: int = 0, away_slots: int = 4) -> None:
+    def __init__(self, become: tuple[str, ...]) -> None:
         argv = (*become, str(ROOT / "lab/apart"), "/bin/sh")
-        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._shell = subprocess.Popen(argv, text=True, cwd="/", **streams)  # type: ignore[call-overload] # two alike
-        self.sh(f"cat >/etc/gridbridge/gridbridge.toml <<'END'\n{SITE}END\nmkdir -m 700 /mnt/job")
-        self.embedded("alpha", f"create --slots={home_slots}")
-        self.embedded("beta", f"create --slots={away_slots}")
-        self.embedded("alpha", "queue transfer-beta --slots=4 --remote=beta")
-        self.sh("echo | /opt/gridbridge/sge-methods/sensor >/dev/null")
+        self._shell = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/"
+        )
 
     def close(self) -> None:
         """End it: nothing of it is left."""
-        self._shell.stdin.close()
-        self._shell.wait(30)
-        self._shell.stdout.close()
+        self._shell.communicate(timeout=30)
 
-    def sh(self, script: str) -> str:
-        """Run a script there and return its output; it must succeed."""
-        self._shell.stdin.write(f"( cd /mnt\n{script}\n) </dev/null 2>&1; echo '{MARK}' $?\n")
+    def type(self, script: str) -> tuple[str, str]:
+        """Type something; return what it prints on either stream, and its exit status."""
+        assert self._shell.stdin
+        assert self._shell.stdout
+        self._shell.stdin.write(f"{{ {script}\n}} </dev/null 2>&1; echo '{MARK}' $?\n")
         self._shell.stdin.flush()
         lines: list[str] = []
         while (line := self._shell.stdout.readline()) and MARK not in line:
             lines.append(line)
         last, _, status = line.partition(MARK)
-        out = "".join(lines) + last
-        assert status.split() == ["0"], f"{script}: {status.strip()}: {out}"
+        return "".join(lines) + last, status.strip()
+
+    def sh(self, script: str) -> str:
+        """Run a script by itself and return its output; it must succeed."""
+        out, status = self.type(f"( cd /mnt\n{script}\n)")
+        assert status == "0", f"{script}: {status}: {out}"
         return out
+
+
+class Site(Apart):
+    """Alpha with a transfer queue to beta, both embedded; `pending_limit` closes nothing."""
+
+    def __init__(self, become: tuple[str, ...], home_slots: int = 0, away_slots: int = 4) -> None:
+        super().__init__(become)
+        self.sh("cp /opt/gridbridge/conf/embedded.toml /etc/gridbridge/gridbridge.toml")
+        self.embedded("alpha", f"create --slots={home_slots}")
+        self.embedded("beta", f"create --slots={away_slots}")
+        self.embedded("alpha", "queue transfer-beta --slots=4 --remote=beta")
+        self.sh("echo | /opt/gridbridge/sge-methods/sensor >/dev/null")
 
     def embedded(self, cluster: str, words: str) -> str:
         """Ask a cluster's program."""

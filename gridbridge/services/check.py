@@ -8,13 +8,13 @@ from gridbridge import config
 from gridbridge.apply.routes import keep_connections
 from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions import check as decisions
-from gridbridge.decisions import dropped, section, setup, site
+from gridbridge.decisions import dropped, folders, section, setup, site
 from gridbridge.decisions.setup.host import value_findings
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.setup import Finding, SetupWorld, State, words
-from gridbridge.services.facts import cell_facts, host_facts, letters, poller_facts
+from gridbridge.services.facts import cell_facts, folder_queues, host_facts, letters, poller_facts
 from gridbridge.services.keys import key_facts
 from gridbridge.services.setup import cell_of, observe
 from gridbridge.services.wanted import Order, choose
@@ -61,6 +61,9 @@ def check(path: str = CONFIG) -> Report:
 
 def findings(policy: Policy) -> Iterator[Finding]:
     """Look at everything and judge it, this host first."""
+    if policy.is_embedded:
+        yield from _folders(policy)
+        return
     if os.geteuid() != 0:
         yield NO_ROOT
     facts = host_facts(policy)
@@ -79,6 +82,14 @@ def findings(policy: Policy) -> Iterator[Finding]:
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
     for queue in policy.queues:
         yield from _queue(policy, queue, has_values)
+
+
+def _folders(policy: Policy) -> Iterator[Finding]:
+    """Look at a site of embedded clusters and judge it."""
+    cells = {name: cell_facts(name, policy) for name in _clusters(policy)}
+    slots = {} if cells[policy.site.cluster].trouble else folder_queues(policy.local.folder)
+    yield from decisions.no_queue(policy)
+    yield from folders.findings(poller_facts(policy), cells, slots, policy)
 
 
 def _clusters(policy: Policy) -> list[str]:

@@ -95,8 +95,15 @@ def _folder_facts(there: Folder) -> CellFacts:
         seen, _ = embedded.snapshot(there, "", ())
     except GridbridgeError as error:
         return CellFacts(trouble=str(error), master=there.path)
-    slots = sum(queue.slots_total for queue in seen.queues)
-    return CellFacts(version=__version__, slots=slots, master=there.path)
+    own = seen.queues[0].slots_total
+    return CellFacts(version=__version__, slots=own, master=there.path)
+
+
+def folder_queues(path: str) -> dict[str, int]:
+    """Return the slots of an embedded cluster's transfer queues, by name."""
+    folder = Folder(path=path, python=PYTHON, timeout_s=IMPORT_S)
+    _, *queues = embedded.snapshot(folder, "", ())[0].queues
+    return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
 
 
 def letters(policy: Policy) -> dict[str, str]:

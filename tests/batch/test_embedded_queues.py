@@ -1,0 +1,161 @@
+"""Transfer queues of an embedded cluster: which job starts where, and when such a queue is open."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.embedded import methods
+from gridbridge.batch.embedded.database import FIRST, Database, Refused
+from gridbridge.batch.embedded.job import Job, Queue, Request
+from tests.batch.embedded import Site
+
+AWAY = "transfer-beta"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Return a cluster with one slot of its own and two in a queue to beta; nothing is started."""
+    made = Site(tmp_path, slots=1)
+    made.database.put_queue(Queue(AWAY, 2, str(tmp_path), "beta", 3))
+    yield made
+    made.empty()
+
+
+def add(site: Site, slots: int = 1, queue: str = "") -> int:
+    """Add a job."""
+    request = Request("job", "", "/bin/sh", "/", "/dev/null", slots, False, b"", queue)
+    return site.database.add(request, "me")
+
+
+def start(site: Site, opened: tuple[str, ...] = (AWAY,)) -> tuple[int, str] | None:
+    """Note the job that would be started as running; return it and where."""
+    job = site.database.next_to_start(opened)
+    if job is None:
+        return None
+    site.database.set(job.id, pid=os.getpid(), at=job.at)
+    return job.id, job.at
+
+
+def forget(site: Site) -> None:
+    """End what `start` noted: it is this process."""
+    for job in site.database.jobs():
+        site.database.remove(job.id)
+
+
+def test_its_own_slots_come_first_then_the_queue_each_first_in_first_out(site: Site) -> None:
+    first, second, third, fourth = (add(site) for _ in range(4))
+    started = [start(site) for _ in range(4)]
+    forget(site)
+
+    assert started == [(first, ""), (second, AWAY), (third, AWAY), None]
+    assert fourth
+
+
+def test_a_closed_queue_starts_nothing(site: Site) -> None:
+    first, _ = add(site), add(site)
+    started = [start(site, opened=()) for _ in range(2)]
+    forget(site)
+
+    assert started == [(first, ""), None]
+
+
+@pytest.mark.parametrize(
+    ("queue", "where"), [("embedded", ["", None]), (AWAY, [AWAY, AWAY])], ids=["own", "away"]
+)
+def test_a_job_starts_in_the_queue_that_it_asked_for_alone(
+    site: Site, queue: str, where: list[str | None]
+) -> None:
+    jobs = [add(site, queue=queue) for _ in range(2)]
+    started = [start(site) for _ in jobs]
+    forget(site)
+
+    assert [each and each[1] for each in started] == where
+
+
+def test_a_pinned_job_starts_there_alone_until_the_pin_is_taken_back(site: Site) -> None:
+    job = add(site)
+    site.run("hold", str(job))
+    site.run("pin", str(job), f"--queue={AWAY}")
+    site.database.set(job, held=0)
+    pinned = site.database.next_to_start((AWAY,))
+    site.database.set(job, pinned="")
+    free = site.database.next_to_start((AWAY,))
+    forget(site)
+
+    assert (pinned and pinned.at, free and free.at) == (AWAY, "")
+
+
+def test_a_job_that_has_to_stay_needs_room_here(site: Site) -> None:
+    wide = add(site, slots=2)
+    done = site.run("stay", str(wide), "--reason=beta refused it")
+
+    assert (done.returncode, "embedded has 1" in done.stderr) == (os.EX_DATAERR, True)
+
+
+@pytest.mark.parametrize(
+    ("slots", "queue", "words"),
+    [
+        (3, "", "3 slots asked for, the cluster has 2"),
+        (2, "embedded", "2 slots asked for, queue embedded has 1"),
+        (1, "fast", "no queue fast; there are embedded, transfer-beta"),
+    ],
+    ids=["nowhere", "not in that queue", "no such queue"],
+)
+def test_what_no_queue_can_run_is_refused(site: Site, slots: int, queue: str, words: str) -> None:
+    with pytest.raises(Refused, match=words):
+        add(site, slots, queue)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_open"),
+    [
+        ({"gb_beta_up": "1", "gb_beta_pending": "2"}, True),
+        ({"gb_beta_up": "1", "gb_beta_pending": "3"}, False),
+        ({"gb_beta_up": "0"}, False),
+        ({"gb_gamma_up": "1", "gb_gamma_pending": "0"}, False),
+        ({}, False),
+    ],
+    ids=["few wait there", "many wait there", "it does not answer", "of another", "stale"],
+)
+def test_a_queue_is_open_as_the_load_sensor_says(
+    site: Site, values: dict[str, str], is_open: bool
+) -> None:
+    report = "".join(f":{name}:{value}\\n" for name, value in values.items())
+    sensor = site.path / "sensor"
+    sensor.write_text(f"#!/bin/sh\nread -r _ && printf 'begin\\n{report}end\\n'\n")
+    sensor.chmod(0o755)
+    site.database.set(add(site), pid=os.getpid())  # its own slot is taken
+    add(site)
+    opened = methods.opened(site.database)
+    forget(site)
+
+    assert opened == (frozenset([AWAY]) if is_open else frozenset())
+
+
+def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
+    add(site, queue=AWAY)
+    opened = methods.opened(site.database)
+    forget(site)
+
+    assert opened == frozenset()
+
+
+def test_a_database_of_version_1_is_brought_up_to_date_with_its_jobs(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "jobs.db") as file:
+        file.executescript(f"{FIRST}; PRAGMA user_version = 1; INSERT INTO cluster VALUES (1)")
+        columns = "name, account, owner, shell, cwd, output, slots, submitted_at, held"
+        row = "x'61', x'', x'62', x'', x'', x'', 1, 0, 1"
+        file.execute(f"INSERT INTO job ({columns}) VALUES ({row})")
+    database = Database(str(tmp_path))
+
+    assert [(job.name, job.wanted, job.restarted) for job in database.jobs()] == [("a", "", 0)]
+    assert database.queues() == []
+
+
+def test_letters_of_a_job_that_was_put_back() -> None:
+    job = Job(1, "", "", "", "", "", "", 1, 0.0, 1, "", 0, "", None, 0, 0, restarted=1)
+
+    assert (job.letters, job._replace(pid=2, held=0).letters) == ("hRq", "Rr")

@@ -1,0 +1,30 @@
+"""What docs/embedded.md types in `lab/apart sh` works without root, and prints what it says."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.apart import Apart
+from tests.docs.console import ROOT, console, matches
+
+PAGE = (ROOT / "docs" / "embedded.md").read_text()
+
+
+@pytest.fixture
+def shell(apart: tuple[str, ...]) -> Iterator[Apart]:
+    """Return a shell as the page has it."""
+    made = Apart(apart)
+    yield made
+    made.close()
+
+
+def test_what_the_page_types_without_root_prints_what_it_says(shell: Apart) -> None:
+    block = PAGE.partition("```session\n")[2].partition("```")[0]
+    typed = console(f"```console\n{block}```\n")
+    wrong = [
+        (each.command, printed)
+        for each in typed
+        if not matches(each.expected, printed := shell.type(each.command)[0])
+    ]
+
+    assert (len(typed) > 9, wrong) == (True, [])
