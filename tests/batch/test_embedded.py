@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import process, status, submit
-from gridbridge.batch.embedded.database import VERSION, Database
+from gridbridge.batch.embedded.database import Database
+from gridbridge.batch.embedded.schema import VERSION
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result
 from gridbridge.errors import CommandFailed, StateError

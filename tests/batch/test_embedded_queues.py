@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import methods
-from gridbridge.batch.embedded.database import FIRST, Database, Refused
+from gridbridge.batch.embedded.database import Database, Refused
 from gridbridge.batch.embedded.job import Job, Queue, Request
+from gridbridge.batch.embedded.schema import FIRST
 from tests.batch.embedded import Site
 
 AWAY = "transfer-beta"

@@ -19,7 +19,7 @@ def shell(apart: tuple[str, ...]) -> Iterator[Apart]:
 
 
 def test_what_the_page_types_without_root_prints_what_it_says(shell: Apart) -> None:
-    block = PAGE.partition("```session\n")[2].partition("```")[0]
+    block = PAGE.partition("```shell-session\n")[2].partition("```")[0]
     typed = console(f"```console\n{block}```\n")
     wrong = [
         (each.command, printed)

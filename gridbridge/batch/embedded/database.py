@@ -5,7 +5,6 @@ holds when it writes; a process that is killed has done all of it or nothing.
 """
 
 import os
-import sqlite3
 import time
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,45 +13,9 @@ from typing import Any
 from gridbridge.batch.embedded import process
 from gridbridge.batch.embedded.job import End, Job, Queue, Request
 from gridbridge.batch.embedded.locks import KeeperLocks
-from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.batch.embedded.schema import FILE, open_file
+from gridbridge.errors import GridbridgeError
 
-FILE = "jobs.db"
-PATIENCE_S = 10.0  # for others' transactions, each of which takes milliseconds
-FIRST = """
-CREATE TABLE IF NOT EXISTS cluster (slots INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS job (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    name BLOB NOT NULL, account BLOB NOT NULL, owner BLOB NOT NULL,
-    shell BLOB NOT NULL, cwd BLOB NOT NULL, output BLOB NOT NULL,
-    slots INTEGER NOT NULL, submitted_at REAL NOT NULL,
-    held INTEGER NOT NULL, error BLOB NOT NULL DEFAULT x'',
-    pid INTEGER NOT NULL DEFAULT 0, birth BLOB NOT NULL DEFAULT x'', started_at REAL,
-    suspended INTEGER NOT NULL DEFAULT 0, deleting INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX IF NOT EXISTS startable ON job (id) WHERE pid = 0 AND held = 0 AND error = x'';
-CREATE INDEX IF NOT EXISTS running ON job (id) WHERE pid > 0;
-CREATE INDEX IF NOT EXISTS job_name ON job (name);
-CREATE TABLE IF NOT EXISTS script (job INTEGER PRIMARY KEY, text BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS ended (
-    id INTEGER PRIMARY KEY, name BLOB NOT NULL, account BLOB NOT NULL, owner BLOB NOT NULL,
-    slots INTEGER NOT NULL, submitted_at REAL NOT NULL, started_at REAL NOT NULL,
-    ended_at REAL NOT NULL, exit_status INTEGER, signal INTEGER, reason BLOB NOT NULL,
-    user_s REAL NOT NULL, system_s REAL NOT NULL, max_rss_kb INTEGER NOT NULL
-);
-"""
-QUEUES = """
-ALTER TABLE job ADD COLUMN wanted BLOB NOT NULL DEFAULT x'';
-ALTER TABLE job ADD COLUMN pinned BLOB NOT NULL DEFAULT x'';
-ALTER TABLE job ADD COLUMN at BLOB NOT NULL DEFAULT x'';
-ALTER TABLE job ADD COLUMN restarted INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE job ADD COLUMN reason BLOB NOT NULL DEFAULT x'';
-CREATE TABLE queue (
-    name BLOB PRIMARY KEY, slots INTEGER NOT NULL, methods BLOB NOT NULL,
-    remote BLOB NOT NULL, pending_limit INTEGER NOT NULL
-);
-"""
-STEPS = (FIRST, QUEUES)  # what each version adds
-VERSION = len(STEPS)
 STARTABLE = " WHERE pid = 0 AND held = 0 AND error = x''"
 ALLOWED = " AND iif(pinned = x'', wanted, pinned) IN (x'', ?)"
 ORDERED = " ORDER BY id"
@@ -73,7 +36,7 @@ class Database:
 
     def __init__(self, folder: str, create: bool = False) -> None:
         self.folder = folder
-        self._db = _open(folder, create)
+        self._db = open_file(folder, create)
         self.keepers = KeeperLocks(f"{folder}/keepers")
 
     def is_there(self) -> bool:
@@ -282,40 +245,6 @@ class Database:
 
     def _number(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])
-
-
-def _open(folder: str, create: bool) -> sqlite3.Connection:
-    path = f"{folder}/{FILE}"
-    if create:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-    elif not os.path.exists(path):
-        raise StateError(f"{folder}: no cluster here")
-    if os.stat(folder).st_uid != os.getuid():
-        raise StateError(f"{folder}: only its owner's jobs run here")
-    db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > VERSION:
-        raise StateError(f"{path}: made by a newer gridbridge")
-    if version == 0 and not create:
-        raise StateError(f"{folder}: no cluster here")
-    if version < VERSION:
-        _upgrade(db)
-    return db
-
-
-def _upgrade(db: sqlite3.Connection) -> None:
-    """Bring the file up to date, once though several do at the same time."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        for step in STEPS[version:]:
-            for statement in filter(str.strip, step.split(";")):
-                db.execute(statement)
-        db.execute(f"PRAGMA user_version = {VERSION}")
-        db.execute("COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
 
 
 def _bytes(text: str) -> bytes:
