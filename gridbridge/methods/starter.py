@@ -146,7 +146,8 @@ class Step:
             return False
         phase = self.record.phase or Phase.SUBMITTING
         if self.record.remote_id and self.away.login:
-            self.stage(self.home.request_of(self.route.home, str(self.task.job)), self.task.config())
+            request = self.home.request_of(self.route.home, str(self.task.job))
+            self.stage(request, self.task.config())
         name = self.record.transfer or str(self.task.transfer(self.route, attempt=1))
         self.note(kind=Kind.RECORD, phase=phase, transfer=name)
         return True
