@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.away import kill, starter
+from tests.lab.configured import configured
 from tests.lab.grid import Grid
 from tests.lab.test_ssh import (
     ACCOUNT,
@@ -265,3 +266,26 @@ def test_a_full_disk_there_is_waited_for_with_its_reason(ready: Grid) -> None:
     until_ended(ready, job, limit_s=2 * LONG_S)
 
     assert known == here(ready, "cat out").split()[0]
+
+
+def test_a_queue_says_what_is_carried_for_jobs_that_declare_nothing(ready: Grid) -> None:
+    """What a job declares itself goes before it, each list for itself."""
+    put(ready, "echo usual >usual; echo own >own")
+    says = '/^\\[queue.transfer-delta\\]/a stage_in = "usual"\\nstage_out = "res"'
+    with configured(ready, says):
+        until_open(ready)
+        for declared in ("", "stage_in=own"):
+            until_ended(ready, send(ready, "cat * >res; cat res\n", declared))
+
+    assert ["usual", "own"] == here(ready, "cat out").split()
+    assert "own\n" == here(ready, "cat res")
+
+
+def test_a_cluster_of_oar_is_served_as_well(ready: Grid, open_to_gamma: None) -> None:
+    put(ready, "echo one >a")
+    where = ("-wd", "/home/alice/staged", "-o", "out", "-e", "err", "-q", "transfer-gamma")
+    job = ready.submit(*where, "-ac", "stage_in=a,stage_out=b", script="cat a; cp a b; exit 3\n")
+
+    assert "3" == ready.accounting(job, limit_s=LONG_S)["exit_status"]
+    assert ["one", "one"] == here(ready, "cat out b").split()
+    assert "" == ready.sh("gamma-master", f"ls {STAGE}", user="al_gamma")
