@@ -22,7 +22,7 @@ check: $(VENV)/ready ## format, lint, types, import contracts, unit tests
 	$(BIN)/shellcheck $(SHELL_FILES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q -n auto -m 'not killing and not lab and not lab_lifecycle and not root'
+	$(BIN)/pytest -q -n auto -m 'not killing and not apart and not lab and not lab_lifecycle and not root'
 
 lab: $(VENV)/ready ## the lab, with gridbridge installed, set up and running
 	lab/lab up
@@ -39,7 +39,7 @@ docs: $(VENV)/ready ## the pages in build/html and the man pages in build/man, w
 	$(BIN)/sphinx-build -E -W --keep-going -q -b man docs build/man
 
 test: check docs ## all of it; without root all that needs none
-	$(BIN)/pytest -q -n auto -m killing
+	$(BIN)/pytest -q -n auto -m 'killing or apart'
 	@if [ "$$(id -u)" -eq 0 ]; then $(MAKE) --no-print-directory test-as-root; else \
 	echo "left out, for they need root: the tests marked root, lab and lab_lifecycle"; fi
 

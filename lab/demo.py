@@ -16,7 +16,7 @@ from grids import Folders, Grid, Lab, Report, Row
 
 JOBS = 12
 HOME_SLOTS = 4
-LIMIT_S = 120
+LIMIT_S = 180
 OPEN_LIMIT_S = 40
 LOOK_S = 1.0
 TO_BETA = "on its way to beta"

@@ -2,15 +2,18 @@
 
 import os
 import sqlite3
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import methods
+from gridbridge.batch.embedded import methods, submit
 from gridbridge.batch.embedded.database import Database, Refused
 from gridbridge.batch.embedded.job import Job, Queue, Request
 from gridbridge.batch.embedded.schema import FIRST
+from gridbridge.errors import ParseError
+from gridbridge.model.route import Folder
 from tests.batch.embedded import Site
 
 AWAY = "transfer-beta"
@@ -154,6 +157,16 @@ def test_a_database_of_version_1_is_brought_up_to_date_with_its_jobs(tmp_path: P
 
     assert [(job.name, job.wanted, job.restarted) for job in database.jobs()] == [("a", "", 0)]
     assert database.queues() == []
+
+
+def test_a_job_asks_its_home_for_slots_alone(site: Site) -> None:
+    """A starter is told of those by execd's files; nothing else can be asked for."""
+    folder = Folder(path=site.folder, python=sys.executable, timeout_s=20)
+    request = submit.request_of(folder, str(add(site, queue=AWAY)))
+
+    assert (request.hard, request.queues, request.project, request.notify) == ((), "", "", False)
+    with pytest.raises(ParseError, match="job 99 is not listed"):
+        submit.request_of(folder, "99")
 
 
 def test_letters_of_a_job_that_was_put_back() -> None:

@@ -7,6 +7,8 @@ import pytest
 from tests.apart import Apart
 from tests.docs.console import ROOT, console, matches
 
+pytestmark = pytest.mark.apart
+
 PAGE = (ROOT / "docs" / "embedded.md").read_text()
 
 

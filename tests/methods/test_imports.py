@@ -127,8 +127,9 @@ def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
     [
         ("Cell(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)", "oar"),
         ("OarServer(timeout_s=1)", "gridengine"),
+        ("Folder(path='', python='', timeout_s=1)", "gridengine"),
     ],
-    ids=["gridengine", "oar"],
+    ids=["gridengine", "oar", "embedded"],
 )
 def test_a_transfer_loads_the_adapter_of_its_cluster_alone(away: str, other: str) -> None:
     take = f"route; from gridbridge.batch import submitter; submitter(route.{away})"

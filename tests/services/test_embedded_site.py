@@ -6,7 +6,7 @@ import pytest
 
 from tests.apart import Site
 
-pytestmark = pytest.mark.killing
+pytestmark = pytest.mark.apart
 
 UNTIL = "while [ ! -e /mnt/go ]; do sleep 0.1; done"
 
@@ -29,6 +29,13 @@ def test_a_round_trip(site: Site) -> None:
     assert (home.exit_status, away.exit_status) == ("7", "7")
     assert away.account == f"gb.alpha.{job}.0.1"
     assert site.sh("cat out") == f"{job} task 1 /mnt\n"
+
+
+def test_a_wide_job_has_its_slots_there(site: Site) -> None:
+    job = site.submit("echo $NSLOTS", "--slots=2")
+
+    assert site.until_ended(job).exit_status == "0"
+    assert site.sh("cat out") == "2\n"
 
 
 def test_a_signal_is_the_same_signal_at_home(site: Site) -> None:
