@@ -1,4 +1,4 @@
-"""State and spool on a filesystem of 1 MB that fills up: an error, and nothing is lost."""
+"""State and spool on a filesystem of 4 MB that fills up: an error, and nothing is lost."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +17,8 @@ NO_ROOM = "No space left on device"
 
 @contextmanager
 def small(grid: Grid, folder: str, mode: str, subfolders: str) -> Iterator[None]:
-    """Cover a folder of the service with an empty filesystem of 1 MB."""
-    options = f"size=1m,mode={mode},uid=$(id -u gridbridge),gid=$(id -g gridbridge)"
+    """Cover a folder of the service with an empty filesystem of 4 MB."""
+    options = f"size=4m,mode={mode},uid=$(id -u gridbridge),gid=$(id -g gridbridge)"
     grid.sh(HOST, f"mount -t tmpfs -o {options} none {folder}")
     grid.sh(HOST, f"cd {folder} && mkdir {subfolders} && chown gridbridge: {subfolders}")
     grid.sh(HOST, f"cd {folder} && chmod {mode} {subfolders}")
@@ -46,7 +46,7 @@ def make_room(grid: Grid, folder: str) -> None:
 
 @pytest.fixture
 def small_state(grid: Grid) -> Iterator[None]:
-    """Have a poller with its state, log and published files on 1 MB."""
+    """Have a poller with its state, log and published files on 4 MB."""
     with small(grid, HOME, "755", "published"):
         end_poller(grid)
         started = ("grep", "-q", "event=start", f"{HOME}/poller.log")
@@ -57,7 +57,7 @@ def small_state(grid: Grid) -> Iterator[None]:
 
 @pytest.fixture
 def small_spool(grid: Grid) -> Iterator[None]:
-    """Have a spool of 1 MB, which the remote hosts don't see."""
+    """Have a spool of 4 MB, which the remote hosts don't see."""
     with small(grid, SPOOL, "1733", "wake"):
         yield
 
