@@ -9,6 +9,7 @@ from gridbridge.model.settings import CLUSTER_NAME
 PORTS = ("qmaster_port", "execd_port")
 GRIDENGINES = ("root", "cell", *PORTS)  # keys that no other kind has
 NOT_OARS = (*GRIDENGINES, "spool_shared", "remote_spool_dir")
+STAGING = ("staged", "stage_in", "stage_out")
 NOT_EMBEDDEDS = (*GRIDENGINES, "ssh", "users", "accounting")
 
 
@@ -38,6 +39,16 @@ def _reference_problems(sections: Table) -> Iterator[str]:
             wrong = "the local cluster" if cluster == local else "undefined"
             problem = Wrong(cluster, wrong, f"a remote cluster ({remotes})")
             yield f"[queue.{key_name(name)}] cluster{problem}"
+            continue
+        told = _staging_problems(table_of(queues, name), table_of(clusters, cluster))
+        yield from (f"[queue.{key_name(name)}] {problem}" for problem in told)
+
+
+def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
+    """Find what is to be carried to a cluster that is not reached by ssh."""
+    for name in STAGING if not cluster.get("ssh") else ():
+        if value := queue.get(name):
+            yield f"{name}{Wrong(value, 'without ssh', 'only by ssh are files carried')}"
 
 
 def _staleness_problems(poller: Table) -> Iterator[str]:

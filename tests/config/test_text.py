@@ -172,13 +172,16 @@ FOLDERS = sections_of(
     accounting="",
     push=Push.NONE,
 )
+NOT_STAGED = {"staged": False, "stage_in": "", "stage_out": ""}  # only clusters by ssh may be
 POLICIES = st.builds(
     Policy,
     site=sections_of(Site, cluster="alpha"),
     clusters=st.fixed_dictionaries({"alpha": HERE, "beta": HERE | BY_SSH | OF_OAR})
     | st.fixed_dictionaries({"alpha": FOLDERS, "beta": FOLDERS}),
     queues=st.dictionaries(
-        TEXTS[OBJECT_NAME.right], sections_of(TransferQueue, cluster="beta"), max_size=2
+        TEXTS[OBJECT_NAME.right],
+        sections_of(TransferQueue, cluster="beta", **NOT_STAGED),
+        max_size=2,
     ),
     poller=POLLERS,
     maps=st.dictionaries(st.just("beta"), st.one_of(map(rules_of, KINDS)), max_size=1),
