@@ -27,6 +27,8 @@ def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
             yield _oar_version(name, cell) if is_oar else _version(name, cell)
             yield _clock(name, cell)
     yield from map(_key, facts.keys)
+    for name, place in facts.without_rsync.items():
+        yield _rsync(name, place)
     for queue, letters in facts.letters.items():
         yield from _letters(queue, letters, policy)
 
@@ -171,6 +173,20 @@ def _key(key: KeyFacts) -> Finding:
         return Finding(item=item, state=State.OK, found=right)
     hint = f"docs/ssh.md; until then jobs of {key.person} that are sent there wait"
     return Finding(item=item, state=State.WARNING, found=key.trouble, right=right, hint=hint)
+
+
+def _rsync(name: str, place: str) -> Finding:
+    """Judge what carries the files of jobs that declare some (docs/staging.md)."""
+    item = f"{name}: rsync"
+    if not place:
+        return Finding(item=item, state=State.OK, found="here and there")
+    return Finding(
+        item=item,
+        state=State.WARNING,
+        found=f"missing on {place}",
+        right="here and there",
+        hint=f"apt-get install rsync on {place}; until then jobs with stage_in or stage_out wait",
+    )
 
 
 def _letters(queue: str, letters: str, policy: Policy) -> Iterator[Finding]:

@@ -59,4 +59,5 @@ class HostFacts:
     poller: PollerFacts = PollerFacts(is_running=False)
     cells: Mapping[str, CellFacts] = field(default_factory=dict)
     keys: tuple[KeyFacts, ...] = ()
+    without_rsync: Mapping[str, str] = field(default_factory=dict)  # cluster: host, or empty
     letters: Mapping[str, str] = field(default_factory=dict)  # queue instance: its state

@@ -15,7 +15,7 @@ from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.setup import Finding, SetupWorld, State, words
 from gridbridge.services.facts import cell_facts, folder_queues, host_facts, letters, poller_facts
-from gridbridge.services.keys import key_facts
+from gridbridge.services.logins import key_facts, rsync_facts
 from gridbridge.services.setup import cell_of, observe
 from gridbridge.services.wanted import Order, choose
 from gridbridge.state import shown
@@ -71,7 +71,8 @@ def findings(policy: Policy) -> Iterator[Finding]:
     yield from site.host_findings(facts, policy.site)
     yield site.state_finding(facts, policy.site)
     cells = {name: cell_facts(name, policy) for name in _clusters(policy)}
-    facts = replace(facts, cells=cells, poller=poller_facts(policy), keys=key_facts(policy))
+    facts = replace(facts, cells=cells, poller=poller_facts(policy))
+    facts = replace(facts, keys=key_facts(policy), without_rsync=rsync_facts(policy))
     if not cells[policy.site.cluster].trouble:
         facts = replace(facts, letters=letters(policy))
     yield from decisions.no_queue(policy)

@@ -229,6 +229,16 @@ def test_a_key_is_judged_by_whether_it_leads_into_the_account(trouble: str, stat
 
 
 @pytest.mark.parametrize(
+    ("place", "state"), [("", State.OK), ("far", State.WARNING)], ids=["there", "missing"]
+)
+def test_what_carries_files_is_looked_for(place: str, state: State) -> None:
+    found = running_findings(replace(a_host(), without_rsync={"beta": place}), POLICY)
+
+    (judged,) = [each for each in found if each.item == "beta: rsync"]
+    assert (judged.state, f"missing on {place}" == judged.found) == (state, bool(place))
+
+
+@pytest.mark.parametrize(
     ("server", "expected"),
     [
         (OAR, {}),

@@ -2,6 +2,7 @@
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -289,3 +290,20 @@ def test_a_cluster_of_oar_is_served_as_well(ready: Grid, open_to_gamma: None) ->
     assert "3" == ready.accounting(job, limit_s=LONG_S)["exit_status"]
     assert ["one", "one"] == here(ready, "cat out b").split()
     assert "" == ready.sh("gamma-master", f"ls {STAGE}", user="al_gamma")
+
+
+def test_check_misses_rsync_there(ready: Grid) -> None:
+    well = rsync_item(ready)
+    ready.sh(FAR, "mv /usr/bin/rsync /usr/bin/rsync.kept")
+    broken = rsync_item(ready)
+    ready.sh(FAR, "mv /usr/bin/rsync.kept /usr/bin/rsync")
+
+    assert ("ok", "warning") == (well["state"], broken["state"])
+    assert "missing on delta-master" == broken["found"]
+
+
+def rsync_item(grid: Grid) -> dict[str, str]:
+    told = json.loads(grid.on(HOME, "gridbridge", "check", "--json").out)
+    item: dict[str, str]
+    (item,) = [each for each in told["items"] if each["name"] == "delta: rsync"]
+    return item

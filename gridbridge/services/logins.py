@@ -1,12 +1,14 @@
-"""Proves that people's keys lead into their accounts elsewhere, as their jobs will use them."""
+"""Proves what jobs need that go by ssh: their owners' keys, and what carries their files."""
 
 import os
 import pwd
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.policy import Policy
+from gridbridge.apply.routes import away
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.policy import Cluster, Policy
 from gridbridge.model.route import login
 from gridbridge.model.site import KeyFacts
 from gridbridge.model.users import Users
@@ -14,21 +16,43 @@ from gridbridge.shell import host, ssh
 
 AT_ONCE = 4  # sshd drops connections beyond ten that have not logged in (MaxStartups)
 LIMIT_S = 20.0
+RSYNC = "rsync"
 NO_ACCOUNT = "no such account here"
 
 
 def key_facts(policy: Policy) -> tuple[KeyFacts, ...]:
     """Return whom each cluster by ssh lets in: whom gridbridge.toml names, or who asks but root."""
-    led_to = {queue.cluster for queue in policy.queues.values()}
-    places = [(name, policy.clusters[name]) for name in policy.clusters if name in led_to]
     whose = [
         (name, cluster.ssh, cluster.users.account_of(person), person)
-        for name, cluster in places
-        if cluster.ssh
+        for name, cluster in _by_ssh(policy)
         for person in _people(policy, cluster.users)
     ]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return tuple(threads.map(lambda words: _facts(*words), whose))
+
+
+def rsync_facts(policy: Policy) -> dict[str, str]:
+    """Return for each cluster by ssh on which host rsync is missing, or an empty text."""
+    here = "" if shutil.which(RSYNC, path=ssh.ENVIRONMENT["PATH"]) else host.name()
+    return {name: here or _missing(policy, name) for name, _ in _by_ssh(policy)}
+
+
+def _missing(policy: Policy, cluster: str) -> str:
+    there = away(policy, cluster).login
+    assert there
+    try:
+        ssh.run(there, (RSYNC, "--version"), {}, LIMIT_S)
+    except CommandFailed as error:
+        return there.host if error.status == ssh.NOT_FOUND else ""  # the rest is told elsewhere
+    except GridbridgeError:
+        return ""
+    return ""
+
+
+def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
+    """Return the clusters by ssh to which queues lead."""
+    led_to = {queue.cluster for queue in policy.queues.values()}
+    return [(name, each) for name, each in policy.clusters.items() if each.ssh and name in led_to]
 
 
 def _people(policy: Policy, named: Users) -> Iterator[str]:
