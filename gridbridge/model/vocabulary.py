@@ -6,6 +6,8 @@ asks for something: what a cluster does not know is not worth a submission.
 
 from gridbridge.model import lines
 
+ANY = "*"  # among the names of a kind: every name may be asked for
+
 
 class Vocabulary:
     """The names that a cluster knows, of each kind."""

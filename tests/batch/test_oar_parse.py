@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.oar import status
 from gridbridge.batch.oar.commands import BREAK, WHOLE
-from gridbridge.batch.oar.parse import Job, read_cluster, read_jobs
+from gridbridge.batch.oar.parse import Job, read_cluster, read_jobs, read_properties
 from gridbridge.errors import ParseError
 from gridbridge.model.job import JobEnd
 
@@ -186,3 +186,14 @@ def test_a_cluster_of_which_half_was_told_is_not_known(cut: bytes) -> None:
     """No job is gone because oarstat failed after oarnodes."""
     with pytest.raises(ParseError):
         read_cluster(cut)
+
+
+def test_the_properties_of_all_resources_are_known() -> None:
+    answer = json.dumps({"1": {"memnode": 1, "Type": "default"}, "2": {"gpu": None}}).encode()
+
+    assert read_properties(answer) == {"memnode", "type", "gpu"}
+
+
+def test_without_a_resource_no_property_is_known() -> None:
+    with pytest.raises(ParseError, match="no resource"):
+        read_properties(b"")

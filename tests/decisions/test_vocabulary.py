@@ -5,7 +5,7 @@ import pytest
 from gridbridge.decisions.mapping import Asked
 from gridbridge.decisions.vocabulary import understood
 from gridbridge.errors import Unmappable
-from gridbridge.model.vocabulary import Vocabulary
+from gridbridge.model.vocabulary import ANY, Vocabulary
 
 KNOWN = Vocabulary(
     resource=frozenset({"h_rt", "mem_free", "mf"}),
@@ -44,6 +44,26 @@ def test_what_it_does_not_know_refuses_the_job(asked: Asked, words: str) -> None
         understood(asked, KNOWN, "beta")
 
     assert str(refused.value) == words
+
+
+OAR = Vocabulary(
+    resource=frozenset({"memnode", "gpu", "h_rt"}),
+    **{kind: frozenset({ANY}) for kind in ("pe", "project", "queue")},
+)
+
+
+def test_of_an_oar_server_only_properties_are_known() -> None:
+    """Under their relations and levels, in any case; of the rest everything may be asked for."""
+    hard = (("MemNode>=", "1"), ("/gpu", "2"), ("h_rt", "60"))
+    asked = Asked(hard=hard, pe="mpi*", slots=2, project="chem", queues=("besteffort",))
+
+    assert understood(asked, OAR, "gamma") == asked
+
+
+@pytest.mark.parametrize("name", ["nonesuch=", "/nonesuch", "nonesuch<"])
+def test_a_property_that_no_resource_has_refuses_the_job(name: str) -> None:
+    with pytest.raises(Unmappable, match=r"^gamma has no resource nonesuch$"):
+        understood(Asked(hard=((name, "1"),)), OAR, "gamma")
 
 
 def test_a_soft_request_that_it_does_not_know_is_left_out_with_a_note() -> None:

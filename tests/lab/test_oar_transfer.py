@@ -128,7 +128,7 @@ def test_what_oar_refuses_is_an_error_at_home_with_its_reason(gamma: Gamma) -> N
     try:
         jobs = {
             gamma.submit("true\n", "-l", "mem_free=777M"): "no 777 here",
-            gamma.submit("true\n", "-l", "arch=lx-amd64"): 'column "nonesuch" does not exist',
+            gamma.submit("true\n", "-l", "arch=lx-amd64"): "gamma has no resource nonesuch",
             gamma.submit("true\n", "-l", "mem_free=9G"): "not enough resources",
             gamma.submit("true\n", "-pe", "smp", "3"): "not enough resources",
             gamma.submit(

@@ -20,6 +20,7 @@ COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # same for c
 WALLTIME = "h_rt"  # the resource that is OAR's walltime
 NO_LIMIT = ("INFINITY", "NONE")  # in any case of letters
 RELATIONS = "<>="  # end the name of a property that is not just compared for equality
+NODES = "nodes"  # as oarsub calls the level of network_address
 LEVEL = "/"  # begins the name of a level of -l
 ENDED = "--notify=exec:.gridbridge/ended"  # far.sh puts the job's own in its place
 TELL_TIME = ("/bin/date", "+%s.%N")
@@ -135,10 +136,15 @@ def sql(text: str) -> str:
 
 def show(server: OarServer) -> Argv:
     """Show every node, and every job that waits or runs, in one answer that has an end."""
-    nodes = " ".join(map(quote, _call(server, "oarnodes", "-J")))
+    nodes = " ".join(map(quote, show_nodes(server)))
     jobs = " ".join(map(quote, _call(server, "oarstat", "-f", "-J")))
     between, after = (quote(mark.decode()) for mark in (BREAK, WHOLE))
     return ("/bin/sh", "-c", f"{nodes} && printf %s {between} && {jobs} && printf %s {after}")
+
+
+def show_nodes(server: OarServer) -> Argv:
+    """Show every resource with all of its properties."""
+    return _call(server, "oarnodes", "-J")
 
 
 def show_job(server: OarServer, job: str) -> Argv:

@@ -166,6 +166,16 @@ def read_cluster(answer: bytes) -> tuple[list[Resource], list[Job]]:
     return list(map(Resource, _objects(nodes))), read_jobs(jobs.removesuffix(WHOLE))
 
 
+def read_properties(answer: bytes) -> frozenset[str]:
+    """Return the names of the properties that resources have, of an answer of oarnodes.
+
+    ParseError without any resource: that tells nothing.
+    """
+    if found := frozenset(name.lower() for resource in _objects(answer) for name in resource):
+        return found
+    raise ParseError("oarnodes: no resource")
+
+
 def _objects(answer: bytes) -> list[dict[str, object]]:
     if not answer.strip():
         return []

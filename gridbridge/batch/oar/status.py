@@ -13,6 +13,7 @@ from gridbridge.batch.oar.parse import (
     Resource,
     read_cluster,
     read_jobs,
+    read_properties,
 )
 from gridbridge.batch.oar.submit import call
 from gridbridge.model.ids import PREFIX
@@ -20,6 +21,7 @@ from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import OarServer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import read_letters
+from gridbridge.model.vocabulary import ANY, Vocabulary
 
 QUEUE = "oar"  # its queues share all nodes
 OURS = f"{PREFIX}."
@@ -143,8 +145,16 @@ def _end_of(job: Job) -> JobEnd | None:
     return JobEnd(reason=": ".join(job.events[-1]) if job.events else job.state, host=host)
 
 
-def vocabulary(_server: OarServer) -> None:
-    """Check no words: the database itself refuses what it has no property for."""
+def vocabulary(server: OarServer) -> Vocabulary:
+    """Return the properties that its resources have; all else is for its admission rules to say."""
+    properties = read_properties(_ask(server, commands.show_nodes(server)))
+    everything = frozenset({ANY})
+    return Vocabulary(
+        resource=properties | {commands.WALLTIME, commands.NODES},
+        pe=everything,
+        project=everything,
+        queue=everything,
+    )
 
 
 def _ask(server: OarServer, argv: commands.Argv) -> bytes:
