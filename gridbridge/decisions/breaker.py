@@ -15,6 +15,7 @@ from gridbridge.model.shown import ShownBreaker
 from gridbridge.model.transfer import Transfer
 
 TRIED = "tried in vain: "  # how starters tell of a submission that failed for now
+PERSONAL = ("ssh: ", "rsync: ")  # then it is about one person's key, or quota, or a broken line
 MAX_DOUBLINGS = 32
 WHY_CHARACTERS = 300
 
@@ -47,7 +48,7 @@ def _why(before: Transfer | None, one: Transfer) -> str:
         return ""
     _, tried, why = one.reason.partition(TRIED)
     if tried and one.phase == Phase.SUBMITTING:
-        return why
+        return "" if why.startswith(PERSONAL) else why
     _, refused, why = one.reason.partition(f"{one.remote} refused it: ")
     return why if refused and one.is_over else ""
 

@@ -5,11 +5,13 @@ transfer's name, in which the job can't have started; outputs come home to where
 the streams once; only then is the folder removed. Loaded for such jobs alone.
 """
 
+import errno
 import os
 
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.errors import GridbridgeError, Unstageable
 from gridbridge.methods import answers
+from gridbridge.methods.remote import find
 from gridbridge.methods.task import Task
 from gridbridge.model import lines, staging
 from gridbridge.model.message import MAX_BYTES
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 STDIN, STREAMS = "stdin", ("stdout", "stderr")  # in the folder, beside the working directory
 HOME = "home"  # the note that all is here, and proved
+CARRIED = "carried"  # the note that all is there: from now on the job may run, and change it
 NOTE = "stage"
 LONG_S = 40.0  # of looking into a folder, and of removing it; as_user.LIMIT_S holds too
 
@@ -48,6 +51,8 @@ def begin(step: "Step", request: Request, config: dict[str, str]) -> str:
     step.record = step.record.but(stage=stage.folder)
     _note(step.task, stage)
     if step.record.remote_id:
+        if not find(step.away, step.record):  # it is not held: somebody released it
+            files.replace(f"{step.task.private}/{CARRIED}", b"", durable=False)
         return ""
     if wrong := staging.fault(staging.IN, stage.stage_in):
         raise Unstageable(wrong)
@@ -64,17 +69,20 @@ def bring_in(step: "Step") -> bool:
     Raises Unstageable when one is not there any more, CommandFailed when it has to be tried again.
     """
     task, login, at = step.task, _login(step), step.record.stage
+    if os.path.exists(f"{task.private}/{CARRIED}"):
+        return True
     stage = _noted(task)
     _refuse_missing(task, stage)
     source = _standard_input(task)
     names = [_source(stage, path) for path in staging.paths(staging.IN, stage.stage_in)]
-    if not source and not names:
-        return True
-    folder.keep(login, at, step.away.timeout_s)
+    if source or names:
+        folder.keep(login, at, step.away.timeout_s)
     if source and not rsync.push_one(login, source, f"{at}/{STDIN}", task.is_dead):
         return False
-    target = f"{at}/{folder.WORK}/"
-    return not names or rsync.push(login, names, target, task.is_dead)
+    if names and not rsync.push(login, names, f"{at}/{folder.WORK}/", task.is_dead):
+        return False
+    files.replace(f"{task.private}/{CARRIED}", b"", durable=False)
+    return True
 
 
 def settle(step: "Step", has_run: bool) -> bool:
@@ -124,7 +132,8 @@ def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:
     route = step.route
     told = {staging.IN: route.stage_in, staging.OUT: route.stage_out} | dict(request.context)
     return Stage(
-        folder=f"{route.remote_stage_dir or folder.STAGE_DIR}/{step.record.transfer}",
+        folder=step.record.stage
+        or f"{route.remote_stage_dir or folder.STAGE_DIR}/{step.record.transfer}",
         cwd=config["cwd"],
         stage_in=told[staging.IN],
         stage_out=told[staging.OUT],
@@ -156,7 +165,7 @@ def _source(stage: Stage, path: str) -> str:
     """Return an input as rsync takes it: what stands behind `/./` is its name there."""
     name = staging.name_of(path)
     above = os.path.dirname(path.rstrip("/")) if path.startswith("/") else stage.cwd
-    return f"{above}/./{name}"
+    return f"{os.path.normpath(above)}/./{name}"
 
 
 def _refuse_missing(task: Task, stage: Stage) -> None:
@@ -172,16 +181,32 @@ def _refuse_missing(task: Task, stage: Stage) -> None:
 def _append_once(fetched: str, path: str) -> None:
     """Append what came to a file of the owner's, which may have had content, and others' too.
 
-    Where we began is noted before; a step that was killed there goes on behind what it wrote.
+    Where we began is noted before; a step that was killed there goes on behind what it wrote. What
+    is no file, or can't be read, is appended to as it is.
     """
+    note = f"{fetched}.from"
     try:
         with open(fetched, "rb") as source, open(path, "ab") as target:
-            begun = _begun(f"{fetched}.from", target.tell())
-            source.seek(_agreeing(fetched, path, begun))
+            if target.seekable():
+                _lock(target.fileno())
+                is_again = os.path.exists(note)
+                begun = _begun(note, target.seek(0, os.SEEK_END))
+                source.seek(_agreeing(fetched, path, begun) if is_again else 0)
             while chunk := source.read(1 << 20):
                 target.write(chunk)
     except OSError as error:
         raise GridbridgeError(f"{path}: {error.strerror}") from error
+
+
+def _lock(descriptor: int) -> None:
+    """Keep other tasks from appending until it is closed; some filesystems have no locks."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
+            raise
 
 
 def _begun(note: str, now: int) -> int:
@@ -195,6 +220,8 @@ def _agreeing(fetched: str, path: str, begun: int) -> int:
 
     None, if something else stands behind them: others wrote there, and twice is better than lost.
     """
+    if not os.access(path, os.R_OK):
+        return 0
     agreeing = 0
     with open(fetched, "rb") as one, open(path, "rb") as other:
         other.seek(begun)

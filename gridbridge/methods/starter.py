@@ -52,6 +52,8 @@ def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
         try:
             return step.take()
         except Unstageable as error:
+            if step.record.phase == Phase.RELEASED:
+                raise  # its job has run, or runs
             return step.unstageable(error)
     except NoRoute as error:
         answers.complain(error)
@@ -232,7 +234,7 @@ class Step:
 
     def stage(self, request: Request, config: dict[str, str]) -> str:
         """Make the transfer's folder there if files are carried for it; return its path."""
-        if not job.is_staged(self.route, request):
+        if not (self.record.stage or job.is_staged(self.route, request)):
             return ""
         from gridbridge.methods import staging
 

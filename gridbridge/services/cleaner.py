@@ -55,6 +55,9 @@ class Cleaner:
         """Look after no transfer that closed before that time: the state file forgets it."""
         for one in tuple(self._ledger.ended.values()):
             if one.closed_at and one.closed_at < before:
+                if folder := self._inbox.stage_of(one.record):
+                    words = f"cluster={one.remote} owner={one.owner} folder={folder}"
+                    _log.error("event=left_behind %s why='it could not be removed'", words)
                 self._lay_to_rest(one)
 
     def _is_unstaged(self, ended: Transfer) -> bool:

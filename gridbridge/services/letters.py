@@ -145,7 +145,9 @@ class Letters:
         if fault(message) or not message.wake:
             return self._refuse(letter, Rejected(what="question", reason="no FIFO of ours"), False)
         if reply := answer(self._ledger.attempts(message.transfer, letter.uid), message):
-            self._hands.reply(message.wake, letter.uid, reply)
+            known = self._ledger.find((reply.transfer, letter.uid))
+            stage = self._inbox.stage_of(known.record) if known else ""
+            self._hands.reply(message.wake, letter.uid, reply.but(stage=stage))
         return [letter.path]
 
     def _refuse(self, letter: Letter, refusal: Rejected, is_early: bool) -> list[str]:

@@ -12,16 +12,25 @@ STAGE_DIR = ".gridbridge/stage"  # below the account's home
 WORK = "work"
 KEEP = f'umask 077; mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd'
 MAKE = f'rm -rf -- "$1" && {{ {KEEP}; }}'
-LOOK = """cd -- "$1" 2>/dev/null || { echo gone; exit 0; }
+LOOK = f"""cd -- "${{1%/*}}" || exit
+me=./${{1##*/}}
+[ -e "$me" ] || [ -L "$me" ] || {{ echo gone; exit 0; }}
+cd -- "$me" || exit
+[ -x ./{WORK} ] || [ ! -d ./{WORK} ] || chmod u+rwx ./{WORK} || exit
 shift
+"""
+LOOK += """
 at=0
 for name; do
     if [ -e "./$name" ] || [ -L "./$name" ]; then echo "$at"; fi
     at=$((at + 1))
 done"""
-REMOVE = (
-    '[ ! -e "$1" ] || rm -rf -- "$1" 2>/dev/null || { chmod -R u+rwx -- "$1"; rm -rf -- "$1"; }'
-)
+REMOVE = """case $1 in
+    /*) cd -- "${1%/*}" || exit ;;  # a filesystem that is not there has not lost it
+    *) [ -d "${1%/*}" ] || exit 0; cd -- "${1%/*}" || exit ;;
+esac
+me=./${1##*/}
+rm -rf -- "$me" 2>/dev/null || { chmod -R u+rwx -- "$me"; rm -rf -- "$me"; }"""
 
 
 def make(login: Login, folder: str, timeout_s: float) -> str:
@@ -40,7 +49,10 @@ def keep(login: Login, folder: str, timeout_s: float) -> None:
 def present(
     login: Login, folder: str, names: tuple[str, ...], timeout_s: float
 ) -> tuple[str, ...] | None:
-    """Return which of these names it has; None when there is no such folder."""
+    """Return which of these names it has; None when there is no such folder.
+
+    CommandFailed when that can't be told, for what it lies in is not there just now.
+    """
     told = _ask(login, LOOK, (_checked(folder), *names), timeout_s).split()
     return None if told == [b"gone"] else tuple(names[int(at)] for at in told)
 

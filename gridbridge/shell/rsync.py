@@ -36,7 +36,7 @@ def push(
 ) -> bool:
     """Carry files into a folder there; False when that was ended because nobody wants it.
 
-    A name is an absolute path; what stands behind its last `/./` is made in the folder. A link
+    A name is an absolute path; what stands behind its first `/./` is made in the folder. A link
     that leads out of what is carried arrives as what it leads to; one that leads nowhere does
     not. Raises CommandFailed when not all arrived: what did is not carried again.
     """

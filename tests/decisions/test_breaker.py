@@ -66,6 +66,8 @@ OVER = {"closed_at": after(5)}
         ({"reason": "ended here: comes home to run again: beta has no h_rt", **OVER}, ""),
         ({"reason": TRIED, "desired": Desired.DEAD}, ""),
         ({"reason": TRIED, "updated_at": after(61)}, ""),
+        ({"reason": f"{TRIED[:-9]}ssh: beta does not let the key of bob in"}, ""),
+        ({"reason": f"{TRIED[:-9]}rsync: No space left on device"}, ""),
         ({"reason": "waiting at beta"}, ""),
     ],
 )

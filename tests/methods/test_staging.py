@@ -1,5 +1,7 @@
 """What came of a stream is appended once, wherever a step before was killed."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,32 @@ def test_what_was_there_before_stays(tmp_path: Path) -> None:
     _append_once(str(fetched), str(target))
 
     assert target.read_bytes() == b"line\nline\nmore\n"
+
+
+def test_tasks_that_share_a_file_lose_nothing(tmp_path: Path) -> None:
+    """All append the same text, at once."""
+    target = tmp_path / "out"
+
+    def append(task: int) -> None:
+        fetched = tmp_path / f"stdout{task}"
+        fetched.write_bytes(b"done\n")
+        _append_once(str(fetched), str(target))
+
+    with ThreadPoolExecutor(20) as threads:
+        list(threads.map(append, range(40)))
+
+    assert target.read_bytes() == b"done\n" * 40
+
+
+def test_a_pipe_takes_what_came(tmp_path: Path) -> None:
+    fetched, pipe = tmp_path / "stdout", tmp_path / "pipe"
+    fetched.write_bytes(b"line\n")
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as threads:
+        came = threads.submit(pipe.read_bytes)
+        _append_once(str(fetched), str(pipe))
+
+        assert came.result(10) == b"line\n"
 
 
 def test_nothing_is_lost_when_another_wrote_between(tmp_path: Path) -> None:

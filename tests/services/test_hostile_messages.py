@@ -47,6 +47,10 @@ class Inboxes:
     def remove(self, path: str) -> None:
         """Forget a message, as the spool does."""
 
+    def stage_of(self, path: str) -> str:
+        """Know of nothing that was carried."""
+        return ""
+
     def sweep(self, known: frozenset[str]) -> int:
         """Find nothing old."""
         return 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import ParseError
+from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.route import Login
 from gridbridge.shell import folder, ssh
 from gridbridge.shell.runner import Completed
@@ -77,11 +77,34 @@ def test_what_lies_in_it_is_found_whatever_its_name(home: Path) -> None:
 
 
 def test_a_folder_that_is_gone_is_told_from_an_empty_one(home: Path) -> None:
+    (home / PLACE).parent.mkdir(parents=True)
     assert folder.present(LOGIN, PLACE, ("a",), LIMIT_S) is None
     folder.make(LOGIN, PLACE, LIMIT_S)
 
     assert folder.present(LOGIN, PLACE, ("a",), LIMIT_S) == ()
     assert (home / PLACE).is_dir()
+
+
+@pytest.mark.parametrize("place", [PLACE, f"/nowhere/{NAME}"], ids=["in the home", "elsewhere"])
+def test_a_folder_whose_filesystem_is_not_there_is_not_gone(home: Path, place: str) -> None:
+    """A job's outputs lie there, only nobody sees them now."""
+    with pytest.raises(CommandFailed):
+        folder.present(LOGIN, place, ("a",), LIMIT_S)
+
+
+def test_only_what_can_be_looked_at_is_removed(home: Path) -> None:
+    """In the home nothing was made; elsewhere it may be there again in a while."""
+    folder.remove(LOGIN, PLACE, LIMIT_S)
+    with pytest.raises(CommandFailed):
+        folder.remove(LOGIN, f"/nowhere/{NAME}", LIMIT_S)
+
+
+def test_a_job_that_closed_its_folder_loses_no_output(home: Path) -> None:
+    folder.make(LOGIN, PLACE, LIMIT_S)
+    (home / PLACE / "work/out").touch()
+    (home / PLACE / "work").chmod(0)
+
+    assert folder.present(LOGIN, PLACE, ("work/out",), LIMIT_S) == ("work/out",)
 
 
 def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:

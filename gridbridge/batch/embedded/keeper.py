@@ -123,15 +123,16 @@ def _see_through(database: Database, job: Job, child: Child) -> None:
         try:
             with database.change():
                 end = end or _reap(child)
-                _end(database, database.job(job.id), end)
+                is_over = _end(database, database.job(job.id), end)
             break
         except sqlite3.OperationalError as error:
             if not database.is_there():
                 return
             sys.stderr.write(f"job {job.id}: its end waits: {error}\n")
             time.sleep(RETRY_S)
-    database.keepers.let_go(job.id)
-    clean(database.folder, job.id)
+    if is_over:
+        database.keepers.let_go(job.id)
+        clean(database.folder, job.id)
 
 
 def _await_end(database: Database, job: Job, child: Child) -> None:
@@ -148,15 +149,19 @@ def _await_end(database: Database, job: Job, child: Child) -> None:
     os.close(end)
 
 
-def _end(database: Database, job: Job, end: End) -> None:
-    """Account for a job; a starter's 99 has it run again, its 100 stands for an error."""
+def _end(database: Database, job: Job, end: End) -> bool:
+    """Account for a job; a starter's 99 has it run again, its 100 stands for an error.
+
+    False when it was put back: its folder and its lock may be the next keeper's already.
+    """
     private = private_folder(database.folder, job.id)
     if not job.at or job.deleting or end.exit_status not in (AGAIN, IN_ERROR):
         database.account_for(job, end)
-        return
+        return True
     database.put_back(job, methods.blame(private) if end.exit_status == IN_ERROR else "")
     clean(database.folder, job.id)  # before anybody can start it again
     database.keepers.let_go(job.id)
+    return False
 
 
 def _reap(child: Child) -> End:
