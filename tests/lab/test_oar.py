@@ -41,7 +41,7 @@ def test_nothing_is_left_on_gammas_disks(grid: Grid, gamma: Far) -> None:
     gamma.ends([running, ended])
 
     assert f"job.{held}" in kept
-    assert grid.sh(FRONTEND, "ls -A ~/.gridbridge", user=PERSON) == ""
+    assert grid.sh(FRONTEND, "ls -A -I stage ~/.gridbridge", user=PERSON) == ""
     jobs = {running, ended, held}
     grid.until(lambda: not jobs & jobs_with_folders(grid), "the nodes to be tidy")
 
