@@ -58,7 +58,9 @@ class Gamma:
     def left(self) -> list[str]:
         """Return what is left of jobs at gamma: OAR's, files, folders and processes."""
         live = [f"job {job['Job_Id']} {job['state']}" for job in self.jobs()]
-        kept = "ls -A -I stage ~/.gridbridge 2>/dev/null; ls -A ~/.gridbridge/stage 2>/dev/null || :"
+        kept = (
+            "cd ~/.gridbridge 2>/dev/null || exit 0; ls -A -I stage; ls -A stage 2>/dev/null || :"
+        )
         files = self.grid.sh(FAR, kept, user=ACCOUNT).split()
         return live + files + [one for node in NODES for one in self._left_on(node)]
 
