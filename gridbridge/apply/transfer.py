@@ -8,7 +8,7 @@ from gridbridge.apply.routes import away, status_of
 from gridbridge.batch import submitter
 from gridbridge.batch.embedded import submit as embedded
 from gridbridge.decisions.transfer import verdict_of
-from gridbridge.errors import CommandFailed, StateError
+from gridbridge.errors import StateError
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Message, Outcome, encode
 from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
@@ -60,14 +60,15 @@ class Hands:
 
     def far(self, action: Action) -> Message | None:
         """Carry out an act that needs a cluster; a verdict comes back when one was learned."""
+        task = parse_transfer(action.transfer.name)
         if action.act is Act.DELETE_REMOTE:
             self._delete(action)
         elif action.act is Act.RELEASE_LOCAL:
-            self._home.release(parse_transfer(action.transfer.name))
+            self._home.release(task)
         elif action.act is Act.ADOPT_LOCAL:
-            self._home.adopt(parse_transfer(action.transfer.name), action.transfer.queue)
+            self._home.adopt(task, action.transfer.queue)
         elif action.act is Act.UNPIN:
-            self._home.unpin(parse_transfer(action.transfer.name))
+            self._home.unpin(task)
         elif action.act is Act.LOOK_UP_END:
             return self._look_up_end(action)
         elif action.act is Act.GIVE_UP:
@@ -89,8 +90,7 @@ class Hands:
 
     def unstage(self, transfer: Transfer) -> None:
         """Remove what was carried to another cluster for a transfer that is over."""
-        done = run((*SUDO, "unstage", os.path.basename(transfer.record)), AS_USER_ENV, PATIENCE_S)
-        done.checked()
+        _as_owner("unstage", transfer)
 
     def _delete(self, action: Action) -> None:
         """Delete the remote job as its owner; a person whose site is embedded is nobody else."""
@@ -98,10 +98,7 @@ class Hands:
         if isinstance(where, Folder):
             _delete_own(where, action.transfer)
             return
-        record = os.path.basename(action.transfer.record)
-        done = run((*SUDO, "delete", record), AS_USER_ENV, PATIENCE_S)
-        if done.status:
-            raise CommandFailed(done.argv, done.status, done.stdout, done.stderr)
+        _as_owner("delete", action.transfer)
 
     def _give_up(self, action: Action) -> Message:
         """Delete a job in error state and learn why it got there."""
@@ -119,6 +116,11 @@ class Hands:
         where = away(self._policy, transfer.remote)
         end = status_of(where).end(where, transfer.remote_id, transfer.name)
         return verdict_of(transfer, end) if end else None
+
+
+def _as_owner(verb: str, transfer: Transfer) -> None:
+    """Let gridbridge-as-user act for a transfer's owner; CommandFailed when it did not."""
+    run((*SUDO, verb, os.path.basename(transfer.record)), AS_USER_ENV, PATIENCE_S).checked()
 
 
 def _delete_own(where: Folder, transfer: Transfer) -> None:

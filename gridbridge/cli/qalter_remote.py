@@ -96,14 +96,8 @@ def qalter_remote(
     change = service.Change(
         priority=priority, resources=resources, hold="U" if hold == "n" else hold
     )
-    is_done = True
-    for ok, text in service.alter(job, change, is_dry=is_dry, folder=folder, path=path):
-        is_done = is_done and ok
-        if ok:
-            output.line(text)
-        else:
-            output.complain(f"qalter_remote: {text}")
-    if not is_done:
+    told = service.alter(job, change, is_dry=is_dry, folder=folder, path=path)
+    if not output.tell("qalter_remote", told):
         raise SystemExit(NOT_DONE)
 
 

@@ -28,15 +28,12 @@ def qdel_remote(jobs: tuple[str, ...], is_dry: bool, path: str, folder: str) -> 
     Example:
       qdel_remote 12 13.2
     """
-    is_done = True
-    for job in reach.split(jobs):
-        for ok, text in service.delete(job, is_dry=is_dry, folder=folder, path=path):
-            is_done = is_done and ok
-            if ok:
-                output.line(text)
-            else:
-                output.complain(f"qdel_remote: {text}")
-    if not is_done:
+    told = (
+        each
+        for job in reach.split(jobs)
+        for each in service.delete(job, is_dry=is_dry, folder=folder, path=path)
+    )
+    if not output.tell("qdel_remote", told):
         raise SystemExit(NOT_DONE)
 
 

@@ -52,12 +52,11 @@ def begin(step: "Step", request: Request, config: dict[str, str]) -> str:
     _note(step.task, stage)
     if step.record.remote_id:
         if not find(step.away, step.record):  # it is not held: somebody released it
-            files.replace(f"{step.task.private}/{CARRIED}", b"", durable=False)
+            step.task.note_done(CARRIED)
         return ""
-    if wrong := staging.fault(staging.IN, stage.stage_in):
-        raise Unstageable(wrong)
-    if wrong := staging.fault(staging.OUT, stage.stage_out):
-        raise Unstageable(wrong)
+    for key in (staging.IN, staging.OUT):
+        if wrong := staging.fault(key, getattr(stage, key)):
+            raise Unstageable(wrong)
     _refuse_missing(step.task, stage)
     step.note()
     return folder.make(_login(step), stage.folder, step.away.timeout_s)
@@ -69,7 +68,7 @@ def bring_in(step: "Step") -> bool:
     Raises Unstageable when one is not there any more, CommandFailed when it has to be tried again.
     """
     task, login, at = step.task, _login(step), step.record.stage
-    if os.path.exists(f"{task.private}/{CARRIED}"):
+    if task.is_done(CARRIED):
         return True
     stage = _noted(task)
     _refuse_missing(task, stage)
@@ -81,7 +80,7 @@ def bring_in(step: "Step") -> bool:
         return False
     if names and not rsync.push(login, names, f"{at}/{folder.WORK}/", task.is_dead):
         return False
-    files.replace(f"{task.private}/{CARRIED}", b"", durable=False)
+    task.note_done(CARRIED)
     return True
 
 
@@ -108,7 +107,7 @@ def _bring_home(step: "Step") -> bool:
     A declared output that the job did not make is none, and so is all when the folder is gone.
     """
     task, login, at = step.task, _login(step), step.record.stage
-    if os.path.exists(f"{task.private}/{HOME}"):
+    if task.is_done(HOME):
         return True
     stage = _noted(task)
     outputs = [staging.name_of(path) for path in staging.paths(staging.OUT, stage.stage_out)]
@@ -123,7 +122,7 @@ def _bring_home(step: "Step") -> bool:
         return False
     for name in streams:
         _append_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
-    files.replace(f"{task.private}/{HOME}", b"", durable=False)
+    task.note_done(HOME)
     return True
 
 

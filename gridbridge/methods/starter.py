@@ -15,7 +15,7 @@ from gridbridge.batch.submission import Result, Submission
 from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable, Unstageable
 from gridbridge.methods import answers, job, limits
 from gridbridge.methods.remote import delete_remote, find
-from gridbridge.methods.task import Task, now
+from gridbridge.methods.task import HELD, Task, now
 from gridbridge.model.ids import is_transfer
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.route import Cell
@@ -159,9 +159,9 @@ class Step:
 
         A rescheduled task stays held, so it can't start at home while a remote copy may live.
         """
-        if not self.task.is_held():
+        if not self.task.is_done(HELD):
             self.home.hold(self.route.home, self.task.local)
-            self.task.note_held()
+            self.task.note_done(HELD)
 
     def learn_of_the_last(self) -> bool:
         """Ask the service which transfer this is: a new one, or one to adopt."""

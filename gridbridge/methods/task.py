@@ -18,6 +18,7 @@ from gridbridge.shell import files
 from gridbridge.state import published, spool
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
+HELD = "held"  # the step that gives the local task its hold
 UNLIMITED = ("", "INFINITY", "NONE")
 WHY_CHARACTERS = 400  # of a reason in a record
 INFINITE_S = float("inf")
@@ -178,13 +179,13 @@ class Task:
         """Note a limit that the job asked for: a method may have nobody to ask."""
         files.replace(f"{self.private}/{name}", value.encode(), durable=False)
 
-    def is_held(self) -> bool:
-        """Say whether the local task got its hold."""
-        return os.path.exists(f"{self.private}/held")
+    def is_done(self, step: str) -> bool:
+        """Say whether a step was noted as done."""
+        return os.path.exists(f"{self.private}/{step}")
 
-    def note_held(self) -> None:
-        """Note that the local task has its hold."""
-        files.replace(f"{self.private}/held", b"", durable=False)
+    def note_done(self, step: str) -> None:
+        """Note that a step is done, so that whoever goes on need not do it again."""
+        files.replace(f"{self.private}/{step}", b"", durable=False)
 
     def ran_for_s(self) -> float:
         """Return how long the local job has run; execd writes `config` as it starts the job."""

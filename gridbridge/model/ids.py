@@ -47,6 +47,14 @@ def parse_transfer(name: str) -> TransferId:
     return TransferId(parts[1], int(parts[2]), int(parts[3]), int(parts[4]))
 
 
+def parse_local(job: str) -> tuple[int, int]:
+    """Read `12` or `12.3` into job and task, NO_TASK for none; ParseError for anything else."""
+    parts = job.split(".")
+    if len(parts) > 2 or not all(map(_is_number, parts)):
+        raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
+    return int(parts[0]), int(parts[1]) if len(parts) == 2 else NO_TASK
+
+
 def is_transfer(name: str) -> bool:
     """Say whether this is a transfer's name."""
     try:
@@ -54,6 +62,10 @@ def is_transfer(name: str) -> bool:
     except ParseError:
         return False
     return True
+
+
+def _is_number(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) < 10 and not part.startswith("0")
 
 
 def is_cluster_name(name: str) -> bool:

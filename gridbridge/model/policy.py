@@ -355,6 +355,11 @@ class Policy:
         return self.local.kind is Kind.EMBEDDED
 
     @property
+    def remotes(self) -> frozenset[str]:
+        """The clusters to which transfer queues lead."""
+        return frozenset(queue.cluster for queue in self.queues.values())
+
+    @property
     def local(self) -> Cluster:
         """The cluster that this machine belongs to."""
         return self.clusters[self.site.cluster]

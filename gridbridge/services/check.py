@@ -95,7 +95,7 @@ def _folders(policy: Policy) -> Iterator[Finding]:
 
 def _clusters(policy: Policy) -> list[str]:
     """Return the clusters that matter: the local one and those that queues lead to."""
-    used = {policy.site.cluster, *(queue.cluster for queue in policy.queues.values())}
+    used = {policy.site.cluster, *policy.remotes}
     return [name for name in policy.clusters if name in used]
 
 

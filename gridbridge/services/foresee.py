@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import re
 import shlex
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from gridbridge.batch.gridengine.request import Request, cwd_of, parallel_of
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.batch.oar import commands as oar
 from gridbridge.errors import GridbridgeError, ParseError, Unmappable
-from gridbridge.model.ids import TransferId
+from gridbridge.model.ids import TransferId, parse_local
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
@@ -23,7 +22,6 @@ from gridbridge.services.drain import refuse_unreached
 from gridbridge.services.requests import translated, words_of
 
 ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
-_JOB = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,8}))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +87,7 @@ def _queue(to: str, policy: Policy) -> str:
     """Return the transfer queue that is named, or that leads to the cluster of that name."""
     if to in policy.queues:
         return to
-    refuse_unreached(to, (queue.cluster for queue in policy.queues.values()))
+    refuse_unreached(to, policy.remotes)
     names = [name for name, queue in policy.queues.items() if queue.cluster == to]
     if any(policy.queues[name].asks != policy.queues[names[0]].asks for name in names):
         ways = " or ".join(f"--to {name}" for name in names)
@@ -99,10 +97,11 @@ def _queue(to: str, policy: Policy) -> str:
 
 def _transfer(words: tuple[str, ...], policy: Policy) -> TransferId | None:
     """Return the transfer of a job that is named by its id, None for words of qsub's."""
-    parts = _JOB.fullmatch(words[0]) if len(words) == 1 else None
-    if not parts:
+    try:
+        job, task = parse_local(" ".join(words))
+    except ParseError:
         return None
-    return TransferId(policy.site.cluster, int(parts[1]), int(parts[2] or 0), 1)
+    return TransferId(policy.site.cluster, job, task, 1)
 
 
 def _verified(home: Cell, words: tuple[str, ...]) -> bytes:

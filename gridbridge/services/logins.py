@@ -51,8 +51,11 @@ def _missing(policy: Policy, cluster: str) -> str:
 
 def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
     """Return the clusters by ssh to which queues lead."""
-    led_to = {queue.cluster for queue in policy.queues.values()}
-    return [(name, each) for name, each in policy.clusters.items() if each.ssh and name in led_to]
+    return [
+        (name, each)
+        for name, each in policy.clusters.items()
+        if each.ssh and name in policy.remotes
+    ]
 
 
 def _people(policy: Policy, named: Users) -> Iterator[str]:

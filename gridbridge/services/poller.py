@@ -106,7 +106,7 @@ def _push(policy: Policy, name: str) -> Push | Listener:
 
 def _clusters(policy: Policy, database: Database) -> frozenset[str]:
     """Return the clusters to ask: where queues lead, and where open transfers still are."""
-    used = {policy.site.cluster, *(queue.cluster for queue in policy.queues.values())}
+    used = {policy.site.cluster, *policy.remotes}
     try:
         left = (*database.open_transfers(), *database.ended_transfers())
     except StateError:

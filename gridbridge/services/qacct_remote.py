@@ -1,6 +1,5 @@
 """qacct_remote: a job's local record, its transfers and all that was used for it elsewhere."""
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,9 +10,9 @@ from gridbridge.batch.gridengine import status
 from gridbridge.batch.gridengine.accounting import AccountingRecord, read_lines
 from gridbridge.decisions import health
 from gridbridge.decisions.usage import best_told
-from gridbridge.errors import GridbridgeError, ParseError, StateError
+from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.accounting import Place, RemoteRecord
-from gridbridge.model.ids import PREFIX, TransferId, parse_transfer
+from gridbridge.model.ids import PREFIX, TransferId, parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import Shown, ShownReading, ShownTransfer
@@ -22,7 +21,6 @@ from gridbridge.shell import follow
 from gridbridge.state import accounts
 from gridbridge.state import shown as files
 
-_JOB = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,8}))?")
 ANYBODY = "*"
 
 
@@ -81,7 +79,7 @@ def account(
     Raises ParseError for what is no job id, UnknownJob, ConfigError, and CommandFailed when the
     local cell does not answer.
     """
-    number, task = read_job(job)
+    number, task = parse_local(job)
     policy = config.load(path)
     shown = files.read_all(folder)
     records = status.records(cell(policy, policy.site.cluster), number)
@@ -96,7 +94,7 @@ def account(
         notes += () if transfers else searched  # one that is just over will be kept
     locals_ = _by_task(records, policy.site.cluster)
     names = {*known, *transfers, *(name for name in locals_ if name in {*known, *transfers})}
-    wanted = sorted((name for name in names if task in (0, read_job(name)[1])), key=read_job)
+    wanted = sorted((name for name in names if task in (0, parse_local(name)[1])), key=parse_local)
     if not wanted:
         raise UnknownJob(_unknown(job, bool(locals_)))
     told = tuple(
@@ -104,14 +102,6 @@ def account(
         for name in wanted
     )
     return told, (*_alarm(shown, now), *dict.fromkeys(notes), *_blind(told, policy, folder, now))
-
-
-def read_job(job: str) -> tuple[int, int]:
-    """Return job and task of `12` or `12.3`, task 0 for none; ParseError for anything else."""
-    parts = _JOB.fullmatch(job)
-    if not parts:
-        raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
-    return int(parts[1]), int(parts[2] or 0)
 
 
 def totals(
@@ -128,7 +118,7 @@ def totals(
             if owner in (one.owner, ANYBODY) and is_recent:
                 sums.setdefault((one.owner, one.cluster), []).append(one)
     found = tuple(_total(*who, of) for who, of in sorted(sums.items()))
-    clusters = sorted({queue.cluster for queue in policy.queues.values()})
+    clusters = sorted(policy.remotes)
     readings = {one.cluster: one for one in accounts.read_readings(folder)}
     blind = (_blindness(name, readings.get(name), now) for name in clusters)
     return found, (*_alarm(shown, now), *(one for one in blind if one))

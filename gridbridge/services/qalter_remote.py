@@ -10,7 +10,7 @@ from gridbridge import config
 from gridbridge.apply.routes import cell, mapping
 from gridbridge.batch.gridengine import commands, submit
 from gridbridge.batch.gridengine.request import Pairs, Request, parallel_of
-from gridbridge.errors import GridbridgeError, Unmappable
+from gridbridge.errors import Unmappable
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Phase
 from gridbridge.model.places import CONFIG, PUBLISHED, is_place
@@ -18,7 +18,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.route import Cell
 from gridbridge.model.shown import ShownTransfer
-from gridbridge.services.reach import LIMIT_S, NotDone, open_transfers, reach, require_own
+from gridbridge.services.reach import LIMIT_S, NotDone, each_away, reach, require_own
 from gridbridge.services.requests import translated, words_of
 
 HOLD, RELEASE = "u", "U"
@@ -46,14 +46,9 @@ def alter(
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
     """
     policy = config.load(path)
-    found = open_transfers(job, folder)
-    if not found:
-        yield False, f"job {job}: nothing of it is away; qalter {job} changes it here"
-    for one in found:
-        try:
-            yield True, _alter(one, change, policy, is_dry)
-        except GridbridgeError as error:
-            yield False, f"job {parse_transfer(one.transfer).local}: {error}"
+    return each_away(
+        job, folder, f"qalter {job} changes", lambda one: _alter(one, change, policy, is_dry)
+    )
 
 
 def _alter(one: ShownTransfer, change: Change, policy: Policy, is_dry: bool) -> str:

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from gridbridge import config
 from gridbridge.apply.routes import cell
 from gridbridge.batch.gridengine import submit
-from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownTransfer
-from gridbridge.services.reach import LIMIT_S, Gone, NotDone, open_transfers, reach, require_own
+from gridbridge.services.reach import LIMIT_S, Gone, NotDone, each_away, reach, require_own
 
 
 def delete(
@@ -28,14 +27,7 @@ def delete(
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
     """
     policy = config.load(path)
-    found = open_transfers(job, folder)
-    if not found:
-        yield False, f"job {job}: nothing of it is away; qdel {job} deletes it here"
-    for one in found:
-        try:
-            yield True, _delete(one, policy, is_dry)
-        except GridbridgeError as error:
-            yield False, f"job {parse_transfer(one.transfer).local}: {error}"
+    return each_away(job, folder, f"qdel {job} deletes", lambda one: _delete(one, policy, is_dry))
 
 
 def _delete(one: ShownTransfer, policy: Policy, is_dry: bool) -> str:

@@ -1,13 +1,14 @@
 """How a person's own command reaches the remote half of a job of theirs."""
 
+from collections.abc import Callable, Iterator
+
 from gridbridge.apply.routes import cell
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError, ParseError
-from gridbridge.model.ids import parse_transfer
+from gridbridge.model.ids import parse_local, parse_transfer
 from gridbridge.model.policy import Kind, Policy
 from gridbridge.model.route import Cell
 from gridbridge.model.shown import ShownTransfer
-from gridbridge.services.qacct_remote import read_job
 from gridbridge.state import shown as files
 
 LIMIT_S = 10.0  # a person waits for each of these calls
@@ -31,9 +32,26 @@ def reach(policy: Policy, cluster: str) -> Cell:
     return cell(policy, cluster).within(LIMIT_S)
 
 
+def each_away(
+    job: str, folder: str, instead: str, act: Callable[[ShownTransfer], str]
+) -> Iterator[tuple[bool, str]]:
+    """Act on each task of a job that is away; give whether it was done, and a sentence.
+
+    `instead` is what acts on one that is here. Raises ParseError and StateError.
+    """
+    found = open_transfers(job, folder)
+    if not found:
+        yield False, f"job {job}: nothing of it is away; {instead} it here"
+    for one in found:
+        try:
+            yield True, act(one)
+        except GridbridgeError as error:
+            yield False, f"job {parse_transfer(one.transfer).local}: {error}"
+
+
 def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:
     """Return what is away of a job, or of a task; ParseError for what is no job id."""
-    number, task = read_job(job)
+    number, task = parse_local(job)
     names = ((one, parse_transfer(one.transfer)) for one in files.read_all(folder).transfers)
     return tuple(one for one, name in names if name.job == number and task in (0, name.task))
 
@@ -60,5 +78,5 @@ def split(jobs: tuple[str, ...]) -> tuple[str, ...]:
     if not found:
         raise ParseError(f"{', '.join(map(repr, jobs))}: no job id")
     for job in found:
-        read_job(job)
+        parse_local(job)
     return found

@@ -1,18 +1,15 @@
 """What `gridbridge status` and `gridbridge why` tell, from the published files alone."""
 
-import re
 from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions import explain, health
-from gridbridge.errors import GridbridgeError, ParseError
-from gridbridge.model.ids import parse_transfer
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.ids import parse_local, parse_transfer
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.report import Explanation, Report, TransferReport
 from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
 from gridbridge.state import shown as files
-
-_JOB = re.compile(r"[1-9]\d{0,8}(\.[1-9]\d{0,8})?")
 
 
 class UnknownJob(GridbridgeError):
@@ -43,8 +40,7 @@ def why(job: str, now: datetime, folder: str = PUBLISHED) -> tuple[str, tuple[Ex
 
     Raises ParseError for what is no job id, and UnknownJob.
     """
-    if not _JOB.fullmatch(job):
-        raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
+    parse_local(job)
     shown = files.read_all(folder)
     tasks = files.read_job(folder, job)
     alarm = health.alarm(shown, now)

@@ -79,7 +79,7 @@ class Views:
         now = datetime.now(UTC)
         values: dict[str, str] = {}
         shut = closed | drains.names(self._folder)
-        for name in sorted({queue.cluster for queue in self._policy.queues.values()}):
+        for name in sorted(self._policy.remotes):
             stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
             remote = None if name in shut else snapshots.get(name)
             values |= load_values(remote, name, now, timedelta(seconds=stale_s))
