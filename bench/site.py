@@ -44,6 +44,27 @@ cp -p {CONFIG} {CONFIG}.bench
 sed -i '/^.cluster.beta.$/a binaries = "{BINARIES}"' {CONFIG}
 """
 
+# Put an ssh in the place of OpenSSH's that notes the CPU seconds of each call. A starter's step
+# does not wait for the client whose connection it closes, so no accounting has these.
+TIMED = f"""
+set -e
+: >{CALLS}
+chmod 666 {CALLS}
+cat >{FOLDER}/ssh <<'END'
+#!/usr/bin/python3 -ISEs
+import os, sys
+child = os.posix_spawn("{FOLDER}/openssh", ["ssh", *sys.argv[1:]], os.environ)
+os.closerange(0, 3)
+_, status, used = os.wait4(child, 0)
+notes = os.open("{CALLS}", os.O_WRONLY | os.O_APPEND)
+os.write(notes, b"%f\\n" % (used.ru_utime + used.ru_stime))
+os._exit(os.waitstatus_to_exitcode(status))
+END
+chmod 755 {FOLDER}/ssh
+cp -p /usr/bin/ssh {FOLDER}/openssh
+mount --bind {FOLDER}/ssh /usr/bin/ssh
+"""
+
 # Make a queue like transfer-beta with the plain starter.
 PLAIN_QUEUE = f"""
 set -e
@@ -170,6 +191,15 @@ class Site:
         finally:
             self.grid.sh(HOST, f"mv {CONFIG}.bench {CONFIG}; rm -rf {BINARIES}")
             self._restart_poller()
+
+    @contextmanager
+    def timing(self) -> Iterator[Callable[[], float]]:
+        """Have the CPU of every `ssh` on the transfer host noted; gives a function that sums it."""
+        self.grid.sh(HOST, TIMED)
+        try:
+            yield lambda: sum(map(float, self.grid.sh(HOST, f"cat {CALLS}").split()))
+        finally:
+            self.grid.sh(HOST, "umount /usr/bin/ssh")
 
     def submit(self, *options: str, script: str, queue: str = "transfer-beta") -> str:
         """Submit a local job of alice's to one of the queues."""
