@@ -47,8 +47,9 @@ test-as-root:
 	$(BIN)/pytest -q -m 'root and not lab and not lab_lifecycle'
 	$(BIN)/pytest -q -m lab_lifecycle
 	$(MAKE) lab
+	GRIDLAB=beside $(MAKE) lab
 	$(BIN)/pytest -q -m lab --reruns 1 -raR -n 3 --dist loadgroup tests/contract
-	$(BIN)/pytest -q -m lab --reruns 1 -raR --durations=15 --ignore tests/contract
+	$(BIN)/pytest -q -m lab --reruns 1 -raR --durations=15 -n 2 --dist loadfile --ignore tests/contract
 
 bench: lab ## what a transfer costs, in the lab; fails when a target of docs/figures.md is missed
 	@mkdir -p .build

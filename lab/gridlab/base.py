@@ -16,7 +16,7 @@ from gridlab import keeper, namespaces, paths
 from gridlab.errors import LabError
 from gridlab.topology import Kind
 
-RECIPE = 1  # raise it when the building below changes, so that old bases are not used
+RECIPE = 2  # raise it when the building below changes, so that old bases are not used
 
 COMMON_PACKAGES = (
     *("sudo", "strace", "faketime", "libfaketime", "tcsh", "ksh", "python3", "python3-venv"),
@@ -44,7 +44,9 @@ SYSTEM_FOLDERS = frozenset(
 ) | frozenset(("opt", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var"))
 EMPTY_FOLDERS = {  # what the machine keeps there is not the grid's business
     **dict.fromkeys(("home", "media", "mnt", "opt", "run", "srv", "usr/local"), 0o755),
-    **dict.fromkeys(("var/cache/gridbridge-lab", "var/lib/gridbridge-lab"), 0o755),
+    **dict.fromkeys(
+        ("var/cache/gridbridge-lab", *(f"var/lib/{name}" for name in paths.NAMES.values())), 0o755
+    ),
     **{"root": 0o700, "tmp": 0o1777, "var/tmp": 0o1777},
 }
 MOUNT_POINTS = (

@@ -1,16 +1,22 @@
-"""Where the lab keeps things. All of it is outside the checkout: one lab a machine.
+"""Where the lab keeps things. All of it is outside the checkout: one lab a machine, or two.
 
-`down` deletes STATE and RUN; CACHE survives until `down --purge`.
+`down` deletes STATE and RUN; CACHE survives until `down --purge`. With GRIDLAB=beside in the
+environment everything is about a second lab, which shares with the first one its cache alone.
 """
 
+import os
 from pathlib import Path
+
+CHOSEN = os.environ.get("GRIDLAB", "")
+NAMES = {"": "gridbridge-lab", "beside": "gridbridge-lab-beside"}
+NAME = NAMES.get(CHOSEN, "")  # empty: there is no such lab
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ROOTFS = CHECKOUT / "lab" / "rootfs"
 
-STATE = Path("/var/lib/gridbridge-lab")
-RUN = Path("/run/gridbridge-lab")
-LOCK = Path("/run/gridbridge-lab.lock")
+STATE = Path("/var/lib") / NAME
+RUN = Path("/run") / NAME
+LOCK = Path(f"/run/{NAME}.lock")
 CACHE = Path("/var/cache/gridbridge-lab")
 
 OPT = STATE / "opt"

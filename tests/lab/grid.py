@@ -1,5 +1,6 @@
 """The running lab as tests see it: commands on its hosts, jobs, and waiting with a limit."""
 
+import os
 import re
 import subprocess
 import time
@@ -11,6 +12,8 @@ from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = str(ROOT / "lab" / "lab")
+if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+    os.environ["GRIDLAB"] = "beside"  # each of two workers has a lab of its own
 CELL = {"alpha": "SGE_QMASTER_PORT=6444", "beta": "SGE_QMASTER_PORT=6454"}
 EXECD = {"alpha": "SGE_EXECD_PORT=6445", "beta": "SGE_EXECD_PORT=6455"}
 

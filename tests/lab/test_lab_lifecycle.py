@@ -380,6 +380,17 @@ class TestFaults:
         assert "execd up\n" == status.stdout
 
 
+def test_there_are_two_labs_and_no_third(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRIDLAB", "third")
+
+    refused = run_lab("status")
+
+    assert (2, "GRIDLAB='third': beside, or nothing") == (
+        refused.returncode,
+        refused.stderr.strip().removeprefix("lab: "),
+    )
+
+
 def test_another_checkout_takes_the_lab_over(lab: None, tmp_path: Path) -> None:
     """The lock in /run says whose the lab is; the one who lost it gets a clear refusal."""
     shutil.copytree(CHECKOUT / "lab", tmp_path / "lab")
