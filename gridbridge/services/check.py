@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from gridbridge import config
@@ -14,12 +15,14 @@ from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.setup import Finding, SetupWorld, State, words
+from gridbridge.model.site import CellFacts
 from gridbridge.services.facts import cell_facts, folder_queues, host_facts, letters, poller_facts
 from gridbridge.services.logins import key_facts, rsync_facts
 from gridbridge.services.setup import cell_of, observe
 from gridbridge.services.wanted import Order, choose
 from gridbridge.state import shown
 
+AT_ONCE = 8  # questions to all clusters together
 NO_ROOT = Finding(
     item="user",
     state=State.WARNING,
@@ -70,9 +73,12 @@ def findings(policy: Policy) -> Iterator[Finding]:
     yield from site.program_findings(facts)
     yield from site.host_findings(facts, policy.site)
     yield site.state_finding(facts, policy.site)
-    cells = {name: cell_facts(name, policy) for name in _clusters(policy)}
+    with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
+        worlds = {queue: threads.submit(_world, policy, queue) for queue in policy.queues}
+        keys, rsync = threads.submit(key_facts, policy), threads.submit(rsync_facts, policy)
+        cells = _cells(policy, threads)
     facts = replace(facts, cells=cells, poller=poller_facts(policy))
-    facts = replace(facts, keys=key_facts(policy), without_rsync=rsync_facts(policy))
+    facts = replace(facts, keys=keys.result(), without_rsync=rsync.result())
     if not cells[policy.site.cluster].trouble:
         facts = replace(facts, letters=letters(policy))
     yield from decisions.no_queue(policy)
@@ -81,28 +87,30 @@ def findings(policy: Policy) -> Iterator[Finding]:
     if policy.queues:
         yield section.room(policy, section.all_slots(policy))
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
-    for queue in policy.queues:
-        yield from _queue(policy, queue, has_values)
+    for queue, world in worlds.items():
+        yield from _queue(queue, world, has_values)
 
 
 def _folders(policy: Policy) -> Iterator[Finding]:
     """Look at a site of embedded clusters and judge it."""
-    cells = {name: cell_facts(name, policy) for name in _clusters(policy)}
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        cells = _cells(policy, threads)
     slots = {} if cells[policy.site.cluster].trouble else folder_queues(policy.local.folder)
     yield from decisions.no_queue(policy)
     yield from folders.findings(poller_facts(policy), cells, slots, policy)
 
 
-def _clusters(policy: Policy) -> list[str]:
-    """Return the clusters that matter: the local one and those that queues lead to."""
+def _cells(policy: Policy, threads: ThreadPoolExecutor) -> dict[str, CellFacts]:
+    """Ask the clusters that matter: the local one and those that queues lead to."""
     used = {policy.site.cluster, *policy.remotes}
-    return [name for name in policy.clusters if name in used]
+    names = [name for name in policy.clusters if name in used]
+    return dict(zip(names, threads.map(lambda name: cell_facts(name, policy), names), strict=True))
 
 
-def _queue(policy: Policy, queue: str, has_values: bool) -> Iterator[Finding]:
+def _queue(queue: str, seen: Future[SetupWorld], has_values: bool) -> Iterator[Finding]:
     """Judge a transfer queue's set-up; nothing can be said while one of its cells is silent."""
     try:
-        world = _world(policy, queue)
+        world = seen.result()
         yield from setup.findings(world)
         yield from value_findings(world) if has_values else ()
     except GridbridgeError as error:
