@@ -20,6 +20,14 @@ HEAD = (
 TOTALS = ("OWNER", "CLUSTER", "JOBS", "WALLCLOCK", "UTIME", "STIME", "CPU", "MAXRSS")
 NUMBERS = ("WAITED", "WALLCLOCK", "CPU", "MAXRSS", "FAILED", "EXIT", "JOBS", "UTIME", "STIME")
 
+MOST_DAYS = 36500.0
+
+
+def _days(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not 0 < value <= MOST_DAYS:  # nan is neither
+        raise click.BadParameter(f"{value:g} is not in 0<x<={MOST_DAYS:g}")
+    return value
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-j", "job", metavar="JOB[.TASK]", help="Tell of this local job, record by record.")
@@ -31,9 +39,7 @@ NUMBERS = ("WAITED", "WALLCLOCK", "CPU", "MAXRSS", "FAILED", "EXIT", "JOBS", "UT
     flag_value=ANYBODY,
     help="Add up what OWNER's remote jobs used; without a name everybody's.",
 )
-@click.option(
-    "-d", "days", metavar="DAYS", type=click.FloatRange(0, min_open=True), help="Since so long."
-)
+@click.option("-d", "days", metavar="DAYS", type=float, callback=_days, help="Since so long.")
 @CONFIG_FILE
 @FOLDER
 @JSON

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-PER_TRANSFER = 100  # records kept: who owns a job there may give any number of others its account
+PER_TRANSFER = 100  # records kept of each owner: anybody may give any number of jobs its account
 
 
 class Source(StrEnum):

@@ -55,6 +55,11 @@ def parse_local(job: str) -> tuple[int, int]:
     return int(parts[0]), int(parts[1]) if len(parts) == 2 else NO_TASK
 
 
+def job_ids(told: bytes) -> list[int]:
+    """Return the job ids among the words of a push; anybody may write there, and anything."""
+    return [int(word) for word in told.split() if word.isdigit() and len(word) < 10]
+
+
 def is_transfer(name: str) -> bool:
     """Say whether this is a transfer's name."""
     try:

@@ -77,11 +77,16 @@ class Reader:
 
     def look(self) -> Look:
         """Read on once; a trouble is a value."""
-        before = self.cursor
         try:
-            step = follow.read_on(before.path, before.place, time.time())
+            return self._look(self.cursor)
         except GridbridgeError as error:
-            return Look(cursor=before, trouble=str(error))
+            return Look(cursor=self.cursor, trouble=str(error))
+        except Exception as error:  # of one cluster's file
+            _log.exception("event=fault cluster=%s", self.cursor.cluster)
+            return Look(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
+
+    def _look(self, before: Cursor) -> Look:
+        step = follow.read_on(before.path, before.place, time.time())
         found, skipped = read_lines(step.lines, self._prefix)
         return Look(
             cursor=replace(before, place=step.place, skipped=before.skipped + skipped),

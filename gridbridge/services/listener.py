@@ -7,12 +7,14 @@ listened, the next poll finds.
 import logging
 import threading
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import Empty, Full, Queue
 
 from gridbridge.batch.oar import ends
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.route import OarServer
 from gridbridge.services.push import AGAIN_S, Rate
+
+ROOM = 1000  # ids that are kept between two looks; who writes more than that has to wait
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +28,7 @@ class Listener:
         self._cluster = cluster
         self._server = server
         self._rate = Rate(limit_per_s, clock)
-        self._heard: SimpleQueue[int] = SimpleQueue()
+        self._heard: Queue[int] = Queue(ROOM)
         self._stopped = threading.Event()
         self._told = ""
         threading.Thread(target=self._run, name=f"{cluster}-ends", daemon=True).start()
@@ -58,9 +60,18 @@ class Listener:
     def _listen(self) -> None:
         for ids in ends.listen(self._server):
             for one in ids:
-                self._heard.put(one)
+                self._keep(one)
             if self._stopped.is_set():
                 return
+
+    def _keep(self, one: int) -> None:
+        """Keep an id until it is looked at; meanwhile the far side is not read."""
+        while not self._stopped.is_set():
+            try:
+                self._heard.put(one, timeout=AGAIN_S)
+            except Full:
+                continue
+            return
 
     def _tell(self, why: str) -> None:
         """Log why nobody listens, once as long as it is the same."""

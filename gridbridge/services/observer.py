@@ -106,6 +106,9 @@ class Observer:
             )
         except (GridbridgeError, OSError) as error:
             return Answer(cluster=self.cluster, trouble=str(error))
+        except Exception as error:  # an odd answer of one cluster is no end of the service
+            _log.exception("event=fault cluster=%s", self.cluster)
+            return Answer(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
         return Answer(
             cluster=self.cluster,
             took_s=took_s,
@@ -120,7 +123,7 @@ class Observer:
         self._words_due = self._clock() + self._policy.vocabulary_s
         try:
             return status_of(self._where).vocabulary(self._where)
-        except (GridbridgeError, OSError) as error:
+        except Exception as error:  # as of its status
             _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, str(error))
             return None
 

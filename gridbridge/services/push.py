@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from gridbridge.batch.gridengine import commands
+from gridbridge.model.ids import job_ids
 from gridbridge.model.policy import Cluster
 from gridbridge.model.route import Cell
 from gridbridge.shell.child import Child
@@ -83,7 +84,6 @@ def _open_fifo(folder: str) -> int:
 
 def _read_ids(fifo: int) -> list[int]:
     try:
-        lines = os.read(fifo, 65536).split()
+        return job_ids(os.read(fifo, 65536))
     except BlockingIOError:
         return []
-    return [int(line) for line in lines if line.isdigit()]

@@ -16,7 +16,6 @@ from gridbridge.model.message import Desired, Phase
 from gridbridge.model.places import CONFIG, PUBLISHED, is_place
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
-from gridbridge.model.route import Cell
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.services.reach import LIMIT_S, NotDone, each_away, reach, require_own
 from gridbridge.services.requests import translated, words_of
@@ -47,18 +46,21 @@ def alter(
     """
     policy = config.load(path)
     return each_away(
-        job, folder, f"qalter {job} changes", lambda one: _alter(one, change, policy, is_dry)
+        job,
+        folder,
+        f"qalter {job} changes",
+        lambda one: _alter(one, change, policy, folder, is_dry),
     )
 
 
-def _alter(one: ShownTransfer, change: Change, policy: Policy, is_dry: bool) -> str:
+def _alter(one: ShownTransfer, change: Change, policy: Policy, folder: str, is_dry: bool) -> str:
     me = pwd.getpwuid(os.getuid()).pw_name
     if one.owner != me:
         raise NotDone(f"it is {one.owner}'s, not yours")
     if why := hindrance(one, change):
         raise NotDone(why)
     where = reach(policy, one.remote)
-    options = _options(one, change, policy, where)
+    options = _options(one, change, policy, folder)
     require_own(where, one, me)
     job, local = str(one.remote_id), parse_transfer(one.transfer).local
     letters = submit.states(where, job)
@@ -84,24 +86,24 @@ def hindrance(one: ShownTransfer, change: Change) -> str:
     return ""
 
 
-def _options(one: ShownTransfer, change: Change, policy: Policy, where: Cell) -> commands.Argv:
+def _options(one: ShownTransfer, change: Change, policy: Policy, folder: str) -> commands.Argv:
     options: commands.Argv = ()
     if change.priority is not None:
         options += ("-p", str(change.priority))
     if change.resources is not None:
-        options += _resources(one, change.resources, policy)
+        options += _resources(one, change.resources, policy, folder)
     if change.hold is not None:
         options += ("-h", change.hold)
     return options
 
 
-def _resources(one: ShownTransfer, wanted: Pairs, policy: Policy) -> commands.Argv:
+def _resources(one: ShownTransfer, wanted: Pairs, policy: Policy, folder: str) -> commands.Argv:
     """Translate the new request, and the rest of what home was asked for, as the starter would."""
     home = cell(policy, policy.site.cluster).within(LIMIT_S)
     xml = submit.detail(home, str(parse_transfer(one.transfer).job))
     request = Request(xml)
     request.hard = wanted
-    rules, known = mapping(policy, one.remote, one.queue), words_of(one.remote)
+    rules, known = mapping(policy, one.remote, one.queue), words_of(one.remote, folder)
     try:
         translated(request, parallel_of(xml), rules, known, one.remote, policy.queues)
     except Unmappable as error:

@@ -45,6 +45,8 @@ class Works:
                 verdict = future.result()
             except (GridbridgeError, OSError) as error:
                 _log.warning("event=failed act=%s why=%r", action.act.value, str(error))
+            except Exception:  # of one act of one transfer
+                _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
             else:
                 yield action, verdict
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import paramiko
 from paramiko import AuthenticationException, BadHostKeyException, SSHException
+from paramiko.hostkeys import InvalidHostKey
 
 from gridbridge.errors import CommandFailed, NotReached
 from gridbridge.model.route import Login
@@ -148,7 +149,7 @@ def _connect(way: Way, deadline: float) -> paramiko.SSHClient:
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     for path in (SITE_KNOWN_HOSTS, f"{way.home}/.ssh/known_hosts"):
         if os.path.exists(path):
-            client.load_system_host_keys(path)
+            _trust(client, path)
     limit_s = min(CONNECT_S, _left_s(deadline))
     try:
         client.connect(
@@ -169,6 +170,13 @@ def _connect(way: Way, deadline: float) -> paramiko.SSHClient:
     assert transport
     transport.set_keepalive(ALIVE_S)
     return client
+
+
+def _trust(client: paramiko.SSHClient, path: str) -> None:
+    try:
+        client.load_system_host_keys(path)
+    except InvalidHostKey as error:
+        raise SSHException(f"{path}: no host key: {error.line.strip()[:80]}") from error
 
 
 def _exchange(channel: paramiko.Channel, request: bytes, deadline: float) -> Completed:
@@ -201,8 +209,13 @@ def _way(login: Login) -> Way:
         why = f"no account {login.person} here".encode()
         raise NotReached((CLIENT,), FAILED, stderr=why) from error
     path = f"{account.pw_dir}/.ssh/config"
-    config = paramiko.SSHConfig.from_path(path) if os.path.exists(path) else paramiko.SSHConfig()
-    found = dict(config.lookup(login.host))
+    config = paramiko.SSHConfig()
+    try:
+        if os.path.exists(path):
+            config = paramiko.SSHConfig.from_path(path)
+        found = dict(config.lookup(login.host))
+    except SSHException as error:
+        raise NotReached((CLIENT,), FAILED, stderr=f"{path}: {error}".encode()) from error
     return Way(login=login, home=account.pw_dir, settings={"user": account.pw_name} | found)
 
 

@@ -10,11 +10,30 @@ from gridbridge.shell import ssh
 
 STAGE_DIR = ".gridbridge/stage"  # below the account's home
 WORK = "work"
-KEEP = f'umask 077; mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd'
-MAKE = f'rm -rf -- "$1" && {{ {KEEP}; }}'
+MARK = ".gridbridge"  # tells a filesystem from the empty place where it was mounted
+PLACE = f"""umask 077
+mkdir -p -- "${{1%/*}}" || exit
+case $1 in /*) [ -e "${{1%/*}}/{MARK}" ] || : >"${{1%/*}}/{MARK}" || exit ;; esac
+"""
+MAKE = f'{PLACE}rm -rf -- "$1" && mkdir -- "$1" "$1/{WORK}" && cd -- "$1" && pwd'
+KEEP = f"""{PLACE}
+mkdir -- "$1" 2>/dev/null || {{ [ -O "$1" ] && [ ! -L "$1" ]; }} || {{
+    echo "$1: another's" >&2
+    exit 73
+}}
+mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd"""
+KNOWN = f"""[ -e {MARK} ] || [ "${{1#/}}" = "$1" ] || {{
+    echo "${{1%/*}}: not what it was" >&2
+    exit 74
+}}
+"""
 LOOK = f"""cd -- "${{1%/*}}" || exit
 me=./${{1##*/}}
-[ -e "$me" ] || [ -L "$me" ] || {{ echo gone; exit 0; }}
+if [ ! -e "$me" ] && [ ! -L "$me" ]; then
+    {KNOWN}
+    echo gone
+    exit 0
+fi
 cd -- "$me" || exit
 [ -x ./{WORK} ] || [ ! -d ./{WORK} ] || chmod u+rwx ./{WORK} || exit
 shift
@@ -25,12 +44,16 @@ for name; do
     if [ -e "./$name" ] || [ -L "./$name" ]; then echo "$at"; fi
     at=$((at + 1))
 done"""
-REMOVE = """case $1 in
-    /*) cd -- "${1%/*}" || exit ;;  # a filesystem that is not there has not lost it
-    *) [ -d "${1%/*}" ] || exit 0; cd -- "${1%/*}" || exit ;;
+REMOVE = f"""case $1 in
+    /*) cd -- "${{1%/*}}" || exit ;;  # a filesystem that is not there has not lost it
+    *) [ -d "${{1%/*}}" ] || exit 0; cd -- "${{1%/*}}" || exit ;;
 esac
-me=./${1##*/}
-rm -rf -- "$me" 2>/dev/null || { chmod -R u+rwx -- "$me"; rm -rf -- "$me"; }"""
+me=./${{1##*/}}
+if [ ! -e "$me" ] && [ ! -L "$me" ]; then
+    {KNOWN}
+    exit 0
+fi
+rm -rf -- "$me" 2>/dev/null || {{ chmod -R u+rwx -- "$me"; rm -rf -- "$me"; }}"""
 
 
 def make(login: Login, folder: str, timeout_s: float) -> str:

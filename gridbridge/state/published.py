@@ -89,7 +89,10 @@ def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
 
 def queues(published: str = PUBLISHED) -> tuple[str, ...]:
     """Return the transfer queues whose routes are published."""
-    return tuple(os.listdir(f"{published}/queues"))
+    names = os.listdir(f"{published}/queues")
+    return tuple(
+        name for name in names if not name.startswith(files.TEMPORARY)
+    )  # what is being written
 
 
 def withdraw_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:

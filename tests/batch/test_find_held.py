@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.submit import find_held
+from gridbridge.batch.gridengine.submit import find_held, states
 from gridbridge.errors import ParseError
 from gridbridge.model.route import Cell
 
@@ -52,3 +52,24 @@ def test_the_owners_oldest_job_of_that_name_is_meant(
 def test_half_an_answer_is_none(tmp_path: Path, answer: str) -> None:
     with pytest.raises(ParseError):
         find_held(a_cell(tmp_path, answer), NAME, "alice")
+
+
+def a_row(tasks: str, state: str) -> str:
+    return (
+        f"<job_list><JB_job_number>12</JB_job_number><state>{state}</state>"
+        f"<tasks>{tasks}</tasks></job_list>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "letters"),
+    [("12.3", "hRwq"), ("12.4", "r"), ("12.5", "hRwq"), ("12.6", ""), ("12", ""), ("13.3", "")],
+)
+def test_a_task_is_found_in_the_range_that_it_is_shown_in(
+    tmp_path: Path, job: str, letters: str
+) -> None:
+    """Qstat shows tasks that wait together as 3-5:2; one that runs has a row of its own."""
+    rows = a_row("1,3-5:2", "hRwq") + a_row("4", "r")
+    far = a_cell(tmp_path, f"<job_info>{rows}</job_info>")
+
+    assert states(far, job) == letters

@@ -10,6 +10,7 @@ import pytest
 
 from gridbridge.batch.oar import commands
 from gridbridge.batch.oar.ends import LISTENER
+from gridbridge.model.ids import job_ids
 from gridbridge.model.route import OarServer
 
 LIMIT_S = 20
@@ -106,6 +107,24 @@ def test_nobody_who_listens_costs_a_job_nothing(tmp_path: Path, path: Path) -> N
     subprocess.run((program, *words, "12", "gb.a", "END", ""), check=False, timeout=LIMIT_S)
 
     assert (path.exists(), Path(program).exists()) == (False, False)
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_an_end_is_written_into_nothing_but_a_fifo(tmp_path: Path, path: Path, kind: str) -> None:
+    """Anybody may make what stands there as long as nobody listens."""
+    program, *words = submitted(tmp_path, path)
+    precious = tmp_path / "precious"
+    precious.write_text("precious data\n")
+    path.parent.mkdir()
+    precious.rename(path) if kind == "file" else path.symlink_to(precious)
+    subprocess.run((program, *words, "12", "gb.a", "END", ""), check=False, timeout=LIMIT_S)
+
+    assert path.read_text() == "precious data\n"
+
+
+def test_what_is_no_job_id_is_passed_over() -> None:
+    """Anybody may write to the FIFO, and anything."""
+    assert job_ids(b"12\nx 7x -1 " + b"9" * 5000 + b"\n13\n") == [12, 13]
 
 
 def test_a_home_that_oar_would_not_take_is_told_nothing_of(tmp_path: Path, path: Path) -> None:

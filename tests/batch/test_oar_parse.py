@@ -52,7 +52,16 @@ def test_an_empty_answer_has_no_job(empty: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "half", [b"{", answer(shown())[:-1], b"[]", b'{"13": 1}', b'{"13": {"Job_Id": 13}}', b"\xff"]
+    "half",
+    [
+        b"{",
+        answer(shown())[:-1],
+        b"[]",
+        b'{"13": 1}',
+        b'{"13": {"Job_Id": 13}}',
+        b"\xff",
+        answer(shown(Job_Id="7x")),
+    ],
 )
 def test_half_an_answer_is_none(half: bytes) -> None:
     with pytest.raises(ParseError):

@@ -127,10 +127,14 @@ def test_a_service_that_starts_anew_reads_on(site: Beta) -> None:
 
 
 def test_a_line_that_can_not_be_read_is_counted(site: Beta) -> None:
+    fields = LINE.replace("gb.alpha.7.0.1", "gb.alpha.9.0.1").split(":")
+    endless = ":".join([*fields[:9], "9" * 20, *fields[10:]])
+    without_status = ":".join([*fields[:12], "", *fields[13:]])
     site.add("broken:gb.alpha.1.0.1:line", LINE.replace("gb.alpha.7.0.1", "gb.alpha.seven"))
+    site.add(endless, without_status)
     site.look()
 
-    assert site.reading().skipped == 1
+    assert site.reading().skipped == 3
     assert len(site.records()) == 1
 
 

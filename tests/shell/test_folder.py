@@ -138,3 +138,32 @@ def test_nothing_but_a_transfers_folder_is_touched(place: str) -> None:
 def test_a_record_names_only_its_own_folder(login: Login | None, place: str) -> None:
     with pytest.raises(ParseError):
         folder.remove_own(login, place, NAME, LIMIT_S)
+
+
+def test_an_empty_place_of_a_filesystem_has_lost_nothing(home: Path) -> None:
+    """An absolute one may be mounted anywhere: what is not marked is not where it was made."""
+    place = f"{home}/scratch/{NAME}"
+    folder.make(LOGIN, place, LIMIT_S)
+    (home / "scratch").rename(home / "unmounted")
+    (home / "scratch").mkdir()
+
+    with pytest.raises(CommandFailed, match="not what it was"):
+        folder.present(LOGIN, place, ("a",), LIMIT_S)
+    with pytest.raises(CommandFailed, match="not what it was"):
+        folder.remove(LOGIN, place, LIMIT_S)
+    (home / "scratch").rmdir()
+    (home / "unmounted").rename(home / "scratch")
+    folder.remove(LOGIN, place, LIMIT_S)
+    assert folder.present(LOGIN, place, ("a",), LIMIT_S) is None
+
+
+def test_a_link_in_the_place_of_the_folder_is_not_written_through(home: Path) -> None:
+    (home / PLACE).parent.mkdir(parents=True)
+    (home / "theirs").mkdir()
+    (home / PLACE).symlink_to(home / "theirs")
+
+    with pytest.raises(CommandFailed, match="another's"):
+        folder.keep(LOGIN, PLACE, LIMIT_S)
+    folder.make(LOGIN, PLACE, LIMIT_S)
+
+    assert (list((home / "theirs").iterdir()), (home / PLACE).is_symlink()) == ([], False)

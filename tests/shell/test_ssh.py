@@ -4,9 +4,11 @@ Here a real sh stands for the far host; tests/lab/test_ssh.py and tests/contract
 """
 
 import os
+import pwd
 import socket
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from gridbridge.errors import CommandFailed, NotReached
 from gridbridge.model.route import Login
-from gridbridge.shell import ssh
+from gridbridge.shell import connection, ssh
 from gridbridge.shell.connection import Connections
 from gridbridge.shell.runner import Completed, quote
 from gridbridge.shell.session import Session
@@ -170,6 +172,14 @@ def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
     ssh.carry_by(ssh.Client())
 
 
+@pytest.fixture
+def connections() -> Iterator[None]:
+    """Carry requests as the service does."""
+    ssh.carry_by(Connections())
+    yield
+    ssh.carry_by(ssh.Client())
+
+
 @pytest.mark.usefixtures("carrier")
 def test_nothing_was_sent_to_a_port_where_nobody_listens() -> None:
     with socket.socket() as closed:
@@ -187,6 +197,28 @@ def test_nothing_was_sent_to_a_host_that_does_not_speak() -> None:
         login = Login(host="127.0.0.1", port=str(silent.getsockname()[1]))
         with pytest.raises(NotReached, match=r"can't reach 127\.0\.0\.1"):
             ssh.run(login, ("/bin/true",), {}, 0.5, b"script")
+
+
+@pytest.mark.usefixtures("connections")
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("known_hosts", "far ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\n"), ("config", "broken\n")],
+)
+def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: str
+) -> None:
+    """As of a file that was cut while it was written; it is told which."""
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / name).write_text(line)
+    me = pwd.getpwuid(os.getuid())
+    at_home = pwd.struct_passwd((*me[:5], str(tmp_path), me[6]))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: at_home)
+    monkeypatch.setattr(connection, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
+
+    with pytest.raises(NotReached) as failed:
+        ssh.run(Login(host="127.0.0.1", port="1"), ("/bin/true",), {}, LIMIT_S)
+
+    assert str(tmp_path / ".ssh" / name) in str(failed.value)
 
 
 @pytest.mark.parametrize(

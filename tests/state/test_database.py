@@ -310,6 +310,14 @@ def test_who_gives_many_jobs_one_account_fills_no_disk(database: Database) -> No
     assert len(database.records_of("alpha", 7, 0)) == PER_TRANSFER
 
 
+def test_anothers_jobs_under_ones_account_hide_no_record_of_ones_own(database: Database) -> None:
+    for mark in range(PER_TRANSFER):
+        database.put_record(a_record(mark=str(mark), owner="bob"), NOON)
+    database.put_record(a_record(mark="own"), NOON)
+
+    assert "own" in [one.mark for one in database.records_of("alpha", 7, 0)]
+
+
 def test_old_records_are_forgotten(database: Database) -> None:
     database.put_record(a_record(), NOON)
     database.put_record(a_record(transfer="gb.alpha.8.0.1"), NOON + HOUR)

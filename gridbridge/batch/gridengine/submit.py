@@ -192,10 +192,25 @@ def states(cell: Cell, job: str) -> str:
     number, _, task = job.partition(".")
     for entry in xml.split(b"<JB_job_number>")[1:]:
         found = entry.partition(b"</job_list>")[0]
-        same_task = found.partition(b"<tasks>")[2].partition(b"<")[0] == task.encode()
-        if found.partition(b"<")[0] == number.encode() and same_task:
+        tasks = found.partition(b"<tasks>")[2].partition(b"<")[0]
+        if found.partition(b"<")[0] == number.encode() and _names(tasks, task.encode()):
             return found.partition(b"<state>")[2].partition(b"<")[0].decode()
     return ""
+
+
+def _names(tasks: bytes, task: bytes) -> bool:
+    """Say whether `1-9:2,12` names a task; nothing at all names the job itself."""
+    if not (tasks and task):
+        return tasks == task
+    for part in tasks.split(b","):
+        ends, _, step = part.partition(b":")
+        first, _, last = ends.partition(b"-")
+        try:
+            if int(task) in range(int(first), int(last or first) + 1, int(step or 1)):
+                return True
+        except ValueError as error:
+            raise ParseError(f"qstat -xml: {tasks[:40]!r} are no tasks") from error
+    return False
 
 
 def queue_value(cell: Cell, queue: str, name: str, host: str) -> str:

@@ -30,9 +30,11 @@ submit() { # what stands in the input must be $about bytes, for a cut ends it to
 make_ended() { # what OAR runs as us here when the job starts, and when it ended
     program=$(mktemp end.XXXXXXXX) && chmod 700 "$program" && cat >"$program" <<END && echo "$program"
 #!/usr/bin/perl
+use Fcntl;
 exit 0 if !grep { \$_ eq 'END' || \$_ eq 'ERROR' } @ARGV;
 unlink \$0;
-sysopen(ENDS, '$ends', 2049) && syswrite(ENDS, "\$ARGV[1]\n"); # O_WRONLY, O_NONBLOCK
+# anybody may have made what stands there: it is written to if it is a FIFO, which holds nothing
+sysopen(ENDS, '$ends', O_WRONLY | O_NONBLOCK | O_NOFOLLOW) && -p ENDS && syswrite(ENDS, "\$ARGV[1]\n");
 END
 }
 

@@ -53,7 +53,7 @@ class Job:
     def __init__(self, shown: dict[str, object]) -> None:
         """Take what is shown; ParseError when something of it is missing."""
         try:
-            self.id = str(shown["Job_Id"])
+            self.id = str(_number(shown["Job_Id"]))
             self.name = str(shown["name"] or "")
             self.owner = str(shown["owner"])
             self.state = str(shown["state"])

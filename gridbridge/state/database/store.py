@@ -193,12 +193,14 @@ class Database:
     def put_record(self, record: RemoteRecord, at: datetime) -> tuple[RemoteRecord, ...]:
         """Keep what a remote job used, once; return all that its task has now.
 
-        None is added to more than enough of a transfer. ParseError when it names no transfer.
+        None is added to more than enough of a transfer and owner. ParseError when it names no
+        transfer.
         """
         name = parse_transfer(record.transfer)
         known = self.records_of(name.cluster, name.job, name.task)
         others = [one for one in known if _key(one) != _key(record)]
-        if [one.transfer for one in others].count(record.transfer) >= PER_TRANSFER:
+        theirs = [one for one in others if one.owner == record.owner]
+        if [one.transfer for one in theirs].count(record.transfer) >= PER_TRANSFER:
             return known
         values = {column.name: getattr(record, column.name) for column in _RECORD}
         values |= {"home": name.cluster, "job": name.job, "task": name.task, "kept_at": at}
