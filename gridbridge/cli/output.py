@@ -6,7 +6,7 @@ A table is aligned text; on a terminal it has colour and is cut to the width by 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TextIO
 
 from rich.console import Console
@@ -45,18 +45,6 @@ def complain(text: str) -> None:
             sys.stderr.flush()
     except OSError:
         _drop(sys.stderr)
-
-
-def tell(program: str, told: Iterable[tuple[bool, str]]) -> bool:
-    """Print what was done and complain of what was not; return whether all was."""
-    is_all = True
-    for is_done, text in told:
-        is_all = is_all and is_done
-        if is_done:
-            line(text)
-        else:
-            complain(f"{program}: {text}")
-    return is_all
 
 
 def as_json(value: object) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import click
 
 from gridbridge.batch.gridengine.request import Pairs
-from gridbridge.cli import output, program
-from gridbridge.cli.seen import CONFIG_FILE, FOLDER
+from gridbridge.cli import program
+from gridbridge.cli.acted import tell
+from gridbridge.cli.seen import CONFIG_FILE, FOLDER, JSON
 from gridbridge.services import qalter_remote as service
 from gridbridge.services import reach
 
-NOT_DONE = 1
-OWN = ("-p", "-l", "-h", "--hold", "--release", "--dry-run", "--config", "--published", "--help")
+OWN = ("-p", "-l", "-h", "--hold", "--release", "--dry-run", "--config", "--published", "--json")
 INSTEAD = {  # of qalter's other options
     "-N": "its name there is a copy: qalter -N changes the job's own name here",
     "-P": "its project there is the mapping's ([map.CLUSTER.project.NAME])",
@@ -35,7 +35,7 @@ class Qalter(click.Command):
         """Refuse options that are qalter's but not ours."""
         for word in args:
             name = word.partition("=")[0] if word.startswith("--") else word
-            if word.startswith("-") and name not in OWN and not word[1:].isdigit():
+            if word.startswith("-") and name not in (*OWN, "--help") and not word[1:].isdigit():
                 known = "this changes -p, -l and -h of what waits there"
                 raise click.UsageError(f"no {word}: {INSTEAD.get(word, known)}")
         return super().parse_args(ctx, args)
@@ -68,6 +68,7 @@ def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) ->
 @click.option("--dry-run", "is_dry", is_flag=True, help="Only print the command line.")
 @CONFIG_FILE
 @FOLDER
+@JSON
 def qalter_remote(
     job: str,
     priority: int | None,
@@ -76,6 +77,7 @@ def qalter_remote(
     is_dry: bool,
     path: str,
     folder: str,
+    is_json: bool,
 ) -> None:
     """Change your job that waits at another cluster.
 
@@ -97,8 +99,7 @@ def qalter_remote(
         priority=priority, resources=resources, hold="U" if hold == "n" else hold
     )
     told = service.alter(job, change, is_dry=is_dry, folder=folder, path=path)
-    if not output.tell("qalter_remote", told):
-        raise SystemExit(NOT_DONE)
+    tell("qalter_remote", told, is_json)
 
 
 def _single(job: str) -> Sequence[str]:

@@ -2,12 +2,11 @@
 
 import click
 
-from gridbridge.cli import output, program
-from gridbridge.cli.seen import CONFIG_FILE, FOLDER
+from gridbridge.cli import program
+from gridbridge.cli.acted import tell
+from gridbridge.cli.seen import CONFIG_FILE, FOLDER, JSON
 from gridbridge.services import qdel_remote as service
 from gridbridge.services import reach
-
-NOT_DONE = 1
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -15,7 +14,8 @@ NOT_DONE = 1
 @click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be deleted.")
 @CONFIG_FILE
 @FOLDER
-def qdel_remote(jobs: tuple[str, ...], is_dry: bool, path: str, folder: str) -> None:
+@JSON
+def qdel_remote(jobs: tuple[str, ...], is_dry: bool, path: str, folder: str, is_json: bool) -> None:
     """Delete your jobs that are at another cluster, here and there.
 
     It deletes the local job, and so the remote one: as qdel does, but only what is away. JOB alone
@@ -33,8 +33,7 @@ def qdel_remote(jobs: tuple[str, ...], is_dry: bool, path: str, folder: str) -> 
         for job in reach.split(jobs)
         for each in service.delete(job, is_dry=is_dry, folder=folder, path=path)
     )
-    if not output.tell("qdel_remote", told):
-        raise SystemExit(NOT_DONE)
+    tell("qdel_remote", told, is_json)
 
 
 def main() -> None:

@@ -113,6 +113,7 @@ def _rule_problems(title: str, kind: str, rules: Table, judge: Judge) -> Iterato
             yield f"[{rule}]: wrong name; {form.right}"
         found = list(judge(rule, table, section))
         yield from found or _contradictions(rule, name, kind, table_of(rules, name))
+    yield from _cycle_problems(title, rules)
     if kind == mapping.RESOURCE:
         yield from _meeting_problems(title, rules)
 
@@ -154,3 +155,16 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
             wrong = Wrong(there, f"{taken[there]} becomes that, too", "another name, or drop one")
             yield f"[{title}.{key_name(name)}] to{wrong}"
         taken.setdefault(there, name)
+
+
+def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
+    """Tell once of names that become each other: a name is renamed once, and never in turn."""
+    for name in rules:
+        path = [name]
+        while (there := str(table_of(rules, path[-1]).get("to", ""))) in rules:
+            if there in path:
+                break
+            path.append(there)
+        if there == name == min(path) and len(path) > 1:
+            wrong = Wrong(path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone")
+            yield f"[{title}.{key_name(name)}] to{wrong}"

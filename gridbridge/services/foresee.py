@@ -13,6 +13,7 @@ from gridbridge.batch.gridengine.request import Request, cwd_of, parallel_of
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.batch.oar import commands as oar
 from gridbridge.errors import GridbridgeError, ParseError, Unmappable
+from gridbridge.model import staging
 from gridbridge.model.ids import TransferId, parse_local
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
@@ -20,6 +21,7 @@ from gridbridge.model.report import printable
 from gridbridge.model.route import Cell, OarServer
 from gridbridge.services.drain import refuse_unreached
 from gridbridge.services.requests import translated, words_of
+from gridbridge.shell.folder import STAGE_DIR
 
 ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
 
@@ -63,6 +65,11 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
     notes = there.notes
     cwd = cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
     if far.login:
+        carried = _carried(policy, queue, request)
+        if wrong := next(filter(None, map(staging.fault, carried, carried.values())), ""):
+            return Foreseen(job=job, cluster=remote, refused=printable(wrong))
+        place = policy.clusters[remote].stage_dir or STAGE_DIR
+        notes += (f"with files that are carried, in {place}/{name}/work there",) if carried else ()
         cwd = ""  # the account's home, as methods.job.folder says
         notes += (f"by ssh, at {far.login.host} as {far.login.user or 'yourself'}",)
     shell = policy.clusters[remote].shell
@@ -81,6 +88,16 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
         command=printable(shlex.join(argv)),
         notes=tuple(map(printable, notes)),
     )
+
+
+def _carried(policy: Policy, queue: str, request: Request) -> dict[str, str]:
+    """Return the lists of what is carried, what the job says before its queue's; empty for none."""
+    of_queue = policy.queues[queue]
+    declared = {key: text for key, text in request.context if key in (staging.IN, staging.OUT)}
+    if not (of_queue.staged or of_queue.stage_in or of_queue.stage_out or declared):
+        return {}
+    told = {staging.IN: of_queue.stage_in, staging.OUT: of_queue.stage_out}
+    return {key: declared.get(key, value) for key, value in told.items()}
 
 
 def _queue(to: str, policy: Policy) -> str:

@@ -17,7 +17,7 @@ from gridbridge.model.places import CONFIG, PUBLISHED, is_place
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.shown import ShownTransfer
-from gridbridge.services.reach import LIMIT_S, NotDone, each_away, reach, require_own
+from gridbridge.services.reach import LIMIT_S, NotDone, Told, each_away, reach, require_own
 from gridbridge.services.requests import translated, words_of
 
 HOLD, RELEASE = "u", "U"
@@ -39,8 +39,8 @@ def alter(
     is_dry: bool = False,
     folder: str = PUBLISHED,
     path: str = CONFIG,
-) -> Iterator[tuple[bool, str]]:
-    """Change what is away of a job; give whether it was done, and a sentence, for each task.
+) -> Iterator[Told]:
+    """Change what is away of a job; tell what came of each task.
 
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
     """

@@ -16,13 +16,13 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownTransfer
-from gridbridge.services.reach import LIMIT_S, Gone, NotDone, each_away, reach, require_own
+from gridbridge.services.reach import LIMIT_S, Gone, NotDone, Told, each_away, reach, require_own
 
 
 def delete(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
-) -> Iterator[tuple[bool, str]]:
-    """Delete what is away of a job; give whether it was done, and a sentence, for each task.
+) -> Iterator[Told]:
+    """Delete what is away of a job; tell what came of each task.
 
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
     """

@@ -1,6 +1,7 @@
 """How a person's own command reaches the remote half of a job of theirs."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from gridbridge.apply.routes import cell
 from gridbridge.batch.gridengine import submit
@@ -32,21 +33,32 @@ def reach(policy: Policy, cluster: str) -> Cell:
     return cell(policy, cluster).within(LIMIT_S)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What came of an act on one job or task, in a sentence."""
+
+    job: str  # 12, or 12.3
+    is_done: bool
+    text: str
+
+
 def each_away(
     job: str, folder: str, instead: str, act: Callable[[ShownTransfer], str]
-) -> Iterator[tuple[bool, str]]:
-    """Act on each task of a job that is away; give whether it was done, and a sentence.
+) -> Iterator[Told]:
+    """Act on each task of a job that is away, and tell what came of it.
 
     `instead` is what acts on one that is here. Raises ParseError and StateError.
     """
     found = open_transfers(job, folder)
     if not found:
-        yield False, f"job {job}: nothing of it is away; {instead} it here"
+        text = f"job {job}: nothing of it is away; {instead} it here"
+        yield Told(job=job, is_done=False, text=text)
     for one in found:
+        local = parse_transfer(one.transfer).local
         try:
-            yield True, act(one)
+            yield Told(job=local, is_done=True, text=act(one))
         except GridbridgeError as error:
-            yield False, f"job {parse_transfer(one.transfer).local}: {error}"
+            yield Told(job=local, is_done=False, text=f"job {local}: {error}")
 
 
 def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:

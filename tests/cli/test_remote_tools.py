@@ -307,3 +307,24 @@ def test_a_record_of_long_ago_has_its_day(capsys: pytest.CaptureFixture[str]) ->
     qacct_command.show([Account(job="12", local=(LOCAL,))], (), NOW + timedelta(days=100))
 
     assert "2026-03-01 11:58:55  2026-03-01 11:59:55" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("qalter_remote", ("99", "-p", "-1")), ("qdel_remote", ("99",))]
+)
+def test_what_came_of_an_act_is_told_as_json_too(
+    name: str,
+    words: tuple[str, ...],
+    tmp_path: Path,
+    config: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = publish(tmp_path, shown(transfer(), WAITING))
+
+    ended = run(monkeypatch, name, *words, "--json", "--published", folder, "--config", config)
+
+    told, error = capsys.readouterr()
+    (only,) = json.loads(told)
+    assert (ended, error, only["job"], only["is_done"]) == (1, "", "99", False)
+    assert only["text"].startswith("job 99: nothing of it is away; q")

@@ -468,6 +468,17 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             id="two resources that become one",
         ),
         pytest.param(
+            GOOD
+            + '[map.beta.resource.a]\nto = "b"\n[map.beta.resource.b]\nto = "a"\n'
+            + '[map.beta.pe.x]\nto = "y"\n[map.beta.pe.y]\nto = "z"\n[map.beta.pe.z]\nto = "x"\n'
+            + '[map.beta.queue.q]\nto = "q"\n[map.beta.queue.p]\nto = "q"\n',
+            [
+                '[map.beta.resource.a] to = "b": a cycle: a, b, a; the name there alone',
+                '[map.beta.pe.x] to = "y": a cycle: x, y, z, x; the name there alone',
+            ],
+            id="names that become each other",
+        ),
+        pytest.param(
             SITE + "min_uid = 0\n" + CLUSTERS + QUEUE.replace("beta", "gamma") + "[poler]\n",
             [
                 "[site] min_uid = 0: out of range; a whole number, 1 to 4294967294",

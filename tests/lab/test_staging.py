@@ -292,6 +292,24 @@ def test_a_cluster_of_oar_is_served_as_well(ready: Grid, open_to_gamma: None) ->
     assert "" == ready.sh("gamma-master", f"ls {STAGE}", user="al_gamma")
 
 
+@pytest.mark.parametrize(
+    ("declared", "status", "told"),
+    [
+        (
+            "stage_in=in",
+            0,
+            "with files that are carried, in .gridbridge/stage/gb.alpha.JOB.0.1/work",
+        ),
+        ("stage_in=in:a/in:a/in", 1, "stage_in: two of the paths would be 'a/in' there"),
+    ],
+)
+def test_a_staged_job_is_explained(ready: Grid, declared: str, status: int, told: str) -> None:
+    words = ("explain", "--to", "delta", "--", "-ac", declared, "-b", "y", "true")
+    done = ready.on(HOME, "gridbridge", *words, user="alice")
+
+    assert (status, True) == (done.status, told in done.out + done.err), done
+
+
 def test_check_misses_rsync_there(ready: Grid) -> None:
     well = rsync_item(ready)
     ready.sh(FAR, "mv /usr/bin/rsync /usr/bin/rsync.kept")
