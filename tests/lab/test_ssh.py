@@ -180,6 +180,29 @@ def test_an_unknown_host_key_is_refused_with_the_command_that_adds_it(ready: Gri
     until_ended_once(ready, job)
 
 
+def test_a_host_whose_key_has_changed_gets_nothing_until_the_old_one_is_removed(
+    ready: Grid,
+) -> None:
+    """The command that is told is run as it stands, and the job goes on."""
+    ready.sh(
+        HOME,
+        "echo 'GlobalKnownHostsFile /dev/null' >.ssh/config; rm -f other*\n"
+        "ssh-keygen -q -t ed25519 -N '' -f other\n"
+        f'echo "{FAR} $(cut -d" " -f1,2 other.pub)" >.ssh/known_hosts; rm other*',
+        user="alice",
+    )
+    job = submit(ready, RAN)
+    mends = f"ssh-keygen -R '{FAR}' && ssh-keyscan {FAR} >>~/.ssh/known_hosts"
+    until_told(
+        ready, job, f"{FAR} has another host key than alice knows; if that is right: {mends}"
+    )
+    sent = far_jobs(ready)
+    ready.sh(HOME, mends, user="alice")
+
+    assert not sent
+    until_ended_once(ready, job)
+
+
 def test_a_network_that_is_cut_during_the_submission_leads_to_one_job(ready: Grid) -> None:
     """The qmaster is frozen, so that qsub waits there for its answer while the cut comes."""
     ready.sh(FAR, "labctl freeze qmaster")

@@ -172,6 +172,23 @@ def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
     ssh.carry_by(ssh.Client())
 
 
+def test_no_agent_and_no_question_is_ever_used() -> None:
+    """What OpenSSH itself makes of our options; the last word is ssh_config(5)'s."""
+    program, *rest = ssh.client(Login(host="far"))
+    ask = subprocess.run((program, "-G", *rest), env={}, capture_output=True, text=True, check=True)
+    said = dict(line.split(" ", 1) for line in ask.stdout.splitlines() if " " in line)
+
+    assert "SSH_AUTH_SOCK" not in ssh.ENVIRONMENT
+    assert {
+        "identityagent": "none",
+        "forwardagent": "no",
+        "batchmode": "yes",
+        "stricthostkeychecking": "true",
+        "updatehostkeys": "false",
+        "serveraliveinterval": str(ssh.ALIVE_S),
+    }.items() <= said.items()
+
+
 @pytest.fixture
 def connections() -> Iterator[None]:
     """Carry requests as the service does."""
