@@ -11,6 +11,8 @@ from tests.lab.grid import Done, Grid
 
 pytestmark = pytest.mark.lab
 
+DELTA_SLOTS = 2
+
 
 def tool(grid: Grid, name: str, *words: str, user: str = "alice") -> Done:
     """Run one of the remote tools."""
@@ -49,12 +51,14 @@ def test_a_job_by_ssh_is_changed_and_deleted_with_its_owners_own_key(
     job = grid.submit("-q", "transfer-delta", "-t", "1-3", *QUIET, script=SLEEP)
 
     def pending() -> str:
-        rows = json.loads(
-            tool(grid, "qstat_remote", "--cluster", "delta", "-s", "p", "--json").out
-        )["transfers"]
-        return next((one["job"] for one in rows if one["transfer"]["remote_state"] == "qw"), "")
+        told = tool(grid, "qstat_remote", "--cluster", "delta", "--json").out
+        states = {
+            one["job"]: one["transfer"]["remote_state"] for one in json.loads(told)["transfers"]
+        }
+        waiting = [task for task, state in states.items() if state == "qw"]
+        return waiting[0] if list(states.values()).count("r") == DELTA_SLOTS else ""
 
-    task = grid.until(pending, "a task that waits at delta")
+    task = grid.until(pending, "a task that waits at delta, which is full")
     altered = tool(grid, "qalter_remote", task, "-p", "-9")
     done = tool(grid, "qdel_remote", job)
 
