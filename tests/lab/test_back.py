@@ -117,6 +117,19 @@ def test_a_job_that_finds_the_other_cluster_full_waits_there_and_is_not_sent_bac
     assert records == [(f"transfer-{home}", "25"), ("all.q", "0")]
 
 
+@HOMES
+def test_slots_of_a_queue_back_are_no_free_slots(grid: Grid, home: str) -> None:
+    """Each cluster has 4 slots of its own, and no jobs now; its queue back is open."""
+    away = OTHER[home]
+
+    def shown() -> list[list[str]]:
+        rows = map(str.split, grid.on(f"{home}-master", "gridbridge", "status").out.splitlines())
+        return [row[:4] for row in rows if row[:1] == [away]]
+
+    assert grid.is_open(away)
+    grid.until(lambda: shown() == [[away, "yes", "0", "4"]], f"{away} to show 4 free slots", 30)
+
+
 def test_a_job_that_was_kept_from_going_back_can_still_be_recalled(grid: Grid) -> None:
     """It comes home by the transfer that sent it, and not through the other cluster's queue."""
     quick = r"/^\[queue.transfer-beta\]/a recall_wait_s = 10"
