@@ -9,8 +9,10 @@ from gridbridge.apply.transfer import Hands
 from gridbridge.decisions import aftermath
 from gridbridge.decisions.orphans import orphans
 from gridbridge.decisions.transfer import World
+from gridbridge.model.claim import HOME
 from gridbridge.model.plan import Action, Orphan
 from gridbridge.model.transfer import Transfer
+from gridbridge.services.claims import Claims
 from gridbridge.services.crew import Crew
 from gridbridge.services.ledger import Key, Ledger, key
 from gridbridge.services.patience import Patience
@@ -28,12 +30,14 @@ class Cleaner:
         inbox: Inbox,
         hands: Hands,
         crew: Crew,
+        claims: Claims,
         act: Callable[[Action], None],
     ) -> None:
         self._ledger = ledger
         self._inbox = inbox
         self._hands = hands
         self._crew = crew
+        self._claims = claims
         self._act = act
         self._patience = Patience()
         self._unstaging: dict[Key, Future[None]] = {}
@@ -48,7 +52,7 @@ class Cleaner:
         for action in aftermath.survivors((*ended, *closed), world):
             self._act(action)
         for one in closed:
-            if aftermath.is_at_rest(one, world) and self._is_unstaged(one):
+            if aftermath.is_at_rest(one, world) and self._is_cleared(one):
                 self._lay_to_rest(one)
 
     def let_go(self, before: datetime) -> None:
@@ -58,7 +62,14 @@ class Cleaner:
                 if folder := self._inbox.stage_of(one.record):
                     words = f"cluster={one.remote} owner={one.owner} folder={folder}"
                     _log.error("event=left_behind %s why='it could not be removed'", words)
+                if one.claimed == HOME:
+                    words = f"cluster={one.remote} owner={one.owner} job={one.remote_id}"
+                    _log.error("event=left_behind %s why='its claim is home, for ever'", words)
                 self._lay_to_rest(one)
+
+    def _is_cleared(self, ended: Transfer) -> bool:
+        """Say whether nothing of it lies anywhere; have it removed if not."""
+        return self._is_unstaged(ended) and self._claims.are_removed(ended)
 
     def _is_unstaged(self, ended: Transfer) -> bool:
         """Say whether nothing of it lies on the other cluster's disk; have it removed if not."""
