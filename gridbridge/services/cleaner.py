@@ -9,7 +9,6 @@ from gridbridge.apply.transfer import Hands
 from gridbridge.decisions import aftermath
 from gridbridge.decisions.orphans import orphans
 from gridbridge.decisions.transfer import World
-from gridbridge.model.claim import HOME
 from gridbridge.model.plan import Action, Orphan
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.claims import Claims
@@ -62,9 +61,9 @@ class Cleaner:
                 if folder := self._inbox.stage_of(one.record):
                     words = f"cluster={one.remote} owner={one.owner} folder={folder}"
                     _log.error("event=left_behind %s why='it could not be removed'", words)
-                if one.claimed == HOME:
-                    words = f"cluster={one.remote} owner={one.owner} job={one.remote_id}"
-                    _log.error("event=left_behind %s why='its claim is home, for ever'", words)
+                if one.claimed:
+                    words = f"cluster={one.remote} owner={one.owner} claim={one.claim}"
+                    _log.error("event=left_behind %s why='its job may still start'", words)
                 self._lay_to_rest(one)
 
     def _is_cleared(self, ended: Transfer) -> bool:
