@@ -175,9 +175,11 @@ class Site:
         self._make_folder()
         self._make_queue()
         self._beta("qconf", "-rattr", "queue", "slots", str(BETA_SLOTS), "all.q")
+        self.grid.switch_back("-d")  # it would try, and mark, what waits at beta
         try:
             yield
         finally:
+            self.grid.switch_back("-e")
             self._beta("qconf", "-rattr", "queue", "slots", slots, "all.q")
             self.grid.sh(HOST, f"qconf -dq plain-beta; rm -rf {FOLDER}")
 

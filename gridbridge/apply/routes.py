@@ -12,7 +12,7 @@ from gridbridge.batch.oar import status as oar
 from gridbridge.errors import ConfigError
 from gridbridge.model.mapping import ANY, PROJECT, QUEUE, RESOURCE, Mapping, Rule
 from gridbridge.model.places import PYTHON
-from gridbridge.model.policy import Cluster, Kind, Policy, Push
+from gridbridge.model.policy import Claim, Cluster, Kind, Policy, Push
 from gridbridge.model.route import Away, Cell, Folder, Home, Login, OarServer, Route, login
 from gridbridge.model.rules import AnyRule, Rules
 from gridbridge.model.users import Asks
@@ -104,6 +104,7 @@ def route(policy: Policy, queue: str) -> Route:
         remote_ssh=cluster.ssh,
         remote_ends=ends(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
+        remote_claim=_claim(policy, cluster),
         staged="yes" if section.staged else "",
         stage_in=section.stage_in,
         stage_out=section.stage_out,
@@ -112,6 +113,14 @@ def route(policy: Policy, queue: str) -> Route:
         **_side("local", policy.local),
         **_side("remote", cluster),
     )
+
+
+def _claim(policy: Policy, cluster: Cluster) -> str:
+    """Return what starters must know of a cluster's claims (model.route)."""
+    if cluster.claim is not Claim.GRANT:
+        return "" if cluster.claim is Claim.NONE else cluster.claim.value
+    account = cluster.users.account_of(policy.site.service_account)
+    return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
 
 
 def mapping(policy: Policy, cluster: str, queue: str) -> Mapping:

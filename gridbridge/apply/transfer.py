@@ -2,13 +2,16 @@
 
 import logging
 import os
+import time
 
+from gridbridge.apply import grants
 from gridbridge.apply.home import home_of
 from gridbridge.apply.routes import away, status_of
 from gridbridge.batch import submitter
 from gridbridge.batch.embedded import submit as embedded
 from gridbridge.decisions.transfer import verdict_of
 from gridbridge.errors import StateError
+from gridbridge.model.claim import split
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Message, Outcome, encode
 from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
@@ -18,7 +21,7 @@ from gridbridge.model.route import Folder
 from gridbridge.model.transfer import Transfer
 from gridbridge.shell import files
 from gridbridge.shell.runner import run
-from gridbridge.state import published, spool
+from gridbridge.state import claims, published, spool
 
 SUDO = ("/usr/bin/sudo", "-n", AS_USER)
 AS_USER_ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
@@ -91,6 +94,26 @@ class Hands:
     def unstage(self, transfer: Transfer) -> None:
         """Remove what was carried to another cluster for a transfer that is over."""
         _as_owner("unstage", transfer)
+
+    def take_claim(self, token: str) -> bool:
+        """Take a claim that is a file, for home; False when the job has it."""
+        return claims.take(token, self._spool)
+
+    def remove_claim(self, token: str) -> None:
+        """Remove a claim that is a file."""
+        claims.remove(token, self._spool)
+
+    def sweep_claims(self, known: frozenset[str]) -> None:
+        """Remove the claims of jobs that no transfer knows."""
+        claims.sweep(known, time.time(), self._spool)
+
+    def give_grants(self, cluster: str, tokens: tuple[str, ...]) -> None:
+        """Make grants at another cluster; may be repeated."""
+        grants.give(away(self._policy, cluster), tokens)
+
+    def remove_grant(self, transfer: Transfer) -> None:
+        """Remove a grant of a job that is gone."""
+        grants.remove(away(self._policy, transfer.remote), split(transfer.claim)[1])
 
     def _delete(self, action: Action) -> None:
         """Delete the remote job as its owner; a person whose site is embedded is nobody else."""

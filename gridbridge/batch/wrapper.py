@@ -8,6 +8,7 @@ from gridbridge.shell import files
 from gridbridge.shell.runner import quote
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
+FIRST = b"gb_write_script ||"  # what job.sh does first for the job itself
 QUIET = "/dev/null"
 C_SHELLS = ("csh", "tcsh")  # their -l must be the only argument
 BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # of these `-c COMMAND NAME` sets $0
@@ -31,6 +32,7 @@ class WrappedJob:
 
     __slots__ = (
         "arguments",
+        "claim",
         "environment",
         "login",
         "name",
@@ -59,6 +61,7 @@ class WrappedJob:
         stdin: str = QUIET,
         stdout: str = QUIET,
         stderr: str = QUIET,
+        claim: str = "",
     ) -> None:
         self.transfer = transfer
         self.spool = spool
@@ -72,13 +75,15 @@ class WrappedJob:
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
+        self.claim = claim  # what claims the job in sh, of ours; empty: nothing does
 
 
 def bundle(job: WrappedJob) -> bytes:
     """Write the whole script for the remote `qsub`."""
     with open(BODY, "rb") as body:
         ours = _header(job) + _script_writer(job.script) + _runner(job)
-        return ours.encode(*AS_TYPED) + body.read()
+        whole = ours.encode(*AS_TYPED) + body.read()
+    return whole.replace(FIRST, job.claim.encode() + FIRST, 1) if job.claim else whole
 
 
 def _header(job: WrappedJob) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gridbridge.config.words import Table, Wrong, key_name
-from gridbridge.model.policy import MAX_PORT, Kind, Poller, Push
+from gridbridge.model.policy import MAX_PORT, Claim, Kind, Poller, Push
 from gridbridge.model.settings import CLUSTER_NAME
 
 PORTS = ("qmaster_port", "execd_port")
@@ -22,6 +22,7 @@ def problems(sections: Table) -> Iterator[str]:
         table = table_of(clusters, name)
         told = (*_kind_problems(table, name == local), *_ssh_problems(table, name == local))
         told += tuple(_mixture_problems(table, table_of(clusters, str(local))))
+        told += tuple(_claim_problems(table, name == local))
         yield from (f"[cluster.{key_name(name)}] {problem}" for problem in told)
 
 
@@ -118,6 +119,22 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
         yield f"spool_shared{Wrong(True, 'with ssh', 'false: users there have other numbers')}"
     if push == Push.QEVENT:
         yield f"push{Wrong(push, 'with ssh', 'none: it is asked once an interval')}"
+
+
+def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
+    """Find a claim for which there is no way: a file that both see, or a connection."""
+    claim, kind = cluster.get("claim", Claim.NONE), _kind(cluster)
+    if claim not in (Claim.FILE, Claim.GRANT):
+        return
+    if is_local or kind == Kind.EMBEDDED:
+        wrong = "the local cluster" if is_local else f"with kind {kind}"
+        yield f"claim{Wrong(claim, wrong, 'none: it is always reached')}"
+    elif claim == Claim.FILE and cluster.get("spool_shared") is not True:
+        right = "grant" if cluster.get("ssh") else "spool_shared = true"
+        yield f"claim{Wrong(claim, 'without a shared spool', right)}"
+    elif claim == Claim.GRANT and not cluster.get("ssh"):
+        right = "file" if cluster.get("spool_shared") is True else "ssh, which carries the grants"
+        yield f"claim{Wrong(claim, 'without ssh', right)}"
 
 
 def table_of(tables: Table, name: str) -> Table:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from gridbridge.decisions.transfer import World
+from gridbridge.model.claim import HOME
 from gridbridge.model.plan import Act, Action
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer import Transfer
@@ -46,10 +47,10 @@ def _row(transfer: Transfer, remote: ClusterSnapshot) -> JobStatus | None:
 
 def _outlives(transfer: Transfer, row: JobStatus, remote: ClusterSnapshot) -> bool:
     since_end = remote.taken_at - transfer.updated_at
-    return not row.state.is_deleting and since_end > _grace(row)
+    return not row.state.is_deleting and since_end > _grace(row, transfer)
 
 
-def _grace(row: JobStatus) -> timedelta:
-    if row.state.is_pending:
+def _grace(row: JobStatus, transfer: Transfer) -> timedelta:
+    if row.state.is_pending or transfer.claimed == HOME:  # of such a job nothing runs
         return AT_ONCE
     return RESTARTED if row.state.is_restarted else STILL

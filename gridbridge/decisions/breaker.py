@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from gridbridge.model.claim import HOME
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Outcome, Phase
 from gridbridge.model.policy import Poller
@@ -43,7 +44,8 @@ def _why(before: Transfer | None, one: Transfer) -> str:
     if one.verdict:
         is_news = before is None or before.verdict is None
         failed = one.verdict.outcome in (Outcome.ERROR, Outcome.REQUEUE) and not has_run(one)
-        return one.verdict.reason if is_news and failed else ""
+        is_called = one.claimed == HOME
+        return one.verdict.reason if is_news and failed and not is_called else ""
     if before and before.reason == one.reason:
         return ""
     _, tried, why = one.reason.partition(TRIED)

@@ -1,6 +1,7 @@
 """Which waiting tasks come home: those that waited long elsewhere while slots are free here.
 
-A cluster that is drained or fails its jobs keeps none that waits. Only slots that stayed free over
+A cluster that is drained or fails its jobs keeps none that waits; of one that does not answer
+see unreachable. Only slots that stayed free over
 two answers count: tasks that wait here could have had them, and did not want them.
 """
 
@@ -8,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from gridbridge.decisions import unreachable
 from gridbridge.decisions.health import age, count
 from gridbridge.decisions.transfer import World
 from gridbridge.model.message import Desired, Phase
 from gridbridge.model.policy import TransferQueue
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer import Transfer
 
@@ -41,15 +43,28 @@ def due(
 
     `troubles` tells why no more jobs go to a cluster; `free` are the slots free here.
     """
-    waiting = [one for one in transfers if one.since and _waits(one, world)]
-    for one in sorted(waiting, key=lambda one: (one.since, one.name)):
+    for one in sorted(transfers, key=lambda one: (one.since or one.created_at, one.name)):
+        slots, why = _asked(one, world, queues.get(one.queue), troubles.get(one.remote, ""), free)
+        if why and slots <= free:
+            yield Recall(transfer=one, slots=slots, why=f"{RECALLED} {one.remote}: {why}")
+            free -= slots
+
+
+def _asked(
+    one: Transfer, world: World, queue: TransferQueue | None, trouble: str, free: int
+) -> tuple[int, str]:
+    """Return the slots that a task needs here, and why it comes home; empty when it does not."""
+    if why := unreachable.why(one, world, queue):
+        slots, there = unreachable.slots(one, world), ""
+    elif _waits(one, world):
         remote = world.snapshots[one.remote]
         row = remote.find(one.remote_id)
-        why = _why(one, world, queues.get(one.queue), troubles.get(one.remote, ""))
-        if why and row and row.slots <= free:
-            told = f"{RECALLED} {one.remote}: {why}, {_slots(row, free, remote)}"
-            yield Recall(transfer=one, slots=row.slots, why=told)
-            free -= row.slots
+        assert row
+        there = f" ({remote.pending} waiting and {remote.free_slots} free there)"
+        slots, why = row.slots, _why(one, world, queue, trouble)
+    else:
+        return 0, ""
+    return slots, f"{why}, {_slots(slots, free)}{there}" if why and slots else ""
 
 
 def _waits(one: Transfer, world: World) -> bool:
@@ -59,7 +74,7 @@ def _waits(one: Transfer, world: World) -> bool:
     remote = world.snapshots.get(one.remote)
     if not (is_wanted and is_there and remote and one.wake in world.asleep):
         return False
-    row = remote.find(one.remote_id)
+    row = remote.find(one.remote_id) if one.since else None
     is_fresh = world.now - remote.taken_at < FRESH
     return is_fresh and row is not None and is_waiting(row)
 
@@ -82,7 +97,5 @@ def _why(one: Transfer, world: World, queue: TransferQueue | None, trouble: str)
     return f"it waited there for {age(waited)}, {age(limit)} is the limit"
 
 
-def _slots(row: JobStatus, free: int, remote: ClusterSnapshot) -> str:
-    wanted = count(row.slots, "slot")
-    there = f"{remote.pending} waiting and {remote.free_slots} free there"
-    return f"it needs {wanted} and {free} {'is' if free == 1 else 'are'} free here ({there})"
+def _slots(wanted: int, free: int) -> str:
+    return f"it needs {count(wanted, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"

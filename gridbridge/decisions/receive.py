@@ -8,6 +8,7 @@ change its sender's own transfers. Messages may come twice and late: what is kno
 from collections.abc import Mapping
 from datetime import datetime
 
+from gridbridge.model.claim import is_claim
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.plan import Rejected
@@ -75,6 +76,7 @@ def answer(transfers: tuple[Transfer, ...], message: Message) -> Message | None:
             remote_id=str(last.remote_id or ""),
             desired=last.desired,
             rerun=last.rerun,
+            claim=last.claim,
         )
     asked = parse_transfer(message.transfer)
     asked.attempt = max(map(_attempt, transfers), default=0) + 1
@@ -87,6 +89,8 @@ def fault(message: Message) -> str:
         return "the remote id is no number"
     if message.wake and not is_wake(message.wake):
         return "the FIFO has no name that we give"
+    if message.kind == Kind.RECORD and message.claim and not is_claim(message.claim):
+        return "the claim is none that we make"
     return ""
 
 
@@ -118,6 +122,7 @@ def _record(
         record=record,
         wake=message.wake,
         rerun=message.rerun,
+        claim=message.claim,
         remote_id=int(message.remote_id or 0),
         created_at=now,
         updated_at=now,
@@ -140,13 +145,15 @@ def _record(
         remote_host=known.remote_host,
         since=known.since,
         verdict=known.verdict,
+        claimed=known.claimed if fresh.claim == known.claim else "",
     )
 
 
 def _is_repeated(known: Transfer, fresh: Transfer) -> bool:
     """Say whether a starter only tells again what is known: no news to count answers from."""
     told = (fresh.phase, fresh.wake, fresh.remote_id or known.remote_id, fresh.rerun or known.rerun)
-    return told == (known.phase, known.wake, known.remote_id, known.rerun)
+    is_same = told == (known.phase, known.wake, known.remote_id, known.rerun)
+    return is_same and fresh.claim == known.claim
 
 
 def _progress(message: Message) -> str:

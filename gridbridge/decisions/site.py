@@ -39,6 +39,7 @@ FOLDERS: Mapping[str, int] = MappingProxyType(  # the service account's, with th
         f"{PUBLISHED}/verdicts": 0o755,
         SPOOL: SPOOL_MODE,
         f"{SPOOL}/wake": SPOOL_MODE,
+        f"{SPOOL}/claims": SPOOL_MODE,
     }
 )
 UNSEEN = "not visible to this user"

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions import dropped
 from gridbridge.decisions.receive import ending
+from gridbridge.model.claim import FENCED, GRANT, JOB, split
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Message, Outcome
@@ -250,6 +251,9 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
         wallclock_s="" if end.wallclock_s is None else f"{end.wallclock_s:g}",
         max_rss_kb="" if end.max_rss_kb is None else f"{end.max_rss_kb:.0f}",
     )
+    if end.exit_status == FENCED_STATUS and is_ungranted(transfer):
+        reason = f"{FENCED_AT} {transfer.remote}: it got no grant"
+        return told.but(outcome=Outcome.REQUEUE, claim=FENCED, reason=reason)
     if end.exit_status is not None:
         status = UNMAPPED.get(end.exit_status, end.exit_status)
         return told.but(outcome=Outcome.EXIT, exit_status=str(status))
@@ -261,6 +265,13 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
     return told.but(outcome=Outcome.SIGNAL, signal="9", reason=f"killed with its host: {reason}")
 
 
+def is_ungranted(transfer: Transfer) -> bool:
+    """Say whether nothing of its job can have run: it needs a grant, and none was given."""
+    return split(transfer.claim)[0] == GRANT and transfer.claimed != JOB
+
+
+FENCED_STATUS = 199  # grant.sh; of a job that was granted it is an exit 99
+FENCED_AT = "fenced at"  # what the reason of such an end begins with
 UNMAPPED = {199: REQUEUE, 200: ERROR}  # what job.sh ends with instead
 
 

@@ -70,10 +70,11 @@ def wrapped(
     config: dict[str, str],
     arguments: tuple[str, ...],
     stage: str = "",
+    claim: str = "",
 ) -> WrappedJob:
     """Describe the job for the wrapper; GridbridgeError when it can't be run elsewhere.
 
-    `stage` is the transfer's own folder there, if it has one.
+    `stage` is the transfer's own folder there, if it has one; `claim` what claims the job.
     """
     env = task.env
     start = _start(env, config)
@@ -88,6 +89,7 @@ def wrapped(
         arguments=arguments[1:] if is_script else arguments,
         environment=_environment(task, request, config, is_script),
         script=_script(env["JOB_SCRIPT"]) if is_script else b"",
+        claim=claim,
         **_streams(route, env, stage),
     )
 

@@ -15,7 +15,7 @@ from gridbridge.model.route import Cell
 SETTLE_S = 2  # in which an order of the scheduler that was on its way arrives
 CONFIRM_S = 1  # between two looks whether a deleted job is gone
 GONE = "gone"  # phase of a wish whose job was deleted
-WAITING = frozenset("hqw")
+WAITING = frozenset("hqwR")  # R: once started there and put back, as by a transfer queue of theirs
 KILLED = "it had just started there and was deleted"
 
 

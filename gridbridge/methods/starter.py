@@ -111,7 +111,7 @@ class Step:
         wish = verdict or self.task.wish()
         if wish and wish.outcome == Outcome.RECALL:
             return self.recall(wish)
-        return self.finish(verdict) if verdict else ""
+        return self.finish(verdict, has_run=not verdict.claim) if verdict else ""
 
     def recall(self, wish: Message) -> str:
         """Bring the task home if its remote job has not started."""
@@ -146,6 +146,10 @@ class Step:
         self.record = Message(remote=self.route.remote, queue=self.task.queue, wake=wake)
         if self.task.was_sent_before() and not self.learn_of_the_last():
             return False
+        if self.route.remote_claim and not self.record.phase:
+            from gridbridge.batch import claim
+
+            self.record = self.record.but(claim=claim.make(self.route.remote_claim))
         phase = self.record.phase or Phase.SUBMITTING
         if self.record.remote_id and self.away.login:
             request = self.home.request_of(self.route.home, str(self.task.job))
@@ -220,7 +224,9 @@ class Step:
         parallel = self.translate(request, job.parallel(config))
         name, stage = self.record.transfer, self.stage(request, config)
         script = wrapper.bundle(
-            job.wrapped(self.task, self.route, name, request, config, self.arguments, stage)
+            job.wrapped(
+                self.task, self.route, name, request, config, self.arguments, stage, self.claim()
+            )
         )
         return self.far.submit(
             self.away,
@@ -231,6 +237,21 @@ class Step:
             parallel=parallel,
             script=script,
         )
+
+    def claim(self) -> str:
+        """Return what the wrapper does for the claim that the first note tells of.
+
+        Whatever an earlier try has sent has the same one. Where the configuration has changed
+        since, there is none: then nothing is called home by it.
+        """
+        kind = self.route.remote_claim.partition(" ")[0]
+        if not self.record.claim.startswith(f"{kind}."):
+            if self.record.claim:
+                self.note(claim="")
+            return ""
+        from gridbridge.batch import claim
+
+        return claim.lines(self.record.claim, self.route.remote_claim, self.route.remote_spool)
 
     def stage(self, request: Request, config: dict[str, str]) -> str:
         """Make the transfer's folder there if files are carried for it; return its path."""

@@ -71,6 +71,7 @@ class Message:
     host: str
     reason: str
     stage: str  # the folder there that holds its files; empty: none, or no more
+    claim: str  # of a record: model.claim; of an end: whose claim kept the job from running
     rerun: str  # yes when the local job may be run again (qsub -r, queue_conf(5) rerun)
 
     def __init__(self, **values: str) -> None:

@@ -52,6 +52,14 @@ class Push(StrEnum):
     OAR = "oar"
 
 
+class Claim(StrEnum):
+    """What makes sure, before a job's first process, that its task was not called home."""
+
+    NONE = "none"
+    FILE = "file"
+    GRANT = "grant"
+
+
 class LogLevel(StrEnum):
     """The least important lines that are logged."""
 
@@ -171,6 +179,17 @@ class Cluster:
         ),
     )
 
+    claim: Claim = field(
+        default=Claim.NONE,
+        metadata=setting("what lets waiting tasks come home while it does not answer"),
+    )
+    claim_wait_s: float = field(
+        default=600.0,
+        metadata=setting(
+            "so long a job that starts there waits for its grant", unit="s", low=10, high=86400
+        ),
+    )
+
     def filled(self, name: str) -> "Cluster":
         """Return it with every inherited value in its place."""
         return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
@@ -229,6 +248,15 @@ class TransferQueue:
         default=2,
         metadata=setting(
             "so often a task is recalled; then it stays there", unit="recalls", low=1, high=100
+        ),
+    )
+    recall_unreachable_s: float = field(
+        default=300.0,
+        metadata=setting(
+            "with a claim: what waits at a cluster that is silent for so long comes home",
+            unit="s",
+            low=10,
+            high=31_536_000,
         ),
     )
 

@@ -49,6 +49,7 @@ class QueueStatus:
     slots_total: int
     letters: str = ""
     kinds: str = "B"  # B batch, I interactive, P parallel
+    sends_away: bool = False  # its jobs run at yet another cluster: its slots are not this one's
 
     @property
     def queue(self) -> str:

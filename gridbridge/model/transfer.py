@@ -40,6 +40,8 @@ class Transfer:
     verdict: Message | None = None
     closed_at: datetime | None = None  # nothing of it lives since then
     pinned: bool = False  # its local job may start in its queue only, until it is adopted
+    claim: str = ""  # what decides whether its remote job may run (model.claim)
+    claimed: str = ""  # by home or by the job, as far as the service knows
     reason: str = ""  # one sentence: why it is as it is
 
     def but(self, **values: object) -> "Transfer":

@@ -11,6 +11,7 @@ from gridbridge.decisions.orphans import orphans
 from gridbridge.decisions.transfer import World
 from gridbridge.model.plan import Action, Orphan
 from gridbridge.model.transfer import Transfer
+from gridbridge.services.claims import Claims
 from gridbridge.services.crew import Crew
 from gridbridge.services.ledger import Key, Ledger, key
 from gridbridge.services.patience import Patience
@@ -28,12 +29,14 @@ class Cleaner:
         inbox: Inbox,
         hands: Hands,
         crew: Crew,
+        claims: Claims,
         act: Callable[[Action], None],
     ) -> None:
         self._ledger = ledger
         self._inbox = inbox
         self._hands = hands
         self._crew = crew
+        self._claims = claims
         self._act = act
         self._patience = Patience()
         self._unstaging: dict[Key, Future[None]] = {}
@@ -48,7 +51,7 @@ class Cleaner:
         for action in aftermath.survivors((*ended, *closed), world):
             self._act(action)
         for one in closed:
-            if aftermath.is_at_rest(one, world) and self._is_unstaged(one):
+            if aftermath.is_at_rest(one, world) and self._is_cleared(one):
                 self._lay_to_rest(one)
 
     def let_go(self, before: datetime) -> None:
@@ -58,7 +61,14 @@ class Cleaner:
                 if folder := self._inbox.stage_of(one.record):
                     words = f"cluster={one.remote} owner={one.owner} folder={folder}"
                     _log.error("event=left_behind %s why='it could not be removed'", words)
+                if one.claimed:
+                    words = f"cluster={one.remote} owner={one.owner} claim={one.claim}"
+                    _log.error("event=left_behind %s why='its job may still start'", words)
                 self._lay_to_rest(one)
+
+    def _is_cleared(self, ended: Transfer) -> bool:
+        """Say whether nothing of it lies anywhere; have it removed if not."""
+        return self._is_unstaged(ended) and self._claims.are_removed(ended)
 
     def _is_unstaged(self, ended: Transfer) -> bool:
         """Say whether nothing of it lies on the other cluster's disk; have it removed if not."""

@@ -11,10 +11,12 @@ from gridbridge.apply.transfer import Hands
 from gridbridge.decisions import recall
 from gridbridge.decisions.recall import Recall
 from gridbridge.decisions.transfer import World
+from gridbridge.decisions.unreachable import may_be_had
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.plan import Act, Action
 from gridbridge.model.policy import Kind, Policy
 from gridbridge.model.transfer import Transfer
+from gridbridge.services.claims import Claims
 from gridbridge.services.crew import Crew
 from gridbridge.services.ledger import Key, Ledger, key
 from gridbridge.services.patience import Patience
@@ -27,11 +29,14 @@ _log = logging.getLogger(__name__)
 class Recalls:
     """The recalls that are out, and what is known of the slots at home."""
 
-    def __init__(self, policy: Policy, ledger: Ledger, hands: Hands, crew: Crew) -> None:
+    def __init__(
+        self, policy: Policy, ledger: Ledger, hands: Hands, crew: Crew, claims: Claims
+    ) -> None:
         self._policy = policy
         self._ledger = ledger
         self._hands = hands
         self._crew = crew
+        self._claims = claims
         self._patience = Patience(AGAIN_S, 16 * AGAIN_S)
         self._checking: dict[Key, tuple[Recall, Future[None]]] = {}
         self._out: dict[Key, Recall] = {}
@@ -67,12 +72,16 @@ class Recalls:
             self._free_at = home.taken_at
 
     def _may(self, one: Transfer) -> bool:
-        """Say whether its queue lets it come home once more; only a Grid Engine tells for sure."""
+        """Say whether its queue lets it come home once more.
+
+        Without a claim only a Grid Engine tells for sure that a job had not started.
+        """
         queue = self._policy.queues.get(one.queue)
         cluster = self._policy.clusters.get(one.remote)
-        if not queue or not cluster or cluster.kind is not Kind.GRIDENGINE:
+        if not queue or not queue.recall_wait_s or not cluster:
             return False
-        if not queue.recall_wait_s or "q" not in one.remote_state:
+        waits = "q" in one.remote_state and cluster.kind is Kind.GRIDENGINE and not one.claim
+        if not waits and not may_be_had(one):
             return False
         before = self._ledger.attempts(one.name, one.uid)
         return sum(recall.RECALLED in each.reason for each in before) < queue.recall_limit
@@ -85,7 +94,7 @@ class Recalls:
             if error := check.exception():
                 _log.info("event=no_recall name=%s why=%r", each[0], str(error))
             elif one and not one.verdict and not _has_started(one, world):
-                self._wish(wanted, one)
+                self._claims.recall(one, wanted.why) if one.claim else self._wish(wanted, one)
 
     def _wish(self, wanted: Recall, one: Transfer) -> None:
         self._out[key(one)] = wanted

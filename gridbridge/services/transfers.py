@@ -23,6 +23,7 @@ from gridbridge.model.transfer import Transfer
 from gridbridge.services.answers import Answers
 from gridbridge.services.books import Books
 from gridbridge.services.breakers import Breakers
+from gridbridge.services.claims import Claims
 from gridbridge.services.cleaner import Cleaner
 from gridbridge.services.crew import Crew
 from gridbridge.services.farewells import Farewells
@@ -73,6 +74,7 @@ class TransferService:
     books: Books = field(init=False)
     works: Works = field(init=False)
     recalls: Recalls = field(init=False)
+    claims: Claims = field(init=False)
 
     def __post_init__(self) -> None:
         self.histories = Histories(self.policy.site.cluster, self.database, self.views)
@@ -81,11 +83,14 @@ class TransferService:
         self.letters = Letters(self.policy, self.inbox, self.ledger, self.hands)
         self.answers = Answers(self.observers, self.database, self.views)
         self.farewells = Farewells(self.database)
-        self.cleaner = Cleaner(self.ledger, self.inbox, self.hands, self.crew, self.act)
+        self.claims = Claims(self.policy, self.ledger, self.hands, self.crew)
+        self.cleaner = Cleaner(
+            self.ledger, self.inbox, self.hands, self.crew, self.claims, self.act
+        )
         self.recovery = Recovery(self.spool)
         self.books = Books(policy=self.policy, database=self.database, views=self.views)
         self.works = Works(self.hands, self.crew, self.books)
-        self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew)
+        self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew, self.claims)
 
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
@@ -93,6 +98,7 @@ class TransferService:
         self.farewells.load(_now())
         self.books.load()
         self.recalls.load()
+        self.claims.load()
         for one in self.ledger.ended.values():
             self.tidy(one)
         self.views.routes(frozenset(one.queue for one in self.ledger.all()))
@@ -122,11 +128,13 @@ class TransferService:
                 self.plan(tuple(self.ledger.all()))
                 self.cleaner.clean(self.world(()))
                 everything = self.world(tuple(self.ledger.all()))
+                self.claims.decide(everything)
                 self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
             elif changed:
                 self.plan(self.ledger.among(changed))
             self.publish(bool(came or changed))
         self.letters.put_away()
+        self.claims.send()  # what the state file has
         for observer in self.observers.values():
             observer.ask_if_due(self.wanted)
         self.books.look_if_due()
@@ -241,6 +249,7 @@ class TransferService:
         if verdict is None and is_sought and rules.is_lost(one, self.policy.poller, _now()):
             verdict = no_trace(action)
         if verdict:
+            verdict = self.claims.limited(one, verdict)
             self.ledger.keep(one.but(verdict=one.verdict or verdict, updated_at=_now()))
         return verdict is not None
 
@@ -280,6 +289,7 @@ class TransferService:
             self.cleaner.let_go(before)
             self.database.forget(before)
             self.histories.sweep(before, tuple(self.ledger.all()))
+            self.claims.sweep()
             self.books.sweep()
 
     def wanted(self) -> frozenset[int]:

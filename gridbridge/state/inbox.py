@@ -15,6 +15,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from gridbridge.errors import ParseError, StateError
+from gridbridge.model import claim
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import MAX_BYTES, Kind, Message, decode
 from gridbridge.shell import files
@@ -122,7 +123,9 @@ class Inbox:
 
     def _scan(self) -> list[_Found]:
         """List the spool, oldest first, and remove what its writer never finished."""
-        entries = (entry for entry in _entries(self._folder) if entry.name != WAKE)
+        entries = (
+            entry for entry in _entries(self._folder) if entry.name not in (WAKE, claim.FOLDER)
+        )
         found = [one for one in map(_look, entries) if one is not None]
         newest_s = self._clock() - UNFINISHED_S
         for one in found:

@@ -29,7 +29,13 @@ exit status: 0 done, 1 failed (or unhealthy), 2 bad usage; `on`: the command's o
 128+N if signal N ended it, 127 not found, 126 not executable, 125 the lab failed.
 """
 NOT_STARTED = 125  # exit status of `on` when the lab failed, not the command (as in env(1))
-PATHS = {"opt": paths.OPT, "state": paths.STATE, "cache": paths.CACHE}
+PATHS = {
+    "opt": paths.OPT,
+    "state": paths.STATE,
+    "cache": paths.CACHE,
+    "home": paths.home(CLUSTERS[0].domain.name),
+    "spool": paths.spool(CLUSTERS[0].name),
+}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -139,10 +145,7 @@ def _logs(chosen: argparse.Namespace) -> int:
 
 
 def _path(chosen: argparse.Namespace) -> int:
-    if chosen.what in PATHS:
-        say(str(PATHS[chosen.what]))
-        return 0
-    say(str(paths.STATE / "domains" / CLUSTERS[0].domain.name / chosen.what))
+    say(str(PATHS[chosen.what]))
     return 0
 
 
@@ -197,7 +200,7 @@ def _parser() -> argparse.ArgumentParser:
     log = commands.add_parser("logs", help="the daemons' own logs, and without HOST the mail too")
     log.add_argument("host", nargs="?", metavar="HOST")
     path = commands.add_parser("path", help="print where something of the lab is on this machine")
-    path.add_argument("what", choices=(*PATHS, "home", "spool"))
+    path.add_argument("what", choices=PATHS)
     down = commands.add_parser("down", help="end and delete everything but the cache")
     down.add_argument("--purge", action="store_true", help="delete the cache too")
     return parser

@@ -42,16 +42,15 @@ def hosts_file() -> str:
 
 
 def add_homes() -> None:
-    """Create the shared folders of every domain: homes, mail, spool."""
+    """Create the shared folders of every domain: homes, mail."""
     for domain in topology.DOMAINS:
-        folder = paths.STATE / "domains" / domain.name
+        home = paths.home(domain.name)
         for user in domain.users:
-            _own(folder / "home" / user.name, user.uid, 0o755)
-            _own(folder / "home/.mail" / user.name, 0, 0o1777)
-            keys.place_in_home(user, folder / "home" / user.name)
-            _add_shell_file(user, folder / "home" / user.name / ".bashrc")
-        (folder / "home/.mail").chmod(0o1777)
-        (folder / "spool").mkdir(exist_ok=True)
+            _own(home / user.name, user.uid, 0o755)
+            _own(home / ".mail" / user.name, 0, 0o1777)
+            keys.place_in_home(user, home / user.name)
+            _add_shell_file(user, home / user.name / ".bashrc")
+        (home / ".mail").chmod(0o1777)
     paths.OPT.mkdir(exist_ok=True)
 
 

@@ -27,15 +27,16 @@ def up(clusters: Sequence[Cluster]) -> None:
         down()
     lock.claim()
     paths.UNFINISHED.touch()
-    for name in ("hosts", "cells", "domains", "base"):
+    for name in ("hosts", "cells", "spools", "domains", "base"):
         (paths.STATE / name).mkdir(parents=True, exist_ok=True)
     keeper.start()
     for kind in {cluster.kind for cluster in clusters}:
         base.ensure(kind)
     keys.ensure(clusters[0].kind)
     furnish.add_homes()
-    for cluster in CLUSTERS:  # a client mounts the cells of clusters that may come later
+    for cluster in CLUSTERS:  # hosts mount cells and spools of clusters that may come later
         (paths.STATE / "cells" / cluster.name).mkdir(exist_ok=True)
+        paths.spool(cluster.name).mkdir(exist_ok=True)
     were_on = {name for name, host in HOST_BY_NAME.items() if presence.init_of(host) is not None}
     newcomers = [(cluster, _start_cluster(cluster)) for cluster in clusters]
     for cluster, fresh in newcomers:  # load reports take seconds: all clusters wait together

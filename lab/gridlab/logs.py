@@ -25,7 +25,7 @@ def show(host: Host) -> None:
 
 def show_mail(domain: Domain) -> None:
     """Print the mail that the domain's users got."""
-    box = paths.STATE / "domains" / domain.name / "home/.mail"
+    box = paths.home(domain.name) / ".mail"
     for path in sorted(path for path in box.glob("*/*") if not path.name.startswith(".")):
         _print(f"{domain.name}: mail to {path.parent.name}, {path.name}", path)
 

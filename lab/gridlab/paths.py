@@ -31,6 +31,16 @@ def host_dir(name: str) -> Path:
     return STATE / "hosts" / name
 
 
+def home(domain: str) -> Path:
+    """Return the /home of a domain."""
+    return STATE / "domains" / domain / "home"
+
+
+def spool(cluster: str) -> Path:
+    """Return the spool of the transfers of a cluster."""
+    return STATE / "spools" / cluster
+
+
 def built(cluster: str) -> Path:
     """Return the file that says that a cluster's master has been set up completely."""
     return STATE / "cells" / f"{cluster}.built"

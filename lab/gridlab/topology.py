@@ -3,12 +3,14 @@
 A cluster is added here and nowhere else, unless it brings a new kind of batch system (docs/lab.md).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 NETWORK = "10.77.0"  # private, /24, and only inside the lab's own namespaces
 SGE_ROOT = "/var/lib/gridengine"  # as Debian has it
 OAR_ROOT = "/var/lib/gridlab"
+SPOOL = "/var/spool/gridbridge"  # a site's own; where gridbridge has it
 SGE_BINARIES = f"{SGE_ROOT}/bin/lx-amd64"  # the programs themselves; /usr/bin has shell wrappers
 
 
@@ -71,8 +73,9 @@ class Host:
 class Cluster:
     """One batch system with its hosts; the first host is the master.
 
-    `spool` says which hosts share /var/spool/gridbridge, `clients` which hosts of other clusters
-    see this cell's common/ and are its submit and admin hosts. The ports are Grid Engine's.
+    `spool` says which hosts, also of other clusters, see the spool of this cluster's transfers, and
+    where; `clients` which hosts of other clusters see this cell's common/ and are its submit and
+    admin hosts. The ports are Grid Engine's.
     """
 
     name: str
@@ -81,7 +84,7 @@ class Cluster:
     hosts: tuple[Host, ...]
     qmaster_port: int = 6444
     execd_port: int = 6445
-    shares_spool: tuple[str, ...] = ()
+    spool: Mapping[str, str] = field(default_factory=dict)
     clients: tuple[str, ...] = ()
     slots: int = 2
 
@@ -143,8 +146,10 @@ ALPHA = Cluster(
         _host("alpha-n2", 12, Role.EXECD),
         *(_host(f"alpha-n{n}", 10 + n, Role.EXECD, initial=False) for n in range(3, 7)),
     ),
-    shares_spool=("alpha-master",),
+    spool=dict.fromkeys(("alpha-master", "beta-n1", "beta-n2"), SPOOL),
+    clients=("beta-master",),
 )
+ALPHA_NODES = tuple(host.name for host in ALPHA.hosts if host.pooled)
 BETA = Cluster(
     name="beta",
     kind=Kind.GRID_ENGINE,
@@ -152,11 +157,11 @@ BETA = Cluster(
     qmaster_port=6454,
     execd_port=6455,
     hosts=(
-        _host("beta-master", 20, Role.QMASTER),
+        _host("beta-master", 20, Role.QMASTER, Role.EXECD, pooled=False),
         _host("beta-n1", 21, Role.EXECD),
         _host("beta-n2", 22, Role.EXECD),
     ),
-    shares_spool=("beta-master", "beta-n1", "beta-n2"),
+    spool={"beta-master": SPOOL, **dict.fromkeys(ALPHA_NODES, f"{SPOOL}-beta")},
     clients=("alpha-master",),
 )
 GAMMA = Cluster(
@@ -214,9 +219,9 @@ def binds(host: Host) -> tuple[Bind, ...]:
     shared = [Bind(source=f"domains/{cluster.domain.name}/home", target="/home")]
     if cluster.domain.is_site:
         shared.append(Bind(source="opt", target="/opt/gridbridge"))
-    if host.name in cluster.shares_spool:
-        spool = f"domains/{cluster.domain.name}/spool"
-        shared.append(Bind(source=spool, target="/var/spool/gridbridge"))
+    for other in CLUSTERS:
+        if host.name in other.spool:
+            shared.append(Bind(source=f"spools/{other.name}", target=other.spool[host.name]))
     for cell in visible_cells(host):
         shared.append(Bind(source=f"cells/{cell.name}", target=cell_dir(cell)))
     return tuple(shared)

@@ -87,6 +87,31 @@ def test_the_slots_of_a_transfer_queue_are_another_clusters() -> None:
     assert (parse(data).free_slots, seen.free_slots) == (4, 2)
 
 
+def test_a_transfer_queue_of_another_site_is_known_by_its_resource() -> None:
+    """Beta's own 2 hosts have 2 slots each; its queue to alpha shows 50 more."""
+    seen = read(CAPTURED / "transfer-queue.xml")
+
+    assert seen.free_slots == 4
+    assert [queue.queue for queue in seen.queues if queue.sends_away] == ["transfer-alpha"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "free"),
+    [
+        (b'<resource name="remote" type="qf">TRUE</resource>', 2),
+        (b'<resource name="remote" type="qf">FALSE</resource>', 4),
+        (b'<resource name="remote" type="qf"></resource>', 4),
+        (b'<resource name="licence" type="gc">1.000000</resource>', 4),
+        (b'<resource name="remote">1</resource><resource name="licence">3</resource>', 2),
+    ],
+    ids=["a word", "false", "empty", "another", "among others"],
+)
+def test_only_a_true_value_of_remote_takes_a_queue_s_slots_away(shown: bytes, free: int) -> None:
+    idle = (CAPTURED / "idle.xml").read_bytes()
+
+    assert parse(idle.replace(b"</Queue-List>", shown + b"</Queue-List>", 1)).free_slots == free
+
+
 def test_a_deleted_job_that_does_not_end_keeps_its_slot() -> None:
     snapshot = read(CAPTURED / "deleting.xml")
     (forced,) = (row for row in rows_of(snapshot) if row.name == "forced")

@@ -17,7 +17,7 @@ GOOD = SITE + CLUSTERS + QUEUE
 KEYS_OF_THE_SITE = "the keys are cluster, service_account, state, min_uid, log_level"
 KEYS_OF_A_QUEUE = (
     "the keys are cluster, pending_limit, slots, asks, remote_usage, staged, stage_in, stage_out,"
-    " recall_wait_s, recall_limit"
+    " recall_wait_s, recall_limit, recall_unreachable_s"
 )
 A_CLUSTER_NAME = "lower-case letters, digits and -, a letter first, at most 32"
 A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass"
@@ -289,6 +289,31 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
                 '[cluster.beta] push = "qevent": with ssh; none: it is asked once an interval',
             ],
             id="what does not go with ssh",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, 'claim = "file"\n' + QUEUE),
+            ['[cluster.beta] claim = "file": without a shared spool; spool_shared = true'],
+            id="a claim by a file that its nodes do not see",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, BY_SSH + 'claim = "file"\n' + QUEUE),
+            ['[cluster.beta] claim = "file": without a shared spool; grant'],
+            id="a claim by file by ssh",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, 'claim = "grant"\n' + QUEUE),
+            ['[cluster.beta] claim = "grant": without ssh; ssh, which carries the grants'],
+            id="a grant that nothing carries",
+        ),
+        pytest.param(
+            GOOD.replace(QUEUE, 'spool_shared = true\nclaim = "grant"\n' + QUEUE),
+            ['[cluster.beta] claim = "grant": without ssh; file'],
+            id="a grant where a file would do",
+        ),
+        pytest.param(
+            GOOD.replace("[cluster.beta]", 'claim = "file"\n[cluster.beta]'),
+            ['[cluster.alpha] claim = "file": the local cluster; none: it is always reached'],
+            id="a claim at home",
         ),
         pytest.param(
             GOOD.replace("[cluster.beta]", BY_SSH + "[cluster.beta]"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gridbridge import config
 from gridbridge.model.policy import (
     MAX_PORT,
+    Claim,
     Cluster,
     Kind,
     Policy,
@@ -144,8 +145,9 @@ CELL: dict[str, object] = {
     "folder": "",
 }
 USUAL = Cluster()
-HERE = sections_of(Cluster, **CELL, ssh="", users=Users())
-BY_SSH = sections_of(Cluster, **{**CELL, "push": Push.NONE}, spool_shared=False)
+HERE = sections_of(Cluster, **CELL, ssh="", users=Users(), claim=Claim.NONE)
+SHARED = sections_of(Cluster, **CELL, ssh="", users=Users(), spool_shared=True, claim=Claim.FILE)
+BY_SSH = sections_of(Cluster, **{**CELL, "push": Push.NONE}, spool_shared=False, claim=Claim.NONE)
 OF_OAR = sections_of(
     Cluster,
     kind=Kind.OAR,
@@ -157,6 +159,7 @@ OF_OAR = sections_of(
     spool_shared=False,
     remote_spool_dir=USUAL.remote_spool_dir,
     push=st.sampled_from([Push.NONE, Push.OAR]),
+    claim=Claim.NONE,
 )
 FOLDERS = sections_of(
     Cluster,
@@ -171,12 +174,13 @@ FOLDERS = sections_of(
     users=Users(),
     accounting="",
     push=Push.NONE,
+    claim=Claim.NONE,
 )
 NOT_STAGED = {"staged": False, "stage_in": "", "stage_out": ""}  # only clusters by ssh may be
 POLICIES = st.builds(
     Policy,
     site=sections_of(Site, cluster="alpha"),
-    clusters=st.fixed_dictionaries({"alpha": HERE, "beta": HERE | BY_SSH | OF_OAR})
+    clusters=st.fixed_dictionaries({"alpha": HERE, "beta": HERE | SHARED | BY_SSH | OF_OAR})
     | st.fixed_dictionaries({"alpha": FOLDERS, "beta": FOLDERS}),
     queues=st.dictionaries(
         TEXTS[OBJECT_NAME.right],

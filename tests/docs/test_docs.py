@@ -3,12 +3,14 @@
 import configparser
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
+from gridbridge import config
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.places import HOME
 from gridbridge.model.policy import Site
@@ -93,6 +95,17 @@ def test_the_systemd_unit_runs_the_installed_poller_as_the_service_account() -> 
     assert unit["Service"]["User"] == Site(cluster="a").service_account
     assert unit["Service"]["ExecStart"] == "/opt/gridbridge/bin/gridbridge-poller"
     assert HOME == "/var/lib/gridbridge"  # that docs/operations.md names
+
+
+def test_the_way_back_that_the_page_on_setting_up_shows_is_a_configuration(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "setup.md").read_text()
+    shown = page.partition("<<'END'\n")[2].partition("    END\n")[0]
+    (tmp_path / "gridbridge.toml").write_text(textwrap.dedent(shown))
+
+    policy = config.load(str(tmp_path / "gridbridge.toml"))
+
+    assert policy.site.cluster == "beta"
+    assert policy.clusters["alpha"].remote_spool_dir == "/var/spool/gridbridge-beta"
 
 
 def test_a_block_is_commands_with_what_follows_them() -> None:

@@ -18,6 +18,7 @@ from gridbridge import config
 from gridbridge.apply import transfer
 from gridbridge.methods import control, starter
 from gridbridge.methods.task import Task
+from gridbridge.model import claim
 from gridbridge.model.message import Desired, Kind, Message, Outcome, encode
 from gridbridge.model.places import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.services import poller
@@ -32,6 +33,7 @@ ANSWER = "/opt/answer"
 STATE = f"sqlite:///{HOME}/state.db"
 VERDICT = Message(transfer=NAME, remote_id="40", outcome=Outcome.EXIT, exit_status="7")
 LIMIT_S = 10.0
+SLEEPING: list[int] = []  # the FIFOs of starters that sleep, open
 
 
 # What people's processes do.
@@ -99,13 +101,15 @@ def end(**values: str) -> Callable[[], None]:
 # What the service does.
 
 
-def rounds(is_done: Callable[[TransferService], bool]) -> Callable[[], None]:
-    """Return a poller that does rounds until it is done."""
+def rounds(is_done: Callable[[TransferService], bool], **of_queues: float) -> Callable[[], None]:
+    """Return a poller that does rounds until it is done; of its queues some keys are others."""
 
     def act() -> None:
         os.dup2(os.open("/opt/poller.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
         policy = config.load(CONFIG)
-        service = poller.build(replace(policy, poller=replace(policy.poller, interval_s=0.1)))
+        queues = {name: replace(one, **of_queues) for name, one in policy.queues.items()}  # type: ignore[arg-type]
+        quick = replace(policy.poller, interval_s=0.1)
+        service = poller.build(replace(policy, poller=quick, queues=queues))
         deadline = time.monotonic() + LIMIT_S
         while not is_done(service):
             assert time.monotonic() < deadline, "the poller's work has no end"
@@ -123,6 +127,17 @@ def is_over(service: TransferService) -> bool:
 def has_verdict(service: TransferService) -> bool:
     """Say whether the starter can see its verdict."""
     return os.path.exists(published.verdict_path(NAME, os.getuid()))
+
+
+def claimed() -> None:
+    """Submit a job with a claim that waits at beta, and let its starter sleep."""
+    sandbox.claim_by_file()
+    killing.run(step)
+    (sandbox.CELLS / "beta/jobs/40/state").write_text("qw\n")
+    while SLEEPING:
+        os.close(SLEEPING.pop())
+    for name in {message.wake for message in sandbox.messages()}:
+        SLEEPING.append(os.open(f"{SPOOL}/wake/{name}", os.O_RDONLY | os.O_NONBLOCK))
 
 
 def be_deleted() -> None:
@@ -250,6 +265,20 @@ def brings_verdict() -> list[str]:
     return [*check("the poller's end", status, 0), *ends("exit 7")(), *is_clean_without_job()]
 
 
+def comes_home() -> list[str]:
+    """Run the poller again: the task comes home, and of its job and its claim nothing is left."""
+    status = killing.run(rounds(has_verdict, recall_unreachable_s=0.0))
+    who = sandbox.claims()
+    found = ends("exit 99", "r")()
+    return [
+        *check("the poller's end", status, 0),
+        *check("the claim's owner", who, [claim.HOME]),
+        *found,
+        *is_clean(),
+        *check("claims", sandbox.claims(), []),
+    ]
+
+
 def opens() -> list[str]:
     """Open the state file and use it."""
     database = Database.open(STATE)
@@ -264,6 +293,7 @@ class Scenario(NamedTuple):
     prepare: Callable[[], object]
     act: Callable[[], object]
     look: Callable[[], list[str]]
+    since: str = ""  # only what comes from this call on is killed: before that others do the same
 
 
 def nothing() -> None:
@@ -284,6 +314,9 @@ SCENARIOS = {
     "poller-dead": Scenario(die, rounds(is_over), is_clean),
     "poller-ended": Scenario(finish, rounds(has_verdict), brings_verdict),
     "poller-closed": Scenario(closed_by_starter, rounds(is_over), is_clean_without_job),
+    "poller-claims": Scenario(
+        claimed, rounds(has_verdict, recall_unreachable_s=0.0), comes_home, since="symlink"
+    ),
     "state": Scenario(
         lambda: os.unlink(f"{HOME}/state.db"), lambda: Database.open(STATE).close(), opens
     ),
@@ -303,8 +336,8 @@ def main(name: str) -> int:
     # A step that comes while the client of the one before still works is the lab's to test.
     moments = (killing.BEGINS, killing.ENDS) if "poller" in name else (killing.ENDS,)
     for where in chain(
-        killing.kills(prepare, scenario.act),
-        killing.client_kills(prepare, scenario.act, moments),
+        killing.kills(prepare, scenario.act, scenario.since),
+        () if scenario.since else killing.client_kills(prepare, scenario.act, moments),
     ):
         kills += 1
         for line in scenario.look():

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from gridbridge.model import message
+from gridbridge.model import claim, message
 from gridbridge.model.message import Message
 from gridbridge.model.places import CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.route import Route, encode
@@ -136,6 +136,20 @@ def a_route() -> Route:
         values |= {"binaries": f"{CELLS}/{cluster}/bin", "timeout_s": "15"}
         sides |= {f"{side}_{key}": value for key, value in values.items()}
     return Route(cluster="alpha", remote="beta", **sides)
+
+
+def claim_by_file() -> None:
+    """Have jobs be submitted with a claim."""
+    Path(SPOOL, claim.FOLDER).mkdir(exist_ok=True)
+    route = a_route()
+    route.remote_claim, route.remote_spool = claim.FILE, SPOOL
+    files.replace(published.route_path(QUEUE), encode(route))
+
+
+def claims() -> list[str]:
+    """Return whose claims there are."""
+    folder = Path(SPOOL, claim.FOLDER)
+    return [claim.HOME if path.is_symlink() else claim.JOB for path in folder.iterdir()]
 
 
 def messages() -> list[Message]:

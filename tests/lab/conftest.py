@@ -12,14 +12,16 @@ HAS_FAILED = pytest.StashKey[bool]()
 
 @pytest.fixture(scope="session")
 def grid() -> Iterator[Grid]:
-    """Return the lab; the whole test session shares it. What crosses goes to beta."""
+    """Return the lab; the whole test session shares it. What crosses goes from alpha to beta."""
     if os.getuid() != 0:
         pytest.skip("the lab needs root")
     grid = Grid()
     grid.require_ready()
     grid.switch("-d")
+    grid.switch_back("-d")
     yield grid
     grid.switch("-e")
+    grid.switch_back("-e")
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,15 @@ def open_to_gamma(grid: Grid) -> Iterator[None]:
     grid.switch("-e", "transfer-gamma")
     yield
     grid.switch("-d", "transfer-gamma")
+
+
+@pytest.fixture(scope="module")
+def open_back(grid: Grid) -> Iterator[None]:
+    """Have beta's queue to alpha open too."""
+    grid.switch_back("-e")
+    grid.until(lambda: grid.is_open("beta"), "transfer-alpha to be open")
+    yield
+    grid.switch_back("-d")
 
 
 @pytest.fixture(scope="module")

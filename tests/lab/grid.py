@@ -18,6 +18,9 @@ CELL = {"alpha": "SGE_QMASTER_PORT=6444", "beta": "SGE_QMASTER_PORT=6454"}
 EXECD = {"alpha": "SGE_EXECD_PORT=6445", "beta": "SGE_EXECD_PORT=6455"}
 
 BY_SSH = ("transfer-delta", "transfer-gamma")
+BACK = "transfer-alpha"  # of beta
+MASTERS = ("alpha-master", "beta-master")
+OTHER = {"alpha": "beta", "beta": "alpha"}
 
 T = TypeVar("T")
 
@@ -99,15 +102,17 @@ class Grid:
         rows = (line.split() for line in out.splitlines() if re.match(r"\s*\d", line))
         return {_key(row): row[4] for row in rows}
 
-    def remote_ids(self, job: str) -> list[str]:
-        """Return the ids that a local job has had on beta, as the poller logged them."""
-        log = self.on("alpha-master", "cat", "/var/lib/gridbridge/poller.log").out
-        pattern = rf"name=gb\.alpha\.{job}\.\d+\.\d+ text='submitted to beta as (\d+), "
+    def remote_ids(self, job: str, cluster: str = "alpha") -> list[str]:
+        """Return the ids that a local job has had on the other cluster, as the poller logged."""
+        log = self.on(f"{cluster}-master", "cat", "/var/lib/gridbridge/poller.log").out
+        there = rf"submitted to {OTHER[cluster]} as (\d+), "
+        pattern = rf"name=gb\.{cluster}\.{job}\.\d+\.\d+ text='{there}"
         return list(dict.fromkeys(re.findall(pattern, log)))
 
-    def remote_id(self, job: str) -> str:
+    def remote_id(self, job: str, cluster: str = "alpha") -> str:
         """Wait until a local job has its remote id, and return that."""
-        return self.until(lambda: self.remote_ids(job), f"job {job} to have a remote id")[-1]
+        ids = self.until(lambda: self.remote_ids(job, cluster), f"job {job} to have a remote id")
+        return ids[-1]
 
     def accounting(self, job: str, cluster: str = "alpha", limit_s: float = 60) -> dict[str, str]:
         """Wait for a job's last accounting record and return its fields as qacct names them."""
@@ -117,10 +122,12 @@ class Grid:
         """Return all accounting records that a job has now, oldest first."""
         return self._records(job, cluster)
 
-    def accounting_of_end(self, job: str, limit_s: float = 60) -> dict[str, str]:
+    def accounting_of_end(
+        self, job: str, limit_s: float = 60, cluster: str = "alpha"
+    ) -> dict[str, str]:
         """Wait for the record of a job's end, not of a rescheduling (failed 24, 25)."""
         ends = self.until(
-            lambda: [one for one in self.records(job) if not is_rescheduled(one)],
+            lambda: [one for one in self.records(job, cluster) if not is_rescheduled(one)],
             f"qacct -j {job} to tell an end",
             limit_s,
         )
@@ -161,12 +168,16 @@ class Grid:
         jobs = (
             self.cell("alpha", "qstat", "-u", "*").out + self.cell("beta", "qstat", "-u", "*").out
         )
-        ours = self.on("alpha-master", "sh", "-c", ours).out
-        return jobs + ours + b"".join(theirs).decode("utf-8", "replace")
+        both = "".join(self.on(host, "sh", "-c", ours).out for host in MASTERS)
+        return jobs + both + b"".join(theirs).decode("utf-8", "replace")
 
     def switch(self, option: str, *queues: str) -> None:
         """Disable (-d) or enable (-e) queues of alpha, if they are there: those by ssh."""
         self.cell("alpha", "qmod", option, *(queues or BY_SSH), user="root")
+
+    def switch_back(self, option: str) -> None:
+        """Disable (-d) or enable (-e) beta's queue to alpha."""
+        self.cell("beta", "qmod", option, BACK, user="root")
 
     def clear(self) -> None:
         """Delete every job of both cells, so that a failed test spoils none after it."""
@@ -179,10 +190,11 @@ class Grid:
         """Wait until the transfer queue is open: everything works then."""
         self.until(self.is_open, "transfer-beta to be open", 60)
 
-    def is_open(self) -> bool:
-        """Say whether Grid Engine shows the transfer queue without a state."""
-        out = self.cell("alpha", "qstat", "-f", "-q", "transfer-beta", user="root").out
-        rows = [line.split() for line in out.splitlines() if line.startswith("transfer-beta@")]
+    def is_open(self, cluster: str = "alpha") -> bool:
+        """Say whether Grid Engine shows the queue to the other cluster without a state."""
+        queue = f"transfer-{OTHER[cluster]}"
+        out = self.cell(cluster, "qstat", "-f", "-q", queue, user="root").out
+        rows = [line.split() for line in out.splitlines() if line.startswith(f"{queue}@")]
         return bool(rows) and len(rows[0]) == 5
 
 

@@ -245,11 +245,15 @@ class TestWorking:
 
         assert "exit_status  0" in record
 
-    def test_one_host_reaches_both_cells(self) -> None:
-        other = ("env", "SGE_CELL=beta", "SGE_QMASTER_PORT=6454", "qconf", "-sh")
+    @pytest.mark.parametrize(
+        ("host", "cell", "port"),
+        [("alpha-master", "beta", 6454), ("beta-master", "alpha", 6444)],
+    )
+    def test_a_transfer_host_reaches_both_cells(self, host: str, cell: str, port: int) -> None:
+        other = ("env", f"SGE_CELL={cell}", f"SGE_QMASTER_PORT={port}", "qconf", "-sh")
 
         assert ["alpha-master", "beta-master"] == must(
-            "on", "alpha-master", "-u", "bob", "--", *other
+            "on", host, "-u", "bob", "--", *other
         ).split()
 
     def test_mail_is_kept_where_both_clusters_see_it(self) -> None:

@@ -40,6 +40,21 @@ def test_a_job_that_waits_is_deleted_and_the_task_runs_again(recalled: Place) ->
     assert recalled.calls("alpha qalter")[-1] == "alpha qalter -h U 7"
 
 
+@pytest.mark.usefixtures("_at_once")
+def test_a_job_that_was_put_back_there_waits_as_well(recalled: Place) -> None:
+    """A transfer queue of the other cluster did not send it on (home.md, one hop)."""
+    (recalled.folder / "beta/41").write_text("Rq\n")
+
+    assert (recalled.step(), recalled.away()) == ("exit 99", None)
+
+
+def test_a_job_that_was_started_again_is_let_run(recalled: Place) -> None:
+    (recalled.folder / "beta/41").write_text("Rr\n")
+
+    assert (recalled.step().split()[0], recalled.away()) == ("again", "Rr")
+    assert recalled.calls("qdel") == []
+
+
 def test_a_job_that_started_is_let_run(recalled: Place) -> None:
     recalled.step()
     recalled.start_away()

@@ -24,6 +24,7 @@ from gridbridge.model.states import read_letters
 _OURS = f"{PREFIX}."
 _TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's
 _ROW, _QUEUE = "job_list", "Queue-List"
+_TRUE = {"1.000000", "1", "TRUE", "true"}
 _PARTS = {"queue_info", "job_info"}  # both are printed even when they are empty
 _Value = TypeVar("_Value")
 _Leafs = dict[str, list[str]]
@@ -38,14 +39,16 @@ def parse_status(
     transfer_queues: Container[str] = (),
     zone: tzinfo | None = None,
 ) -> ClusterSnapshot:
-    """Read `qstat -f -u '*' -xml`, keeping the jobs `wanted` and those named `gb.*`.
+    """Read `qstat -F remote -u '*' -xml`, keeping the jobs `wanted` and those named `gb.*`.
 
-    The slots of transfer queues are not free here. Without -f (a ~/.sge_qstat may undo it) there
-    are no queues. `zone` is that of qstat's own process, by default this system's. ParseError
-    for anything but one whole document, repaired if need be.
+    The slots of transfer queues, also those of another site, are not free here. Without -F (a
+    ~/.sge_qstat may undo it) there are no queues. `zone` is that of qstat's own process, by
+    default this system's. ParseError for anything but one whole document, repaired if need be.
     """
     lists = _read_xml(data, partial(_read_lists, wanted=wanted, zone=zone))
-    own = (each for each in lists.queues if each.queue not in transfer_queues)
+    own = (
+        each for each in lists.queues if not each.sends_away and each.queue not in transfer_queues
+    )
     return ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
@@ -123,7 +126,7 @@ class _Lists:
     def take(self, element: etree._Element) -> None:
         leafs = {child.tag: child.text or "" for child in element}
         if element.tag == _QUEUE:
-            self.queues.append(_queue(leafs))
+            self.queues.append(_queue(leafs, sends_away=_sends_away(element)))
             return
         job_id = int(leafs["JB_job_number"])
         self._tasks[leafs["state"]] += count_tasks(leafs.get("tasks", ""))
@@ -166,7 +169,7 @@ def _check_whole(root: etree._Element) -> None:
     raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no words in it'}")
 
 
-def _queue(leafs: dict[str, str]) -> QueueStatus:
+def _queue(leafs: dict[str, str], *, sends_away: bool) -> QueueStatus:
     return QueueStatus(
         name=leafs["name"],
         slots_used=int(leafs["slots_used"]),
@@ -174,7 +177,14 @@ def _queue(leafs: dict[str, str]) -> QueueStatus:
         slots_total=int(leafs["slots_total"]),
         letters=leafs.get("state", ""),
         kinds=leafs.get("qtype", "B"),
+        sends_away=sends_away,
     )
+
+
+def _sends_away(queue: etree._Element) -> bool:
+    """Say whether a queue offers `remote`: a BOOL, which 8.1.9 prints as a number here."""
+    shown = (one.text for one in queue.iterfind("resource") if one.get("name") == "remote")
+    return any(value in _TRUE for value in shown)
 
 
 def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:

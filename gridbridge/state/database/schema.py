@@ -27,7 +27,7 @@ from sqlalchemy import (
 from gridbridge.model import lines, message
 from gridbridge.model.message import Message
 
-HEAD = "0002"  # the newest migration
+HEAD = "0003"  # the newest migration
 _PLAIN = printable.replace("%", "")
 
 
@@ -120,6 +120,8 @@ TRANSFERS = Table(
     Column("verdict", Verdict),
     Column("closed_at", Moment),
     Column("pinned", Boolean, nullable=False),
+    Column("claim", Words, nullable=False),
+    Column("claimed", Words, nullable=False),
     Column("reason", Words, nullable=False),
     Index("transfers_closed_at", "closed_at"),
     Index("transfers_task", "cluster", "job", "task"),

@@ -1,0 +1,28 @@
+"""What a wrapper does before its job's first process, where there are claims (model.claim).
+
+Loaded for such jobs alone; file.sh and grant.sh run within job.sh.
+"""
+
+from gridbridge.model import claim
+from gridbridge.shell.files import random_name
+from gridbridge.shell.runner import quote
+
+GRANTS = ".gridbridge/grants"  # below the home of the service's account there
+HERE = __file__.rpartition("/")[0]
+
+
+def make(route_says: str) -> str:
+    """Return a new claim of the route's kind, which nobody guesses."""
+    return random_name(f"{route_says.partition(' ')[0]}.")
+
+
+def lines(of: str, route_says: str, spool: str) -> str:
+    """Return the lines of sh for a claim; `route_says` and `spool` are the route's."""
+    kind, token = claim.split(of)
+    if kind == claim.FILE:
+        told = f"gb_claim={quote(f'{spool}/{claim.FOLDER}/{token}')}\n"
+    else:
+        _, patience_s, account = route_says.split()
+        told = f"gb_claim=~{account}/{GRANTS}/{token} gb_patience={patience_s}\n"
+    with open(f"{HERE}/{kind}.sh", encoding="ascii") as body:
+        return told + body.read()

@@ -1,0 +1,59 @@
+"""Which tasks come home from a cluster that does not answer: those whose claim can be had here.
+
+Nothing is known of such a cluster's jobs but what it told last; the claim decides whether one has
+started since. How many slots it takes is what the task holds at home.
+"""
+
+from datetime import timedelta
+
+from gridbridge.decisions.health import age
+from gridbridge.decisions.transfer import World
+from gridbridge.model.claim import GRANT, JOB, split
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Desired, Phase
+from gridbridge.model.policy import TransferQueue
+from gridbridge.model.transfer import Transfer
+
+
+def may_be_had(one: Transfer) -> bool:
+    """Say whether its task may come home by its claim: no job is known to have it."""
+    is_waiting = "q" in one.remote_state or not one.remote_state
+    return bool(one.claim) and one.claimed != JOB and is_waiting
+
+
+def slots(one: Transfer, world: World) -> int:
+    """Return the slots that its task takes at home, 0 when home does not tell."""
+    local = world.snapshots.get(world.home)
+    name = parse_transfer(one.name)
+    row = local.find(name.job, name.task) if local else None
+    return row.slots if row and row.owner == one.owner else 0
+
+
+def why(one: Transfer, world: World, queue: TransferQueue | None) -> str:
+    """Say why a task comes home from a silent cluster; empty when it does not."""
+    if queue is None or not queue.recall_wait_s or not may_be_had(one):
+        return ""
+    is_wanted = one.desired in ("", Desired.RUNNING) and not (one.verdict or one.is_over)
+    is_there = one.phase in (Phase.HELD, Phase.RELEASED) and one.missed_polls == 0
+    silent, limit = silence(one, world), timedelta(seconds=queue.recall_unreachable_s)
+    if not (is_wanted and is_there and one.wake in world.asleep) or silent < limit:
+        return ""
+    return f"{one.remote} has not answered for {age(silent)}, {age(limit)} is the limit"
+
+
+def silence(one: Transfer, world: World) -> timedelta:
+    """Return how long ago a transfer's cluster last answered."""
+    remote = world.snapshots.get(one.remote)
+    heard = (one.seen_at, one.created_at, remote.taken_at if remote else None)
+    return world.now - max(moment for moment in heard if moment)
+
+
+def waits_for_grant(one: Transfer, world: World) -> bool:
+    """Say whether its job has started, so that nothing but a grant keeps it from running."""
+    if split(one.claim)[0] != GRANT or one.claimed or one.verdict or one.is_over:
+        return False
+    remote = world.snapshots.get(one.remote)
+    row = remote.find(one.remote_id) if remote and one.remote_id else None
+    if row is None or row.owner != one.owner:
+        return False
+    return row.state.is_running and one.desired != Desired.DEAD

@@ -1,0 +1,23 @@
+"""The claim on a remote job: who has it runs the task, home or the job; never both.
+
+In records it is `KIND.TOKEN`. `file`: who creates the file TOKEN in the shared spool has it.
+`grant`: home has it, until the state file says that it was given to the job.
+"""
+
+FILE, GRANT = "file", "grant"
+HOME, JOB = "home", "job"  # who has it
+FENCED = "fenced"  # the job gave way though nobody told it who has it
+MAX_TOKEN = 64
+FOLDER = "claims"  # below the spool
+
+
+def split(claim: str) -> tuple[str, str]:
+    """Return its kind and its token, both empty for none."""
+    kind, _, token = claim.partition(".")
+    return kind, token
+
+
+def is_claim(text: str) -> bool:
+    """Say whether a record may name it; the token becomes a part of paths."""
+    kind, token = split(text)
+    return kind in (FILE, GRANT) and token.isascii() and token.isalnum() and len(token) <= MAX_TOKEN

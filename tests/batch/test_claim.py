@@ -1,0 +1,141 @@
+"""A job runs nothing of its own unless it has its claim; here the wrapper really runs."""
+
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch import claim
+from gridbridge.model.claim import FOLDER, is_claim
+from gridbridge.state import claims
+from tests.batch.test_wrapper import Site, make_site
+
+RUNS = b"echo ran\n"
+ROUNDS, STEP_S = 40, 0.003  # of the race: a wrapper takes 10 to 50 ms to its claim
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    site = make_site(tmp_path)
+    (site.spool / FOLDER).mkdir()
+    return site
+
+
+def run(site: Site, token: str = "t0") -> tuple[int, str]:
+    """Run a job with a claim by file; return its exit status and what it wrote."""
+    lines = claim.lines(f"file.{token}", "file", str(site.spool))
+    status = site.run(script=RUNS, claim=lines)
+    return status, site.out.read_text() if site.out.exists() else ""
+
+
+def test_a_job_claims_itself_and_runs(site: Site) -> None:
+    assert run(site) == (0, "ran\n")
+    assert (site.spool / FOLDER / "t0").read_text() == "77 beta-n1\n"
+
+
+def test_a_job_whose_claim_is_home_gives_way(site: Site) -> None:
+    claims.take("t0", str(site.spool))
+
+    assert run(site) == (199, "")
+    (message,) = site.spool.glob("w.*")
+    lines = message.read_text().splitlines()
+    assert {"outcome=requeue", "claim=home", "reason=fenced: home has its claim"} <= {*lines}
+
+
+def test_a_job_that_its_cluster_starts_again_has_its_claim(site: Site) -> None:
+    run(site)
+
+    assert run(site) == (0, "ran\nran\n")
+
+
+def test_a_job_that_can_not_claim_itself_waits_for_an_administrator(site: Site) -> None:
+    (site.spool / FOLDER).rmdir()
+
+    assert run(site) == (200, "")
+    (message,) = site.spool.glob("w.*")
+    assert f"reason=can not claim the job in {site.spool}/claims on" in message.read_text()
+
+
+def test_a_claim_taken_by_home_is_homes_for_ever(site: Site) -> None:
+    spool = str(site.spool)
+
+    assert [claims.take("t0", spool), claims.take("t0", spool)] == [True, True]
+
+
+def test_home_does_not_get_what_a_job_has(site: Site) -> None:
+    run(site)
+
+    assert not claims.take("t0", str(site.spool))
+
+
+def test_of_a_wrapper_and_a_recall_exactly_one_has_the_claim(tmp_path: Path) -> None:
+    """The recall comes ever later, until each has won; both are at it in the same moment once."""
+    won: set[int] = set()
+    for turn in range(ROUNDS):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        site = make_site(folder)
+        (site.spool / FOLDER).mkdir()
+        with ThreadPoolExecutor() as threads:
+            home = threads.submit(take_late, str(site.spool), turn * STEP_S)
+            status, ran = run(site)
+        assert (status, ran, home.result()) in [(0, "ran\n", False), (199, "", True)]
+        won.add(status)
+
+    assert won == {0, 199}
+
+
+def take_late(spool: str, late_s: float) -> bool:
+    time.sleep(late_s)  # the pace of the race, not a wait
+    return claims.take("t0", spool)
+
+
+@pytest.fixture
+def granted(site: Site, tmp_path: Path) -> Path:
+    """Return where the grant of a job has to appear."""
+    return tmp_path / claim.GRANTS / "t0"
+
+
+def wait(site: Site, granted: Path, patience_s: int, **values: object) -> int:
+    """Run a job that waits for its grant; ~ is a folder of ours."""
+    lines = claim.lines("grant.t0", f"grant {patience_s} gb_delta", "")
+    path = str(granted.parents[2])
+    return site.run(script=RUNS, claim=lines.replace("~gb_delta", path), spool="", **values)
+
+
+def test_a_job_waits_for_its_grant_and_runs(site: Site, granted: Path) -> None:
+    granted.parent.mkdir(parents=True)
+    wait_s = "until [ -e %s ]; do sleep 0.1; done; sleep 0.5; true >%s"
+    mark = site.tmpdir / ".gridbridge/killed"  # the wrapper has begun
+    with subprocess.Popen(["sh", "-c", wait_s % (mark, granted)]):
+        status = wait(site, granted, 30)
+
+    assert (status, site.out.read_text()) == (0, "ran\n")
+
+
+def test_a_job_without_a_grant_is_fenced(site: Site, granted: Path) -> None:
+    assert wait(site, granted, 1) == 199
+    assert not site.out.exists()
+
+
+def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) -> None:
+    """What the wait for the grant writes is not taken for the shell's word on the job."""
+    granted.parent.mkdir(parents=True)
+    granted.touch()
+    (site.spool / FOLDER).rmdir()
+    lines = claim.lines("grant.t0", "grant 5 x", "").replace("~x", str(granted.parents[2]))
+    ended = site.run(script=b"kill -15 $$\n", claim=lines)
+
+    assert (ended, site.told().signal) == (-15, "15")
+
+
+@pytest.mark.parametrize("kind", ["file", "grant 600 gb_delta"])
+def test_a_claim_that_is_made_is_one(kind: str) -> None:
+    assert is_claim(claim.make(kind))
+
+
+@pytest.mark.parametrize("text", ["file.", "file.../x", "none.a", "a", "grant.a b", "file.é"])
+def test_what_we_do_not_make_is_no_claim(text: str) -> None:
+    assert not is_claim(text)

@@ -1,0 +1,61 @@
+"""What the tests of claims ask of the lab: the configuration, cut links, and what is left."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.lab.away import kill
+from tests.lab.configured import POLLER, configured
+from tests.lab.grid import Grid
+
+SILENT_S = 12  # after which what waits at a silent cluster comes home
+SCRIPT = "echo start $HOSTNAME >>$JOB_NAME.ran; sleep 1; echo end >>$JOB_NAME.ran\n"
+GRANTS = "~gb_{0}/.gridbridge/grants"
+
+
+@contextmanager
+def claimed(grid: Grid, cluster: str, kind: str, wait_s: int = 60) -> Iterator[None]:
+    """Run the service with claims at a cluster, and short limits."""
+    queue = rf"/^\[queue.transfer-{cluster}\]/a recall_unreachable_s = {SILENT_S}"
+    with configured(
+        grid,
+        rf'/^\[cluster.{cluster}\]/a claim = "{kind}"\nclaim_wait_s = {wait_s}'
+        f"\n{queue}\n/^.poller./a interval_s = 5",
+    ):
+        yield
+
+
+@contextmanager
+def cut(grid: Grid, cluster: str) -> Iterator[None]:
+    """Keep everybody from a cluster's master for a while."""
+    grid.lab("net", f"{cluster}-master", "cut")
+    try:
+        yield
+    finally:
+        grid.lab("net", f"{cluster}-master", "heal")
+
+
+@contextmanager
+def frozen_poller(grid: Grid) -> Iterator[None]:
+    """Let the service do nothing for a while."""
+    pids = grid.sh("alpha-master", f"pgrep -f '{POLLER}'").split()
+    kill(grid, *pids, signal="STOP")
+    try:
+        yield
+    finally:
+        kill(grid, *pids, signal="CONT")
+
+
+def claims(grid: Grid) -> str:
+    """Return the claims that lie in the shared spool."""
+    return grid.sh("alpha-master", "ls /var/spool/gridbridge/claims")
+
+
+def grants(grid: Grid, cluster: str) -> str:
+    """Return the grants that lie at a cluster."""
+    folder = GRANTS.format(cluster)
+    return grid.sh(f"{cluster}-master", f"if [ -e {folder} ]; then ls {folder}; fi")
+
+
+def log(grid: Grid) -> str:
+    """Return the poller's log."""
+    return grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")

@@ -1,0 +1,180 @@
+"""Queues in both directions: a job makes one hop at most, never loops, and runs exactly once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import pytest
+
+from tests.lab.away import QUIET, lines, wait_for, why
+from tests.lab.configured import configured
+from tests.lab.grid import OTHER, Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("open_back")]
+
+MANY = 10  # jobs each way; each cluster has 4 slots
+RAN = "echo $JOB_ID $HOSTNAME >>$JOB_NAME.ran; sleep 1; exit 3\n"
+HOMES = pytest.mark.parametrize("home", ["alpha", "beta"])
+# accounting(5): name, account, failed; rescheduled ones have failed 24 and 25
+ENDS = (
+    "awk -F: '$5 == \"{name}\" && $12 != 24 && $12 != 25 {{ print $7 }}'"
+    " $SGE_ROOT/{cell}/common/accounting"
+)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_notes(grid: Grid) -> None:
+    grid.sh("alpha-master", "rm -f *.ran", user="alice")
+
+
+@contextmanager
+def full(grid: Grid, cluster: str) -> Iterator[None]:
+    """Fill a cluster's own slots with bob's jobs."""
+    options = ("-N", "fill", "-t", "1-4", "-q", "all.q", *QUIET)
+    job = grid.submit(*options, user="bob", cluster=cluster, script="sleep 600\n")
+    tasks = [f"{job}.{task}" for task in range(1, 5)]
+    try:
+        grid.until(
+            lambda: [grid.states(cluster).get(task) for task in tasks] == ["r"] * 4,
+            f"{cluster} to be full",
+        )
+        yield
+    finally:
+        grid.cell(cluster, "qdel", job, user="bob")
+        grid.until_gone(job, cluster)
+
+
+def cross(grid: Grid, home: str, name: str, *options: str, script: str = RAN) -> str:
+    """Submit a job that has to cross from one cluster to the other; return its id."""
+    queue = f"transfer-{OTHER[home]}"
+    return grid.submit("-N", name, "-q", queue, *QUIET, *options, cluster=home, script=script)
+
+
+def end_of(grid: Grid, job: str, cluster: str) -> str:
+    """Wait for the end of a job that may have been rescheduled, and return its exit status."""
+    record = grid.accounting_of_end(job, 120, cluster)
+    return record["exit_status"].split()[0]
+
+
+def is_marked(grid: Grid, job: str, cluster: str) -> bool:
+    """Say whether a job may not be sent on any more, and waits."""
+    told = grid.cell(cluster, "qstat", "-j", job).out
+    waits = "r" not in grid.states(cluster).get(job, "")
+    return waits and "a transfer brought this job here" in told and "remote=false" in told
+
+
+@HOMES
+def test_a_job_crosses_and_its_end_status_and_output_come_back(grid: Grid, home: str) -> None:
+    away = OTHER[home]
+    script = 'echo "$1 on $HOSTNAME"; echo oops >&2; exit 7\n'
+    files = ("-o", "back.out", "-e", "back.err")
+    grid.sh("alpha-master", "rm -f back.*", user="alice")
+    job = grid.submit(
+        *("-N", "back", "-q", f"transfer-{away}", *files), cluster=home, script=script
+    )
+
+    record = grid.accounting(job, home)
+
+    assert (record["exit_status"], record["failed"]) == ("7", "0")
+    assert record["qname"] == f"transfer-{away}"
+    assert [host.split("-n")[0] for host in lines(grid, "back.out")] == [f" on {away}"]
+    assert lines(grid, "back.err") == ["oops"]
+    remote = grid.accounting(grid.remote_id(job, home), away)
+    assert (remote["account"], remote["qname"]) == (f"gb.{home}.{job}.0.1", "all.q")
+
+
+@HOMES
+def test_what_is_deleted_at_home_is_deleted_there(grid: Grid, home: str) -> None:
+    job = cross(grid, home, "gone", script="sleep 300\n")
+    remote = grid.remote_id(job, home)
+    wait_for(grid, remote, "r", OTHER[home])
+
+    grid.cell(home, "qdel", job)
+
+    grid.until_gone(job, home)
+    grid.until_gone(remote, OTHER[home])
+
+
+@HOMES
+def test_a_job_that_finds_the_other_cluster_full_waits_there_and_is_not_sent_back(
+    grid: Grid, home: str
+) -> None:
+    """The other cluster's queue back is open and free: the job was in it, and was sent off."""
+    away = OTHER[home]
+    with full(grid, away):
+        job = cross(grid, home, "hop")
+        remote = grid.remote_id(job, home)
+        grid.until(lambda: is_marked(grid, remote, away), f"{remote} to be marked at {away}")
+        before = lines(grid, "hop.ran")
+    status = end_of(grid, job, home)
+
+    assert (before, status) == ([], "3")
+    assert [line.partition("-n")[0] for line in lines(grid, "hop.ran")] == [f"{job} {away}"]
+    assert grid.remote_ids(job, home) == [remote]
+    assert grid.remote_ids(remote, away) == []
+    assert [one["qname"] for one in grid.records(job, home)] == [f"transfer-{away}"]
+    records = [(one["qname"], one["failed"].split()[0]) for one in grid.records(remote, away)]
+    assert records == [(f"transfer-{home}", "25"), ("all.q", "0")]
+
+
+@HOMES
+def test_slots_of_a_queue_back_are_no_free_slots(grid: Grid, home: str) -> None:
+    """Each cluster has 4 slots of its own, and no jobs now; its queue back is open."""
+    away = OTHER[home]
+
+    def shown() -> list[list[str]]:
+        rows = map(str.split, grid.on(f"{home}-master", "gridbridge", "status").out.splitlines())
+        return [row[:4] for row in rows if row[:1] == [away]]
+
+    assert grid.is_open(away)
+    grid.until(lambda: shown() == [[away, "yes", "0", "4"]], f"{away} to show 4 free slots", 30)
+
+
+def test_a_job_that_was_kept_from_going_back_can_still_be_recalled(grid: Grid) -> None:
+    """It comes home by the transfer that sent it, and not through the other cluster's queue."""
+    quick = r"/^\[queue.transfer-beta\]/a recall_wait_s = 10"
+    with configured(grid, quick), full(grid, "beta"):
+        job = grid.overflow("-N", "recalled", *QUIET, script=RAN)
+        remote = grid.remote_id(job)
+        grid.until(lambda: is_marked(grid, remote, "beta"), f"{remote} to be marked at beta")
+        status = end_of(grid, job, "alpha")
+        told = why(grid, job)
+
+    assert status == "3"
+    assert "recalled from beta" in told
+    assert [line.partition("-n")[0] for line in lines(grid, "recalled.ran")] == [f"{job} alpha"]
+    assert grid.remote_ids(remote, "beta") == []
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["sent away", "free to go"])
+def test_many_jobs_each_way_at_once_run_once_each_with_one_hop_at_most(
+    grid: Grid, asks: bool
+) -> None:
+    names = {home: f"{home}{uuid4().hex[:8]}" for home in OTHER}
+    jobs = {home: flood(grid, home, names[home], asks) for home in OTHER}
+    statuses = {end_of(grid, job, home) for home in OTHER for job in jobs[home]}
+
+    assert statuses == {"3"}
+    for home, away in OTHER.items():
+        name, own = names[home], jobs[home]
+        there = ends(grid, name, away)
+        assert sorted(line.split()[0] for line in lines(grid, f"{name}.ran")) == sorted(own)
+        assert len(own) == MANY
+        assert len(there) == len(set(there))
+        assert set(there) <= {f"gb.{home}.{job}.0.1" for job in own}
+        assert set(ends(grid, name, home)) == {"sge"}
+        assert len(there) == MANY if asks else there
+
+
+def flood(grid: Grid, home: str, name: str, asks: bool) -> list[str]:
+    """Submit many jobs that have to cross, or that may."""
+    queue = ("-q", f"transfer-{OTHER[home]}") if asks else ()
+    options = ("-terse", "-N", name, *queue, *QUIET)
+    line = f"for n in $(seq {MANY}); do qsub {' '.join(options)} <<'END'\n{RAN}END\ndone"
+    return grid.cell(home, "sh", "-c", line).out.split()
+
+
+def ends(grid: Grid, name: str, cluster: str) -> list[str]:
+    """Return the account of each end that a cluster has of jobs of a name."""
+    out = grid.sh("alpha-master", ENDS.format(name=name, cell=cluster))
+    return out.split()

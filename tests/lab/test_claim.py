@@ -1,0 +1,128 @@
+"""Claims by file, at beta: a task comes home while beta is silent, and never runs twice."""
+
+import os
+import time
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from tests.lab.away import QUIET, ends, full_beta, lines, wait_for, why
+from tests.lab.claimed import SCRIPT, claimed, claims, cut, frozen_poller
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+WINS = int(os.environ.get("CLAIM_RACE_WINS", "1"))  # of each side, at least
+AT_ONCE = 4  # beta's slots
+
+
+@pytest.fixture(scope="module")
+def by_file(grid: Grid) -> Iterator[None]:
+    with claimed(grid, "beta", "file"):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _fresh(grid: Grid, by_file: None) -> Iterator[None]:
+    grid.sh("alpha-master", "rm -f *.ran", user="alice")
+    grid.require_ready()
+    yield
+    grid.lab("net", "beta-master", "heal")
+    grid.until(lambda: claims(grid) == "", "no claim to be left", 120)
+
+
+def waits_away(grid: Grid, name: str) -> tuple[str, str]:
+    """Return a job that waits at beta, and its id there."""
+    job = grid.overflow("-N", name, *QUIET, script=SCRIPT)
+    remote = grid.remote_id(job)
+    wait_for(grid, remote, "qw")
+    return job, remote
+
+
+def hosts(grid: Grid, name: str) -> list[str]:
+    """Return the clusters on which a job has begun and ended, in their order."""
+    told = lines(grid, f"{name}.ran")
+    assert told[1:] == ["end"], told
+    return [told[0].removeprefix("start ").partition("-")[0]]
+
+
+def test_a_job_that_has_its_claim_runs_as_without(grid: Grid) -> None:
+    job = grid.transfer("-N", "usual", *QUIET, script=SCRIPT + "exit 7\n")
+    record = grid.accounting_of_end(job)
+
+    assert record["exit_status"].split()[0] == "7"
+    assert hosts(grid, "usual") == ["beta"]
+
+
+def test_a_task_comes_home_from_a_silent_cluster_and_nothing_is_left_there(grid: Grid) -> None:
+    with full_beta(grid):
+        job, remote = waits_away(grid, "silent")
+        with cut(grid, "beta"):
+            grid.until(lambda: ends(grid, job), "its end", 120)
+            told = why(grid, job)
+        wait_for(grid, remote, "", limit_s=90)
+
+    assert "claimed by home: recalled from beta: beta has not answered for" in told
+    assert "12 s is the limit, it needs 1 slot and" in told
+    assert hosts(grid, "silent") == ["alpha"]
+
+
+def test_a_copy_that_starts_when_the_link_is_back_fences_itself(grid: Grid) -> None:
+    with full_beta(grid):
+        job, remote = waits_away(grid, "copy")
+        with cut(grid, "beta"):
+            grid.until(lambda: ends(grid, job), "its end", 120)
+            frozen = frozen_poller(grid)
+            frozen.__enter__()
+    try:
+        record = grid.accounting(remote, "beta", 120)
+    finally:
+        frozen.__exit__(None, None, None)
+
+    assert record["exit_status"].split()[0] == "199"
+    assert hosts(grid, "copy") == ["alpha"]
+
+
+@pytest.mark.timeout(3000)
+def test_a_recall_races_with_the_start_for_the_claim_and_the_job_runs_once(grid: Grid) -> None:
+    """Slots get free while tasks are called home, so that each side wins so many times."""
+    starts = recalls = 0
+    for turn in count():
+        if min(starts, recalls) >= WINS:
+            break
+        assert turn < 8 + 2 * WINS, (starts, recalls)
+        ran = race(grid, turn)
+        starts += ran.count("beta")
+        recalls += ran.count("alpha")
+    print(f"race: the start won {starts} times, the recall {recalls} times")  # noqa: T201
+
+
+def race(grid: Grid, turn: int) -> list[str]:
+    """Run a turn with as many jobs as beta has slots; return where each of them ran."""
+    names = [f"race{turn}-{n}" for n in range(AT_ONCE)]
+    with full_beta(grid):
+        jobs = together(grid, names)
+        time.sleep(10)  # what was just released is not recalled (decisions.recall.SETTLED)
+        grid.sh("alpha-master", "gridbridge drain beta --reason 'for a race'")
+        try:
+            time.sleep(0.7 * (turn * 3 % 11))  # the pace of the race, not a wait
+            fill = [key for key, state in grid.states("beta").items() if state == "r"]
+            grid.cell("beta", "qdel", *fill, user="bob")
+            grid.until(lambda: all(ends(grid, job) for job in jobs), f"{jobs} to end", 120)
+        finally:
+            grid.sh("alpha-master", "gridbridge undrain beta")
+    grid.require_ready()
+    return [host for name in names for host in hosts(grid, name)]
+
+
+def together(grid: Grid, names: list[str]) -> list[str]:
+    """Return jobs that all wait at beta, submitted while home is closed."""
+    grid.cell("alpha", "qmod", "-d", "all.q", user="root")
+    try:
+        jobs = [grid.submit("-N", name, *QUIET, script=SCRIPT) for name in names]
+        for job in jobs:
+            wait_for(grid, grid.remote_id(job), "qw")
+    finally:
+        grid.cell("alpha", "qmod", "-e", "all.q", user="root")
+    return jobs

@@ -1,0 +1,175 @@
+"""Claims by grant, at delta: a job starts when home says so, and comes home while delta is cut."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.lab.away import QUIET, ends, why
+from tests.lab.claimed import SCRIPT, claimed, cut, frozen_poller, grants, log
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
+
+FAR, QUEUE, ACCOUNT = "delta-master", "transfer-delta", "al_delta"
+LONG_S = 150  # a command over a cut link gives up after 15 s, and is tried again ever later
+WAIT_S = 30
+LOGGED = r"submitted to delta as"
+RAN = "if [ -e {0}.ran ]; then cat {0}.ran; fi"
+
+
+@pytest.fixture(scope="module")
+def by_grant(grid: Grid, open_to_delta: None) -> Iterator[None]:
+    with claimed(grid, "delta", "grant", WAIT_S):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _fresh(grid: Grid, by_grant: None) -> Iterator[None]:
+    grid.sh("alpha-master", "rm -f *.ran", user="alice")
+    grid.sh(FAR, "rm -f *.ran", user=ACCOUNT)
+    grid.until(lambda: is_open(grid), f"{QUEUE} to be open")
+    yield
+    grid.lab("net", FAR, "heal")
+    grid.sh(FAR, "chmod 755 ~gb_delta")
+    grid.until(lambda: not far_jobs(grid), "delta to be empty", LONG_S)
+    grid.until(lambda: grants(grid, "delta") == "", "no grant to be left", LONG_S)
+
+
+def is_open(grid: Grid) -> bool:
+    rows = grid.cell("alpha", "qstat", "-f", "-q", QUEUE, user="root").out.splitlines()
+    return any(len(row.split()) == 5 for row in rows if row.startswith(f"{QUEUE}@"))
+
+
+def far_jobs(grid: Grid) -> list[str]:
+    """Return delta's jobs, a line each."""
+    return grid.sh(FAR, "qstat -u '*'").splitlines()[2:]
+
+
+def submit(grid: Grid, name: str) -> str:
+    """Submit a job that crosses to delta now, and could run at home."""
+    queues = ("all.q", "transfer-beta")
+    grid.cell("alpha", "qmod", "-d", *queues, user="root")
+    try:
+        job = grid.submit("-N", name, *QUIET, script=SCRIPT)
+        grid.until(lambda: "released" in why(grid, job), f"{job} to be released")
+    finally:
+        grid.cell("alpha", "qmod", "-e", *queues, user="root")
+    return job
+
+
+def far_state(grid: Grid) -> str:
+    """Return the letters of alice's job there."""
+    rows = [line.split() for line in far_jobs(grid)]
+    return next((row[4] for row in rows if row[3] == ACCOUNT), "")
+
+
+def ran(grid: Grid, name: str) -> list[str]:
+    """Return where a job has begun and ended, in both domains."""
+    here = grid.sh("alpha-master", RAN.format(name), user="alice")
+    there = grid.sh(FAR, RAN.format(name), user=ACCOUNT)
+    return [line.partition("-n")[0] for line in (here + there).splitlines()]
+
+
+@contextmanager
+def full_delta(grid: Grid) -> Iterator[None]:
+    """Fill delta's slots with another's jobs."""
+    submit = "for n in 1 2; do echo sleep 600 | qsub -terse -N fill -o /dev/null -j y; done"
+    jobs = grid.sh(FAR, submit, user="bo_delta").split()
+    grid.until(lambda: "".join(far_jobs(grid)).count(" r ") == 2, "delta to be full")
+    try:
+        yield
+    finally:
+        grid.sh(FAR, f"qdel {' '.join(jobs)}", user="bo_delta")
+
+
+@contextmanager
+def unable_to_give(grid: Grid) -> Iterator[None]:
+    """Let no grant appear at delta though the service gives it."""
+    grid.sh(FAR, "chmod 700 ~gb_delta")
+    try:
+        yield
+    finally:
+        grid.sh(FAR, "chmod 755 ~gb_delta")
+
+
+def test_a_job_is_granted_and_runs(grid: Grid) -> None:
+    job = submit(grid, "granted")
+    grid.until(lambda: ends(grid, job), "its end", LONG_S)
+
+    assert "granted: its job has started at delta" in why(grid, job)
+    assert ran(grid, "granted") == ["start delta", "end"]
+
+
+def test_a_task_whose_job_has_no_grant_comes_home_at_once(grid: Grid) -> None:
+    with full_delta(grid):
+        job = submit(grid, "waits")
+        with cut(grid, "delta"):
+            grid.until(lambda: ends(grid, job), "its end", LONG_S)
+            told = why(grid, job)
+        grid.until(lambda: not far_state(grid), "its copy to be gone", LONG_S)
+
+    assert "claimed by home: recalled from delta: delta has not answered for" in told
+    assert ran(grid, "waits") == ["start alpha", "end"]
+
+
+def test_a_copy_that_starts_when_the_link_is_back_gets_no_grant(grid: Grid) -> None:
+    with full_delta(grid):
+        job = submit(grid, "copy")
+        remote = remote_id(grid, job)
+        with cut(grid, "delta"):
+            grid.until(lambda: ends(grid, job), "its end", LONG_S)
+            frozen = frozen_poller(grid)
+            frozen.__enter__()
+    try:
+        grid.until(lambda: far_end(grid, remote), "its copy to end", LONG_S)
+    finally:
+        frozen.__exit__(None, None, None)
+
+    assert far_end(grid, remote) == "199"
+    assert ran(grid, "copy") == ["start alpha", "end"]
+
+
+def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
+    """Its task stays at delta though that is silent, and runs there when the grant arrives."""
+    with unable_to_give(grid):
+        job = submit(grid, "unsure")
+        grid.until(lambda: "granted:" in why(grid, job), "its grant to be kept", LONG_S)
+        with cut(grid, "delta"):
+            silent = "event=no_answer cluster=delta"
+            before = log(grid).count(silent)
+            grid.until(lambda: log(grid).count(silent) > before + 1, "delta to be silent", LONG_S)
+            state = grid.states()[job]
+    grid.until(lambda: ends(grid, job), "its end", LONG_S)
+
+    assert state == "hr"
+    assert "claimed by home" not in why(grid, job)
+    assert len(ran(grid, "unsure")) == 2
+
+
+def test_a_job_that_gets_no_grant_ends_as_fenced_and_its_task_runs(grid: Grid) -> None:
+    with full_delta(grid):
+        job = submit(grid, "fenced")
+        remote = remote_id(grid, job)
+        frozen = frozen_poller(grid)
+        frozen.__enter__()
+    try:
+        grid.until(lambda: far_end(grid, remote), "its first job to end", LONG_S)
+    finally:
+        frozen.__exit__(None, None, None)
+    grid.until(lambda: ends(grid, job), "its end", LONG_S)
+
+    assert "fenced at delta: it got no grant" in why(grid, job)
+    assert ran(grid, "fenced")[1:] == ["end"]
+
+
+def remote_id(grid: Grid, job: str) -> str:
+    """Return a job's id at delta."""
+    told = why(grid, job)
+    return told.partition(LOGGED)[2].split()[0].rstrip(",")
+
+
+def far_end(grid: Grid, remote: str) -> str:
+    """Return the exit status of a job at delta, empty while it has none."""
+    out = grid.on(FAR, "qacct", "-j", remote).out
+    return next((line.split()[1] for line in out.splitlines() if line[:11] == "exit_status"), "")

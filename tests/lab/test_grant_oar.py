@@ -1,0 +1,79 @@
+"""Claims by grant at gamma, an OAR server: the same wrapper, the same service."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.away import QUIET, ends, why
+from tests.lab.claimed import SCRIPT, claimed, cut, grants
+from tests.lab.gamma import ACCOUNT, FAR, HOME, LONG_S, Gamma
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
+
+FILL = (
+    "for n in 1 2 3 4; do"
+    " oarsub -l core=1,walltime=0:20:0 'sleep 900' | sed -n s/OAR_JOB_ID=//p; done"
+)
+
+
+@pytest.fixture(scope="module")
+def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
+    far = Gamma(grid)
+    with claimed(grid, "gamma", "grant"):
+        far.until_open()
+        yield far
+    far.clear()
+
+
+@pytest.fixture(autouse=True)
+def _fresh(gamma: Gamma) -> Iterator[None]:
+    gamma.grid.sh(HOME, "rm -f *.ran", user="alice")
+    gamma.grid.sh(FAR, "rm -f *.ran", user=ACCOUNT)
+    yield
+    gamma.grid.lab("net", FAR, "heal")
+    gamma.until_clean()
+    gamma.grid.until(lambda: grants(gamma.grid, "gamma") == "", "no grant to be left", LONG_S)
+
+
+def submit(gamma: Gamma, name: str) -> str:
+    """Submit a job that crosses to gamma now, and could run at home."""
+    queues = ("all.q", "transfer-beta")
+    gamma.grid.cell("alpha", "qmod", "-d", *queues, user="root")
+    try:
+        job = gamma.grid.submit("-N", name, *QUIET, script=SCRIPT)
+        gamma.until_told(job, "released")
+    finally:
+        gamma.grid.cell("alpha", "qmod", "-e", *queues, user="root")
+    return job
+
+
+def test_a_job_of_oar_is_granted_and_runs(gamma: Gamma) -> None:
+    job = submit(gamma, "granted")
+    gamma.grid.until(lambda: ends(gamma.grid, job), "its end", LONG_S)
+
+    assert "granted: its job has started at gamma" in why(gamma.grid, job)
+    assert gamma.read("granted.ran").splitlines()[1:] == ["end"]
+
+
+def test_a_task_comes_home_from_a_silent_oar(gamma: Gamma) -> None:
+    """What waited there is deleted when the link is back."""
+    fill = gamma.grid.sh(FAR, FILL, user="bo_gamma").split()
+    for number in fill:
+        gamma.until_state(number, "Running")
+    try:
+        job = submit(gamma, "waits")
+        with cut(gamma.grid, "gamma"):
+            gamma.grid.until(lambda: ends(gamma.grid, job), "its end", LONG_S)
+            told = why(gamma.grid, job)
+        others = {int(number) for number in fill}
+        gamma.grid.until(
+            lambda: {int(one["Job_Id"]) for one in gamma.jobs()} == others, "its copy to go", LONG_S
+        )
+    finally:
+        gamma.grid.sh(FAR, f"oardel {' '.join(fill)}", user="bo_gamma")
+
+    assert "claimed by home: recalled from gamma: gamma has not answered for" in told
+    assert gamma.read("waits.ran") == ""
+    ran = gamma.grid.sh(HOME, "cat waits.ran", user="alice").splitlines()
+    assert (len(ran), ran[-1]) == (2, "end")
