@@ -1,4 +1,7 @@
-"""Claims by file, at beta: a task comes home while beta is silent, and never runs twice."""
+"""Claims by file, at beta: a task comes home while beta is silent, and never runs twice.
+
+The lab's hosts share the spool through their machine's disk, which no cut link takes away.
+"""
 
 import os
 import time
@@ -104,16 +107,27 @@ def race(grid: Grid, turn: int) -> list[str]:
     with full_beta(grid):
         jobs = together(grid, names)
         time.sleep(10)  # what was just released is not recalled (decisions.recall.SETTLED)
-        grid.sh("alpha-master", "gridbridge drain beta --reason 'for a race'")
+        early, late = (free, drain) if turn % 2 else (drain, free)
         try:
-            time.sleep(0.7 * (turn * 3 % 11))  # the pace of the race, not a wait
-            fill = [key for key, state in grid.states("beta").items() if state == "r"]
-            grid.cell("beta", "qdel", *fill, user="bob")
+            early(grid)
+            time.sleep(0.7 * (turn // 2 * 3 % 11))  # the pace of the race, not a wait
+            late(grid)
             grid.until(lambda: all(ends(grid, job) for job in jobs), f"{jobs} to end", 120)
         finally:
             grid.sh("alpha-master", "gridbridge undrain beta")
     grid.require_ready()
     return [host for name in names for host in hosts(grid, name)]
+
+
+def drain(grid: Grid) -> None:
+    """Have what waits at beta come home at the next answer."""
+    grid.sh("alpha-master", "gridbridge drain beta --reason 'for a race'")
+
+
+def free(grid: Grid) -> None:
+    """Free every slot of beta."""
+    fill = [key for key, state in grid.states("beta").items() if state == "r"]
+    grid.cell("beta", "qdel", *fill, user="bob")
 
 
 def together(grid: Grid, names: list[str]) -> list[str]:
