@@ -39,7 +39,8 @@ LINE = (
 INSIDE = """
 import json, os, subprocess, sys, time
 from dataclasses import replace
-from gridbridge.model.policy import Cluster, Policy, Site
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy, Site
 from gridbridge.services.books import Books
 from gridbridge.services.views import Views
 from gridbridge.state import accounts

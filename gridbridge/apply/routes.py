@@ -10,9 +10,10 @@ from gridbridge.batch.gridengine import status as gridengine
 from gridbridge.batch.oar import commands
 from gridbridge.batch.oar import status as oar
 from gridbridge.errors import ConfigError
+from gridbridge.model.cluster import Claim, Cluster, Kind, Push
 from gridbridge.model.mapping import ANY, PROJECT, QUEUE, RESOURCE, Mapping, Rule
 from gridbridge.model.places import PYTHON
-from gridbridge.model.policy import Claim, Cluster, Kind, Policy, Push
+from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away, Cell, Folder, Home, Login, OarServer, Route, login
 from gridbridge.model.rules import AnyRule, Rules
 from gridbridge.model.users import Asks

@@ -23,7 +23,8 @@ from gridbridge.config.maps import MAPS
 from gridbridge.config.references import table_of
 from gridbridge.config.words import TABLES, Table, Wrong, default, key_name, kind_of, right, toml
 from gridbridge.errors import ConfigError
-from gridbridge.model.policy import Cluster, Policy, Poller, Site, TransferQueue
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
 from gridbridge.model.rules import KINDS, AnyRule
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME, Form, describe
 from gridbridge.model.users import Users

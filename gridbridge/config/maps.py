@@ -7,8 +7,8 @@ from gridbridge.config.references import table_of
 from gridbridge.config.words import Table, Wrong, key_name
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts, mapping
+from gridbridge.model.cluster import Kind
 from gridbridge.model.places import is_place
-from gridbridge.model.policy import Kind
 from gridbridge.model.rules import KINDS, THERE, AnyRule, ResourceRule
 
 MAPS = "map"

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from gridbridge.config.words import Table, Wrong, key_name
-from gridbridge.model.policy import MAX_PORT, Claim, Kind, Poller, Push
+from gridbridge.model.cluster import MAX_PORT, Claim, Kind, Push
+from gridbridge.model.policy import Poller
 from gridbridge.model.settings import CLUSTER_NAME
 
 PORTS = ("qmaster_port", "execd_port")

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, HOME, PYTHON
-from gridbridge.model.policy import Kind, Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.setup import Edit, Finding, State, Verb
 from gridbridge.model.site import CellFacts, HostFacts, KeyFacts, PollerFacts
 

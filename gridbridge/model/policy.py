@@ -2,62 +2,29 @@
 
 A section of the file is a class here and a key is a field. `model.settings.describe` gives what
 else is known of a key, so that the reader, the shipped sample and docs/configuration.md all say
-the same. The sections of a mapping are in model.rules.
+the same. The sections of a cluster are in model.cluster, those of a mapping in model.rules.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gridbridge.model.places import SPOOL
+from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.rules import Rules
 from gridbridge.model.settings import (
-    ABSOLUTE_PATH,
     ACCOUNT,
     ASKED,
     CLUSTER_NAME,
-    FAR_FOLDER,
-    LOGIN_NAME,
-    OBJECT_NAME,
-    PATH_OR_NONE,
-    SSH_PLACE,
     STAGED_IN,
     STAGED_OUT,
     STATE_URL,
     setting,
 )
-from gridbridge.model.users import Asks, Users
+from gridbridge.model.users import Asks
 
 PATH = "/etc/gridbridge/gridbridge.toml"
-MAX_PORT = 65535
 MAX_UID = 2**32 - 2  # the last one but the kernel's "no such uid", (uid_t)-1
 MAX_SLOTS = 9_999_999  # sge_pe(5), slots
-# Of Debian, by kind; an embedded cluster has one program, ours, and does not look there.
-BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin", "embedded": "/usr/bin"}
-
-
-class Kind(StrEnum):
-    """Which batch system runs a cluster."""
-
-    GRIDENGINE = "gridengine"
-    OAR = "oar"
-    EMBEDDED = "embedded"
-
-
-class Push(StrEnum):
-    """How a cluster tells at once that a job ended there."""
-
-    NONE = "none"
-    QEVENT = "qevent"
-    OAR = "oar"
-
-
-class Claim(StrEnum):
-    """What makes sure, before a job's first process, that its task was not called home."""
-
-    NONE = "none"
-    FILE = "file"
-    GRANT = "grant"
 
 
 class LogLevel(StrEnum):
@@ -91,108 +58,6 @@ class Site:
     log_level: LogLevel = field(
         default=LogLevel.INFO, metadata=setting("the least important lines that are logged")
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """A batch system, the local one or a remote one, as this machine sees it."""
-
-    kind: Kind = field(default=Kind.GRIDENGINE, metadata=setting("the batch system"))
-    root: str = field(
-        default="/var/lib/gridengine",
-        metadata=setting("its $SGE_ROOT on this machine", form=ABSOLUTE_PATH),
-    )
-    cell: str = field(
-        default="",
-        metadata=setting("its $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name"),
-    )
-    qmaster_port: int = field(
-        default=0,
-        metadata=setting("its $SGE_QMASTER_PORT; Grid Engine needs it", low=0, high=MAX_PORT),
-    )
-    execd_port: int = field(
-        default=0,
-        metadata=setting("its $SGE_EXECD_PORT; Grid Engine needs it", low=0, high=MAX_PORT),
-    )
-    binaries: str = field(
-        default="",
-        metadata=setting(
-            "the folder of its client programs (qsub, qstat; oarsub, oarstat)",
-            form=ABSOLUTE_PATH,
-            inherits='"/usr/lib/gridengine", of OAR "/usr/bin"',
-        ),
-    )
-    folder: str = field(
-        default="",
-        metadata=setting("the folder that an embedded cluster is", form=PATH_OR_NONE),
-    )
-    shell: str = field(
-        default="/bin/sh",
-        metadata=setting(
-            "the shell that runs our wrapper there, best one that is no login shell",
-            form=ABSOLUTE_PATH,
-        ),
-    )
-    command_timeout_s: float = field(
-        default=15.0,
-        metadata=setting(
-            "the longest that one of its programs may take", unit="s", low=1, high=600
-        ),
-    )
-    spool_shared: bool = field(
-        default=False,
-        metadata=setting("its nodes see the spool, so that job ends arrive there"),
-    )
-    remote_spool_dir: str = field(
-        default=SPOOL,
-        metadata=setting("where its nodes see the shared spool", form=ABSOLUTE_PATH),
-    )
-    ssh: str = field(
-        default="",
-        metadata=setting("where its programs run, reached by ssh as each person", form=SSH_PLACE),
-    )
-    users: Users = field(
-        default_factory=Users,
-        metadata=setting("by ssh: who has another account there than the same", form=LOGIN_NAME),
-    )
-    stage_dir: str = field(
-        default=".gridbridge/stage",
-        metadata=setting(
-            "by ssh: where its hosts see the folders of jobs whose files are carried",
-            form=FAR_FOLDER,
-        ),
-    )
-    accounting: str = field(
-        default="",
-        metadata=setting(
-            "its accounting file as this machine sees it, read on from where we were",
-            form=PATH_OR_NONE,
-        ),
-    )
-    push: Push = field(
-        default=Push.NONE, metadata=setting("how it tells at once that a job ended there")
-    )
-    push_limit_per_s: float = field(
-        default=5.0,
-        metadata=setting(
-            "above this rate pushed ends are left to the next poll", unit="1/s", low=0.1, high=1000
-        ),
-    )
-
-    claim: Claim = field(
-        default=Claim.NONE,
-        metadata=setting("what lets waiting tasks come home while it does not answer"),
-    )
-    claim_wait_s: float = field(
-        default=600.0,
-        metadata=setting(
-            "so long a job that starts there waits for its grant", unit="s", low=10, high=86400
-        ),
-    )
-
-    def filled(self, name: str) -> "Cluster":
-        """Return it with every inherited value in its place."""
-        return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,9 +20,10 @@ from gridbridge.batch.gridengine.accounting import (
 from gridbridge.decisions.usage import told_by_verdict
 from gridbridge.errors import GridbridgeError, ParseError
 from gridbridge.model.accounting import Cursor, RemoteRecord, Source
+from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import PREFIX, parse_transfer
 from gridbridge.model.job import JobEnd
-from gridbridge.model.policy import Cluster, Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownReading
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.views import Views

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from gridbridge.apply.routes import away
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.policy import Cluster, Policy
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
 from gridbridge.model.route import login
 from gridbridge.model.site import KeyFacts
 from gridbridge.model.users import Users

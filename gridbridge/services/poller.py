@@ -14,9 +14,9 @@ from gridbridge import config
 from gridbridge.apply.routes import away, keep_connections
 from gridbridge.apply.transfer import Hands
 from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.cluster import Push as PushKind
 from gridbridge.model.places import CONFIG, HOME, LOCK, SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.policy import Push as PushKind
 from gridbridge.model.route import Cell, OarServer
 from gridbridge.services.listener import Listener
 from gridbridge.services.observer import Observer

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable
 
 from gridbridge.batch.gridengine import commands
+from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import job_ids
-from gridbridge.model.policy import Cluster
 from gridbridge.model.route import Cell
 from gridbridge.shell.child import Child
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from gridbridge.apply.routes import cell
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.model.cluster import Kind
 from gridbridge.model.ids import parse_local, parse_transfer
-from gridbridge.model.policy import Kind, Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.route import Cell
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.state import shown as files

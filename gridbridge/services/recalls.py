@@ -12,9 +12,10 @@ from gridbridge.decisions import recall
 from gridbridge.decisions.recall import Recall
 from gridbridge.decisions.transfer import World
 from gridbridge.decisions.unreachable import may_be_had
+from gridbridge.model.cluster import Kind
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.plan import Act, Action
-from gridbridge.model.policy import Kind, Policy
+from gridbridge.model.policy import Policy
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.claims import Claims
 from gridbridge.services.crew import Crew

@@ -6,8 +6,9 @@ from gridbridge.apply.routes import away
 from gridbridge.batch.gridengine import objects
 from gridbridge.batch.oar import server
 from gridbridge.errors import ConfigError
+from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, PYTHON
-from gridbridge.model.policy import MAX_SLOTS, Kind, Policy, TransferQueue
+from gridbridge.model.policy import MAX_SLOTS, Policy, TransferQueue
 from gridbridge.model.route import Cell, OarServer
 from gridbridge.model.settings import OBJECT_NAME
 from gridbridge.model.setup import Wanted, is_transfer

@@ -12,7 +12,8 @@ from gridbridge.batch.oar import submit as oar
 from gridbridge.decisions.mapping import Asked, translate
 from gridbridge.errors import Unmappable
 from gridbridge.model import mapping, route
-from gridbridge.model.policy import Cluster, Kind, Policy, Push, Site, TransferQueue
+from gridbridge.model.cluster import Cluster, Kind, Push
+from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.route import OarServer
 from gridbridge.model.rules import AnyRule, ProjectRule, Relation, ResourceRule, Unit
 from gridbridge.model.users import Asks, Users

@@ -6,7 +6,8 @@ import pytest
 
 from gridbridge import config
 from gridbridge.errors import ConfigError
-from gridbridge.model.policy import Cluster, Kind, Policy, Poller, Push, Site, TransferQueue
+from gridbridge.model.cluster import Cluster, Kind, Push
+from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
 
 SITE = '[site]\ncluster = "alpha"\n'
 PORTS = "qmaster_port = 6444\nexecd_port = 6445\n"

@@ -10,17 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge import config
-from gridbridge.model.policy import (
-    MAX_PORT,
-    Claim,
-    Cluster,
-    Kind,
-    Policy,
-    Poller,
-    Push,
-    Site,
-    TransferQueue,
-)
+from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
+from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
 from gridbridge.model.rules import (
     AMOUNT,
     ASKED_FOR,

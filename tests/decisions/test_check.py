@@ -13,8 +13,9 @@ from gridbridge.decisions.site import (
     state_finding,
     sudoers_line,
 )
+from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.places import CONFIG, SPOOL, SUDOERS
-from gridbridge.model.policy import Cluster, Kind, Policy, Site, TransferQueue
+from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.setup import Finding, State
 from gridbridge.model.site import CellFacts, HostFacts, KeyFacts, PathFacts, PollerFacts
 

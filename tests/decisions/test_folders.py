@@ -3,7 +3,8 @@
 import pytest
 
 from gridbridge.decisions import folders
-from gridbridge.model.policy import Cluster, Kind, Policy, Site, TransferQueue
+from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.setup import State
 from gridbridge.model.site import CellFacts, PollerFacts
 

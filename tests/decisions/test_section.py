@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.section import all_slots, findings, room
+from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import CONFIG
-from gridbridge.model.policy import Cluster, Policy, Poller, Site, TransferQueue
+from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
 from gridbridge.model.setup import State
 from gridbridge.model.users import Asks
 from tests.decisions.setups import WANTED

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.policy import Cluster, Policy, Poller, Site, TransferQueue
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
 from gridbridge.model.rules import KINDS
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,

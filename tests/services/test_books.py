@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.accounting import RemoteRecord, Source
+from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import Kind, Message, Outcome, Phase
-from gridbridge.model.policy import Cluster, Policy, Site, TransferQueue
+from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.shown import ShownReading
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.books import Books

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from gridbridge.apply.transfer import Hands
 from gridbridge.decisions.transfer import World
+from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phase, encode
-from gridbridge.model.policy import Cluster, Policy, Poller, Site, TransferQueue
+from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
 from gridbridge.services.crew import Crew
 from gridbridge.services.letters import PREMATURE_OF_UID
 from gridbridge.services.transfers import TransferService

@@ -13,9 +13,10 @@ import pytest
 
 from gridbridge.apply.transfer import Hands
 from gridbridge.decisions import dropped
+from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import Kind, Message, Outcome, Phase
 from gridbridge.model.plan import Act, Action
-from gridbridge.model.policy import Cluster, Policy, Site, TransferQueue
+from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.setup import State
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters

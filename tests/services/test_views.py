@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply.routes import cell
+from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import Message
-from gridbridge.model.policy import Cluster, Policy, Site, TransferQueue
+from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.rules import ProjectRule, QueueRule, ResourceRule
 from gridbridge.model.shown import ShownDrain
 from gridbridge.model.snapshot import ClusterSnapshot
