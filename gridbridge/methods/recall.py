@@ -14,6 +14,7 @@ from gridbridge.model.route import Cell
 
 SETTLE_S = 2  # in which an order of the scheduler that was on its way arrives
 CONFIRM_S = 1  # between two looks whether a deleted job is gone
+DELETING = "deleting"  # phase of a wish whose job is being deleted, or was: no answer came yet
 GONE = "gone"  # phase of a wish whose job was deleted
 WAITING = frozenset("hqwR")  # R: once started there and put back, as by a transfer queue of theirs
 KILLED = "it had just started there and was deleted"
@@ -29,6 +30,8 @@ def recall(task: Task, away: Cell, remote_id: str, wished: Message) -> Message |
         return _confirm(away, remote_id, begun)
     cell.hold(away, remote_id, gone_is_fine=True)
     letters = cell.states(away, remote_id)
+    if begun.phase == DELETING and not letters:
+        return CONFIRM_S  # by us, or it ran: the service finds out, see settled
     if not letters or not WAITING.issuperset(letters):
         return _let_be(task, away, remote_id)
     if time.time() - float(begun.at) < SETTLE_S:
@@ -37,6 +40,8 @@ def recall(task: Task, away: Cell, remote_id: str, wished: Message) -> Message |
 
 
 def _delete(task: Task, away: Cell, remote_id: str, begun: Message) -> Message | int:
+    begun = begun.but(phase=DELETING)
+    task.keep_wish(begun)
     had_waited = cell.delete_waiting(away, remote_id)
     if had_waited is None:
         return _let_be(task, away, remote_id)
@@ -44,6 +49,18 @@ def _delete(task: Task, away: Cell, remote_id: str, begun: Message) -> Message |
     begun = begun.but(phase=GONE, reason=reason)
     task.keep_wish(begun)
     return _confirm(away, remote_id, begun)
+
+
+def settled(task: Task, verdict: Message) -> Message:
+    """Return a verdict, or the return home of a task whose deletion nobody answered.
+
+    A job that waited until it was deleted leaves no trace: for such a one the service knows of no
+    end, and that is the end that was wished.
+    """
+    begun = task.wish()
+    if begun is None or begun.phase != DELETING or verdict.outcome != Outcome.ERROR:
+        return verdict
+    return Message(outcome=Outcome.REQUEUE, reason=begun.reason)
 
 
 def _confirm(away: Cell, remote_id: str, begun: Message) -> Message | int:

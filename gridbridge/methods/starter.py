@@ -111,6 +111,10 @@ class Step:
         wish = verdict or self.task.wish()
         if wish and wish.outcome == Outcome.RECALL:
             return self.recall(wish)
+        if verdict and verdict.outcome == Outcome.ERROR:
+            from gridbridge.methods import recall
+
+            verdict = recall.settled(self.task, verdict)
         return self.finish(verdict, has_run=not verdict.claim) if verdict else ""
 
     def recall(self, wish: Message) -> str:

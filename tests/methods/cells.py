@@ -41,9 +41,11 @@ case "$me $*" in
 "qalter "*) become "${letters#h}" ;;
 "qmod -sj "*) become hs ;;
 "qmod -usj "*) become hr ;;
-"qdel "*) become gone && rm "$jobs/$id" && case $letters in
+"qdel "*) [ ! -e "$jobs/mute" ] || exec >/dev/null
+    become gone && rm "$jobs/$id" && case $letters in
     *q*) echo "alice has deleted job $id" ;;
-    *) echo "alice has registered the job $id for deletion" ;; esac ;;
+    *) echo "alice has registered the job $id for deletion" ;; esac
+    [ ! -e "$jobs/mute" ] || { echo "error: lost connection" >&2; exit 1; } ;;
 "qconf -sq "*) cat "$jobs/queue" ;;
 esac
 """

@@ -92,6 +92,28 @@ def test_a_verdict_in_the_place_of_the_wish_is_heeded(recalled: Place) -> None:
 
 
 @pytest.mark.usefixtures("_at_once")
+@pytest.mark.parametrize(
+    ("outcome", "answer"),
+    [(Outcome.ERROR, "exit 99"), (Outcome.EXIT, "exit 3")],
+    ids=["none", "one"],
+)
+def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_an_end(
+    recalled: Place, outcome: str, answer: str
+) -> None:
+    """A job that waited leaves no trace; one that ran and ended meanwhile does."""
+    (recalled.folder / "beta/mute").touch()
+    with pytest.raises(GridbridgeError):
+        recalled.step()
+    meanwhile = recalled.step()
+    recalled.decide(outcome=outcome, exit_status="3", reason="beta has no trace of job 41")
+
+    assert (meanwhile.split()[0], recalled.step()) == ("again", answer)
+    assert [one.outcome for one in recalled.sent(Kind.CLOSED)] == [
+        Outcome.REQUEUE if answer == "exit 99" else Outcome.EXIT
+    ]
+
+
+@pytest.mark.usefixtures("_at_once")
 def test_a_silent_cluster_keeps_the_task_where_it_is(recalled: Place) -> None:
     recalled.down("beta")
 
