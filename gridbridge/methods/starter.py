@@ -9,14 +9,12 @@ simply run again (Transfer Queues how-to; design: exactly once).
 import os
 import sys
 
-from gridbridge.batch import keeper_of, submitter, wrapper
-from gridbridge.batch.gridengine.request import Request
-from gridbridge.batch.submission import Result, Submission
+from gridbridge.batch import keeper_of, submitter
+from gridbridge.batch.submission import Result
 from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable, Unstageable
-from gridbridge.methods import answers, job, limits
+from gridbridge.methods import answers, job, limits, sending
 from gridbridge.methods.remote import delete_remote, find
 from gridbridge.methods.task import HELD, Task, now
-from gridbridge.model.ids import is_transfer
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.route import Cell
 from gridbridge.shell.runner import SIGKILL
@@ -157,7 +155,7 @@ class Step:
         phase = self.record.phase or Phase.SUBMITTING
         if self.record.remote_id and self.away.login:
             request = self.home.request_of(self.route.home, str(self.task.job))
-            self.stage(request, self.task.config())
+            sending.stage(self, request, self.task.config())
         name = self.record.transfer or str(self.task.transfer(self.route, attempt=1))
         self.note(kind=Kind.RECORD, phase=phase, transfer=name)
         return True
@@ -190,7 +188,7 @@ class Step:
         found = "" if is_new else find(self.away, self.record)
         if not found:
             try:
-                answer = self.send()
+                answer = sending.send(self)
             except Unmappable as error:
                 return self.refused(str(error))
             if answer.result == Result.REFUSED:
@@ -214,67 +212,6 @@ class Step:
         """End a job whose files can't be carried: it stays in error state until that is mended."""
         delete_remote(self.away, self.record)
         return self.finish(Message(outcome=Outcome.ERROR, reason=str(error)), has_run=False)
-
-    def send(self) -> Submission:
-        """Submit the job with what it asked for at home, unless a transfer brought it here."""
-        if is_transfer(self.task.env.get("SGE_ACCOUNT", "")):
-            raise Unmappable(job.ONE_HOP)
-        request = self.home.request_of(self.route.home, str(self.task.job))
-        for name, value in request.hard:
-            if name == "h_rt":
-                self.task.note_limit(name, value)
-        config = self.task.config()
-        self.record = self.record.but(rerun=request.rerun)
-        parallel = self.translate(request, job.parallel(config))
-        name, stage = self.record.transfer, self.stage(request, config)
-        script = wrapper.bundle(
-            job.wrapped(
-                self.task, self.route, name, request, config, self.arguments, stage, self.claim()
-            )
-        )
-        return self.far.submit(
-            self.away,
-            self.record.transfer,
-            request,
-            shell=self.route.remote_shell or "/bin/sh",
-            cwd=job.folder(self.route, config, stage),
-            parallel=parallel,
-            script=script,
-        )
-
-    def claim(self) -> str:
-        """Return what the wrapper does for the claim that the first note tells of.
-
-        Whatever an earlier try has sent has the same one. Where the configuration has changed
-        since, there is none: then nothing is called home by it.
-        """
-        kind = self.route.remote_claim.partition(" ")[0]
-        if not self.record.claim.startswith(f"{kind}."):
-            if self.record.claim:
-                self.note(claim="")
-            return ""
-        from gridbridge.batch import claim
-
-        return claim.lines(self.record.claim, self.route.remote_claim, self.route.remote_spool)
-
-    def stage(self, request: Request, config: dict[str, str]) -> str:
-        """Make the transfer's folder there if files are carried for it; return its path."""
-        if not (self.record.stage or job.is_staged(self.route, request)):
-            return ""
-        from gridbridge.methods import staging
-
-        return staging.begin(self, request, config)
-
-    def translate(self, request: Request, parallel: str) -> str:
-        """Bring the request into the remote cluster's words; return its parallel environment."""
-        if not (self.route.remote_mapped or job.asks_for_something(request, parallel)):
-            return parallel
-        from gridbridge.services.requests import translated_for
-
-        task = self.task
-        parallel, there = translated_for(task.queue, self.route, request, parallel, task.published)
-        self.left_out = "; ".join(there.notes)
-        return parallel
 
     def follow(self, desired: str) -> None:
         """Bring the remote job to where the local one should be; safe to repeat."""

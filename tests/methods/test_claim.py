@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.methods.sending import claim_lines
 from gridbridge.methods.starter import Step
 from gridbridge.model import route
 from gridbridge.model.claim import is_claim
@@ -27,7 +28,7 @@ def claims(place: Place) -> set[str]:
 
 def as_told(place: Place) -> str:
     """Return what the wrapper of a submission would do for its claim."""
-    return Step(place.task(), "", ("true",)).claim()
+    return claim_lines(Step(place.task(), "", ("true",)))
 
 
 @pytest.mark.parametrize("says", [BY_FILE, BY_GRANT])

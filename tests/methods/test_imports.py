@@ -54,6 +54,7 @@ STARTER = {
     "gridbridge.methods.job",
     "gridbridge.methods.limits",
     "gridbridge.methods.remote",
+    "gridbridge.methods.sending",
     "gridbridge.methods.starter",
 }
 SENSOR = {"fcntl", "gridbridge.methods.sensor", "gridbridge.shell.lock", "select"}

@@ -1,0 +1,80 @@
+"""A starter's submission: the job with what it asked for at home, in the other cluster's words.
+
+What only some jobs need, a mapping, a claim or files that are carried, is loaded for them alone.
+"""
+
+from gridbridge.batch import wrapper
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.batch.submission import Submission
+from gridbridge.errors import Unmappable
+from gridbridge.methods import job
+from gridbridge.model.ids import is_transfer
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.methods.starter import Step
+
+
+def send(step: "Step") -> Submission:
+    """Submit the job with what it asked for at home, unless a transfer brought it here."""
+    if is_transfer(step.task.env.get("SGE_ACCOUNT", "")):
+        raise Unmappable(job.ONE_HOP)
+    request = step.home.request_of(step.route.home, str(step.task.job))
+    for name, value in request.hard:
+        if name == "h_rt":
+            step.task.note_limit(name, value)
+    config = step.task.config()
+    step.record = step.record.but(rerun=request.rerun)
+    parallel = _translate(step, request, job.parallel(config))
+    name, place = step.record.transfer, stage(step, request, config)
+    script = wrapper.bundle(
+        job.wrapped(
+            step.task, step.route, name, request, config, step.arguments, place, claim_lines(step)
+        )
+    )
+    return step.far.submit(
+        step.away,
+        name,
+        request,
+        shell=step.route.remote_shell or "/bin/sh",
+        cwd=job.folder(step.route, config, place),
+        parallel=parallel,
+        script=script,
+    )
+
+
+def claim_lines(step: "Step") -> str:
+    """Return what the wrapper does for the claim that the first note tells of.
+
+    Whatever an earlier try has sent has the same one. Where the configuration has changed
+    since, there is none: then nothing is called home by it.
+    """
+    kind = step.route.remote_claim.partition(" ")[0]
+    if not step.record.claim.startswith(f"{kind}."):
+        if step.record.claim:
+            step.note(claim="")
+        return ""
+    from gridbridge.batch import claim
+
+    return claim.lines(step.record.claim, step.route.remote_claim, step.route.remote_spool)
+
+
+def stage(step: "Step", request: Request, config: dict[str, str]) -> str:
+    """Make the transfer's folder there if files are carried for it; return its path."""
+    if not (step.record.stage or job.is_staged(step.route, request)):
+        return ""
+    from gridbridge.methods import staging
+
+    return staging.begin(step, request, config)
+
+
+def _translate(step: "Step", request: Request, parallel: str) -> str:
+    """Bring the request into the remote cluster's words; return its parallel environment."""
+    if not (step.route.remote_mapped or job.asks_for_something(request, parallel)):
+        return parallel
+    from gridbridge.services.requests import translated_for
+
+    task = step.task
+    parallel, there = translated_for(task.queue, step.route, request, parallel, task.published)
+    step.left_out = "; ".join(there.notes)
+    return parallel
