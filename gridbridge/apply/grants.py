@@ -12,22 +12,22 @@ case $(ls -ld .) in
     ?????????[xt]*) ;;
     *) echo "$PWD has to let jobs pass to {GRANTS}: chmod a+x" >&2; exit 1 ;;
 esac
-for token; do true >"{GRANTS}/$token" || exit; done"""
+for name; do true >"{GRANTS}/$name" || exit; done"""
 REMOVE = f'rm -f -- "{GRANTS}/$1"'
 
 
-def give(away: Away, tokens: tuple[str, ...]) -> None:
+def give(away: Away, names: tuple[str, ...]) -> None:
     """Make grants; CommandFailed when it is not known that each is there."""
-    _ask(away, GIVE, tokens)
+    _ask(away, GIVE, names)
 
 
-def remove(away: Away, token: str) -> None:
+def remove(away: Away, name: str) -> None:
     """Remove a grant; one that is not there is removed."""
-    _ask(away, REMOVE, (token,))
+    _ask(away, REMOVE, (name,))
 
 
-def _ask(away: Away, script: str, tokens: tuple[str, ...]) -> None:
-    if not all(token.isascii() and token.isalnum() for token in tokens):
-        raise ParseError(f"{tokens!r}: not all of them are grants")
-    argv = ("/bin/sh", "-c", script, "sh", *tokens)
+def _ask(away: Away, script: str, names: tuple[str, ...]) -> None:
+    if not all(name.isascii() and name.replace(".", "0").isalnum() for name in names):
+        raise ParseError(f"{names!r}: not all of them are grants")
+    argv = ("/bin/sh", "-c", script, "sh", *names)
     ssh.run(away.login, argv, dict(BARE), away.timeout_s).checked()

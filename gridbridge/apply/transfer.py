@@ -11,7 +11,7 @@ from gridbridge.batch import submitter
 from gridbridge.batch.embedded import submit as embedded
 from gridbridge.decisions.transfer import verdict_of
 from gridbridge.errors import StateError
-from gridbridge.model.claim import split
+from gridbridge.model.claim import name_of
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Message, Outcome, encode
 from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
@@ -95,25 +95,26 @@ class Hands:
         """Remove what was carried to another cluster for a transfer that is over."""
         _as_owner("unstage", transfer)
 
-    def take_claim(self, token: str) -> bool:
+    def take_claim(self, transfer: Transfer) -> bool:
         """Take a claim that is a file, for home; False when the job has it."""
-        return claims.take(token, self._spool)
+        return claims.take(name_of(transfer.claim, transfer.uid), transfer.uid, self._spool)
 
-    def remove_claim(self, token: str) -> None:
+    def remove_claim(self, transfer: Transfer) -> None:
         """Remove a claim that is a file."""
-        claims.remove(token, self._spool)
+        claims.remove(name_of(transfer.claim, transfer.uid), self._spool)
 
     def sweep_claims(self, known: frozenset[str]) -> None:
         """Remove the claims of jobs that no transfer knows."""
         claims.sweep(known, time.time(), self._spool)
 
-    def give_grants(self, cluster: str, tokens: tuple[str, ...]) -> None:
+    def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Make grants at another cluster; may be repeated."""
-        grants.give(away(self._policy, cluster), tokens)
+        names = tuple(name_of(one.claim, one.uid) for one in transfers)
+        grants.give(away(self._policy, cluster), names)
 
     def remove_grant(self, transfer: Transfer) -> None:
         """Remove a grant of a job that is gone."""
-        grants.remove(away(self._policy, transfer.remote), split(transfer.claim)[1])
+        grants.remove(away(self._policy, transfer.remote), name_of(transfer.claim, transfer.uid))
 
     def _delete(self, action: Action) -> None:
         """Delete the remote job as its owner; a person whose site is embedded is nobody else."""

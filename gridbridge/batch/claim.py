@@ -16,13 +16,13 @@ def make(route_says: str) -> str:
     return random_name(f"{route_says.partition(' ')[0]}.")
 
 
-def lines(of: str, route_says: str, spool: str) -> str:
-    """Return the lines of sh for a claim; `route_says` and `spool` are the route's."""
-    kind, token = claim.split(of)
+def lines(of: str, route_says: str, spool: str, uid: int) -> str:
+    """Return the lines of sh for a claim of a person; `route_says`, `spool` are the route's."""
+    kind, name = claim.split(of)[0], claim.name_of(of, uid)
     if kind == claim.FILE:
-        told = f"gb_claim={quote(f'{spool}/{claim.FOLDER}/{token}')}\n"
+        told = f"gb_claim={quote(f'{spool}/{claim.FOLDER}/{name}')}\n"
     else:
         _, patience_s, account = route_says.split()
-        told = f"gb_claim=~{account}/{GRANTS}/{token} gb_patience={patience_s}\n"
+        told = f"gb_claim=~{account}/{GRANTS}/{name} gb_patience={patience_s}\n"
     with open(f"{HERE}/{kind}.sh", encoding="ascii") as body:
         return told + body.read()

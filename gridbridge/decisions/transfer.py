@@ -7,7 +7,7 @@ record decides. A remote job that may live keeps its local task held.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions import dropped
 from gridbridge.decisions.receive import ending
@@ -22,6 +22,7 @@ from gridbridge.model.transfer import Transfer
 
 SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
 UNSTARTED = timedelta(seconds=30)  # a record of a job that just started may take so long
+EVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,7 @@ class World:
     asleep: frozenset[str]  # FIFOs that a starter sleeps on
     requeued_jobs: frozenset[int] = frozenset()  # local jobs of which a task waits for adoption
     dropped: frozenset[str] = frozenset()  # clusters that are not in gridbridge.toml any more
+    since: datetime = EVER  # when we began to ask
 
 
 def plan(transfers: Iterable[Transfer], world: World, policy: Poller) -> Plan:

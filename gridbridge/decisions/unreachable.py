@@ -42,10 +42,10 @@ def why(one: Transfer, world: World, queue: TransferQueue | None) -> str:
 
 
 def silence(one: Transfer, world: World) -> timedelta:
-    """Return how long ago a transfer's cluster last answered."""
+    """Return how long a transfer's cluster has been asked in vain."""
     remote = world.snapshots.get(one.remote)
     heard = (one.seen_at, one.created_at, remote.taken_at if remote else None)
-    return world.now - max(moment for moment in heard if moment)
+    return world.now - max(world.since, *(moment for moment in heard if moment))
 
 
 def waits_for_grant(one: Transfer, world: World) -> bool:

@@ -3,6 +3,8 @@
 What only some jobs need, a mapping, a claim or files that are carried, is loaded for them alone.
 """
 
+import os
+
 from gridbridge.batch import wrapper
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Submission
@@ -56,7 +58,8 @@ def claim_lines(step: "Step") -> str:
         return ""
     from gridbridge.batch import claim
 
-    return claim.lines(step.record.claim, step.route.remote_claim, step.route.remote_spool)
+    route = step.route
+    return claim.lines(step.record.claim, route.remote_claim, route.remote_spool, os.getuid())
 
 
 def stage(step: "Step", request: Request, config: dict[str, str]) -> str:

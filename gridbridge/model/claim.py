@@ -17,6 +17,11 @@ def split(claim: str) -> tuple[str, str]:
     return kind, token
 
 
+def name_of(claim: str, uid: int) -> str:
+    """Return the name of its file; the uid of whose job it is keeps others from naming it."""
+    return f"{uid}.{split(claim)[1]}"
+
+
 def is_claim(text: str) -> bool:
     """Say whether a record may name it; the token becomes a part of paths."""
     kind, token = split(text)

@@ -14,8 +14,8 @@ from gridbridge.apply.transfer import Hands
 from gridbridge.decisions.transfer import FENCED_AT, World
 from gridbridge.decisions.unreachable import waits_for_grant
 from gridbridge.errors import StateError
-from gridbridge.model.claim import FENCED, FILE, GRANT, HOME, JOB, split
-from gridbridge.model.message import Message, Outcome
+from gridbridge.model.claim import FENCED, FILE, GRANT, HOME, JOB, name_of, split
+from gridbridge.model.message import REQUEUE, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.crew import Crew
@@ -24,6 +24,8 @@ from gridbridge.services.patience import Patience
 
 AT_ONCE = 500  # grants in one command
 FIRST_S, LONGEST_S = 2.0, 20.0  # between tries to send one: a slot is kept for nothing meanwhile
+
+DOUBT_S = 30.0  # a job that waited for its grant in vain ends so soon after claim_wait_s
 
 _log = logging.getLogger(__name__)
 
@@ -66,17 +68,19 @@ class Claims:
                 continue
             if self._patience.may_try(cluster):
                 some = tuple(due.values())[:AT_ONCE]
-                tokens = tuple(split(one.claim)[1] for one in some)
                 give = partial(self._hands.give_grants, cluster)
-                self._sent[cluster] = some, self._crew.do(f"cluster {cluster}", give, tokens)
+                self._sent[cluster] = some, self._crew.do(f"cluster {cluster}", give, some)
 
-    def recall(self, one: Transfer, why: str) -> None:
-        """Take a task's claim for home: then it runs again here, whatever happens there."""
+    def recall(self, one: Transfer, why: str) -> bool:
+        """Take a task's claim for home: then it runs again here, whatever happens there.
+
+        False when its job has it, or when that can't be told.
+        """
         try:
             is_had = one.claimed != JOB and self._take_claim(one)
         except StateError as error:
             _log.warning("event=no_recall name=%s why=%r", one.name, str(error))
-            return
+            return False
         if is_had:
             end = Message(transfer=one.name, outcome=Outcome.REQUEUE, claim=HOME, reason=why)
             taken = one.but(claimed=HOME, verdict=end, updated_at=datetime.now(UTC))
@@ -85,13 +89,14 @@ class Claims:
         else:
             self._ledger.keep(one.but(claimed=JOB))
             self._ledger.note(one, f"recall: too late, its job at {one.remote} has the claim")
+        return is_had
 
     def _take_claim(self, one: Transfer) -> bool:
-        kind, token = split(one.claim)
-        return kind == GRANT or self._hands.take_claim(token)
+        return split(one.claim)[0] == GRANT or self._hands.take_claim(one)
 
     def limited(self, one: Transfer, end: Message) -> Message:
         """Return an end, or a worse one for a task whose jobs got no grant too often."""
+        self._doubt(one, end)
         queue = self._policy.queues.get(one.queue)
         if end.claim != FENCED or queue is None:
             return end
@@ -101,11 +106,21 @@ class Claims:
             return end
         return end.but(outcome=Outcome.ERROR, reason=f"{end.reason}, {times} times")
 
+    def _doubt(self, one: Transfer, end: Message) -> None:
+        """Tell of a job that may not have seen the grant that it was given: it ends as fenced."""
+        cluster = self._policy.clusters.get(one.remote)
+        if not cluster or split(one.claim)[0] != GRANT or end.exit_status != str(REQUEUE):
+            return
+        waited_s = float(end.wallclock_s or 0)
+        if one.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
+            _log.warning("event=unseen_grant name=%s cluster=%s", one.name, one.remote)
+            self._ledger.note(one, f"ended with 99 after {waited_s:.0f} s: did it see its grant?")
+
     def are_removed(self, ended: Transfer) -> bool:
         """Say whether nothing of a claim is left anywhere; have it removed if not."""
-        kind, token = split(ended.claim)
+        kind, _ = split(ended.claim)
         if kind == FILE:
-            return self._is_removed(token)
+            return self._is_removed(ended)
         if kind != GRANT or ended.claimed != JOB or ended.remote not in self._policy.clusters:
             return True
         name = key(ended)
@@ -123,9 +138,9 @@ class Claims:
         self._patience.forget(name)
         return True
 
-    def _is_removed(self, token: str) -> bool:
+    def _is_removed(self, ended: Transfer) -> bool:
         try:
-            self._hands.remove_claim(token)
+            self._hands.remove_claim(ended)
         except StateError as error:
             _log.warning("event=failed act=remove_claim why=%r", str(error))
             return False
@@ -134,7 +149,7 @@ class Claims:
     def sweep(self) -> None:
         """Remove the files of claims that nobody knows."""
         known = (*self._ledger.all(), *self._ledger.ended.values())
-        self._hands.sweep_claims(frozenset(split(one.claim)[1] for one in known))
+        self._hands.sweep_claims(frozenset(name_of(one.claim, one.uid) for one in known))
 
     def _take(self, cluster: str) -> None:
         """Take the answer to what was sent; without one it is sent again."""

@@ -12,6 +12,7 @@ from gridbridge.decisions import recall
 from gridbridge.decisions.recall import Recall
 from gridbridge.decisions.transfer import World
 from gridbridge.decisions.unreachable import may_be_had
+from gridbridge.model.claim import HOME
 from gridbridge.model.cluster import Kind
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.plan import Act, Action
@@ -95,7 +96,14 @@ class Recalls:
             if error := check.exception():
                 _log.info("event=no_recall name=%s why=%r", each[0], str(error))
             elif one and not one.verdict and not _has_started(one, world):
-                self._claims.recall(one, wanted.why) if one.claim else self._wish(wanted, one)
+                self._bring(wanted, one)
+
+    def _bring(self, wanted: Recall, one: Transfer) -> None:
+        """Call it home by its claim, or wish that its starter brings it; its slots are taken."""
+        if not one.claim:
+            self._wish(wanted, one)
+        elif self._claims.recall(one, wanted.why):
+            self._out[key(one)] = wanted
 
     def _wish(self, wanted: Recall, one: Transfer) -> None:
         self._out[key(one)] = wanted
@@ -107,9 +115,9 @@ class Recalls:
     def _follow(self, each: Key, world: World) -> None:
         """Forget a recall that is done; take back one whose job has started."""
         one = self._ledger.open.get(each)
-        if one is None or one.verdict:
+        if one is None or (one.verdict and one.claimed != HOME):
             self._out.pop(each)
-        elif _has_started(one, world):
+        elif not one.verdict and _has_started(one, world):
             self._out.pop(each)
             self._hands.retract(one.name, one.uid)
             self._ledger.note(one, f"recall: too late, it runs at {one.remote}")

@@ -63,6 +63,7 @@ class TransferService:
     spool: str = SPOOL
     clock: Clock = field(default_factory=Clock)
     swept_at: float = 0.0
+    since: datetime = field(default_factory=lambda: _now())
     histories: Histories = field(init=False)
     breakers: Breakers = field(init=False)
     ledger: Ledger = field(init=False)
@@ -210,6 +211,7 @@ class TransferService:
             asleep=frozenset(asleep),
             requeued_jobs=rules.requeued_jobs(self.ledger.all()),
             dropped=self.dropped(),
+            since=self.since,
         )
 
     def dropped(self) -> frozenset[str]:

@@ -1,13 +1,15 @@
 """Claims as files below the shared spool: who creates one has it (the service's half).
 
 Creating a name that must not be there is atomic, on NFS too (open(2), O_EXCL; symlink(2)).
-Home's is a link to nowhere, which exists with all that it says; its job's is a file, made by the
-wrapper as the job's owner. The service removes both, for the folder is its own.
+Home's is a link to itself, through which nobody opens anything; its job's is a file, made by the
+wrapper as the job's owner. A name begins with that owner's uid, which the kernel told us: what
+lies there of somebody else's decides nothing. The service removes both, the folder is its own.
 """
 
 import os
 import stat
 from collections.abc import Container
+from contextlib import suppress
 
 from gridbridge.errors import StateError
 from gridbridge.model.claim import FOLDER
@@ -15,42 +17,65 @@ from gridbridge.model.places import SPOOL
 from gridbridge.shell import files
 
 MAX_AGE_S = 86400  # of a job's claim that no transfer knows
-SAYS = "claimed-by-home"
 
 
-def take(token: str, spool: str = SPOOL) -> bool:
-    """Take a claim for home, again if it has it already; False when the job has it.
+def take(name: str, uid: int, spool: str = SPOOL) -> bool:
+    """Take a claim for home, again if it has it already; False when the job of `uid` has it.
 
-    Raises StateError when it can't be told: asked again, it can.
+    Raises StateError when it can't be told.
     """
-    path = f"{spool}/{FOLDER}/{token}"
+    path = f"{spool}/{FOLDER}/{name}"
     try:
-        os.symlink(SAYS, path)
+        _refuse_foreign(f"{spool}/{FOLDER}")
+        os.symlink(name, path)
     except FileExistsError:
-        return os.path.islink(path)
+        return _is_homes(path, uid)
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
     return True
 
 
-def remove(token: str, spool: str = SPOOL) -> None:
+def _is_homes(path: str, uid: int) -> bool:
+    try:
+        facts = os.lstat(path)
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+    is_link = stat.S_ISLNK(facts.st_mode)
+    if facts.st_uid != (os.geteuid() if is_link else uid):
+        raise StateError(f"{path}: made by uid {facts.st_uid}, who has no claim")
+    return is_link
+
+
+def _refuse_foreign(folder: str) -> None:
+    facts = os.lstat(folder)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+        raise StateError(f"{folder}: not the service's own; `gridbridge setup host` makes it")
+
+
+def remove(name: str, spool: str = SPOOL) -> None:
     """Remove a claim on a job that can't run any more."""
     try:
-        files.remove(f"{spool}/{FOLDER}/{token}")
+        files.remove(f"{spool}/{FOLDER}/{name}")
     except OSError as error:
-        raise StateError(f"{spool}/{FOLDER}/{token}: {error.strerror}") from error
+        raise StateError(f"{spool}/{FOLDER}/{name}: {error.strerror}") from error
 
 
 def sweep(known: Container[str], now_s: float, spool: str = SPOOL) -> None:
     """Remove old claims of jobs that no transfer knows; home's fence what may still start."""
     try:
+        _refuse_foreign(f"{spool}/{FOLDER}")
         with os.scandir(f"{spool}/{FOLDER}") as entries:
             strange = [entry.path for entry in entries if entry.name not in known]
-    except OSError:
+    except (OSError, StateError):
         return  # there is none where no cluster has claims
     for path in strange:
-        facts = os.lstat(path)
-        is_homes = stat.S_ISLNK(facts.st_mode) and facts.st_uid == os.geteuid()
-        is_file = not stat.S_ISDIR(facts.st_mode)
-        if is_file and not is_homes and facts.st_ctime < now_s - MAX_AGE_S:
-            files.remove(path)
+        with suppress(OSError):  # its owner was quicker
+            _remove_old(path, now_s)
+
+
+def _remove_old(path: str, now_s: float) -> None:
+    facts = os.lstat(path)
+    is_homes = stat.S_ISLNK(facts.st_mode) and facts.st_uid == os.geteuid()
+    is_file = not stat.S_ISDIR(facts.st_mode)
+    if is_file and not is_homes and facts.st_ctime < now_s - MAX_AGE_S:
+        files.remove(path)

@@ -1,5 +1,6 @@
 """A job runs nothing of its own unless it has its claim; here the wrapper really runs."""
 
+import os
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch import claim
+from gridbridge.errors import StateError
 from gridbridge.model.claim import FOLDER, is_claim
 from gridbridge.state import claims
 from tests.batch.test_wrapper import Site, make_site
 
 RUNS = b"echo ran\n"
+ME = os.getuid()
 ROUNDS, STEP_S = 40, 0.003  # of the race: a wrapper takes 10 to 50 ms to its claim
 
 
@@ -25,18 +28,18 @@ def site(tmp_path: Path) -> Site:
 
 def run(site: Site, token: str = "t0") -> tuple[int, str]:
     """Run a job with a claim by file; return its exit status and what it wrote."""
-    lines = claim.lines(f"file.{token}", "file", str(site.spool))
+    lines = claim.lines(f"file.{token}", "file", str(site.spool), ME)
     status = site.run(script=RUNS, claim=lines)
     return status, site.out.read_text() if site.out.exists() else ""
 
 
 def test_a_job_claims_itself_and_runs(site: Site) -> None:
     assert run(site) == (0, "ran\n")
-    assert (site.spool / FOLDER / "t0").read_text() == "77 beta-n1\n"
+    assert (site.spool / FOLDER / f"{ME}.t0").read_text() == "77 beta-n1\n"
 
 
 def test_a_job_whose_claim_is_home_gives_way(site: Site) -> None:
-    claims.take("t0", str(site.spool))
+    claims.take(f"{ME}.t0", ME, str(site.spool))
 
     assert run(site) == (199, "")
     (message,) = site.spool.glob("w.*")
@@ -58,16 +61,62 @@ def test_a_job_that_can_not_claim_itself_waits_for_an_administrator(site: Site) 
     assert f"reason=can not claim the job in {site.spool}/claims on" in message.read_text()
 
 
+@pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
+def test_nothing_is_opened_through_homes_claim(site: Site, shell: str) -> None:
+    """Whatever others put beside it: set -C alone would open a FIFO or a device."""
+    claims.take(f"{ME}.t0", ME, str(site.spool))
+    os.mkfifo(site.spool / FOLDER / "claimed-by-home")
+    claim_path = str(site.spool / FOLDER / f"{ME}.t0")
+    script = 'set -C; echo 1 2>/dev/null >"$1"; echo $?; [ -L "$1" ] && echo link'
+    done = subprocess.run(
+        [shell, "-c", script, "sh", claim_path], capture_output=True, text=True, timeout=10
+    )
+
+    assert done.stdout.split()[0] != "0"
+    assert done.stdout.split()[1] == "link"
+
+
+def test_what_another_made_decides_nothing(site: Site) -> None:
+    (site.spool / FOLDER / "1001.t0").touch()
+
+    with pytest.raises(StateError, match=f"made by uid {ME}, who has no claim"):
+        claims.take("1001.t0", 1001, str(site.spool))
+
+
+def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Path) -> None:
+    """Anybody may make a name in the spool, a link to what is the service's as well."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious/old").touch()
+    (site.spool / FOLDER).rmdir()
+    (site.spool / FOLDER).symlink_to(tmp_path / "precious")
+
+    claims.sweep((), time.time() + 10 * claims.MAX_AGE_S, str(site.spool))
+    with pytest.raises(StateError, match="not the service's own"):
+        claims.take(f"{ME}.t0", ME, str(site.spool))
+    assert (tmp_path / "precious/old").exists()
+
+
+def test_old_claims_of_no_transfer_are_swept_but_not_homes(site: Site) -> None:
+    claims.take(f"{ME}.t1", ME, str(site.spool))
+    for name in (f"{ME}.t0", f"{ME}.t2"):
+        (site.spool / FOLDER / name).touch()
+
+    claims.sweep({f"{ME}.t2"}, time.time() + 2 * claims.MAX_AGE_S, str(site.spool))
+
+    left = sorted(path.name for path in (site.spool / FOLDER).iterdir())
+    assert left == [f"{ME}.t1", f"{ME}.t2"]
+
+
 def test_a_claim_taken_by_home_is_homes_for_ever(site: Site) -> None:
     spool = str(site.spool)
 
-    assert [claims.take("t0", spool), claims.take("t0", spool)] == [True, True]
+    assert [claims.take(f"{ME}.t0", ME, spool), claims.take(f"{ME}.t0", ME, spool)] == [True, True]
 
 
 def test_home_does_not_get_what_a_job_has(site: Site) -> None:
     run(site)
 
-    assert not claims.take("t0", str(site.spool))
+    assert not claims.take(f"{ME}.t0", ME, str(site.spool))
 
 
 def test_of_a_wrapper_and_a_recall_exactly_one_has_the_claim(tmp_path: Path) -> None:
@@ -89,18 +138,18 @@ def test_of_a_wrapper_and_a_recall_exactly_one_has_the_claim(tmp_path: Path) -> 
 
 def take_late(spool: str, late_s: float) -> bool:
     time.sleep(late_s)  # the pace of the race, not a wait
-    return claims.take("t0", spool)
+    return claims.take(f"{ME}.t0", ME, spool)
 
 
 @pytest.fixture
 def granted(site: Site, tmp_path: Path) -> Path:
     """Return where the grant of a job has to appear."""
-    return tmp_path / claim.GRANTS / "t0"
+    return tmp_path / claim.GRANTS / f"{ME}.t0"
 
 
 def wait(site: Site, granted: Path, patience_s: int, **values: object) -> int:
     """Run a job that waits for its grant; ~ is a folder of ours."""
-    lines = claim.lines("grant.t0", f"grant {patience_s} gb_delta", "")
+    lines = claim.lines("grant.t0", f"grant {patience_s} gb_delta", "", ME)
     path = str(granted.parents[2])
     return site.run(script=RUNS, claim=lines.replace("~gb_delta", path), spool="", **values)
 
@@ -125,7 +174,7 @@ def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) 
     granted.parent.mkdir(parents=True)
     granted.touch()
     (site.spool / FOLDER).rmdir()
-    lines = claim.lines("grant.t0", "grant 5 x", "").replace("~x", str(granted.parents[2]))
+    lines = claim.lines("grant.t0", "grant 5 x", "", ME).replace("~x", str(granted.parents[2]))
     ended = site.run(script=b"kill -15 $$\n", claim=lines)
 
     assert (ended, site.told().signal) == (-15, "15")

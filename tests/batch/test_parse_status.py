@@ -102,9 +102,11 @@ def test_a_transfer_queue_of_another_site_is_known_by_its_resource() -> None:
         (b'<resource name="remote" type="qf">FALSE</resource>', 4),
         (b'<resource name="remote" type="qf"></resource>', 4),
         (b'<resource name="licence" type="gc">1.000000</resource>', 4),
-        (b'<resource name="remote">1</resource><resource name="licence">3</resource>', 2),
+        (b'<resource name="remote" type="qf">1</resource><resource name="licence">3</resource>', 2),
+        (b'<resource name="remote" type="qc">1.000000</resource>', 4),
+        (b'<resource name="remote" type="hf">1.000000</resource>', 4),
     ],
-    ids=["a word", "false", "empty", "another", "among others"],
+    ids=["a word", "false", "empty", "another", "among others", "a consumable", "of the host"],
 )
 def test_only_a_true_value_of_remote_takes_a_queue_s_slots_away(shown: bytes, free: int) -> None:
     idle = (CAPTURED / "idle.xml").read_bytes()

@@ -59,6 +59,15 @@ def test_a_task_with_a_claim_comes_home_from_a_silent_cluster() -> None:
     ]
 
 
+def test_a_service_that_was_down_itself_has_heard_no_silence() -> None:
+    """It asks for a while before it says that nobody answered."""
+    one = claimed().but(created_at=NOW - timedelta(hours=1))
+    seen = world(one, silent_s=3600)
+
+    assert due(claimed(), seen=replace(seen, since=NOW - timedelta(seconds=299))) == []
+    assert due(claimed(), seen=replace(seen, since=NOW - timedelta(seconds=301))) != []
+
+
 @pytest.mark.parametrize(
     "one",
     [

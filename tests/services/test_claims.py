@@ -1,10 +1,13 @@
 """Who has a claim is in the state file before anybody acts on it, and stays there."""
 
+import os
+import pwd
 import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,10 @@ from gridbridge.apply.grants import GRANTS
 from gridbridge.model.claim import FENCED, FOLDER, HOME, JOB
 from gridbridge.model.message import Kind, Message, Outcome
 from gridbridge.model.route import Login
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import read_letters
 from gridbridge.model.transfer import Transfer
+from gridbridge.services.observer import Answer
 from gridbridge.shell import ssh
 from gridbridge.shell.runner import Completed
 from gridbridge.state import claims
@@ -21,6 +27,7 @@ from tests.services.messages import NAME, RECORD
 from tests.services.test_rounds import Machine
 
 WHY = "recalled from beta: it does not answer"
+OF = f"{os.getuid()}.t0"
 BY_FILE, BY_GRANT = RECORD.but(claim="file.t0"), RECORD.but(claim="grant.t0")
 
 
@@ -60,6 +67,15 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     (machine.spool / FOLDER).mkdir()
     yield machine
     machine.service.shut_down()
+
+
+@pytest.fixture
+def opened() -> Iterator[list[int]]:
+    """Keep open what is put in here, as starters that sleep do."""
+    ends: list[int] = []
+    yield ends
+    for end in ends:
+        os.close(end)
 
 
 @pytest.fixture
@@ -103,6 +119,32 @@ def granted(link: Far) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
+JOBS = range(7, 10)
+
+
+def a_record_of(job: int) -> Message:
+    """Return the record of another job with a claim by file."""
+    name, wake = f"gb.alpha.{job}.0.1", f"f{job}"
+    return RECORD.but(transfer=name, wake=wake, remote_id=str(job + 100), claim=f"file.t{job}")
+
+
+def home_shows(machine: Machine, free_slots: int) -> None:
+    """Let home answer that each job's starter runs, and take what was checked meanwhile."""
+    me = pwd.getpwuid(os.getuid()).pw_name
+    rows = {
+        job: (JobStatus(job_id=job, name="x", owner=me, state=read_letters("hr")),) for job in JOBS
+    }
+    now = datetime.now(UTC)
+    shown = ClusterSnapshot(
+        cluster="alpha", taken_at=now, jobs=rows, pending=0, free_slots=free_slots
+    )
+    machine.service.observers["alpha"].next = Answer(cluster="alpha", snapshot=shown)
+    machine.service.round()
+    for _, check in machine.service.recalls._checking.values():
+        check.exception(10)
+    machine.service.round()
+
+
 def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) -> None:
     machine.send(BY_FILE)
     recall(machine)
@@ -111,12 +153,12 @@ def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) ->
     one = known(machine)
     assert one.verdict
     assert (one.claimed, one.verdict.outcome, one.verdict.reason) == (HOME, Outcome.REQUEUE, WHY)
-    assert (machine.spool / FOLDER / "t0").is_symlink()
+    assert (machine.spool / FOLDER / OF).is_symlink()
 
 
 def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Machine) -> None:
     machine.send(BY_FILE)
-    (machine.spool / FOLDER / "t0").touch()
+    (machine.spool / FOLDER / OF).touch()
     recall(machine)
 
     assert (known(machine).claimed, known(machine).verdict) == (JOB, None)
@@ -124,11 +166,34 @@ def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Mach
 
 def test_a_recall_that_was_killed_behind_the_file_still_has_it(machine: Machine) -> None:
     machine.send(BY_FILE)
-    claims.take("t0", str(machine.spool))
+    claims.take(OF, os.getuid(), str(machine.spool))
     machine.restart()
     recall(machine)
 
     assert known(machine).claimed == HOME
+
+
+def test_no_more_tasks_are_called_home_than_slots_are_free(
+    machine: Machine, opened: list[int]
+) -> None:
+    """Until the first has come home its slot is still shown as free."""
+    machine.service.hands.check_home = lambda _: None  # type: ignore[method-assign]
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+    for job in JOBS:
+        wake = machine.spool / "wake" / f"f{job}"
+        os.mkfifo(wake)
+        opened.append(os.open(wake, os.O_RDWR))
+        machine.send(a_record_of(job))
+    with machine.service.ledger.transaction():
+        for one in tuple(machine.service.ledger.all()):
+            waits = one.but(created_at=long_ago, seen_at=long_ago, remote_state="qw")
+            machine.service.ledger.keep(waits)
+    machine.service.since = long_ago
+    for _ in range(6):
+        home_shows(machine, free_slots=1)
+
+    called = [one for one in machine.service.ledger.all() if one.claimed == HOME]
+    assert len(called) == 1
 
 
 def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: Machine) -> None:
@@ -169,7 +234,7 @@ def test_a_grant_that_a_killed_service_had_kept_is_sent_by_the_next(
     machine.service.round()
     sent(machine)
 
-    assert granted(link) == ["t0"]
+    assert granted(link) == [OF]
 
 
 def test_a_job_that_has_started_gets_its_grant_once(machine: Machine, link: Far) -> None:
@@ -179,7 +244,7 @@ def test_a_job_that_has_started_gets_its_grant_once(machine: Machine, link: Far)
     machine.answer("r")
     sent(machine)
 
-    assert (before, known(machine).claimed, granted(link)) == ("", JOB, ["t0"])
+    assert (before, known(machine).claimed, granted(link)) == ("", JOB, [OF])
     assert machine.service.claims._due["beta"] == {}
 
 
@@ -217,7 +282,7 @@ def test_a_grant_is_sent_until_that_was_answered(machine: Machine, link: Far, tr
     machine.service.round()
     sent(machine)
 
-    assert (len(waits), machine.service.claims._due["beta"], granted(link)) == (1, {}, ["t0"])
+    assert (len(waits), machine.service.claims._due["beta"], granted(link)) == (1, {}, [OF])
 
 
 def test_a_home_that_lets_nobody_pass_is_told(
@@ -258,3 +323,18 @@ def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Mac
         machine.send(closed.but(reason=told.reason))
 
     assert outcomes == [Outcome.REQUEUE, Outcome.REQUEUE, Outcome.ERROR]
+
+
+def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: Far) -> None:
+    """It ends as one that had no grant, so soon after it would have given way."""
+    del link
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    end = Message(outcome=Outcome.EXIT, exit_status="99", wallclock_s="603")
+    with machine.service.ledger.transaction():
+        told = machine.service.claims.limited(known(machine), end)
+
+    assert told is end
+    assert "did it see its grant?" in " ".join(
+        event.text for event in machine.service.database.events(NAME, os.getuid())
+    )

@@ -183,8 +183,8 @@ def _queue(leafs: dict[str, str], *, sends_away: bool) -> QueueStatus:
 
 def _sends_away(queue: etree._Element) -> bool:
     """Say whether a queue offers `remote`: a BOOL, which 8.1.9 prints as a number here."""
-    shown = (one.text for one in queue.iterfind("resource") if one.get("name") == "remote")
-    return any(value in _TRUE for value in shown)
+    shown = {(one.get("name"), one.get("type")): one.text for one in queue.iterfind("resource")}
+    return shown.get(("remote", "qf")) in _TRUE  # of the queue's own, and fixed (qstat(1), -F)
 
 
 def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
