@@ -4,7 +4,7 @@ An edit says what to change; batch/gridengine/qconf.py knows which command line 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 Settings = Mapping[str, str]  # one object of qconf(1): attribute to value, both as printed
@@ -128,6 +128,10 @@ class Wanted:
     has_operators: bool = True  # the remote cluster: of OAR only root may do what is not its own
     remote_usage: bool = False  # the epilog is root's, and accounts for the remote job here
     far_account: str = ""  # the service's there, by ssh; empty: the remote clients run here
+    renamed: Mapping[str, str] = field(
+        default_factory=dict
+    )  # parallel environments, by the mapping
+    rejected: Mapping[str, str] = field(default_factory=dict)  # those that it does not let go: why
 
     @property
     def prefix(self) -> str:

@@ -1,5 +1,6 @@
 """Which transfer queue is wanted: what was asked for, completed by configuration and sizes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gridbridge.apply.routes import away
@@ -10,6 +11,7 @@ from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import MAX_SLOTS, Policy, TransferQueue
 from gridbridge.model.route import Cell, OarServer
+from gridbridge.model.rules import PeRule
 from gridbridge.model.settings import OBJECT_NAME
 from gridbridge.model.setup import Wanted, is_transfer
 from gridbridge.shell import host
@@ -53,7 +55,18 @@ def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
         has_operators=policy.clusters[order.cluster].kind is not Kind.OAR,
         remote_usage=bool(known and known.remote_usage),
         far_account=_far_account(policy, order.cluster),
+        renamed={name: rule.to for name, rule in _pe_rules(policy, order.cluster) if rule.to},
+        rejected={
+            name: rule.reject for name, rule in _pe_rules(policy, order.cluster) if rule.reject
+        },
     )
+
+
+def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeRule]]:
+    """Give the mapping's rules for parallel environments; OAR has none that could be renamed."""
+    for (_, name), rule in policy.maps.get(cluster, {}).items():
+        if isinstance(rule, PeRule) and policy.clusters[cluster].kind is Kind.GRIDENGINE:
+            yield name, rule
 
 
 def refuse_embedded(policy: Policy) -> None:

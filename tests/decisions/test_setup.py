@@ -166,10 +166,18 @@ def test_a_seq_no_of_the_sites_own_choice_stays_while_it_is_the_highest() -> Non
         (WHOLE, WHOLE, True),
         (WHOLE, None, False),
         ({**WHOLE, "allocation_rule": "$round_robin"}, WHOLE, False),
+        (WHOLE, {**WHOLE, "allocation_rule": "$round_robin"}, False),
         ({**WHOLE, "start_proc_args": "/bin/mpi start"}, WHOLE, False),
         ({**WHOLE, "stop_proc_args": "/bin/mpi stop"}, WHOLE, False),
     ],
-    ids=["same", "unknown-there", "splits-jobs", "starts-something", "stops-something"],
+    ids=[
+        "same",
+        "unknown-there",
+        "splits-jobs",
+        "spreads-jobs-there",
+        "starts-something",
+        "stops-something",
+    ],
 )
 def test_a_parallel_environment_suits_only_when_whole_jobs_go_and_nothing_runs_here(
     home: dict[str, str], away: dict[str, str] | None, may_go: bool
@@ -179,6 +187,26 @@ def test_a_parallel_environment_suits_only_when_whole_jobs_go_and_nothing_runs_h
     )
 
     assert (safe_environments(world) == ("smp",)) == may_go
+
+
+def test_an_environment_suits_by_its_name_there_unless_the_mapping_rejects_it() -> None:
+    cells = a_cell(environments={"smp": WHOLE}), a_cell(environments={"threads": WHOLE})
+    renamed = replace(WANTED, renamed={"smp": "threads"})
+
+    assert safe_environments(a_world(*cells, renamed)) == ("smp",)
+    assert safe_environments(a_world(*cells)) == ()
+    assert safe_environments(a_world(*cells, replace(renamed, rejected={"smp": "no"}))) == ()
+
+
+def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> None:
+    """As a site's mpi-away does, with $pe_slots here (decision 0033)."""
+    spread = {**WHOLE, "allocation_rule": "$round_robin"}
+    cells = a_cell(environments={"away": WHOLE}), a_cell(environments={"away": spread})
+
+    assert safe_environments(a_world(*cells)) == ()
+    assert safe_environments(a_world(*cells, replace(WANTED, renamed={"away": "away"}))) == (
+        "away",
+    )
 
 
 def test_an_unsuitable_environment_in_the_list_is_a_warning() -> None:

@@ -287,9 +287,19 @@ def test_the_service_does_not_take_an_unknown_host_for_delta(ready: Grid) -> Non
         ready.sh(HOME, f"mv {known}.kept {known}")
 
 
-def sessions(grid: Grid) -> list[str]:
-    """Return the processes of sshd that serve the service's account."""
-    return grid.on(FAR, "pgrep", "-f", "^sshd: gb_delta@").out.split()
+def test_jobs_that_wait_there_keep_no_connection_but_the_services_one(ready: Grid) -> None:
+    submit(ready, "sleep 300\n", "-t", "1-8")
+    ready.until(lambda: len(far_jobs(ready)) == 8, "all tasks to be at delta", LONG_S)
+    ready.until(lambda: not sessions(ready, ACCOUNT), "the starters to have hung up")
+    asked = [answered_at(ready)]
+    ready.until(lambda: newly_asked(ready, asked) > 2, "more answers")
+
+    assert ([], 1) == (sessions(ready, ACCOUNT), len(sessions(ready)))
+
+
+def sessions(grid: Grid, account: str = "gb_delta") -> list[str]:
+    """Return the processes of sshd that serve an account, by default the service's."""
+    return grid.on(FAR, "pgrep", "-f", f"^sshd: {account}@").out.split()
 
 
 def answered_at(grid: Grid) -> str:

@@ -160,21 +160,29 @@ def _remote(wanted: Wanted, queue: Mapping[str, str]) -> Finding:
 
 
 def safe_environments(world: SetupWorld) -> tuple[str, ...]:
-    """Return the parallel environments that both cells have and that suit a transfer queue."""
+    """Return the parallel environments of both cells, by the mapping, that suit the queue."""
     home = world.home.environments
     return tuple(name for name in home if not _unsuitable(name, world))
 
 
 def _unsuitable(name: str, world: SetupWorld) -> str:
     """Say why jobs of a parallel environment must not be sent, nothing when they may."""
-    if name not in world.away.environments:
-        return f"{world.wanted.remote} has no such environment"
+    wanted = world.wanted
+    if reason := wanted.rejected.get(name, ""):
+        return f"the mapping to {wanted.remote} rejects it: {reason}"
+    there = wanted.renamed.get(name, name)
+    if there not in world.away.environments:
+        return f"{wanted.remote} has no environment {there}"
     values = world.home.environments.get(name, {})
     if values.get("allocation_rule") != WHOLE_JOB:
         rule = values.get("allocation_rule", "unknown")
         return f"allocation_rule {rule} may split a job between home and away"
+    rule = world.away.environments[there].get("allocation_rule", WHOLE_JOB)
+    if rule != WHOLE_JOB and name not in wanted.renamed:
+        meant = f'[map.{wanted.remote}.pe.{name}] to = "{name}" says that it is meant'
+        return f"allocation_rule {rule} at {wanted.remote} may spread a job over hosts; {meant}"
     run = [key for key in PROCEDURES if values.get(key, "NONE").upper() != "NONE"]
-    return f"{' and '.join(run)} would run on {world.wanted.host}" if run else ""
+    return f"{' and '.join(run)} would run on {wanted.host}" if run else ""
 
 
 def _environments(world: SetupWorld, queue: Mapping[str, str]) -> Iterator[Finding]:
