@@ -30,6 +30,15 @@ def test_a_job_that_asks_for_nothing_asks_for_nothing() -> None:
     assert (request.priority, request.notify) == (0, False)
 
 
+def test_what_a_job_declares_in_its_context_is_read() -> None:
+    """The first word says whether -ac, -dc or -sc was given last."""
+    told = b"job_number: unassigned\ncontext:     +=NONE,stage_in=a:b%2C,stage_out=,note=x=y\n"
+
+    context = dict(Request(as_detail(told, "bob")).context)
+
+    assert context == {"stage_in": "a:b%2C", "stage_out": "", "note": "x=y"}
+
+
 @pytest.mark.parametrize("told", [b"", b"Unable to read script file\n"])
 def test_what_tells_of_no_job_is_refused(told: bytes) -> None:
     with pytest.raises(ParseError, match="it tells of no job"):

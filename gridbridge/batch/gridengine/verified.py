@@ -14,6 +14,7 @@ from gridbridge.errors import ParseError
 FIELD = re.compile(r"^([a-z_]+(?: [a-z_]+)?): +(.*)$", re.MULTILINE)
 SCRIPT = re.compile(rb"^script_size: +(\d+)\n.*?^script_ptr: *\n", re.MULTILINE | re.DOTALL)
 RANGE = re.compile(r"(.*) range: (.*)")
+SIGNS = ("+", "-", "=", "")  # of a context: it is added, deleted or set
 LEAVES = {  # our words for them: of qsub -verify, and of qstat -j -xml
     "cwd": "JB_cwd",
     "project": "JB_project",
@@ -37,6 +38,7 @@ def as_detail(told: bytes, owner: str) -> bytes:
         _resources("JB_soft_resource_list", fields.get("soft resource_list", "")),
         _list("JB_hard_queue_list", "QR_name", fields.get("hard_queue_list", "")),
         _parallel(fields.get("parallel environment", "")),
+        _context(fields.get("context", "")),
     )
     return "".join(elements).encode()
 
@@ -66,6 +68,17 @@ def _parallel(text: str) -> str:
         return ""
     ends = (each.partition(":")[0].rpartition("-")[2] for each in found[2].split(","))
     return _element("JB_pe", found[1]) + _list("JB_pe_range", "RN_max", ",".join(ends))
+
+
+def _context(text: str) -> str:
+    """Read `+=NONE,name=value`; the first tells whether -ac, -dc or -sc was given last."""
+    pairs = (each.partition("=") for each in text.split(",") if each)
+    variables = (
+        f"<VA_variable>{escape(name)}</VA_variable><VA_value>{escape(value)}</VA_value>"
+        for name, _, value in pairs
+        if name not in SIGNS
+    )
+    return _outer("JB_context", variables)
 
 
 def _outer(tag: str, elements: Iterable[str]) -> str:
