@@ -43,6 +43,7 @@ from gridbridge.state.database import Database
 from gridbridge.state.inbox import Inbox
 
 SWEEP_S = 3600.0
+PAUSE = timedelta(seconds=10)  # between two rounds, which come twice a second
 UNFETCHED_S = 86400.0  # an answer in the published files that nobody came for
 
 _log = logging.getLogger(__name__)
@@ -63,7 +64,8 @@ class TransferService:
     spool: str = SPOOL
     clock: Clock = field(default_factory=Clock)
     swept_at: float = 0.0
-    since: datetime = field(default_factory=lambda: _now())
+    since: datetime = field(default_factory=lambda: _now())  # asking without a pause
+    looked_at: datetime = field(default_factory=lambda: _now())
     histories: Histories = field(init=False)
     breakers: Breakers = field(init=False)
     ledger: Ledger = field(init=False)
@@ -147,6 +149,12 @@ class TransferService:
             self.ledger.move(step)
             self.farewells.move(step)
             self.answers.move(step)
+            self.since += step
+            self.looked_at += step
+        now = _now()
+        if now - self.looked_at > PAUSE:  # we were stopped, and have heard nobody
+            self.since = now
+        self.looked_at = now
 
     def take_letters(self, at_once: bool) -> list[Key]:
         """Take what people's processes say; return whose transfers changed."""

@@ -119,6 +119,18 @@ def granted(link: Far) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
+def test_a_service_that_was_stopped_begins_to_listen_anew(machine: Machine) -> None:
+    """What it did not ask nobody left unanswered (decisions.unreachable.silence)."""
+    before = machine.service.since
+    machine.service.round()
+    unmoved = machine.service.since
+    machine.service.looked_at -= timedelta(seconds=30)
+    machine.service.round()
+
+    assert unmoved == before
+    assert before < machine.service.since <= machine.service.looked_at
+
+
 JOBS = range(7, 10)
 
 
