@@ -1,8 +1,8 @@
 """Which waiting tasks come home: those that waited long elsewhere while slots are free here.
 
 A cluster that is drained or fails its jobs keeps none that waits; of one that does not answer
-see unreachable. Only slots that stayed free over
-two answers count: tasks that wait here could have had them, and did not want them.
+see unreachable. Only slots that stayed free over two answers count: tasks that wait here could
+have had them, and did not want them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from datetime import timedelta
 from gridbridge.decisions import unreachable
 from gridbridge.decisions.health import age, count
 from gridbridge.decisions.transfer import World
-from gridbridge.model.message import Desired, Phase
+from gridbridge.model.message import Phase
 from gridbridge.model.policy import TransferQueue
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.states import JobState
@@ -56,10 +56,8 @@ def _asked(
     """Return the slots that a task needs here, and why it comes home; empty when it does not."""
     if why := unreachable.why(one, world, queue):
         slots, there = unreachable.slots(one, world), ""
-    elif _waits(one, world):
+    elif row := _waiting(one, world):
         remote = world.snapshots[one.remote]
-        row = remote.find(one.remote_id)
-        assert row
         there = f" ({remote.pending} waiting and {remote.free_slots} free there)"
         slots, why = row.slots, _why(one, world, queue, trouble)
     else:
@@ -67,16 +65,13 @@ def _asked(
     return slots, f"{why}, {_slots(slots, free)}{there}" if why and slots else ""
 
 
-def _waits(one: Transfer, world: World) -> bool:
-    """Say whether its job waits there, its starter here, and nothing else is wanted of it."""
-    is_wanted = one.desired in ("", Desired.RUNNING) and not (one.verdict or one.is_over)
-    is_there = one.phase == Phase.RELEASED and one.missed_polls == 0
-    remote = world.snapshots.get(one.remote)
-    if not (is_wanted and is_there and remote and one.wake in world.asleep):
-        return False
-    row = remote.find(one.remote_id) if one.since else None
-    is_fresh = world.now - remote.taken_at < FRESH
-    return is_fresh and row is not None and is_waiting(row)
+def _waiting(one: Transfer, world: World) -> JobStatus | None:
+    """Return what is listed of a job that waits there while its starter sleeps; else None."""
+    row = world.row(one)
+    if row is None or not one.since or not unreachable.sleeps(one, world, (Phase.RELEASED,)):
+        return None
+    is_fresh = world.now - world.snapshots[one.remote].taken_at < FRESH
+    return row if is_fresh and is_waiting(row) else None
 
 
 def is_waiting(row: JobStatus) -> bool:

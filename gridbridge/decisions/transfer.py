@@ -37,6 +37,11 @@ class World:
     dropped: frozenset[str] = frozenset()  # clusters that are not in gridbridge.toml any more
     since: datetime = EVER  # when we began to ask
 
+    def row(self, transfer: Transfer) -> JobStatus | None:
+        """Return what its cluster last listed of a transfer's job; None for nothing."""
+        remote = self.snapshots.get(transfer.remote)
+        return remote.find(transfer.remote_id) if remote and transfer.remote_id else None
+
 
 def plan(transfers: Iterable[Transfer], world: World, policy: Poller) -> Plan:
     """Decide about every transfer that is not over."""

@@ -33,12 +33,17 @@ def why(one: Transfer, world: World, queue: TransferQueue | None) -> str:
     """Say why a task comes home from a silent cluster; empty when it does not."""
     if queue is None or not queue.recall_wait_s or not may_be_had(one):
         return ""
-    is_wanted = one.desired in ("", Desired.RUNNING) and not (one.verdict or one.is_over)
-    is_there = one.phase in (Phase.HELD, Phase.RELEASED) and one.missed_polls == 0
     silent, limit = silence(one, world), timedelta(seconds=queue.recall_unreachable_s)
-    if not (is_wanted and is_there and one.wake in world.asleep) or silent < limit:
+    if silent < limit or not sleeps(one, world, (Phase.HELD, Phase.RELEASED)):
         return ""
     return f"{one.remote} has not answered for {age(silent)}, {age(limit)} is the limit"
+
+
+def sleeps(one: Transfer, world: World, phases: tuple[str, ...]) -> bool:
+    """Say whether its starter sleeps, as far as this, and nothing is wanted but that it runs."""
+    is_wanted = one.desired in ("", Desired.RUNNING) and not (one.verdict or one.is_over)
+    is_there = one.phase in phases and one.missed_polls == 0
+    return is_wanted and is_there and one.wake in world.asleep
 
 
 def silence(one: Transfer, world: World) -> timedelta:
@@ -52,8 +57,7 @@ def waits_for_grant(one: Transfer, world: World) -> bool:
     """Say whether its job has started, so that nothing but a grant keeps it from running."""
     if split(one.claim)[0] != GRANT or one.claimed or one.verdict or one.is_over:
         return False
-    remote = world.snapshots.get(one.remote)
-    row = remote.find(one.remote_id) if remote and one.remote_id else None
+    row = world.row(one)
     if row is None or row.owner != one.owner:
         return False
     return row.state.is_running and one.desired != Desired.DEAD

@@ -101,13 +101,6 @@ def folder(route: Route, config: dict[str, str], stage: str = "") -> str:
     return "" if route.remote_ssh else config["cwd"]
 
 
-def is_staged(route: Route, request: Request) -> bool:
-    """Say whether files are carried for it: declared by the job or for its queue."""
-    of_queue = route.staged or route.stage_in or route.stage_out
-    declares = any(name in ("stage_in", "stage_out") for name, _ in request.context)
-    return bool(route.remote_ssh and (of_queue or declares))
-
-
 def _landing(route: Route, path: str, staged: str) -> str:
     """Return where a stream's file is there; `staged` in the transfer's own folder.
 

@@ -64,7 +64,7 @@ def claim_lines(step: "Step") -> str:
 
 def stage(step: "Step", request: Request, config: dict[str, str]) -> str:
     """Make the transfer's folder there if files are carried for it; return its path."""
-    if not (step.record.stage or job.is_staged(step.route, request)):
+    if not (step.record.stage or step.route.stages(request.context)):
         return ""
     from gridbridge.methods import staging
 

@@ -129,7 +129,7 @@ def _bring_home(step: "Step") -> bool:
 def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:
     """Return what is carried; what the job says goes before what its queue does."""
     route = step.route
-    told = {staging.IN: route.stage_in, staging.OUT: route.stage_out} | dict(request.context)
+    told = staging.lists(route.stage_in, route.stage_out, request.context)
     return Stage(
         folder=step.record.stage
         or f"{route.remote_stage_dir or folder.STAGE_DIR}/{step.record.transfer}",
@@ -151,7 +151,7 @@ def _noted(task: Task) -> Stage:
 
 def _login(step: "Step") -> Login:
     login = step.away.login
-    assert login  # job.is_staged
+    assert login  # Route.stages
     return login
 
 

@@ -55,6 +55,27 @@ def parse_local(job: str) -> tuple[int, int]:
     return int(parts[0]), int(parts[1]) if len(parts) == 2 else NO_TASK
 
 
+def read_tasks(text: str) -> tuple[range, ...]:
+    """Read `1-9:2,12`, as qstat shows tasks, as ranges that are never expanded; else ParseError."""
+    return tuple(_tasks(part.strip()) for part in text.split(",")) if text else ()
+
+
+def _tasks(part: str) -> range:
+    ends, has_step, step = part.partition(":")
+    first, has_last, last = ends.partition("-")
+    numbers = (first, *([last] if has_last else ()), *([step] if has_step else ()))
+    if (has_step and not has_last) or not all(map(_is_count, numbers)):
+        raise ParseError(f"qstat: {part[:40]!r} is no range of tasks")
+    tasks = range(int(first), int(last or first) + 1, int(step or 1) or 1)
+    if not tasks or not tasks[0]:
+        raise ParseError(f"qstat: {part[:40]!r} is an empty range of tasks")
+    return tasks
+
+
+def _is_count(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) <= 10
+
+
 def job_ids(told: bytes) -> list[int]:
     """Return the job ids among the words of a push; anybody may write there, and anything."""
     return [int(word) for word in told.split() if word.isdigit() and len(word) < 10]

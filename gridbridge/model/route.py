@@ -182,6 +182,12 @@ class Route:
             )
         return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
 
+    def stages(self, context: tuple[tuple[str, str], ...]) -> bool:
+        """Say whether files are carried for a job: declared by its context or for its queue."""
+        of_queue = self.staged or self.stage_in or self.stage_out
+        declares = any(name in ("stage_in", "stage_out") for name, _ in context)
+        return bool(self.remote_ssh and (of_queue or declares))
+
     def away_as(self, person: str) -> Away:
         """Return the cluster that its jobs run in, as a person reaches it."""
         away = self.away

@@ -13,6 +13,12 @@ HERE = "."  # all of the working directory
 CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
+def lists(stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Return both lists of a job: what its context says goes before what its queue does."""
+    said = dict(context)
+    return {IN: said.get(IN, stage_in), OUT: said.get(OUT, stage_out)}
+
+
 def paths(key: str, text: str) -> tuple[str, ...]:
     """Return the declared paths, decoded; Unstageable names the one that is none."""
     found = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()

@@ -6,19 +6,19 @@ import shlex
 from dataclasses import dataclass
 
 from gridbridge import config
-from gridbridge.apply.routes import away, cell, mapping
+from gridbridge.apply.routes import away, cell, mapping, route
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.gridengine.request import Request, cwd_of, parallel_of
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.batch.oar import commands as oar
-from gridbridge.errors import GridbridgeError, ParseError, Unmappable
+from gridbridge.errors import GridbridgeError, ParseError, Unmappable, Unstageable
 from gridbridge.model import staging
 from gridbridge.model.ids import TransferId, parse_local
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
-from gridbridge.model.route import Cell, OarServer
+from gridbridge.model.route import Cell, OarServer, Route
 from gridbridge.services.drain import refuse_unreached
 from gridbridge.services.requests import translated, words_of
 from gridbridge.shell.folder import STAGE_DIR
@@ -60,16 +60,11 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
     known = words_of(remote)
     try:
         parallel, there = translated(request, asked_parallel, rules, known, remote, policy.queues)
-    except Unmappable as error:
+        notes = there.notes + _carried(route(policy, queue), request, name)
+    except (Unmappable, Unstageable) as error:
         return Foreseen(job=job, cluster=remote, refused=printable(str(error)))
-    notes = there.notes
     cwd = cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
     if far.login:
-        carried = _carried(policy, queue, request)
-        if wrong := next(filter(None, map(staging.fault, carried, carried.values())), ""):
-            return Foreseen(job=job, cluster=remote, refused=printable(wrong))
-        place = policy.clusters[remote].stage_dir or STAGE_DIR
-        notes += (f"with files that are carried, in {place}/{name}/work there",) if carried else ()
         cwd = ""  # the account's home, as methods.job.folder says
         notes += (f"by ssh, at {far.login.host} as {far.login.user or 'yourself'}",)
     shell = policy.clusters[remote].shell
@@ -90,14 +85,15 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
     )
 
 
-def _carried(policy: Policy, queue: str, request: Request) -> dict[str, str]:
-    """Return the lists of what is carried, what the job says before its queue's; empty for none."""
-    of_queue = policy.queues[queue]
-    declared = {key: text for key, text in request.context if key in (staging.IN, staging.OUT)}
-    if not (of_queue.staged or of_queue.stage_in or of_queue.stage_out or declared):
-        return {}
-    told = {staging.IN: of_queue.stage_in, staging.OUT: of_queue.stage_out}
-    return {key: declared.get(key, value) for key, value in told.items()}
+def _carried(ours: Route, request: Request, name: str) -> tuple[str, ...]:
+    """Return a note where files are carried for a job; Unstageable for a list that is wrong."""
+    if not ours.stages(request.context):
+        return ()
+    lists = staging.lists(ours.stage_in, ours.stage_out, request.context)
+    if wrong := next(filter(None, map(staging.fault, lists, lists.values())), ""):
+        raise Unstageable(wrong)
+    place = ours.remote_stage_dir or STAGE_DIR
+    return (f"with files that are carried, in {place}/{name}/work there",)
 
 
 def _queue(to: str, policy: Policy) -> str:

@@ -124,6 +124,5 @@ class Recalls:
 
 
 def _has_started(one: Transfer, world: World) -> bool:
-    remote = world.snapshots.get(one.remote)
-    row = remote.find(one.remote_id) if remote else None
+    row = world.row(one)
     return row is not None and row.state.is_running

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.gridengine.parse import count_tasks, parse_status, read_tasks
+from gridbridge.batch.gridengine.parse import count_tasks, parse_status
 from gridbridge.errors import ParseError
+from gridbridge.model.ids import read_tasks
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -8,7 +8,6 @@ from tests.lab.configured import POLLER, configured
 from tests.lab.grid import Grid
 
 SILENT_S = 12  # after which what waits at a silent cluster comes home
-SCRIPT = "echo start $HOSTNAME >>$JOB_NAME.ran; sleep 1; echo end >>$JOB_NAME.ran\n"
 GRANTS = "~gb_{0}/.gridbridge/grants"
 
 

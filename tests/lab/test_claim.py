@@ -10,8 +10,8 @@ from itertools import count
 
 import pytest
 
-from tests.lab.away import QUIET, ends, full_beta, lines, wait_for, why
-from tests.lab.claimed import SCRIPT, claimed, claims, cut, frozen_poller
+from tests.lab.away import QUIET, TELLS, ends, full_beta, lines, together, wait_for, why
+from tests.lab.claimed import claimed, claims, cut, frozen_poller
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -37,7 +37,7 @@ def _fresh(grid: Grid, by_file: None) -> Iterator[None]:
 
 def waits_away(grid: Grid, name: str) -> tuple[str, str]:
     """Return a job that waits at beta, and its id there."""
-    job = grid.overflow("-N", name, *QUIET, script=SCRIPT)
+    job = grid.overflow("-N", name, *QUIET, script=TELLS)
     remote = grid.remote_id(job)
     wait_for(grid, remote, "qw")
     return job, remote
@@ -51,7 +51,7 @@ def hosts(grid: Grid, name: str) -> list[str]:
 
 
 def test_a_job_that_has_its_claim_runs_as_without(grid: Grid) -> None:
-    job = grid.transfer("-N", "usual", *QUIET, script=SCRIPT + "exit 7\n")
+    job = grid.transfer("-N", "usual", *QUIET, script=TELLS + "exit 7\n")
     record = grid.accounting_of_end(job)
 
     assert record["exit_status"].split()[0] == "7"
@@ -128,15 +128,3 @@ def free(grid: Grid) -> None:
     """Free every slot of beta."""
     fill = [key for key, state in grid.states("beta").items() if state == "r"]
     grid.cell("beta", "qdel", *fill, user="bob")
-
-
-def together(grid: Grid, names: list[str]) -> list[str]:
-    """Return jobs that all wait at beta, submitted while home is closed."""
-    grid.cell("alpha", "qmod", "-d", "all.q", user="root")
-    try:
-        jobs = [grid.submit("-N", name, *QUIET, script=SCRIPT) for name in names]
-        for job in jobs:
-            wait_for(grid, grid.remote_id(job), "qw")
-    finally:
-        grid.cell("alpha", "qmod", "-e", "all.q", user="root")
-    return jobs

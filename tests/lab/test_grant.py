@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.lab.away import QUIET, ends, why
-from tests.lab.claimed import SCRIPT, claimed, cut, frozen_poller, grants, log
+from tests.lab.away import QUIET, TELLS, ends, why
+from tests.lab.claimed import claimed, cut, frozen_poller, grants, log
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
@@ -51,7 +51,7 @@ def submit(grid: Grid, name: str) -> str:
     queues = ("all.q", "transfer-beta")
     grid.cell("alpha", "qmod", "-d", *queues, user="root")
     try:
-        job = grid.submit("-N", name, *QUIET, script=SCRIPT)
+        job = grid.submit("-N", name, *QUIET, script=TELLS)
         grid.until(lambda: "released" in why(grid, job), f"{job} to be released")
     finally:
         grid.cell("alpha", "qmod", "-e", *queues, user="root")

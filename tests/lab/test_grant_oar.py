@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.away import QUIET, ends, why
-from tests.lab.claimed import SCRIPT, claimed, cut, grants
+from tests.lab.away import QUIET, TELLS, ends, why
+from tests.lab.claimed import claimed, cut, grants
 from tests.lab.gamma import ACCOUNT, FAR, HOME, LONG_S, Gamma
 from tests.lab.grid import Grid
 
@@ -41,7 +41,7 @@ def submit(gamma: Gamma, name: str) -> str:
     queues = ("all.q", "transfer-beta")
     gamma.grid.cell("alpha", "qmod", "-d", *queues, user="root")
     try:
-        job = gamma.grid.submit("-N", name, *QUIET, script=SCRIPT)
+        job = gamma.grid.submit("-N", name, *QUIET, script=TELLS)
         gamma.until_told(job, "released")
     finally:
         gamma.grid.cell("alpha", "qmod", "-e", *queues, user="root")

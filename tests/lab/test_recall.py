@@ -7,13 +7,12 @@ from itertools import count
 
 import pytest
 
-from tests.lab.away import QUIET, ends, full_beta, lines, wait_for, why
+from tests.lab.away import QUIET, TELLS, ends, full_beta, lines, together, wait_for, why
 from tests.lab.configured import configured
 from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
 
-SCRIPT = "echo start $HOSTNAME >>$JOB_NAME.ran; sleep 1; echo end >>$JOB_NAME.ran\n"
 WINS = int(os.environ.get("RECALL_RACE_WINS", "1"))  # of each side, at least
 AT_ONCE = 4  # beta's slots
 VERDICTS = "/var/lib/gridbridge/published/verdicts"
@@ -45,7 +44,7 @@ def quick(grid: Grid) -> Iterator[None]:
 
 def waits_away(grid: Grid, name: str, *options: str) -> tuple[str, str]:
     """Return a job that could run at home and waits at beta, and its id there."""
-    job = grid.overflow("-N", name, *QUIET, *options, script=SCRIPT)
+    job = grid.overflow("-N", name, *QUIET, *options, script=TELLS)
     remote = grid.remote_id(job)
     wait_for(grid, remote, "qw")
     return job, remote
@@ -67,7 +66,7 @@ def test_a_task_that_waits_long_comes_home_to_a_free_slot(grid: Grid) -> None:
 @pytest.mark.usefixtures("quick")
 def test_what_could_run_nowhere_else_stays_where_it_waits(grid: Grid) -> None:
     with full_beta(grid):
-        job = grid.transfer("-N", "only", *QUIET, script=SCRIPT)
+        job = grid.transfer("-N", "only", *QUIET, script=TELLS)
         kept = grid.remote_id(job)
         told = "event=no_recall name=gb.alpha"
         log = "cat /var/lib/gridbridge/poller.log"
@@ -119,18 +118,6 @@ def race(grid: Grid, turn: int) -> list[str]:
     ran = [lines(grid, f"{name}.ran") for name in names]
     assert [len(each) for each in ran] == [2] * AT_ONCE, ran
     return [each[0].removeprefix("start ") for each in ran]
-
-
-def together(grid: Grid, names: list[str]) -> list[str]:
-    """Return jobs that all wait at beta, submitted while home is closed."""
-    grid.cell("alpha", "qmod", "-d", "all.q", user="root")
-    try:
-        jobs = [grid.submit("-N", name, *QUIET, script=SCRIPT) for name in names]
-        for job in jobs:
-            wait_for(grid, grid.remote_id(job), "qw")
-    finally:
-        grid.cell("alpha", "qmod", "-e", "all.q", user="root")
-    return jobs
 
 
 def wish(grid: Grid, jobs: list[str], fill: list[str]) -> None:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from lxml import etree
 
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import PREFIX
+from gridbridge.model.ids import PREFIX, read_tasks
 from gridbridge.model.job import JobDetail
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import read_letters
@@ -217,29 +217,10 @@ def _since(leafs: dict[str, str], zone: tzinfo | None) -> datetime | None:
     return (printed if printed.tzinfo else printed.replace(tzinfo=zone)).astimezone(UTC)
 
 
-def read_tasks(text: str) -> tuple[range, ...]:
-    """Read `1-9:2,12` as ranges, last task included, and never expand them."""
-    return tuple(_tasks(part) for part in text.split(",")) if text else ()
-
-
 @lru_cache(maxsize=1024)
 def count_tasks(text: str) -> int:
     """Count the tasks that `1-9:2,12` names; without a range the job itself counts."""
     return sum(map(len, read_tasks(text))) if text else 1
-
-
-_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?", re.ASCII)
-
-
-def _tasks(part: str) -> range:
-    match = _RANGE.fullmatch(part.strip())
-    if match is None:
-        raise ParseError(f"qstat: {part[:40]!r} is no range of tasks")
-    first, last, step = match.groups()
-    tasks = range(int(first), int(last or first) + 1, int(step or 1) or 1)
-    if not tasks or not tasks[0]:
-        raise ParseError(f"qstat: {part[:40]!r} is an empty range of tasks")
-    return tasks
 
 
 def _read_details(document: bytes) -> tuple[JobDetail, ...]:

@@ -9,6 +9,7 @@ from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.batch.gridengine.request import Pairs, Request, owner_and_account_of
 from gridbridge.batch.submission import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
+from gridbridge.model.ids import read_tasks
 from gridbridge.model.route import Cell
 from gridbridge.shell.runner import Completed, run
 
@@ -193,24 +194,16 @@ def states(cell: Cell, job: str) -> str:
     for entry in xml.split(b"<JB_job_number>")[1:]:
         found = entry.partition(b"</job_list>")[0]
         tasks = found.partition(b"<tasks>")[2].partition(b"<")[0]
-        if found.partition(b"<")[0] == number.encode() and _names(tasks, task.encode()):
+        if found.partition(b"<")[0] == number.encode() and _names(tasks.decode(), task):
             return found.partition(b"<state>")[2].partition(b"<")[0].decode()
     return ""
 
 
-def _names(tasks: bytes, task: bytes) -> bool:
+def _names(tasks: str, task: str) -> bool:
     """Say whether `1-9:2,12` names a task; nothing at all names the job itself."""
     if not (tasks and task):
         return tasks == task
-    for part in tasks.split(b","):
-        ends, _, step = part.partition(b":")
-        first, _, last = ends.partition(b"-")
-        try:
-            if int(task) in range(int(first), int(last or first) + 1, int(step or 1)):
-                return True
-        except ValueError as error:
-            raise ParseError(f"qstat -xml: {tasks[:40]!r} are no tasks") from error
-    return False
+    return any(int(task) in some for some in read_tasks(tasks))
 
 
 def queue_value(cell: Cell, queue: str, name: str, host: str) -> str:
