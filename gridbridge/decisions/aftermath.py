@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from gridbridge.decisions.transfer import World
 from gridbridge.model.claim import HOME
+from gridbridge.model.message import Desired, Outcome
 from gridbridge.model.plan import Act, Action
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer import Transfer
@@ -33,6 +34,16 @@ def is_at_rest(transfer: Transfer, world: World) -> bool:
     """Say whether the other cluster lists it no more: a job that has left comes back never."""
     remote = _fresh(transfer, world)
     return remote is not None and _row(transfer, remote) is None
+
+
+def holds_outputs(transfer: Transfer) -> bool:
+    """Say whether what its job made may be nowhere but in its folder there.
+
+    A starter removes the folder once all is home. One that was killed before has not, and only who
+    deletes a job wants none of it.
+    """
+    ran = transfer.verdict and transfer.verdict.outcome in (Outcome.EXIT, Outcome.SIGNAL)
+    return bool(ran) and transfer.desired != Desired.DEAD
 
 
 def _fresh(transfer: Transfer, world: World) -> ClusterSnapshot | None:

@@ -17,6 +17,7 @@ from gridbridge.methods.remote import delete_remote
 from gridbridge.methods.task import Task
 from gridbridge.model.message import Desired
 from gridbridge.shell.runner import SIGKILL
+from gridbridge.state import published
 
 PATIENCE_S = 8.0  # how long a starter has to end by itself; the local job is gone within 20 s
 EPILOG_S = 3.0  # for each of the epilog's two commands
@@ -68,10 +69,13 @@ def _is_deleted(task: Task) -> bool:
 def epilog(task: Task) -> None:
     """Have the remote job of a starter that was killed deleted; a usual end is closed.
 
-    At once, if nobody tried before; what does not succeed here the service does.
+    At once, if nobody tried before; what does not succeed here the service does. Of a job that has
+    ended there the service keeps what may not be home.
     """
     record = task.record()
     if not record or task.closed() or task.is_dead():
+        return
+    if record.stage and published.read_message(task.verdict(record.transfer)):
         return
     try:
         task.ask(Desired.DEAD)

@@ -60,7 +60,9 @@ class Cleaner:
             if one.closed_at and one.closed_at < before:
                 if folder := self._inbox.stage_of(one.record):
                     words = f"cluster={one.remote} owner={one.owner} folder={folder}"
-                    _log.error("event=left_behind %s why='it could not be removed'", words)
+                    held = aftermath.holds_outputs(one)
+                    why = "its outputs may not be home" if held else "it could not be removed"
+                    _log.error("event=left_behind %s why=%r", words, why)
                 if one.claimed:
                     words = f"cluster={one.remote} owner={one.owner} claim={one.claim}"
                     _log.error("event=left_behind %s why='its job may still start'", words)
@@ -81,8 +83,14 @@ class Cleaner:
             _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(done.exception()))
         if name in self._unstaging:
             return False
-        if not self._inbox.stage_of(ended.record):
+        folder = self._inbox.stage_of(ended.record)
+        if not folder:
             return True
+        if aftermath.holds_outputs(ended):
+            self._ledger.note(
+                ended, f"what it made may not be home: kept at {ended.remote}, {folder}"
+            )
+            return False
         if self._patience.may_try(name):
             self._unstaging[name] = self._crew.do(ended.owner, self._hands.unstage, ended)
         return False

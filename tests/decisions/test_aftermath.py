@@ -2,7 +2,8 @@
 
 import pytest
 
-from gridbridge.decisions.aftermath import is_at_rest, survivors
+from gridbridge.decisions.aftermath import holds_outputs, is_at_rest, survivors
+from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.model.plan import Act
 from gridbridge.model.transfer import Transfer
 from tests.decisions.test_transfer import NOON, a_transfer, a_world
@@ -75,3 +76,22 @@ def test_only_a_fresh_answer_without_its_job_lays_a_transfer_to_rest(
 
 def test_anothers_job_of_the_same_id_is_left_alone() -> None:
     assert list(survivors([ENDED.but(owner="bob")], a_world(remote="Rr"))) == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "desired", "expected"),
+    [
+        (Outcome.EXIT, "", True),
+        (Outcome.SIGNAL, Desired.RUNNING, True),
+        (Outcome.EXIT, Desired.DEAD, False),
+        (Outcome.REQUEUE, "", False),
+        ("", "", False),
+    ],
+    ids=["it exited", "a signal ended it", "deleted at home", "it has not run", "no end is known"],
+)
+def test_what_a_job_made_is_kept_unless_it_was_deleted(
+    outcome: str, desired: str, expected: bool
+) -> None:
+    ended = ENDED.but(desired=desired, verdict=Message(outcome=outcome) if outcome else None)
+
+    assert holds_outputs(ended) == expected

@@ -256,6 +256,20 @@ def test_a_deleted_job_leaves_nothing_there(ready: Grid, when: str) -> None:
     ready.until(lambda: not staged(ready) and not far_jobs(ready), "nothing to be left", LONG_S)
 
 
+def test_outputs_of_a_job_whose_starter_was_killed_are_kept_there(ready: Grid) -> None:
+    """Grid Engine's rule: the job has failed at home, and nothing of it comes after that."""
+    job = send(ready, f"head -c {BIG_MB}M /dev/urandom >res; sha256sum <res\n", "stage_out=res")
+    until_half(ready, lambda: coming(ready))
+    kill(ready, starter(ready, job))
+    record = ready.accounting(job)
+    (folder,) = staged(ready)
+    until_told(ready, job, f"kept at delta, {STAGE}/{folder}")
+    proved = far_read_list(ready, f"cd {STAGE}/{folder} && cat stdout && sha256sum <work/res")
+
+    assert ("100", "137") == (record["failed"].split()[0], record["exit_status"].split()[0])
+    assert proved[0] == proved[2]
+
+
 def test_a_full_disk_there_is_waited_for_with_its_reason(ready: Grid) -> None:
     """Once there is room the job runs, with all of its inputs."""
     known = big(ready)

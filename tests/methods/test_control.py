@@ -218,6 +218,21 @@ def test_the_epilog_of_a_usual_end_does_nothing(place: Place) -> None:
     assert place.sent(Kind.INTENT) == []
 
 
+def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(
+    place: Place,
+) -> None:
+    place.step()
+    record = place.task().record()
+    assert record
+    place.task().save(record.but(stage=".gridbridge/stage/x"))
+    place.decide(outcome="exit", exit_status="0")
+
+    control.epilog(place.task())
+
+    assert place.calls("qdel") == []
+    assert place.sent(Kind.INTENT) == []
+
+
 def test_a_method_before_the_first_step_is_heard_by_it(place: Place) -> None:
     control.suspend(place.task())
 
