@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions import dropped
 from gridbridge.decisions.receive import ending
-from gridbridge.model.claim import FENCED, GRANT, JOB, split
+from gridbridge.model.claim import FENCED, JOB, is_grant
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Message, Outcome
@@ -274,7 +274,7 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
 
 def is_ungranted(transfer: Transfer) -> bool:
     """Say whether nothing of its job can have run: it needs a grant, and none was given."""
-    return split(transfer.claim)[0] == GRANT and transfer.claimed != JOB
+    return is_grant(transfer.claim) and transfer.claimed != JOB
 
 
 FENCED_STATUS = 199  # grant.sh; of a job that was granted it is an exit 99

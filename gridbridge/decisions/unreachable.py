@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from gridbridge.decisions.health import age
 from gridbridge.decisions.transfer import World
-from gridbridge.model.claim import GRANT, JOB, split
+from gridbridge.model.claim import JOB, is_grant
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Phase
 from gridbridge.model.policy import TransferQueue
@@ -55,7 +55,7 @@ def silence(one: Transfer, world: World) -> timedelta:
 
 def waits_for_grant(one: Transfer, world: World) -> bool:
     """Say whether its job has started, so that nothing but a grant keeps it from running."""
-    if split(one.claim)[0] != GRANT or one.claimed or one.verdict or one.is_over:
+    if not is_grant(one.claim) or one.claimed or one.verdict or one.is_over:
         return False
     row = world.row(one)
     if row is None or row.owner != one.owner:

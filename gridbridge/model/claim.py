@@ -26,3 +26,8 @@ def is_claim(text: str) -> bool:
     """Say whether a record may name it; the token becomes a part of paths."""
     kind, token = split(text)
     return kind in (FILE, GRANT) and token.isascii() and token.isalnum() and len(token) <= MAX_TOKEN
+
+
+def is_grant(claim: str) -> bool:
+    """Say whether home has it until it is given to the job."""
+    return split(claim)[0] == GRANT

@@ -14,7 +14,7 @@ from gridbridge.apply.transfer import Hands
 from gridbridge.decisions.transfer import FENCED_AT, World
 from gridbridge.decisions.unreachable import waits_for_grant
 from gridbridge.errors import StateError
-from gridbridge.model.claim import FENCED, FILE, GRANT, HOME, JOB, name_of, split
+from gridbridge.model.claim import FENCED, FILE, GRANT, HOME, JOB, is_grant, name_of, split
 from gridbridge.model.message import REQUEUE, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer import Transfer
@@ -46,7 +46,7 @@ class Claims:
     def load(self) -> None:
         """Send again what an earlier process may not have sent."""
         for one in self._ledger.all():
-            if split(one.claim)[0] == GRANT and one.claimed == JOB and not one.verdict:
+            if is_grant(one.claim) and one.claimed == JOB and not one.verdict:
                 self._due.setdefault(one.remote, {})[key(one)] = one
 
     def decide(self, world: World) -> None:
@@ -92,7 +92,7 @@ class Claims:
         return is_had
 
     def _take_claim(self, one: Transfer) -> bool:
-        return split(one.claim)[0] == GRANT or self._hands.take_claim(one)
+        return is_grant(one.claim) or self._hands.take_claim(one)
 
     def limited(self, one: Transfer, end: Message) -> Message:
         """Return an end, or a worse one for a task whose jobs got no grant too often."""
@@ -109,7 +109,7 @@ class Claims:
     def _doubt(self, one: Transfer, end: Message) -> None:
         """Tell of a job that may not have seen the grant that it was given: it ends as fenced."""
         cluster = self._policy.clusters.get(one.remote)
-        if not cluster or split(one.claim)[0] != GRANT or end.exit_status != str(REQUEUE):
+        if not cluster or not is_grant(one.claim) or end.exit_status != str(REQUEUE):
             return
         waited_s = float(end.wallclock_s or 0)
         if one.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:

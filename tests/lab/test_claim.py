@@ -6,6 +6,7 @@ The lab's hosts share the spool through their machine's disk, which no cut link 
 import os
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import count
 
 import pytest
@@ -72,16 +73,13 @@ def test_a_task_comes_home_from_a_silent_cluster_and_nothing_is_left_there(grid:
 
 
 def test_a_copy_that_starts_when_the_link_is_back_fences_itself(grid: Grid) -> None:
-    with full_beta(grid):
-        job, remote = waits_away(grid, "copy")
-        with cut(grid, "beta"):
-            grid.until(lambda: ends(grid, job), "its end", 120)
-            frozen = frozen_poller(grid)
-            frozen.__enter__()
-    try:
+    with ExitStack() as frozen:
+        with full_beta(grid):
+            job, remote = waits_away(grid, "copy")
+            with cut(grid, "beta"):
+                grid.until(lambda: ends(grid, job), "its end", 120)
+                frozen.enter_context(frozen_poller(grid))
         record = grid.accounting(remote, "beta", 120)
-    finally:
-        frozen.__exit__(None, None, None)
 
     assert record["exit_status"].split()[0] == "199"
     assert hosts(grid, "copy") == ["alpha"]

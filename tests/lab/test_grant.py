@@ -1,7 +1,7 @@
 """Claims by grant, at delta: a job starts when home says so, and comes home while delta is cut."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -114,17 +114,14 @@ def test_a_task_whose_job_has_no_grant_comes_home_at_once(grid: Grid) -> None:
 
 
 def test_a_copy_that_starts_when_the_link_is_back_gets_no_grant(grid: Grid) -> None:
-    with full_delta(grid):
-        job = submit(grid, "copy")
-        remote = remote_id(grid, job)
-        with cut(grid, "delta"):
-            grid.until(lambda: ends(grid, job), "its end", LONG_S)
-            frozen = frozen_poller(grid)
-            frozen.__enter__()
-    try:
+    with ExitStack() as frozen:
+        with full_delta(grid):
+            job = submit(grid, "copy")
+            remote = remote_id(grid, job)
+            with cut(grid, "delta"):
+                grid.until(lambda: ends(grid, job), "its end", LONG_S)
+                frozen.enter_context(frozen_poller(grid))
         grid.until(lambda: far_end(grid, remote), "its copy to end", LONG_S)
-    finally:
-        frozen.__exit__(None, None, None)
 
     assert far_end(grid, remote) == "199"
     assert ran(grid, "copy") == ["start alpha", "end"]
@@ -148,15 +145,12 @@ def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
 
 
 def test_a_job_that_gets_no_grant_ends_as_fenced_and_its_task_runs(grid: Grid) -> None:
-    with full_delta(grid):
-        job = submit(grid, "fenced")
-        remote = remote_id(grid, job)
-        frozen = frozen_poller(grid)
-        frozen.__enter__()
-    try:
+    with ExitStack() as frozen:
+        with full_delta(grid):
+            job = submit(grid, "fenced")
+            remote = remote_id(grid, job)
+            frozen.enter_context(frozen_poller(grid))
         grid.until(lambda: far_end(grid, remote), "its first job to end", LONG_S)
-    finally:
-        frozen.__exit__(None, None, None)
     grid.until(lambda: ends(grid, job), "its end", LONG_S)
 
     assert "fenced at delta: it got no grant" in why(grid, job)
