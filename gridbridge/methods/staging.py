@@ -20,12 +20,15 @@ from gridbridge.shell import files, folder, rsync
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gridbridge.methods.starter import Step
 
 STDIN, STREAMS = "stdin", ("stdout", "stderr")  # in the folder, beside the working directory
 HOME = "home"  # the note that all is here, and proved
 CARRIED = "carried"  # the note that all is there: from now on the job may run, and change it
 NOTE = "stage"
+HERE = "/./"  # what stands behind it is made there
 LONG_S = 40.0  # of looking into a folder, and of removing it; as_user.LIMIT_S holds too
 
 
@@ -72,14 +75,19 @@ def bring_in(step: "Step") -> bool:
         return True
     stage = _noted(task)
     _refuse_missing(task, stage)
-    source = _standard_input(task)
+    source, work = _standard_input(task), f"{at}/{folder.WORK}"
     names = [_source(stage, path) for path in staging.paths(staging.IN, stage.stage_in)]
+    folders = {name.partition(HERE)[2]: name for name in names if os.path.isdir(name)}
+    single = [name for name in names if name not in folders.values()]
     if source or names:
-        folder.keep(login, at, step.away.timeout_s)
+        folder.keep(login, at, folders, step.away.timeout_s)
     if source and not rsync.push_one(login, source, f"{at}/{STDIN}", task.is_dead):
         return False
-    if names and not rsync.push(login, names, f"{at}/{folder.WORK}/", task.is_dead):
+    if single and not rsync.push(login, single, f"{work}/", task.is_dead):
         return False
+    for name, path in folders.items():
+        if not rsync.push_all(login, path, f"{work}/{name}", task.is_dead):
+            return False
     task.note_done(CARRIED)
     return True
 
@@ -105,6 +113,7 @@ def _bring_home(step: "Step") -> bool:
     """Carry the outputs home, once; False when the job was deleted meanwhile.
 
     A declared output that the job did not make is none, and so is all when the folder is gone.
+    What a link leads to in the working directory comes with it: the folder is removed.
     """
     task, login, at = step.task, _login(step), step.record.stage
     if task.is_done(HOME):
@@ -112,18 +121,26 @@ def _bring_home(step: "Step") -> bool:
     stage = _noted(task)
     outputs = [staging.name_of(path) for path in staging.paths(staging.OUT, stage.stage_out)]
     names = (*STREAMS, *(f"{folder.WORK}/{name}" for name in outputs))
-    found = folder.present(login, at, names, LONG_S) or ()
+    found, work = _found(login, at, names), f"{folder.WORK}/"
     streams = [name for name in STREAMS if name in found]
-    made = [name for name in outputs if f"{folder.WORK}/{name}" in found]
+    made = [name.removeprefix(work) for name in found if name.startswith(work)]
     if streams and not rsync.pull(login, streams, at, f"{task.private}/", task.is_dead):
         return False
-    whole = f"{at}/{folder.WORK}"
-    if made and not rsync.pull(login, made, whole, f"{stage.cwd}/", task.is_dead):
+    if made and not rsync.pull(login, made, f"{at}/{folder.WORK}", f"{stage.cwd}/", task.is_dead):
         return False
     for name in streams:
         _append_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
     task.note_done(HOME)
     return True
+
+
+def _found(login: Login, at: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what there is of these names, and of what their links lead to in the folder."""
+    while True:
+        found = folder.present(login, at, names, LONG_S) or ()
+        if set(found) <= set(names):
+            return found
+        names = found
 
 
 def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:
@@ -164,17 +181,38 @@ def _source(stage: Stage, path: str) -> str:
     """Return an input as rsync takes it: what stands behind `/./` is its name there."""
     name = staging.name_of(path)
     above = os.path.dirname(path.rstrip("/")) if path.startswith("/") else stage.cwd
-    return f"{os.path.normpath(above)}/./{name}"
+    return f"{os.path.normpath(above)}{HERE}{name}"
 
 
 def _refuse_missing(task: Task, stage: Stage) -> None:
     """Tell of an input that can't be read before anything depends on it."""
     declared = [_source(stage, path) for path in staging.paths(staging.IN, stage.stage_in)]
     for source in filter(None, [*declared, _standard_input(task)]):
-        path = source.replace("/./", "/")
-        if not os.access(path, os.R_OK):
-            wrong = "can not be read" if os.path.lexists(path) else "no such file or folder"
+        path = source.replace(HERE, "/")
+        wrong = _wrong(path)
+        if wrong:
             raise Unstageable(f"{staging.IN}: {path}: {wrong}")
+
+
+def _wrong(path: str) -> str:
+    """Say why an input can't be carried, nothing when it can."""
+    if not os.path.exists(path):
+        return "a link that leads nowhere" if os.path.islink(path) else "no such file or folder"
+    if not (os.path.isfile(path) or os.path.isdir(path)):
+        return "neither a file nor a folder"
+    if not os.access(path, os.R_OK):
+        return "can not be read"
+    endless = next(_endless(path), "")
+    return f"{endless} leads to a folder that holds it" if endless else ""
+
+
+def _endless(folder: str) -> "Iterator[str]":
+    """Give the links in a folder that lead above it: what they lead to is carried, and so on."""
+    top = os.path.realpath(folder)
+    for place, folders, _ in os.walk(folder):
+        for path in (f"{place}/{name}" for name in folders):
+            if os.path.islink(path) and top.startswith(f"{os.path.realpath(path).rstrip('/')}/"):
+                yield path
 
 
 def _append_once(fetched: str, path: str) -> None:

@@ -37,11 +37,20 @@ def push(
     """Carry files into a folder there; False when that was ended because nobody wants it.
 
     A name is an absolute path; what stands behind its first `/./` is made in the folder. A link
-    that leads out of what is carried arrives as what it leads to; one that leads nowhere does
-    not. Raises CommandFailed when not all arrived: what did is not carried again.
+    arrives as the file that it leads to. Raises CommandFailed when not all arrived: what did is
+    not carried again.
     """
-    options = ("--copy-unsafe-links", *LISTED)
+    options = ("--copy-links", *LISTED)
     return _carry(login, options, names, "/", _there(login, target), is_unwanted)
+
+
+def push_all(login: Login, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
+    """Carry what is in a folder into one there, which exists.
+
+    A link that leads out of it arrives as what it leads to; one that leads nowhere does not.
+    """
+    options = ("--copy-unsafe-links",)
+    return _carry(login, options, (), f"{path}/", _there(login, f"{target}/"), is_unwanted)
 
 
 def push_one(login: Login, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:

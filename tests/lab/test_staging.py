@@ -117,16 +117,19 @@ def test_names_that_a_shell_chokes_on_arrive_to_the_byte(ready: Grid) -> None:
     ("declared", "reason"),
     [
         ("stage_in=nothing", "stage_in: /home/alice/staged/nothing: no such file or folder"),
+        ("stage_in=pipe", "stage_in: /home/alice/staged/pipe: neither a file nor a folder"),
+        ("stage_in=up", "/home/alice/staged/up/to leads to a folder that holds it"),
         ("stage_in=../x", "stage_in: '../x' leads out with ..; a path below the working directory"),
         ("stage_in=a%zz", "stage_in=a%zz: % has to be followed by two hexadecimal digits"),
         ("stage_out=/etc", "stage_out: '/etc' is absolute; a path below the working directory"),
         ("stage_in=/tmp/x:x", "stage_in: two of the paths would be 'x' there"),
     ],
-    ids=["missing", "dots", "code", "absolute output", "the same name"],
+    ids=["missing", "no file", "endless", "dots", "code", "absolute output", "the same name"],
 )
 def test_what_can_not_be_carried_is_told_in_the_error_state_and_nothing_is_sent(
     ready: Grid, declared: str, reason: str
 ) -> None:
+    put(ready, "mkfifo pipe; mkdir up; ln -s .. up/to")
     job = send(ready, "true\n", declared)
     ready.until(lambda: "E" in ready.states().get(job, ""), f"{job} to be in error state")
 
@@ -143,6 +146,24 @@ def test_an_error_that_was_mended_is_cleared_and_the_job_runs(ready: Grid) -> No
     ready.until(lambda: ready.records(job)[-1]["failed"] == "0", "a record of the end")
 
     assert "now\n" == here(ready, "cat out")
+
+
+def test_links_bring_what_they_lead_to(ready: Grid) -> None:
+    """On the way there a link is what it leads to; home a link comes with what it leads to."""
+    put(ready, "mkdir -p data/v2 rel/7 deep; echo one >one.txt; ln -s one.txt in; echo two >two")
+    put(ready, "ln -s ../two data/out; ln -s v2 data/in; echo three >data/v2/x; ln -s . data/me")
+    put(ready, "ln -s 7 rel/now; echo four >rel/7/y; ln -s ../rel/now deep/far; ln -s none data/no")
+    script = (
+        "cat in data/out data/in/x now/y deep/far/y; mkdir runs\n"
+        "echo 5 >runs/5; ln -s runs/5 res; ln -s none lost; ln -s /etc/hostname away\n"
+    )
+    declared = "stage_in=in:data:/home/alice/staged/rel/now:deep/far,stage_out=res:lost:away"
+    job = send(ready, script, declared)
+    until_ended(ready, job)
+
+    assert ["one", "two", "three", "four", "four"] == here(ready, "cat out err").split()
+    assert "5\n" == here(ready, "cat res")
+    assert ["none", "/etc/hostname"] == here(ready, "readlink lost away").split()
 
 
 def test_standard_input_and_merged_streams_are_carried(ready: Grid) -> None:
