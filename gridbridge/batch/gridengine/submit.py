@@ -19,13 +19,13 @@ NOT_REACHED = (  # before the request was sent: nothing was submitted
     b"got select error",
     b"unable to send message",
     b"can't resolve host name",
-    b"critical error",
+    b"critical error:",
     b"jobs are allowed per user",
     b"unable to initialize environment",
 )
 NO_ANSWER = (  # after it was sent: the job may exist
     b"failed receiving gdi request response",
-    b"timeout",
+    b"timeout error",
     b"error reading answer list",
     b"has been submitted",  # after a warning that qsub takes for an error
 )
@@ -60,13 +60,18 @@ def _read_answer(done: Completed) -> Submission:
     if done.status == 0 and last.isdigit():
         return Submission(Result.ACCEPTED, remote_id=last.decode())
     words = (done.stderr + done.stdout).strip()
-    lowered = words.lower()
+    said = _unquoted(words.lower())
     reason = _first_line(words)
-    if done.status == TRY_LATER or any(sign in lowered for sign in NOT_REACHED):
+    if done.status == TRY_LATER or any(sign in said for sign in NOT_REACHED):
         return Submission(Result.LATER, reason=reason)
-    if done.status <= 0 or any(sign in lowered for sign in NO_ANSWER):
+    if done.status <= 0 or any(sign in said for sign in NO_ANSWER):
         return Submission(Result.UNSURE, reason=reason)
     return Submission(Result.REFUSED, reason=reason)
+
+
+def _unquoted(words: bytes) -> bytes:
+    """Return qsub's own words: a person's, and an object's name, stand in quotes."""
+    return b" ".join(words.split(b'"')[::2])
 
 
 def _first_line(words: bytes) -> str:

@@ -1,0 +1,29 @@
+"""What qsub's words say of a submission: its own, not those that a person or a site chose."""
+
+import pytest
+
+from gridbridge.batch.gridengine.submit import _read_answer
+from gridbridge.batch.submission import Result
+from gridbridge.shell.runner import Completed
+
+NO_CHECKPOINT = 'Unable to run job: the checkpoint object "timeout error" does not exist.\nExiting.'
+BY_JSV = "Unable to run job: job rejected: critical errors in site policy: ask for h_rt.\nExiting."
+NO_ANSWER = (
+    "Unable to run job: failed receiving gdi request response for mid=1 "
+    "(got syncron message receive timeout error).\nExiting."
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (NO_CHECKPOINT, Result.REFUSED),
+        (BY_JSV, Result.REFUSED),
+        (NO_ANSWER, Result.UNSURE),
+        ("critical error: can't read bootstrap file", Result.LATER),
+        ('error: unable to contact qmaster using port 6444 on host "beta"', Result.LATER),
+    ],
+    ids=["a name", "a site's words", "no answer", "no cell", "no qmaster"],
+)
+def test_an_answer_is_read_by_the_words_of_qsub_itself(words: str, expected: str) -> None:
+    assert _read_answer(Completed(("qsub",), 1, b"", words.encode())).result == expected
