@@ -44,7 +44,7 @@ def _read_on(path: str, place: Place, now: float, most: int) -> Step:
         return _read(path, place, most)
     old = next((name for name in _neighbours(path) if _continues(name, place)), "")
     if not old:
-        why = f"{path}: was cut short or replaced, and nothing beside it has what was read of it"
+        why = f"{path}: was cut short or replaced, and no file beside it has what was read of it"
         return _read(path, Place(), most, lost=why)
     step = _read(old, place, most)
     if step.lines or step.is_more:
@@ -63,12 +63,17 @@ def _next(path: str, old: str) -> str:
 
 
 def _neighbours(path: str) -> Iterator[str]:
-    """Give the files whose names begin as this one's does, itself left out."""
+    """Give the files that we may read and whose names begin as this one's does, without it."""
     folder, _, name = path.rpartition("/")
     for other in sorted(os.listdir(folder or "/")):
         beside = f"{folder}/{other}"
-        if other != name and other.startswith(name) and S_ISREG(os.lstat(beside).st_mode):
+        is_beside = other != name and other.startswith(name)
+        if is_beside and S_ISREG(os.lstat(beside).st_mode) and _may_read(beside):
             yield beside
+
+
+def _may_read(path: str) -> bool:
+    return os.access(path, os.R_OK, effective_ids=True)
 
 
 def _continues(path: str, place: Place) -> bool:

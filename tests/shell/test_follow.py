@@ -1,13 +1,18 @@
 """A file that others append to is read on over rotation and truncation, each line once."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from gridbridge.errors import StateError
 from gridbridge.model.accounting import Place
 from gridbridge.shell.follow import QUIET_S, Step, read_on
+
+NOBODY = 65534
 
 
 class Log:
@@ -171,6 +176,36 @@ def test_a_compressed_neighbour_is_no_file_of_ours(log: Log) -> None:
     step = log.step()
 
     assert (step.lines, bool(step.lost)) == (b"2\n", True)
+
+
+def test_a_neighbour_that_we_may_not_read_hides_no_other() -> None:
+    """Its name comes first."""
+    with TemporaryDirectory() as place:
+        log = Log(Path(place))
+        log.append("1\n")
+        log.read()
+        (log.path.parent / "now").unlink()
+        log.path.with_name("accounting.0-save").touch(mode=0o000)
+        log.rename(".1")
+        log.append("2\n")
+        with _rights(log.path.parent):
+            found = log.read()
+
+    assert found == "2\n"
+
+
+@contextmanager
+def _rights(folder: Path) -> Iterator[None]:
+    """Be somebody whom rights hold for, and whose the folder is."""
+    if os.geteuid():
+        yield
+        return
+    os.chown(folder, NOBODY, NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 @pytest.mark.parametrize("path", ["missing/accounting", "."], ids=["missing", "a folder"])
