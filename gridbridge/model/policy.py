@@ -41,7 +41,10 @@ class Site:
     """What holds for this machine and its cluster."""
 
     cluster: str = field(
-        metadata=setting("the local cluster, one of the [cluster.NAME] below", form=CLUSTER_NAME)
+        metadata=setting(
+            "the local cluster, one of the [cluster.NAME] below, by a name that no other site has",
+            form=CLUSTER_NAME,
+        )
     )
     service_account: str = field(
         default="gridbridge",
