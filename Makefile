@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := gridbridge tests bench lab docs
 SHELL_FILES = $(wildcard sge-methods/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) $(wildcard gridbridge/batch/oar/*.sh) tools/debian-packages lab/apart
+CHANCE := --reruns 1 --rerun-except RanTwice
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: check docs test test-as-root demo lab bench clean format
@@ -48,8 +49,8 @@ test-as-root:
 	$(BIN)/pytest -q -m lab_lifecycle
 	$(MAKE) lab
 	GRIDLAB=beside $(MAKE) lab
-	$(BIN)/pytest -q -m lab --reruns 1 -raR -n 3 --dist loadgroup tests/contract
-	$(BIN)/pytest -q -m lab --reruns 1 -raR --durations=15 -n 2 --dist loadfile --ignore tests/contract
+	$(BIN)/pytest -q -m lab $(CHANCE) -raR -n 3 --dist loadgroup tests/contract
+	$(BIN)/pytest -q -m lab $(CHANCE) -raR --durations=15 -n 2 --dist loadfile --ignore tests/contract
 
 bench: lab ## what a transfer costs, in the lab; fails when a target of docs/figures.md is missed
 	@mkdir -p .build

@@ -77,6 +77,18 @@ def kill(grid: Grid, *pids: str, signal: str = "KILL") -> None:
     grid.on("alpha-master", "kill", f"-{signal}", "--", *pids)
 
 
+class RanTwice(Exception):
+    """A job ran twice: a test that has seen that gets no second chance (Makefile)."""
+
+
+def starts(told: list[str]) -> list[str]:
+    """Return the hosts on which a script like TELLS has begun, none or one."""
+    found = [line.removeprefix("start ") for line in told if line.startswith("start ")]
+    if len(found) > 1:
+        raise RanTwice(told)
+    return found
+
+
 def lines(grid: Grid, name: str) -> list[str]:
     """Return the lines of a file in alice's home."""
     return grid.on("alpha-master", "cat", name, user="alice").out.splitlines()

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.lab.away import QUIET, TELLS, ends, why
+from tests.lab.away import QUIET, TELLS, ends, starts, why
 from tests.lab.claimed import claimed, cut, frozen_poller, grants, log
 from tests.lab.grid import Grid
 
@@ -68,7 +68,9 @@ def ran(grid: Grid, name: str) -> list[str]:
     """Return where a job has begun and ended, in both domains."""
     here = grid.sh("alpha-master", RAN.format(name), user="alice")
     there = grid.sh(FAR, RAN.format(name), user=ACCOUNT)
-    return [line.partition("-n")[0] for line in (here + there).splitlines()]
+    told = (here + there).splitlines()
+    starts(told)
+    return [line.partition("-n")[0] for line in told]
 
 
 @contextmanager
