@@ -11,6 +11,7 @@ import select
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import paramiko
@@ -140,8 +141,25 @@ def _channel(line: Line, way: Way, deadline: float, command: str = FAR_SHELL) ->
     assert transport
     channel = transport.open_session(timeout=_left_s(deadline))
     channel.settimeout(_left_s(deadline))
-    channel.exec_command(command)
+    with _closed_at(deadline, channel):
+        channel.exec_command(command)  # paramiko waits for its answer without a limit
     return channel
+
+
+@contextmanager
+def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
+    """Close a channel when the time is over; who waits for it hears of that."""
+
+    def close() -> None:
+        with suppress(EOFError, OSError):  # the connection is lost besides
+            channel.close()
+
+    watch = threading.Timer(_left_s(deadline), close)
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
 
 
 def _connect(way: Way, deadline: float) -> paramiko.SSHClient:

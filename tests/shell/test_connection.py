@@ -1,0 +1,137 @@
+"""A connection carries one request after another; one that falls silent is noticed and replaced.
+
+A server of paramiko's stands for sshd here; tests/lab/test_ssh.py has a real one, and a cut link.
+"""
+
+import os
+import pwd
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from gridbridge.errors import CommandFailed
+from gridbridge.model.route import Login
+from gridbridge.shell import connection, ssh
+from gridbridge.shell.connection import GRACE_S, Connections
+from gridbridge.shell.runner import Completed
+
+LIMIT_S = 30.0
+SHORT_S = 0.5
+
+
+class Server(paramiko.ServerInterface):
+    """Lets everybody in, and has a real sh do what it is asked for, unless it is to be silent."""
+
+    def __init__(self) -> None:
+        self.key = paramiko.ECDSAKey.generate()
+        self.connections = 0
+        self.silent_at = ""
+        self.is_kept_alive = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            transport = paramiko.Transport(self._listener.accept()[0])
+            transport.add_server_key(self.key)
+            transport.start_server(event=threading.Event(), server=self)
+            self.connections += 1
+
+    def _come_to(self, step: str) -> None:
+        if step == self.silent_at:
+            threading.Event().wait(2 * LIMIT_S)
+
+    def get_allowed_auths(self, username: str) -> str:
+        """Say what anybody can try."""
+        return "publickey"
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        """Let every key in."""
+        return paramiko.AUTH_SUCCESSFUL  # type: ignore[attr-defined]
+
+    def check_global_request(self, kind: str, msg: paramiko.Message) -> bool:
+        """Note what keeps a connection alive, and refuse it as sshd does."""
+        if kind.startswith("keepalive@"):
+            self.is_kept_alive.set()
+        return False
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        """Open every channel."""
+        self._come_to("channel")
+        return paramiko.OPEN_SUCCEEDED  # type: ignore[attr-defined]
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        """Begin to do what is asked for."""
+        self._come_to("command")
+        threading.Thread(target=self._run, args=(channel, command), daemon=True).start()
+        return True
+
+    def _run(self, channel: paramiko.Channel, command: bytes) -> None:
+        request = channel.makefile("rb").read()
+        self._come_to("answer")
+        argv = ("/bin/sh", "-c", command)
+        done = subprocess.run(argv, input=request, capture_output=True, check=False)
+        channel.sendall(done.stdout)
+        channel.sendall_stderr(done.stderr)
+        channel.send_exit_status(done.returncode)
+        channel.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """Return a server that is known to us and knows our key; requests go to it as the service's."""
+    server = Server()
+    folder = tmp_path / ".ssh"
+    folder.mkdir()
+    known = f"[127.0.0.1]:{server.port} {server.key.get_name()} {server.key.get_base64()}\n"
+    (folder / "known_hosts").write_text(known)
+    paramiko.ECDSAKey.generate().write_private_key_file(str(folder / "id_ecdsa"))
+    me = pwd.getpwuid(os.getuid())
+    at_home = pwd.struct_passwd((*me[:5], str(tmp_path), me[6]))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: at_home)
+    monkeypatch.setattr(connection, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
+    ssh.carry_by(Connections())
+    yield server
+    ssh.carry_by(ssh.Client())
+
+
+def ask(server: Server, limit_s: float = LIMIT_S) -> Completed:
+    login = Login(host="127.0.0.1", port=str(server.port))
+    return ssh.run(login, ("/bin/cat",), {}, limit_s, b"in")
+
+
+def test_requests_share_a_connection_that_is_kept_alive_between_them(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "ALIVE_S", 0.1)
+    answers = [ask(server).stdout]
+    was_kept_alive = server.is_kept_alive.wait(LIMIT_S)
+    answers.append(ask(server).stdout)
+
+    assert was_kept_alive
+    assert (answers, server.connections) == ([b"in", b"in"], 1)
+
+
+@pytest.mark.parametrize("step", ["channel", "command", "answer"])
+def test_a_far_side_that_falls_silent_is_given_up_in_time_and_another_made(
+    server: Server, step: str
+) -> None:
+    """It ends no connection and says no more, as behind a link that was cut."""
+    ask(server)
+    server.silent_at = step
+    began = time.monotonic()
+    with pytest.raises(CommandFailed) as failed:
+        ask(server, SHORT_S)
+    took_s = time.monotonic() - began
+    server.silent_at = ""
+
+    assert failed.value.transient
+    assert took_s < SHORT_S + 2 * GRACE_S
+    assert (ask(server).stdout, server.connections) == (b"in", 2)
