@@ -4,13 +4,14 @@
 
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from tests.lab.away import reason
 from tests.lab.configured import configured
-from tests.lab.gamma import ACCOUNT, FAR, HOME, Gamma
+from tests.lab.gamma import ACCOUNT, FAR, HOME, LONG_S, Gamma
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -30,6 +31,21 @@ to = "nonesuch"
 to = "besteffort"
 """
 LIMIT_S = 8.0  # OAR tells an end 1.6 s after the last command; then it is asked by ssh
+INTERVAL_S = 5.0  # conf/gridbridge.toml, [poller] interval_s
+INTERVALS = 3
+OARSTAT = "/usr/lib/oar/oarstat"  # what the one of /usr/bin runs, as OAR's own account
+COUNTED = f"""
+set -e
+install -m 666 /dev/null /tmp/asked
+cat >/tmp/new <<'END'
+#!/bin/sh
+echo "$OARDO_USER $(date +%s.%N)" >>/tmp/asked
+exec {OARSTAT}.kept "$@"
+END
+chmod 755 /tmp/new
+mv {OARSTAT} {OARSTAT}.kept
+mv /tmp/new {OARSTAT}
+"""
 RULE = "die(qq([ADMISSION RULE] no 777 here\\n)) if $jobproperties =~ /777/;"
 
 
@@ -168,3 +184,31 @@ def test_an_end_is_pushed_and_looked_at_at_once(gamma: Gamma) -> None:
 
     assert "gamma pushed its end" in said
     assert LIMIT_S > gone - float(gamma.read("ran"))
+
+
+def test_one_question_an_interval_is_enough_for_any_number_of_transfers(gamma: Gamma) -> None:
+    """Whoever asks is counted: the service, and each of the six starters."""
+    gamma.submit("sleep 304\n", "-t", "1-6")
+    states = ["Running"] * 4 + ["Waiting"] * 2
+    gamma.grid.until(
+        lambda: states == sorted(job["state"] for job in gamma.jobs()), "four to run, two to wait"
+    )
+    with oarstat_counted(gamma) as asked:
+        rows = gamma.grid.until(
+            lambda: found if len(found := asked()) > INTERVALS else [], "more questions", LONG_S
+        )
+    gamma.clear()
+    times = [float(at) for _, at in rows]
+
+    assert {"gb_gamma"} == {account for account, _ in rows}
+    assert INTERVAL_S - 0.2 < (times[-1] - times[0]) / (len(times) - 1)
+
+
+@contextmanager
+def oarstat_counted(gamma: Gamma) -> Iterator[Callable[[], list[list[str]]]]:
+    """Note who calls oarstat at gamma, and when; gives a function that tells it."""
+    gamma.grid.sh(FAR, COUNTED)
+    try:
+        yield lambda: [line.split() for line in gamma.grid.sh(FAR, "cat /tmp/asked").splitlines()]
+    finally:
+        gamma.grid.sh(FAR, f"mv {OARSTAT}.kept {OARSTAT}; rm /tmp/asked")
