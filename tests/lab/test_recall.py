@@ -77,6 +77,28 @@ def test_what_could_run_nowhere_else_stays_where_it_waits(grid: Grid) -> None:
     assert lines(grid, "only.ran")[0].startswith("start beta-")
 
 
+@pytest.mark.usefixtures("quick")
+def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(grid: Grid) -> None:
+    """It goes out again; one that has waited there for less comes home then, and it does not."""
+    with full_beta(grid):
+        job, _ = waits_away(grid, "often")
+        grid.until(lambda: "recall: recalled from beta" in why(grid, job), "its recall", 60)
+        grid.cell("alpha", "qmod", "-d", "all.q", user="root")
+        try:
+            kept = grid.until(lambda: grid.remote_ids(job)[1:], "it to cross again", 60)
+            wait_for(grid, *kept, "qw")
+        finally:
+            grid.cell("alpha", "qmod", "-e", "all.q", user="root")
+        other, _ = waits_away(grid, "other")
+        grid.until(lambda: ends(grid, other), "the end of the other", 90)
+        told = why(grid, job)
+
+        assert grid.states("beta").get(*kept) == "qw"
+    grid.until(lambda: ends(grid, job), "its end")
+    assert [line.partition("-n")[0] for line in lines(grid, "often.ran")] == ["start beta", "end"]
+    assert told.count("recall: ") == 1
+
+
 def test_a_drained_cluster_gives_back_what_waits(grid: Grid) -> None:
     with full_beta(grid):
         job, _ = waits_away(grid, "drained")
