@@ -5,13 +5,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.lab.away import QUIET, ends, lines, reason, why
+from tests.lab.away import QUIET, ends, global_setting, lines, reason, why
 from tests.lab.configured import configured
 from tests.lab.grid import Grid
 from tests.lab.refusals import NO_PROJECT, PROJECT, project
 
 pytestmark = pytest.mark.lab
 
+REQUEST = ("hard resource_list", "soft resource_list", "hard_queue_list", "context")
 SCRIPT = "echo $HOSTNAME >>$JOB_NAME.ran\n"
 
 
@@ -135,6 +136,38 @@ def test_where_queues_do_not_say_remote_the_list_of_queues_keeps_a_job_home(grid
     assert asked(told, "hard_queue_list").startswith("!transfer-beta")
     assert asked(told, "hard resource_list") == "h_rt=100"
     assert [host.partition("-n")[0] for host in lines(grid, "byqueue.ran")] == ["alpha"]
+
+
+def test_a_refusal_for_now_alters_nothing_and_the_task_stays_held(grid: Grid) -> None:
+    """Beta lets alice have one job (max_u_jobs), and she has it there."""
+    with global_setting(grid, "beta-master", "max_u_jobs", "1"):
+        other = grid.submit("-N", "other", *QUIET, cluster="beta", script="sleep 600\n")
+        options = ("-h", "-N", "now", "-l", "h_rt=900", "-soft", "-l", "h_fsize=1G")
+        job = grid.transfer(*options, *QUIET, script=SCRIPT)
+        before = request(grid, job)
+        grid.cell("alpha", "qrls", job)
+        grid.until(lambda: tries(grid, job) > 1, "two refusals")
+        after, state, told = request(grid, job), grid.states()[job], why(grid, job)
+        grid.cell("beta", "qdel", other)
+        records = grid.until(lambda: ends(grid, job), "its end", 90)
+
+    assert before == after
+    assert state == "hr"
+    assert "tried in vain" in told
+    assert [one["exit_status"] for one in records] == ["0"]
+    assert [host.partition("-n")[0] for host in lines(grid, "now.ran")] == ["beta"]
+
+
+def request(grid: Grid, job: str) -> dict[str, str]:
+    """Return what a job asks for, and what else `qsub` and `qalter` set of it."""
+    told = detail(grid, job)
+    return {name: asked(told, name) for name in REQUEST}
+
+
+def tries(grid: Grid, job: str) -> int:
+    """Return how often the task's own log tells that beta has refused it."""
+    log = f"/tmp/{job}.1.transfer-beta/.gridbridge.log"
+    return grid.on("alpha-master", "cat", log).out.count("allowed per user")
 
 
 def test_a_job_that_a_transfer_brought_is_not_sent_on(grid: Grid) -> None:
