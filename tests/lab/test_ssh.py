@@ -4,6 +4,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -15,6 +16,7 @@ HOME, FAR = "alpha-master", "delta-master"
 ACCOUNT = "al_delta"
 QUEUE = "transfer-delta"
 RAN = 'echo "$JOB_ID" >>ran\n'
+SILENT_S = 45  # a question is waited for 16 s, and the next one comes 15 s later at most
 LONG_S = 120  # a retry comes after a minute at most, and a command gives up after 15 s
 
 
@@ -274,6 +276,68 @@ def test_the_service_keeps_one_connection_and_makes_another_when_it_is_lost(read
     ready.until(lambda: newly_asked(ready, asked) > 4, "answers over it")
 
     assert 1 == len(sessions(ready))
+
+
+def test_a_connection_of_the_service_that_a_cut_leaves_open_is_given_up_and_replaced(
+    ready: Grid,
+) -> None:
+    """Nobody ends it: what is sent over it is not answered any more."""
+    before = ready.until(lambda: connections(ready), "the service's connection")
+    ready.lab("net", FAR, "cut")
+    ready.until(lambda: not connections(ready), "it to be given up", SILENT_S)
+    ready.lab("net", FAR, "heal")
+    asked = [answered_at(ready)]
+    ready.until(lambda: newly_asked(ready, asked) > 2, "more answers")
+
+    assert 1 == len(connections(ready))
+    assert before != connections(ready)
+
+
+def test_what_a_full_sshd_turns_away_waits_and_runs_once(ready: Grid) -> None:
+    """The service is in, and goes on; when its connection ends it waits for its turn as well."""
+    with full_sshd(ready) as holder:
+        job = submit(ready, 'echo "$SGE_TASK_ID" >>ran\n', "-t", "1-4")
+        until_told(ready, job, f"can't reach {FAR}: kex_exchange_identification")
+        asked = [answered_at(ready)]
+        ready.until(lambda: newly_asked(ready, asked) > 2, "answers meanwhile")
+        ready.sh(FAR, f"kill {' '.join(sessions(ready))}")
+        ready.until(
+            lambda: f"can't reach {FAR}" in unreached(ready), "the service to be turned away"
+        )
+        sent = far_jobs(ready)
+        ready.sh(FAR, f"kill {holder}")
+        ready.until_gone(job, limit_s=2 * LONG_S)
+
+    assert not sent
+    assert ["1", "2", "3", "4"] == sorted(far_read(ready, "ran").split())
+    assert {"0"} == {each["exit_status"] for each in ready.records(job)}
+    assert 4 == len(far_records(ready, job))
+
+
+@contextmanager
+def full_sshd(grid: Grid) -> Iterator[str]:
+    """Let delta's sshd have one connection that is not in yet, and hold it; gives who does."""
+    setting = "/etc/ssh/sshd_config.d/full.conf"
+    hold = "exec 3<>/dev/tcp/localhost/22; read -r -u 3 _; sleep 600 >/dev/null 2>&1 & echo $!"
+    lines = "MaxStartups 1\\nLoginGraceTime 0\\n"
+    grid.sh(FAR, f"printf '{lines}' >{setting}; labctl restart sshd")
+    holder = grid.on(FAR, "bash", "-c", hold).out.strip()
+    try:
+        yield holder
+    finally:
+        grid.sh(FAR, f"rm {setting}; labctl restart sshd; kill {holder} 2>/dev/null; :")
+
+
+def unreached(grid: Grid) -> str:
+    """Return what `gridbridge status` says of delta."""
+    told = json.loads(grid.on(HOME, "gridbridge", "status", "--json").out)
+    return next(str(each) for each in told["clusters"] if each["cluster"] == "delta")
+
+
+def connections(grid: Grid) -> list[str]:
+    """Return the ports of home by which anything is connected to delta's sshd."""
+    told = grid.sh(HOME, f"ss -Htn state established dst {FAR}:22").splitlines()
+    return [line.split()[2].rpartition(":")[2] for line in told]
 
 
 def test_the_service_does_not_take_an_unknown_host_for_delta(ready: Grid) -> None:
