@@ -30,8 +30,9 @@ def explain(words: tuple[str, ...], to: str, path: str, is_json: bool) -> None:
     the words of that cluster ([map.CLUSTER.KIND.NAME] and asks of [queue.NAME] in gridbridge.toml,
     as it is now); nothing is submitted.
     JOB is a job that qstat lists, or a task of an array; anything else is given to `qsub -verify`,
-    which reads it as qsub would: a script, with options before it and arguments behind it. Of a
-    range of slots the most are shown, a parallel environment with a wildcard as it was asked for.
+    which reads it as qsub would: a script, with options before it and arguments behind it. The
+    words -clear and -@ are refused, with which qsub could submit it after all. Of a range of slots
+    the most are shown, a parallel environment with a wildcard as it was asked for.
     Exit status: 0, 1 when the job can't go there, which is told, 2 for anything else.
 
     \b

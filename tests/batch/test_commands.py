@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.request import Request
+from gridbridge.errors import ParseError
 from gridbridge.model.route import Cell
 
 CELL = Cell(root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
@@ -82,6 +83,23 @@ def test_a_value_is_one_word_whatever_it_holds(name: str, value: str) -> None:
     words = submit(request(context=((name, value),)))
 
     assert words[-2:] == ("-ac", f"{name}={value}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("-clear", "job.sh"), id="first"),
+        pytest.param(("-N", "x", "-clear", "job.sh"), id="later"),
+        pytest.param(("-@", "options", "job.sh"), id="perhaps in a file"),
+        pytest.param(("job.sh", "-clear"), id="maybe the script's"),
+    ],
+)
+def test_what_would_take_back_that_a_job_is_only_verified_is_refused(
+    words: tuple[str, ...],
+) -> None:
+    """`-clear` kills the options before it: qsub would submit the job (qsub(1))."""
+    with pytest.raises(ParseError, match=r"^-(clear|@): not with -verify"):
+        commands.verify(CELL, words)
 
 
 @pytest.mark.parametrize("words", [commands.status(CELL), commands.own_status(CELL)])

@@ -138,6 +138,7 @@ def why(grid: Grid, job: str, words: str) -> str:
             ("x", "--to", "beta"),
             "neither the id of a job nor what qsub takes: Unable to read script",
         ),
+        (("--to", "beta", "--", "-clear", "-b", "y", "true"), "-clear: not with -verify"),
         (("--to", "beta", "--", "-pe", "smp"), "neither the id of a job nor what qsub takes"),
         (("999999", "--to", "beta"), "no such job"),
         (("1", "--to", "alpha"), "no transfer queue leads to 'alpha'; there are some to: beta"),

@@ -4,6 +4,7 @@ The programs are called by path: Debian's /usr/bin/qsub is a shell wrapper aroun
 """
 
 from gridbridge.batch.gridengine.request import Pairs, Request
+from gridbridge.errors import ParseError
 from gridbridge.model.places import ENDED, is_place
 from gridbridge.model.route import Cell
 
@@ -15,6 +16,7 @@ OURS = "gridbridge_"  # what the names of our notes in a job's context begin wit
 OWN_QUEUES = f"{OURS}queues"  # in a job's context while it is pinned to a transfer queue
 
 STAYS = f"{OURS}stays"  # in its context: it asks for remote=false when it is not pinned
+UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
 
 
 def hold(cell: Cell, job: str) -> Argv:
@@ -142,7 +144,17 @@ def submit_held(
 
 
 def verify(cell: Cell, words: Argv) -> Argv:
-    """Show the job that qsub would submit with these words, and submit none."""
+    """Show the job that qsub would submit with these words, and submit none.
+
+    `-clear` takes back every option before it (qsub(1)), `-verify` too, and a file of `-@` is read
+    as if its words stood there: either would submit the job. Only qsub knows where the options
+    end, so that `-verify` can't be put behind them; ParseError for both, wherever they stand. The
+    script's own lines and the files of defaults take back nothing of it: all of them count as
+    words before the command line's.
+    """
+    for word in words:
+        if word.startswith(UNVERIFIED):
+            raise ParseError(f"{word}: not with -verify, which it may take back; leave it out")
     return (f"{cell.binaries}/qsub", "-verify", *words)
 
 
