@@ -2,6 +2,9 @@
 
 from gridbridge.errors import CommandFailed, NotReached
 
+NOT_INTERACTIVE = "an interactive job can't run on another cluster; ask for -l remote=false"
+ONE_HOP = "a transfer brought this job here, and no job is sent on"
+
 
 class Result:
     """What became of a submission."""

@@ -12,8 +12,6 @@ from gridbridge.model.places import is_place
 from gridbridge.model.route import Route
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs
-NOT_INTERACTIVE = "an interactive job can't run on another cluster; ask for -l remote=false"
-ONE_HOP = "a transfer brought this job here, and no job is sent on"
 LOCAL_IDENTITY = (  # what the job shall see of its home, not of where it runs
     "JOB_ID",
     "JOB_NAME",

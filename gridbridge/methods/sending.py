@@ -7,7 +7,7 @@ import os
 
 from gridbridge.batch import wrapper
 from gridbridge.batch.gridengine.request import Request
-from gridbridge.batch.submission import Submission
+from gridbridge.batch.submission import ONE_HOP, Submission
 from gridbridge.errors import Unmappable
 from gridbridge.methods import job
 from gridbridge.model.ids import is_transfer
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def send(step: "Step") -> Submission:
     """Submit the job with what it asked for at home, unless a transfer brought it here."""
     if is_transfer(step.task.env.get("SGE_ACCOUNT", "")):
-        raise Unmappable(job.ONE_HOP)
+        raise Unmappable(ONE_HOP)
     request = step.home.request_of(step.route.home, str(step.task.job))
     for name, value in request.hard:
         if name == "h_rt":

@@ -10,7 +10,7 @@ import os
 import sys
 
 from gridbridge.batch import keeper_of, submitter
-from gridbridge.batch.submission import Result
+from gridbridge.batch.submission import NOT_INTERACTIVE, Result
 from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable, Unstageable
 from gridbridge.methods import answers, job, limits, sending
 from gridbridge.methods.remote import delete_remote, find
@@ -91,7 +91,7 @@ class Step:
         if self.noted == LOOK:
             return self.tell_again()
         if job.is_interactive(self.task.env):
-            return answers.end_in_error(self.task, job.NOT_INTERACTIVE)
+            return answers.end_in_error(self.task, NOT_INTERACTIVE)
         is_new = self.record.kind != Kind.RECORD
         if is_new and not self.begin():
             return answers.pause(self.task, self.record)

@@ -9,12 +9,20 @@ from gridbridge import config
 from gridbridge.apply.routes import away, cell, mapping, route
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine import submit as gridengine
-from gridbridge.batch.gridengine.request import Request, cwd_of, parallel_of
+from gridbridge.batch.gridengine.request import (
+    Request,
+    cwd_of,
+    has_task,
+    is_interactive,
+    owner_and_account_of,
+    parallel_of,
+)
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.batch.oar import commands as oar
+from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.errors import GridbridgeError, ParseError, Unmappable, Unstageable
 from gridbridge.model import staging
-from gridbridge.model.ids import TransferId, parse_local
+from gridbridge.model.ids import TransferId, is_transfer, parse_local
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
@@ -42,8 +50,8 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
 
     `words` are a job's id, or what qsub would be given; `to` is a cluster or a transfer queue.
     Raises ParseError for a job that qsub would not submit, GridbridgeError for a cluster to which
-    no queue leads, or several do that ask for different things, or a job that home does not list,
-    and ConfigError.
+    no queue leads, or several do that ask for different things, or a job or task that home does
+    not list, and ConfigError.
     """
     policy = config.load(path)
     queue = _queue(to, policy)
@@ -51,11 +59,13 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
     home = cell(policy, policy.site.cluster)
     if transfer := _transfer(words, policy):
         job, name = transfer.local, str(transfer)
-        xml = gridengine.detail(home, str(transfer.job))
+        xml = _detail(home, transfer)
     else:
         job, name = words[-1], f"gb.{policy.site.cluster}.JOB.0.1"
         xml = _verified(home, words)
     request, asked_parallel = Request(xml), parallel_of(xml)
+    if refused := _refusal(xml):
+        return Foreseen(job=job, cluster=remote, refused=refused)
     rules, far = mapping(policy, remote, queue), away(policy, remote)
     known = words_of(remote)
     try:
@@ -66,7 +76,8 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
     cwd = cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
     if far.login:
         cwd = ""  # the account's home, as methods.job.folder says
-        notes += (f"by ssh, at {far.login.host} as {far.login.user or 'yourself'}",)
+        account = policy.clusters[remote].users.account_of(request.owner)
+        notes += (f"by ssh, at {far.login.host} as {account}",)
     shell = policy.clusters[remote].shell
     if isinstance(far, OarServer):
         if refused := oar.refusal(request):
@@ -83,6 +94,21 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
         command=printable(shlex.join(argv)),
         notes=tuple(map(printable, notes)),
     )
+
+
+def _detail(home: Cell, transfer: TransferId) -> bytes:
+    """Return a listed job; ParseError for one, or a task, that is not there."""
+    xml = gridengine.detail(home, str(transfer.job))
+    if transfer.task and not has_task(xml, transfer.task):
+        raise ParseError("qstat -j: no such job or task, or no answer of qstat")
+    return xml
+
+
+def _refusal(xml: bytes) -> str:
+    """Return why a job's starter would not even look at what it asks for; empty if it would."""
+    if is_interactive(xml):
+        return NOT_INTERACTIVE
+    return ONE_HOP if is_transfer(owner_and_account_of(xml)[1]) else ""
 
 
 def _carried(ours: Route, request: Request, name: str) -> tuple[str, ...]:
@@ -122,5 +148,6 @@ def _verified(home: Cell, words: tuple[str, ...]) -> bytes:
     done = gridengine.call(home, commands.verify(home, words))
     if done.status:
         said = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
-        raise ParseError(f"neither the id of a job nor what qsub takes: {printable(said[0])}")
+        why = next(iter(said), f"qsub says nothing, and ends with {done.status}")
+        raise ParseError(f"neither the id of a job nor what qsub takes: {printable(why)}")
     return as_detail(done.stdout, pwd.getpwuid(os.getuid()).pw_name)

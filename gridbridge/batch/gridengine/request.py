@@ -10,6 +10,8 @@ from gridbridge.errors import ParseError
 
 AUTOMATIC = b"__SGE_PREFIX__"  # variables that qsub adds by itself
 PRIORITY_ZERO = 1024  # JB_priority of `-p 0`
+INTERACTIVE = 0x1E  # in JB_type: of qsh, qlogin, qrsh and qrsh without a command (sge_job.h)
+ARRAY = 0x80  # in JB_type: of `qsub -t`
 RERUN = {b"1": "yes", b"2": "no"}  # JB_restart; 0: as the queue says
 _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
 
@@ -91,6 +93,23 @@ def parallel_of(xml: bytes) -> str:
     name = _leaf(xml, b"JB_pe")
     ends = _leaves(_section(xml, b"JB_pe_range"), b"RN_max") if name else ()
     return f"{name} {max(map(int, ends), default=1)}" if name else ""
+
+
+def is_interactive(xml: bytes) -> bool:
+    """Say whether somebody sits at a terminal and waits for the job (qrsh, qlogin)."""
+    return bool(_type(xml) & INTERACTIVE)
+
+
+def has_task(xml: bytes, task: int) -> bool:
+    """Say whether a job was submitted with a task of this number, over by now or not."""
+    tasks = _section(xml, b"JB_ja_structure")
+    ends = (map(int, _leaves(tasks, tag)) for tag in (b"RN_min", b"RN_max", b"RN_step"))
+    ranges = (range(low, high + 1, max(step, 1)) for low, high, step in zip(*ends, strict=True))
+    return bool(_type(xml) & ARRAY) and any(task in each for each in ranges)
+
+
+def _type(xml: bytes) -> int:
+    return int(_leaf(xml, b"JB_type") or 0)
 
 
 def ranges_of(xml: bytes) -> str:

@@ -31,6 +31,7 @@ def as_detail(told: bytes, owner: str) -> bytes:
     elements = (
         _element("JB_job_number", "0"),
         _element("JB_owner", owner),
+        _element("JB_account", fields.get("account", "")),
         _element("JB_notify", fields.get("notify", "").lower()),
         _element("JB_priority", str(PRIORITY_ZERO + int(fields.get("priority", 0)))),
         *(_element(tag, fields.get(word, "")) for word, tag in LEAVES.items()),
