@@ -83,7 +83,8 @@ def transfer(
 
     What the options don't say, gridbridge.toml does, and else the remote cluster's size.
     Settings of the whole cell (queue order, load adjustments) are among the changes; --remove
-    gives them their former values back.
+    gives them their former values back, at home also when CLUSTER does not answer any more: then
+    nothing is asked or changed there.
 
     \b
     Example:
@@ -102,11 +103,7 @@ def transfer(
         pending_limit=pending_limit,
         short_jobs=short_jobs,
     )
-    plan = service.removal_steps if is_removed else service.transfer_steps
-    steps = plan(policy, order)
-    warning = "" if is_removed else service.warning(policy, order)
-    if warning:
-        output.complain(f"warning: {warning}")
+    steps = _planned(policy, order, is_removed)
     if not is_applied:
         show(steps)
         return
@@ -115,6 +112,20 @@ def transfer(
         service.forget(policy)
     left = service.left_steps if is_removed else service.transfer_steps
     verify(left(config.load(CONFIG), order))
+
+
+def _planned(policy: Policy, order: Order, is_removed: bool) -> Sequence[Step]:
+    """Return the steps, and warn of what they leave out."""
+    if is_removed:
+        return service.removal_steps(policy, order, _warn)
+    steps = service.transfer_steps(policy, order)
+    if warning := service.warning(policy, order):
+        _warn(warning)
+    return steps
+
+
+def _warn(text: str) -> None:
+    output.complain(f"warning: {text}")
 
 
 def show(steps: Sequence[Step]) -> None:

@@ -1,6 +1,6 @@
 """gridbridge setup: looks at both cells and this host, and makes what a transfer queue lacks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gridbridge.apply import setup as hands
@@ -18,6 +18,7 @@ from gridbridge.model.setup import (
     CellSetup,
     Edit,
     Finding,
+    Settings,
     SetupWorld,
     State,
     Undo,
@@ -58,10 +59,14 @@ def warning(policy: Policy, order: Order) -> str:
     return told if found.state == State.WARNING else ""
 
 
-def removal_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
-    """Return what takes a transfer queue's set-up back; refuse one that is not there."""
+def removal_steps(policy: Policy, order: Order, warn: Callable[[str], None]) -> tuple[Step, ...]:
+    """Return what takes a transfer queue's set-up back; refuse one that is not there.
+
+    A remote cluster that does not answer may be gone for good: then all of home's is taken back,
+    and that nothing is at the other is warned of.
+    """
     wanted = choose(policy, order, must_exist=True)
-    world = _own_world(policy, wanted)
+    world = _own_world(policy, wanted, warn)
     others = [name for name, queue in policy.queues.items() if queue.cluster == order.cluster]
     if others and wanted.queue not in {*others, *world.home.queues}:
         raise GridbridgeError(
@@ -72,7 +77,8 @@ def removal_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
 
 def left_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
     """Return what a removal has left of a transfer queue's set-up."""
-    return _removal(policy, _own_world(policy, choose(policy, order, must_exist=True)))
+    wanted = choose(policy, order, must_exist=True)
+    return _removal(policy, _own_world(policy, wanted, unheard=lambda _: None))
 
 
 def _removal(policy: Policy, world: SetupWorld) -> tuple[Step, ...]:
@@ -133,13 +139,25 @@ def steps(policy: Policy, findings: Iterable[Finding]) -> tuple[Step, ...]:
     return tuple(made.values())
 
 
-def observe(policy: Policy, wanted: Wanted) -> SetupWorld:
-    """Look at both cells; CommandFailed when one of them doesn't answer."""
+def observe(
+    policy: Policy, wanted: Wanted, unheard: Callable[[str], None] | None = None
+) -> SetupWorld:
+    """Look at both cells; CommandFailed or StateError when one of them doesn't answer.
+
+    With `unheard` the remote one need not: that is told of why, and it counts as empty.
+    """
     home = objects.cell_setup(cell(policy, wanted.home), wanted.host)
+    try:
+        there = _away(policy, wanted, home)
+    except GridbridgeError as error:
+        if unheard is None:
+            raise
+        unheard(f"{wanted.remote} was not asked and nothing is changed there: {error}")
+        there = _bare("", {})
     return SetupWorld(
         wanted=wanted,
         home=home,
-        away=_away(policy, wanted, home),
+        away=there,
         gids=host.gids(),
         execd=host.daemon("sge_execd") if wanted.host == host.name() else None,
     )
@@ -153,21 +171,28 @@ def _away(policy: Policy, wanted: Wanted, home: CellSetup) -> CellSetup:
         return objects.far_setup(there) if is_far else objects.cell_setup(there, wanted.host)
     assert isinstance(there, OarServer)  # choose() refuses the third kind
     server.version(there)
+    return _bare(server.place(there), home.environments)
+
+
+def _bare(master: str, environments: Mapping[str, Settings]) -> CellSetup:
+    """Return a cluster of which nothing else counts."""
     return CellSetup(
-        master=server.place(there),
+        master=master,
         complexes={},
         queues={},
-        environments=home.environments,
+        environments=environments,
         scheduler={},
         common={},
         exec_hosts={},
     )
 
 
-def _own_world(policy: Policy, wanted: Wanted) -> SetupWorld:
+def _own_world(
+    policy: Policy, wanted: Wanted, unheard: Callable[[str], None] | None = None
+) -> SetupWorld:
     """Look at both cells; refuse to touch a queue that is the site's own."""
     keep_connections(policy)
-    world = observe(policy, wanted)
+    world = observe(policy, wanted, unheard)
     if wanted.queue not in policy.queues and is_foreign(world):
         raise GridbridgeError(f"queue {wanted.queue} is no transfer queue; give another --queue")
     return world

@@ -39,7 +39,7 @@ def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
     _refuse(policy, order, name, known)
     if must_exist and known is None:
         known = TransferQueue(cluster=order.cluster, slots=1, pending_limit=0)
-    if known and not order.short_jobs:
+    if known and (must_exist or not order.short_jobs):
         slots = order.slots or known.slots
         limit = known.pending_limit if order.pending_limit is None else order.pending_limit
     else:
