@@ -101,18 +101,23 @@ def _key(name: str) -> str:
 def _without(wanted: Wanted) -> str:
     """Return the line that takes the section out, and does nothing unless it finds it."""
     title = _title(wanted.queue)
-    scripts = " ".join(f"-e {shlex.quote(_cut(each))}" for each in (title, f"{title[:-1]}.asks]"))
     found = f"grep -q {shlex.quote(_pattern(title))} {CONFIG}"
-    return f"{found} && sed -i {scripts} {CONFIG}"
+    return f"{found} && sed -i {shlex.quote(_cut(title))} {CONFIG}"
 
 
 def _cut(title: str) -> str:
-    """Return the sed script that takes a table out, up to the next one."""
-    pattern = _pattern(title)
-    return f"/{pattern}/,/^\\[/{{/{pattern}/d;/^\\[/!d}}"
+    """Return the sed script that takes a section and its asks out, up to the next one's title.
+
+    The comment right above that title is the next one's: the hold space keeps comment lines until
+    another line shows whose they are.
+    """
+    pattern = _pattern(title, r"\(\.asks\)\?")
+    forget, go_on = "s/.*//;h;ba;", "$d;N;s/^.*\\n//"
+    ours = f"/{pattern}/{{{forget}}};/^[[:blank:]]*#/{{H;ba;}};/^\\[/!{{{forget}}}"
+    return f"/{pattern}/{{s/.*//;h;:a;{go_on};{ours};x;s/^\\n//;/./p;x;}}"
 
 
-def _pattern(title: str) -> str:
+def _pattern(title: str, more: str = "") -> str:
     """Match the line of a title, which may have a comment."""
-    letters = "".join(f"\\{letter}" if letter in "[]." else letter for letter in title)
-    return f"^{letters} *\\(#.*\\)\\?$"
+    letters = "".join(f"\\{letter}" if letter in "[]." else letter for letter in title[:-1])
+    return f"^{letters}{more}\\] *\\(#.*\\)\\?$"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.section import all_slots, findings, room
+from gridbridge.decisions.section import all_slots, findings, removal, room
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
@@ -80,6 +80,28 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
             }
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("\n# to gamma\n  # it is far\n[queue.b]\n", None, id="the next one's"),
+        pytest.param("# recall_wait_s = 5\n\n[queue.b]\n", "[queue.b]\n", id="its own"),
+        pytest.param("# a\nx = 1\n# b\n[queue.b]\n# c\n", "# b\n[queue.b]\n# c\n", id="both"),
+        pytest.param("# a\n[queue.transfer-beta.asks]\ny = 1\n", "", id="of its asks, the last"),
+        pytest.param("[queue.transfer-beta-big]\n", "[queue.transfer-beta-big]\n", id="alike"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_a_comment_above_the_next_section_stays_with_that(
+    tmp_path: Path, before: str, after: str | None
+) -> None:
+    toml, head = tmp_path / "gridbridge.toml", "# the site\n[site]\n# to beta\n"
+    toml.write_text(f'{head}[queue.transfer-beta]  # ours\ncluster = "beta"\n{before}')
+    (edit,) = removal(POLICY, WANTED)
+    subprocess.run(["sh", "-c", edit.value.replace(CONFIG, str(toml))], check=True)
+
+    assert toml.read_text() == head + (before.lstrip("\n") if after is None else after)
 
 
 def test_keys_that_setup_does_not_write_stay_as_they_are() -> None:
