@@ -18,10 +18,10 @@ from gridbridge.batch.gridengine.accounting import (
     read_lines,
 )
 from gridbridge.decisions.usage import told_by_verdict
-from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.accounting import Cursor, RemoteRecord, Source
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.ids import PREFIX, parse_transfer
+from gridbridge.model.ids import PREFIX, is_transfer, parse_transfer
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownReading
@@ -91,25 +91,28 @@ class Reader:
         found, skipped = read_lines(step.lines, self._prefix)
         return Look(
             cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
-            records=tuple(self._records(found)),
+            records=tuple(remote_records(found, self.cursor.cluster, self._cluster)),
             is_more=step.is_more,
             lost=step.lost,
         )
-
-    def _records(self, found: tuple[tuple[str, AccountingRecord], ...]) -> Iterator[RemoteRecord]:
-        for line, record in found:
-            try:
-                parse_transfer(record.account)
-            except ParseError:
-                continue  # somebody's own account that begins as ours do
-            yield remote_record(line, record, self.cursor.cluster, self._cluster)
 
     def dismiss(self) -> None:
         """Look no more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def remote_record(line: str, record: AccountingRecord, name: str, cluster: Cluster) -> RemoteRecord:
+def remote_records(
+    found: tuple[tuple[str, AccountingRecord], ...], name: str, cluster: Cluster
+) -> Iterator[RemoteRecord]:
+    """Give the records of transfers among lines of a cluster's accounting file."""
+    for line, record in found:
+        if is_transfer(record.account):  # else somebody's own account that begins as ours do
+            yield _remote_record(line, record, name, cluster)
+
+
+def _remote_record(
+    line: str, record: AccountingRecord, name: str, cluster: Cluster
+) -> RemoteRecord:
     """Return a line of an accounting file as it is kept, its owner by the name here."""
     owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
     return RemoteRecord(

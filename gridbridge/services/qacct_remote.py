@@ -16,7 +16,7 @@ from gridbridge.model.ids import PREFIX, TransferId, parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import Shown, ShownReading, ShownTransfer
-from gridbridge.services.books import remote_record
+from gridbridge.services.books import remote_records
 from gridbridge.shell import follow
 from gridbridge.state import accounts
 from gridbridge.state import shown as files
@@ -188,7 +188,8 @@ def _sought(policy: Policy, job: int) -> tuple[dict[str, tuple[RemoteRecord, ...
     searched: list[str] = []
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
-            for record in _in_file(policy, name, job):
+            once = {record.mark: record for record in _in_file(policy, name, job)}
+            for record in once.values():  # a file that was rotated meanwhile is read again
                 local = parse_transfer(record.transfer).local
                 found[local] = (*found.get(local, ()), record)
                 searched = [f"found in {cluster.accounting}: the service has not kept it"]
@@ -202,8 +203,8 @@ def _in_file(policy: Policy, name: str, job: int) -> Iterator[RemoteRecord]:
             step = follow.read_on(cluster.accounting, place, 0.0)
         except StateError:
             return  # not readable for this person
-        for line, record in read_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")[0]:
-            yield remote_record(line, record, name, cluster)
+        lines, _ = read_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
+        yield from remote_records(lines, name, cluster)
         if not step.is_more:
             return
         place = step.place

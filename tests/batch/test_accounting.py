@@ -209,12 +209,13 @@ def test_a_line_of_ours_that_can_not_be_read_is_counted_and_the_next_one_read() 
     bad = [
         b"half:a:gb.alpha.1.0.1:line\n",
         good.replace(b":1795212511:", b":soon:", 1) + b"\xff:\n",
+        good.replace(b":1795212511:", b":%d:" % 10**18, 1),  # no time of any calendar
     ]
 
     found, skipped = read_lines(b"".join([*bad, b"# gb:gb.alpha.2.0.1\n", good]), "gb.alpha.")
 
     assert [record.job_id for _, record in found] == [2, 2]
-    assert skipped == 1
+    assert skipped == 2
 
 
 def test_a_name_that_begins_as_our_accounts_do_is_no_account_of_ours() -> None:

@@ -106,6 +106,20 @@ def test_what_is_not_kept_is_searched_for_in_the_file_that_a_person_can_read(her
     assert f"found in {here.accounting}: the service has not kept it" in notes
 
 
+def test_a_file_tells_of_each_run_once_and_an_account_of_somebody_s_own_hides_none(
+    here: Here,
+) -> None:
+    """Anybody may submit with `-A gb.alpha.2.junk`; a rotated file is read from its beginning."""
+    line = next(
+        line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line
+    )
+    ours = line.replace("gb.alpha.7.0.1", "gb.alpha.2.0.1")
+    theirs = line.replace("gb.alpha.7.0.1", "gb.alpha.2.junk")
+    here.accounting.write_text(f"{theirs}\n{ours}\n{ours}\n")
+
+    assert here.account()[1] == [("alice", 2)]
+
+
 def test_a_cluster_whose_accounting_is_not_seen_is_named(here: Here) -> None:
     publish(Path(here.folder), shown(), history(ENDED))
 

@@ -168,7 +168,7 @@ def _record(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
         return _filled(fields, zone)
     except KeyError as missing:
         raise ParseError(f"qacct: a record without {missing.args[0]}") from missing
-    except (ValueError, IndexError, OverflowError) as wrong:
+    except (ValueError, IndexError, OverflowError, OSError) as wrong:
         raise ParseError(f"qacct: {wrong}") from wrong
 
 
