@@ -114,6 +114,38 @@ def test_what_no_queue_can_run_is_refused(site: Site, slots: int, queue: str, wo
 
 
 @pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        ("pin|1|--queue=nosuch", 65, "no queue nosuch; there are embedded, transfer-beta"),
+        ("queue|a b|--slots=1|--remote=beta", 65, "queue 'a b': letters, digits, _ . + and -"),
+        (f"queue|b|--slots={2**31}|--remote=beta", 65, f"{2**31} is not 0 to {2**31 - 1}"),
+        (f"queue|b|--slots=1|--remote=beta|--pending-limit={2**64}", 65, "is not 0 to"),
+        (f"create|--slots={2**64}", 65, f"{2**64} slots; 0 to {2**31 - 1}"),
+        (f"submit|--slots={2**64}", 65, f"{2**64} slots asked for, the cluster has 2"),
+        (f"hold|{2**64}", 66, f"job {2**64} does not exist"),
+        ("hold|0", 66, "job 0 does not exist"),
+    ],
+    ids=["pin", "name", "queue", "limit", "create", "submit", "no such job", "no job"],
+)
+def test_what_can_not_be_is_refused_in_one_line(
+    site: Site, words: str, status: int, told: str
+) -> None:
+    job = add(site)
+    done = site.run(*words.split("|"))
+
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (status, "", 1)
+    assert told in done.stderr
+    assert [(each.id, each.held) for each in site.database.jobs()] == [(job, 0)]
+
+
+@pytest.mark.parametrize("words", ["list --job", "ended"])
+def test_of_a_number_that_no_job_has_nothing_is_known(site: Site, words: str) -> None:
+    done = site.run(*f"{words} {2**64}".split())
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
     ("values", "is_open"),
     [
         ({"gb_beta_up": "1", "gb_beta_pending": "2"}, True),

@@ -15,11 +15,14 @@ from gridbridge.batch.embedded.job import End, Job, Queue, Request
 from gridbridge.batch.embedded.locks import KeeperLocks
 from gridbridge.batch.embedded.schema import FILE, open_file
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.settings import OBJECT_NAME
 
 STARTABLE = " WHERE pid = 0 AND held = 0 AND error = x''"
 ALLOWED = " AND iif(pinned = x'', wanted, pinned) IN (x'', ?)"
 ORDERED = " ORDER BY id"
 OWN = "embedded"  # the queue of the cluster's own slots
+MOST = 2**31 - 1  # slots, or jobs that wait
+MOST_JOBS = 2**63 - 1  # as SQLite counts
 LOST = "its keeper died: nobody saw its end"
 
 
@@ -70,8 +73,8 @@ class Database:
 
     @slots.setter
     def slots(self, slots: int) -> None:
-        if slots < 0:
-            raise Refused(f"{slots} slots")
+        if not 0 <= slots <= MOST:
+            raise Refused(f"{slots} slots; 0 to {MOST}")
         with self.change():
             self._db.execute("DELETE FROM cluster")
             self._db.execute("INSERT INTO cluster VALUES (?)", (slots,))
@@ -108,14 +111,14 @@ class Database:
     def jobs(self, number: int = 0, name: str = "") -> list[Job]:
         """Return the jobs that wait or run: all, one, or those of a name; oldest first."""
         if number:
-            return self._jobs(" WHERE id = ?", number)
+            return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:
             return self._jobs(f" WHERE name = ?{ORDERED}", _bytes(name))
         return self._jobs(ORDERED)
 
     def job(self, number: int) -> Job:
         """Return one job; UnknownJob when it is gone."""
-        found = self.jobs(number)
+        found = self.jobs(number) if number else []
         if not found:
             raise UnknownJob(f"job {number} does not exist")
         return found[0]
@@ -126,13 +129,22 @@ class Database:
         return bytes(row[0])
 
     def _require_room(self, request: Request) -> None:
-        has = {OWN: self.slots} | {queue.name: queue.slots for queue in self.queues()}
-        if request.queue and request.queue not in has:
-            raise Refused(f"no queue {request.queue}; there are {', '.join(has)}")
+        has = self._has(request.queue)
         most = has[request.queue] if request.queue else max(has.values())
         if not 1 <= request.slots <= most:
             where = f"queue {request.queue}" if request.queue else "the cluster"
             raise Refused(f"{request.slots} slots asked for, {where} has {most}")
+
+    def require(self, queue: str) -> None:
+        """Refuse a queue that is not there."""
+        self._has(queue)
+
+    def _has(self, queue: str) -> dict[str, int]:
+        """Return the slots of each queue; Refused when the one that is named is not there."""
+        has = {OWN: self.slots} | {each.name: each.slots for each in self.queues()}
+        if queue and queue not in has:
+            raise Refused(f"no queue {queue}; there are {', '.join(has)}")
+        return has
 
     def queues(self) -> list[Queue]:
         """Return the transfer queues, by name."""
@@ -141,8 +153,11 @@ class Database:
 
     def put_queue(self, queue: Queue) -> None:
         """Make a transfer queue, or make it another one."""
-        if queue.slots < 0 or queue.name == OWN:
-            raise Refused(f"queue {queue.name} with {queue.slots} slots")
+        if queue.name == OWN or not OBJECT_NAME.holds(queue.name):
+            raise Refused(f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is no transfer queue")
+        for number in (queue.slots, queue.pending_limit):
+            if not 0 <= number <= MOST:
+                raise Refused(f"queue {queue.name}: {number} is not 0 to {MOST}")
         with self.change():
             row = tuple(map(_stored, queue))
             self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
@@ -207,6 +222,8 @@ class Database:
 
     def end_of(self, number: int) -> tuple[str, End] | None:
         """Return the account of a job that ended, and how; None when there is no record."""
+        if abs(number) > MOST_JOBS:
+            return None
         row = self._db.execute(
             "SELECT account, exit_status, signal, reason, user_s, system_s, max_rss_kb"
             " FROM ended WHERE id = ?",

@@ -60,6 +60,7 @@ def delete(database: Database, number: int) -> None:
 def pin(database: Database, number: int, queue: str) -> None:
     """Let a job start in one queue only; in those that it asked for again if none is given."""
     with database.change():
+        database.require(queue)
         database.set(database.job(number).id, pinned=queue)
 
 
