@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions import explain, health
+from gridbridge.decisions import health
+from gridbridge.decisions.why import tell, waits_for
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import parse_local, parse_transfer
 from gridbridge.model.places import PUBLISHED
@@ -28,7 +29,7 @@ def report(now: datetime, folder: str = PUBLISHED) -> Report:
             TransferReport(
                 job=parse_transfer(one.transfer).local,
                 transfer=one,
-                waits_for=explain.waits_for(one, shown, now),
+                waits_for=waits_for(one, shown, now),
             )
             for one in shown.transfers
         ),
@@ -51,7 +52,7 @@ def why(job: str, now: datetime, folder: str = PUBLISHED) -> tuple[str, tuple[Ex
 
 def _explain(task: ShownTask, shown: Shown, now: datetime) -> Explanation:
     newest = (_newest(one, shown) for one in task.attempts)
-    attempts = tuple(explain.tell(one, shown, now) for one in newest)
+    attempts = tuple(tell(one, shown, now) for one in newest)
     return Explanation(job=task.job, attempts=attempts)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.decisions import dropped
-from gridbridge.decisions.explain import tell, waits_for
+from gridbridge.decisions.why import tell, waits_for
 from gridbridge.model.shown import Shown, ShownHistory, ShownTransfer
 from tests.shown import NOW, ago, cluster, queue, shown, transfer
 
