@@ -18,6 +18,7 @@ from gridbridge.state.shown import plain
 UNKNOWN = 1
 HEAD = ("JOB", "USER", "CLUSTER", "ID", "STATE", "SINCE", "HOST", "HERE", "WAITS FOR")
 STATES = "prsha"
+ME = "$user"  # qstat(1), -u
 
 
 def _states(_: click.Context, __: click.Parameter, value: str) -> str:
@@ -29,7 +30,10 @@ def _states(_: click.Context, __: click.Parameter, value: str) -> str:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "-u", "users", metavar="USER[,USER]", multiple=True, help="Of USER; '*' is everybody."
+    *("-u", "users"),
+    metavar="USER[,USER]",
+    multiple=True,
+    help="Of USER, or of all whose names match: '*' is everybody, '$user' yourself.",
 )
 @click.option("-j", "jobs", metavar="JOB[.TASK],...", multiple=True, help="Tell all of these jobs.")
 @click.option(
@@ -70,8 +74,9 @@ def qstat_remote(
     if jobs:
         _tell(reach.split(jobs), now, path, folder, is_json)
         return
-    wanted = tuple(name for words in users for name in words.split(",") if name)
-    choice = Choice(users=wanted or (_me(),), states=states, cluster=cluster)
+    named = tuple(name for words in users for name in words.split(",") if name)
+    wanted = tuple(_me() if name == ME else name for name in named or (ME,))
+    choice = Choice(users=wanted, states=states, cluster=cluster)
     rows, notes = service.transfers(choice, now, folder)
     if is_json:
         output.as_json({"notes": notes, "transfers": plain(rows)})

@@ -59,6 +59,9 @@ def load(path: str, *, trusted_owner: int | None = None) -> Policy:
         sections = tomllib.loads(raw.decode())
     except ValueError as error:
         raise ConfigError((f"{path}: {_place(error, raw)}; TOML 1.0 in UTF-8",)) from error
+    except RecursionError as error:
+        wrong = "its values are nested too deeply; a table of texts is all that a key has"
+        raise ConfigError((f"{path}: {wrong}",)) from error
     problems = tuple(f"{path}: {problem}" for problem in _problems(sections))
     if problems:
         raise ConfigError(problems)

@@ -6,6 +6,7 @@ Lists never ask a cluster, so nobody can load one with them; one job's detail do
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from fnmatch import fnmatchcase
 
 from gridbridge import config
 from gridbridge.batch.gridengine import status
@@ -20,7 +21,6 @@ from gridbridge.services import seeing
 from gridbridge.services.reach import reach
 from gridbridge.state import shown as files
 
-ANYBODY = "*"
 EVERY = "a"
 NOTHING_TOLD = "There are no messages available"
 MOST_ASKED = 20  # remote jobs: an array may have thousands of tasks
@@ -30,7 +30,7 @@ MOST_ASKED = 20  # remote jobs: an array may have thousands of tasks
 class Choice:
     """Which transfers to show."""
 
-    users: tuple[str, ...]  # ANYBODY among them: everybody's
+    users: tuple[str, ...]  # names or patterns, as qstat(1) takes them
     states: str = EVERY  # letters of qstat -s
     cluster: str | None = None
 
@@ -63,7 +63,7 @@ def transfers(
 def is_chosen(one: TransferReport, choice: Choice) -> bool:
     """Say whether a transfer is one of those to show."""
     away = one.transfer
-    is_theirs = ANYBODY in choice.users or away.owner in choice.users
+    is_theirs = any(fnmatchcase(away.owner, user) for user in choice.users)
     is_there = choice.cluster in (None, away.remote)
     return is_theirs and is_there and is_in(away.remote_state, choice.states)
 

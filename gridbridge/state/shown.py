@@ -56,7 +56,7 @@ def read(path: str, kind: type[T]) -> T | None:
         return _CONVERTER.loads(files.read(path, MAX_BYTES)[0], kind)
     except FileNotFoundError:
         return None
-    except (BaseValidationError, ValueError) as error:
+    except (BaseValidationError, ValueError, TypeError, RecursionError) as error:
         raise StateError(f"{path}: not what this version of gridbridge publishes") from error
 
 

@@ -4,6 +4,7 @@ import json
 import time
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -71,6 +72,33 @@ def run(
         program.run(command or PROGRAMS[name], name)
     assert isinstance(ended.value.code, int)
     return ended.value.code
+
+
+@pytest.mark.parametrize(
+    ("users", "jobs"),
+    [
+        pytest.param("a*", ["12"], id="beginning"),
+        pytest.param("*", ["12", "13.2"], id="everybody"),
+        pytest.param("[b-z]ob,?lice", ["12", "13.2"], id="several patterns"),
+        pytest.param("$user", ["13.2"], id="the caller"),
+        pytest.param("Bob", [], id="another name"),
+    ],
+)
+def test_users_are_chosen_as_qstat_chooses_them(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    users: str,
+    jobs: list[str],
+) -> None:
+    monkeypatch.setattr("os.getuid", lambda: 4711)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {4711: SimpleNamespace(pw_name="bob")}[uid])
+    folder = publish(tmp_path, shown(transfer(), WAITING))
+
+    run(monkeypatch, "qstat_remote", "-u", users, "--json", "--published", folder)
+
+    told = json.loads(capsys.readouterr().out)["transfers"]
+    assert [one["job"] for one in told] == jobs
 
 
 def test_the_list_is_an_aligned_table_of_the_chosen(

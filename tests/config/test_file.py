@@ -51,6 +51,13 @@ def test_a_file_that_is_not_toml_is_told_with_its_line(
     assert [f"grid.toml: {expected}; TOML 1.0 in UTF-8"] == problems_of(path)
 
 
+def test_values_nested_too_deeply_are_told(path: Path) -> None:
+    path.write_text("[site]\ncluster = " + "[" * 5000)
+
+    expected = "its values are nested too deeply; a table of texts is all that a key has"
+    assert [f"grid.toml: {expected}"] == problems_of(path)
+
+
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     expected = f"grid.toml: No such file or directory; a readable {COPY}"
 

@@ -68,8 +68,13 @@ def test_what_is_no_job_id_is_refused(tmp_path: Path, job: str) -> None:
         why(job, NOW, str(tmp_path))
 
 
-def test_a_file_of_another_version_is_refused_with_its_name(tmp_path: Path) -> None:
-    (tmp_path / "service.json").write_text('{"cluster": 1}')
+@pytest.mark.parametrize(
+    "text",
+    ['{"cluster": 1}', "null", "7", "[" * 100000, "\xff"],
+    ids=["other keys", "null", "no table", "deep", "no JSON"],
+)
+def test_a_file_of_another_version_is_refused_with_its_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / "service.json").write_text(text)
 
     with pytest.raises(StateError, match=r"service\.json: not what this version"):
         report(NOW, str(tmp_path))
