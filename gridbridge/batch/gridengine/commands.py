@@ -139,7 +139,7 @@ def submit_held(
     )
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
-    options += away("-hard", request.hard) + away("-soft", request.soft)
+    options += without_places("-hard", request.hard) + without_places("-soft", request.soft)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
 
@@ -165,14 +165,14 @@ def alter(cell: Cell, job: str, options: Argv) -> Argv:
 
 def resource_options(hard: Pairs, soft: Pairs) -> Argv:
     """Return the options that replace a job's requests for resources."""
-    return away("-hard", hard) + away("-soft", soft)
+    return without_places("-hard", hard) + without_places("-soft", soft)
 
 
 def _given(option: str, value: str) -> Argv:
     return (option, value) if value else ()
 
 
-def away(strictness: str, pairs: Pairs) -> Argv:
+def without_places(strictness: str, pairs: Pairs) -> Argv:
     """Return the options for resources without what only names places at home."""
     return resources(strictness, tuple(pair for pair in pairs if not is_place(pair[0])))
 
