@@ -55,7 +55,7 @@ def as_json(value: object) -> None:
 def table(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
-    style_of: Callable[[Sequence[str]], str],
+    style_of: Callable[[Sequence[str]], str] = lambda _: "",
     unbroken: Sequence[str] = (),
     numbers: Sequence[str] = (),
 ) -> None:

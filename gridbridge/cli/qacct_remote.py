@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 
 import click
 
+from gridbridge.batch.gridengine.accounting import AccountingRecord
 from gridbridge.cli import output, program
 from gridbridge.cli.seen import CONFIG_FILE, FOLDER, JSON, clock
 from gridbridge.model.accounting import RemoteRecord
 from gridbridge.services import qacct_remote as service
-from gridbridge.services.qacct_remote import ANYBODY, Account, LocalRecord, Total
+from gridbridge.services.qacct_remote import ANYBODY, Account, Total
 from gridbridge.state.shown import plain
 
 UNKNOWN = 1
@@ -75,7 +76,7 @@ def qacct_remote(
     if is_json:
         output.as_json({"notes": notes, "totals": plain(found)})
         return
-    output.table(TOTALS, [_total(one) for one in found], _no_style, TOTALS, NUMBERS)
+    output.table(TOTALS, [_total(one) for one in found], unbroken=TOTALS, numbers=NUMBERS)
     _note(notes)
 
 
@@ -99,7 +100,7 @@ def _tell(job: str, now: datetime, path: str, folder: str, is_json: bool) -> Non
 def show(found: Sequence[Account], notes: Sequence[str], now: datetime) -> None:
     """Print every task's records as one table, the notes on standard error."""
     rows = [row for one in found for row in _rows(one, now)]
-    output.table(HEAD, rows, _no_style, HEAD[:-1], NUMBERS)
+    output.table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
     _note(notes)
 
 
@@ -110,8 +111,10 @@ def _note(notes: Sequence[str]) -> None:
 
 def _rows(one: Account, now: datetime) -> list[tuple[str, ...]]:
     """Return both sides' records, the local ones first; what is still away as it is."""
-    rows = [_row(one.job, record, "accounting", now) for record in one.local]
-    rows += [_row(one.job, record, record.source.value, now) for record in one.remote]
+    rows = [_row(one.job, one.cluster, record, "accounting", now) for record in one.local]
+    rows += [
+        _row(one.job, record.cluster, record, record.source.value, now) for record in one.remote
+    ]
     told = {record.transfer for record in one.remote}
     rows += [
         (one.job, away.owner, away.remote, str(away.remote_id or "-"), away.remote_host or "-")
@@ -123,12 +126,14 @@ def _rows(one: Account, now: datetime) -> list[tuple[str, ...]]:
     return rows
 
 
-def _row(job: str, one: LocalRecord | RemoteRecord, by: str, now: datetime) -> tuple[str, ...]:
+def _row(
+    job: str, cluster: str, one: AccountingRecord | RemoteRecord, by: str, now: datetime
+) -> tuple[str, ...]:
     waited_s = None
     if one.submitted_at and one.started_at:
         waited_s = (one.started_at - one.submitted_at).total_seconds()
     return (
-        *(job, one.owner, one.cluster, str(one.job_id), one.host or "-"),
+        *(job, one.owner, cluster, str(one.job_id), one.host or "-"),
         *(clock(one.started_at, now), clock(one.ended_at, now)),
         *(_seconds(waited_s), _seconds(one.wallclock_s), _cpu(one.user_s + one.system_s)),
         *(_size(one.max_rss_kb), _number(one.failed), _number(one.exit_status), by),
@@ -157,7 +162,3 @@ def _size(amount_kb: float | None) -> str:
 
 def _number(known: int | None) -> str:
     return "-" if known is None else str(known)
-
-
-def _no_style(_: Sequence[str]) -> str:
-    return ""

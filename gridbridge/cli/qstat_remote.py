@@ -84,7 +84,7 @@ def qstat_remote(
     for note in notes:
         output.line(f"{note}\n")
     if rows:
-        output.table(HEAD, [_row(one, now) for one in rows], _no_style, HEAD[:-1])
+        output.table(HEAD, [_row(one, now) for one in rows], unbroken=HEAD[:-1])
 
 
 def main() -> None:
@@ -150,7 +150,3 @@ def _row(one: TransferReport, now: datetime) -> tuple[str, ...]:
         *(away.remote_state or "-", clock(away.since, now), away.remote_host or "-"),
         *(away.local_state or "-", one.waits_for),
     )
-
-
-def _no_style(_: Sequence[str]) -> str:
-    return ""

@@ -29,31 +29,12 @@ class UnknownJob(GridbridgeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalRecord:
-    """One run of a task as the local accounting tells it: of its starter, if it was away."""
-
-    cluster: str
-    job_id: int
-    owner: str
-    queue: str
-    host: str
-    submitted_at: datetime | None
-    started_at: datetime | None
-    ended_at: datetime | None
-    failed: int
-    exit_status: int
-    wallclock_s: float
-    user_s: float
-    system_s: float
-    max_rss_kb: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """One local job or task: both sides, in the order in which they ended."""
 
     job: str  # 12, or 12.3
-    local: tuple[LocalRecord, ...] = ()
+    cluster: str  # at home
+    local: tuple[AccountingRecord, ...] = ()  # of its starter, if it was away
     transfers: tuple[ShownTransfer, ...] = ()
     remote: tuple[RemoteRecord, ...] = ()
 
@@ -92,13 +73,20 @@ def account(
     if not known:
         known, searched = _sought(policy, number)
         notes += () if transfers else searched  # one that is just over will be kept
-    locals_ = _by_task(records, policy.site.cluster)
+    locals_ = _by_task(records)
     names = {*known, *transfers, *(name for name in locals_ if name in {*known, *transfers})}
     wanted = sorted((name for name in names if task in (0, parse_local(name)[1])), key=parse_local)
     if not wanted:
         raise UnknownJob(_unknown(job, bool(locals_)))
     told = tuple(
-        _joined(name, locals_.get(name, ()), transfers.get(name, ()), known.get(name, ()), notes)
+        _joined(
+            name,
+            policy.site.cluster,
+            locals_.get(name, ()),
+            transfers.get(name, ()),
+            known.get(name, ()),
+            notes,
+        )
         for name in wanted
     )
     return told, (*_alarm(shown, now), *dict.fromkeys(notes), *_blind(told, policy, folder, now))
@@ -136,38 +124,18 @@ def _total(owner: str, cluster: str, records: list[RemoteRecord]) -> Total:
     )
 
 
-def _by_task(
-    records: Iterable[AccountingRecord], cluster: str
-) -> dict[str, tuple[LocalRecord, ...]]:
-    found: dict[str, tuple[LocalRecord, ...]] = {}
+def _by_task(records: Iterable[AccountingRecord]) -> dict[str, tuple[AccountingRecord, ...]]:
+    found: dict[str, tuple[AccountingRecord, ...]] = {}
     for one in records:
         name = TransferId("", one.job_id, one.task, 0).local
-        found[name] = (*found.get(name, ()), _local(one, cluster))
+        found[name] = (*found.get(name, ()), one)
     return found
-
-
-def _local(one: AccountingRecord, cluster: str) -> LocalRecord:
-    return LocalRecord(
-        cluster=cluster,
-        job_id=one.job_id,
-        owner=one.owner,
-        queue=one.queue,
-        host=one.host,
-        submitted_at=one.submitted_at,
-        started_at=one.started_at,
-        ended_at=one.ended_at,
-        failed=one.failed,
-        exit_status=one.exit_status,
-        wallclock_s=one.wallclock_s,
-        user_s=one.user_s,
-        system_s=one.system_s,
-        max_rss_kb=one.max_rss_kb,
-    )
 
 
 def _joined(
     job: str,
-    local: tuple[LocalRecord, ...],
+    cluster: str,
+    local: tuple[AccountingRecord, ...],
     transfers: tuple[ShownTransfer, ...],
     remote: tuple[RemoteRecord, ...],
     notes: list[str],
@@ -179,7 +147,9 @@ def _joined(
         notes.append(f"job {job}: {len(remote) - len(theirs)} of another's under its account")
     if not local and all(one.closed_at for one in transfers):
         notes.append(f"job {job}: no record of its end here (yet)")
-    return Account(job=job, local=local, transfers=transfers, remote=best_told(theirs))
+    return Account(
+        job=job, cluster=cluster, local=local, transfers=transfers, remote=best_told(theirs)
+    )
 
 
 def _sought(policy: Policy, job: int) -> tuple[dict[str, tuple[RemoteRecord, ...]], list[str]]:

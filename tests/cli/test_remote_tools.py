@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import click
 import pytest
 
+from gridbridge.batch.gridengine.accounting import AccountingRecord
 from gridbridge.cli import program
 from gridbridge.cli import qacct_remote as qacct_command
 from gridbridge.cli.qacct_remote import qacct_remote
@@ -16,7 +17,7 @@ from gridbridge.cli.qalter_remote import qalter_remote
 from gridbridge.cli.qdel_remote import qdel_remote
 from gridbridge.cli.qstat_remote import qstat_remote
 from gridbridge.model.accounting import RemoteRecord, Source
-from gridbridge.services.qacct_remote import Account, LocalRecord
+from gridbridge.services.qacct_remote import Account
 from tests.shown import NOW, ago, cluster, history, load, publish, shown, transfer
 
 CONFIG = """[site]
@@ -181,16 +182,19 @@ def test_a_detail_falls_back_on_what_was_published(
     assert told.err.startswith("qstat_remote: job 99: no transfer of it in the last 24 h")
 
 
-LOCAL = LocalRecord(
-    cluster="alpha",
+LOCAL = AccountingRecord(
     job_id=12,
+    task=0,
+    name="job",
     owner="alice",
+    account="sge",
     queue="transfer-beta",
     host="alpha-master",
     submitted_at=ago(70),
     started_at=ago(65),
     ended_at=ago(5),
     failed=0,
+    failed_because="",
     exit_status=3,
     wallclock_s=60.2,
     user_s=0.05,
@@ -219,7 +223,9 @@ REMOTE = RemoteRecord(
 
 
 def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
-    one = Account(job="12", local=(LOCAL,), remote=(REMOTE,), transfers=(transfer(),))
+    one = Account(
+        job="12", cluster="alpha", local=(LOCAL,), remote=(REMOTE,), transfers=(transfer(),)
+    )
 
     qacct_command.show([one], (), NOW)
 
@@ -234,7 +240,9 @@ def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture
 
 
 def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    qacct_command.show([Account(job="12", transfers=(transfer(),))], ("a note",), NOW)
+    qacct_command.show(
+        [Account(job="12", cluster="alpha", transfers=(transfer(),))], ("a note",), NOW
+    )
 
     told = capsys.readouterr()
     assert told.out.splitlines()[1].split()[:6] == ["12", "alice", "beta", "34", "beta-n1", "-"]
@@ -332,7 +340,9 @@ def test_help_has_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_record_of_long_ago_has_its_day(capsys: pytest.CaptureFixture[str]) -> None:
-    qacct_command.show([Account(job="12", local=(LOCAL,))], (), NOW + timedelta(days=100))
+    qacct_command.show(
+        [Account(job="12", cluster="alpha", local=(LOCAL,))], (), NOW + timedelta(days=100)
+    )
 
     assert "2026-03-01 11:58:55  2026-03-01 11:59:55" in capsys.readouterr().out
 
