@@ -3,9 +3,9 @@
 import pytest
 
 from gridbridge.errors import GridbridgeError, NoRoute, ParseError
-from gridbridge.methods.answers import UNABLE, end_nowhere
+from gridbridge.methods.answers import UNABLE, end_nowhere, pause
 from gridbridge.methods.starter import take
-from gridbridge.model.message import Desired, Kind, Phase
+from gridbridge.model.message import Desired, Kind, Message, Phase
 from tests.methods.cells import TRANSFER, Place
 
 
@@ -78,6 +78,14 @@ def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) 
     assert pauses_s[0] <= 6
     assert pauses_s[-1] > 30
     assert len(place.sent(Kind.ASK)) == 6
+
+
+def test_starters_that_failed_together_do_not_try_again_together(place: Place) -> None:
+    """A pause is a half to the whole of the longest, by chance."""
+    pauses_s = [int(pause(place.task(), Message()).split()[1]) for _ in range(40)][-30:]
+
+    assert len(set(pauses_s)) > 1
+    assert 30 < min(pauses_s) <= max(pauses_s) <= 61
 
 
 def test_a_starter_that_slept_long_tells_its_record_again_and_asks_nothing_of_beta(
