@@ -188,7 +188,7 @@ def test_an_end_is_pushed_and_looked_at_at_once(gamma: Gamma) -> None:
 
 def test_one_question_an_interval_is_enough_for_any_number_of_transfers(gamma: Gamma) -> None:
     """Whoever asks is counted: the service, and each of the six starters."""
-    gamma.submit("sleep 304\n", "-t", "1-6")
+    job = gamma.submit("sleep 304\n", "-t", "1-6")
     states = ["Running"] * 4 + ["Waiting"] * 2
     gamma.grid.until(
         lambda: states == sorted(job["state"] for job in gamma.jobs()), "four to run, two to wait"
@@ -197,7 +197,8 @@ def test_one_question_an_interval_is_enough_for_any_number_of_transfers(gamma: G
         rows = gamma.grid.until(
             lambda: found if len(found := asked()) > INTERVALS else [], "more questions", LONG_S
         )
-    gamma.clear()
+    gamma.grid.cell("alpha", "qdel", job)
+    gamma.grid.until_gone(job)
     times = [float(at) for _, at in rows]
 
     assert {"gb_gamma"} == {account for account, _ in rows}
