@@ -42,7 +42,7 @@ class Site:
 
     cluster: str = field(
         metadata=setting(
-            "the local cluster, one of the [cluster.NAME] below, by a name that no other site has",
+            "the local cluster, a [cluster.NAME] below; no other site has this name",
             form=CLUSTER_NAME,
         )
     )
