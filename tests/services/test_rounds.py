@@ -217,6 +217,19 @@ def test_the_record_of_an_ended_transfer_stays_until_its_job_is_gone(machine: Ma
     assert 40 not in machine.service.wanted()
 
 
+def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: Machine) -> None:
+    """Its starter was killed before all was home: it would have told so."""
+    machine.send(RECORD.but(stage=f".gridbridge/stage/{NAME}"), CLOSED.but(kind=Kind.ENDED), CLOSED)
+    for _ in range(3):
+        machine.answer("")
+    told = [event.text for event in machine.service.database.events(NAME, os.getuid())]
+
+    assert machine.records() == 1
+    assert [text for text in told if "kept" in text] == [
+        f"what it made may not be home: kept at beta, .gridbridge/stage/{NAME}"
+    ]
+
+
 def test_another_process_looks_after_what_has_ended(machine: Machine) -> None:
     machine.send(RECORD, CLOSED)
     machine.restart()
