@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from gridbridge.decisions.transfer import World
 from gridbridge.model.claim import HOME
-from gridbridge.model.message import Desired, Outcome
+from gridbridge.model.message import Desired
 from gridbridge.model.plan import Act, Action
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer import Transfer
@@ -42,8 +42,8 @@ def holds_outputs(transfer: Transfer) -> bool:
     A starter removes the folder once all is home. One that was killed before has not, and only who
     deletes a job wants none of it.
     """
-    ran = transfer.verdict and transfer.verdict.outcome in (Outcome.EXIT, Outcome.SIGNAL)
-    return bool(ran) and transfer.desired != Desired.DEAD
+    may_have_run = transfer.verdict is not None and not transfer.verdict.claim
+    return may_have_run and transfer.desired != Desired.DEAD
 
 
 def _fresh(transfer: Transfer, world: World) -> ClusterSnapshot | None:

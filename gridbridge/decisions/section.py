@@ -9,6 +9,7 @@ from gridbridge.model.policy import Policy, TransferQueue
 from gridbridge.model.setup import Edit, Finding, State, Verb, Wanted
 
 MESSAGES_A_SLOT = 4  # a record, an intent, an end and its closing may lie there at once
+ANY_TITLE = r"^\[\|^[[:blank:]]*\[[[:alpha:]]"  # of sed; TOML lets it be indented
 FEWER = "or give the queues fewer slots"
 
 
@@ -113,7 +114,7 @@ def _cut(title: str) -> str:
     """
     pattern = _pattern(title, r"\(\.asks\)\?")
     forget, go_on = "s/.*//;h;ba;", "$d;N;s/^.*\\n//"
-    ours = f"/{pattern}/{{{forget}}};/^[[:blank:]]*#/{{H;ba;}};/^\\[/!{{{forget}}}"
+    ours = f"/{pattern}/{{{forget}}};/^[[:blank:]]*#/{{H;ba;}};/{ANY_TITLE}/!{{{forget}}}"
     return f"/{pattern}/{{s/.*//;h;:a;{go_on};{ours};x;s/^\\n//;/./p;x;}}"
 
 

@@ -75,19 +75,14 @@ def bring_in(step: "Step") -> bool:
         return True
     stage = _noted(task)
     _refuse_missing(task, stage)
-    source, work = _standard_input(task), f"{at}/{folder.WORK}"
+    source = _standard_input(task)
     names = [_source(stage, path) for path in staging.paths(staging.IN, stage.stage_in)]
-    folders = {name.partition(HERE)[2]: name for name in names if os.path.isdir(name)}
-    single = [name for name in names if name not in folders.values()]
     if source or names:
-        folder.keep(login, at, folders, step.away.timeout_s)
+        folder.keep(login, at, step.away.timeout_s)
     if source and not rsync.push_one(login, source, f"{at}/{STDIN}", task.is_dead):
         return False
-    if single and not rsync.push(login, single, f"{work}/", task.is_dead):
+    if names and not rsync.push(login, names, f"{at}/{folder.WORK}/", task.is_dead):
         return False
-    for name, path in folders.items():
-        if not rsync.push_all(login, path, f"{work}/{name}", task.is_dead):
-            return False
     task.note_done(CARRIED)
     return True
 
@@ -113,7 +108,7 @@ def _bring_home(step: "Step") -> bool:
     """Carry the outputs home, once; False when the job was deleted meanwhile.
 
     A declared output that the job did not make is none, and so is all when the folder is gone.
-    What a link leads to in the working directory comes with it: the folder is removed.
+    One that is a link is what that leads to.
     """
     task, login, at = step.task, _login(step), step.record.stage
     if task.is_done(HOME):
@@ -121,26 +116,20 @@ def _bring_home(step: "Step") -> bool:
     stage = _noted(task)
     outputs = [staging.name_of(path) for path in staging.paths(staging.OUT, stage.stage_out)]
     names = (*STREAMS, *(f"{folder.WORK}/{name}" for name in outputs))
-    found, work = _found(login, at, names), f"{folder.WORK}/"
+    found = folder.present(login, at, names, LONG_S) or {}
     streams = [name for name in STREAMS if name in found]
-    made = [name.removeprefix(work) for name in found if name.startswith(work)]
     if streams and not rsync.pull(login, streams, at, f"{task.private}/", task.is_dead):
         return False
-    if made and not rsync.pull(login, made, f"{at}/{folder.WORK}", f"{stage.cwd}/", task.is_dead):
-        return False
+    made = {name: found.get(f"{folder.WORK}/{name}") for name in outputs}
+    for leads in (False, True):
+        some = [name for name, is_link in made.items() if is_link is leads]
+        work, cwd = f"{at}/{folder.WORK}", f"{stage.cwd}/"
+        if some and not rsync.pull(login, some, work, cwd, task.is_dead, leads):
+            return False
     for name in streams:
         _append_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
     task.note_done(HOME)
     return True
-
-
-def _found(login: Login, at: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what there is of these names, and of what their links lead to in the folder."""
-    while True:
-        found = folder.present(login, at, names, LONG_S) or ()
-        if set(found) <= set(names):
-            return found
-        names = found
 
 
 def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:
@@ -202,17 +191,36 @@ def _wrong(path: str) -> str:
         return "neither a file nor a folder"
     if not os.access(path, os.R_OK):
         return "can not be read"
-    endless = next(_endless(path), "")
+    endless = next(_endless(path), "") if os.path.isdir(path) else ""
     return f"{endless} leads to a folder that holds it" if endless else ""
 
 
-def _endless(folder: str) -> "Iterator[str]":
-    """Give the links in a folder that lead above it: what they lead to is carried, and so on."""
-    top = os.path.realpath(folder)
-    for place, folders, _ in os.walk(folder):
-        for path in (f"{place}/{name}" for name in folders):
-            if os.path.islink(path) and top.startswith(f"{os.path.realpath(path).rstrip('/')}/"):
-                yield path
+def _endless(top: str) -> "Iterator[str]":
+    """Give the links below a folder that lead to one that they are in: rsync would go on for ever.
+
+    What can't be read is rsync's to tell.
+    """
+    whole = os.path.realpath(top)
+    ends = [at for at in range(1, len(whole)) if whole[at] == "/"]
+    above = {_identity(path) for path in ("/", whole, *(whole[:end] for end in ends))}
+    left = [(top, frozenset(above))]
+    while left:
+        path, above_it = left.pop()
+        try:
+            below = [entry.path for entry in os.scandir(path) if entry.is_dir()]
+            folders = [(each, _identity(each)) for each in below]
+        except OSError:
+            continue
+        for each, identity in folders:
+            if identity in above_it:
+                yield each
+            else:
+                left.append((each, above_it | {identity}))
+
+
+def _identity(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _append_once(fetched: str, path: str) -> None:

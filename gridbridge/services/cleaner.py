@@ -71,7 +71,8 @@ class Cleaner:
 
     def _is_cleared(self, ended: Transfer) -> bool:
         """Say whether nothing of it lies anywhere; have it removed if not."""
-        return self._is_unstaged(ended) and self._claims.are_removed(ended)
+        is_unstaged = self._is_unstaged(ended)
+        return self._claims.are_removed(ended) and is_unstaged
 
     def _is_unstaged(self, ended: Transfer) -> bool:
         """Say whether nothing of it lies on the other cluster's disk; have it removed if not."""

@@ -8,10 +8,6 @@ from gridbridge.model.ids import is_transfer
 from gridbridge.model.route import BARE, Login
 from gridbridge.shell import ssh
 
-TYPE_CHECKING = False  # typing's own costs as much as json
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 STAGE_DIR = ".gridbridge/stage"  # below the account's home
 WORK = "work"
 MARK = ".gridbridge"  # tells a filesystem from the empty place where it was mounted
@@ -25,9 +21,7 @@ mkdir -- "$1" 2>/dev/null || {{ [ -O "$1" ] && [ ! -L "$1" ]; }} || {{
     echo "$1: another's" >&2
     exit 73
 }}
-mkdir -p -- "$1/{WORK}" && cd -- "$1/{WORK}" || exit
-shift
-for name; do mkdir -p -- "./$name" || exit; done"""
+mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd"""
 KNOWN = f"""[ -e {MARK} ] || [ "${{1#/}}" = "$1" ] || {{
     echo "${{1%/*}}: not what it was" >&2
     exit 74
@@ -47,14 +41,13 @@ shift
 LOOK += """
 at=0
 for name; do
-    if [ -e "./$name" ] || [ -L "./$name" ]; then echo "$at"; fi
+    if [ -e "./$name" ] && [ -L "./$name" ]; then
+        echo "$at leads"
+    elif [ -e "./$name" ] || [ -L "./$name" ]; then
+        echo "$at is"
+    fi
     at=$((at + 1))
-done
-printf '\\0%s/\\0' "$(pwd -P)"
-for name; do
-    find "./$name" -type l ! -xtype l -exec readlink -fz -- {} + 2>/dev/null
-done
-:"""
+done"""
 REMOVE = f"""case $1 in
     /*) cd -- "${{1%/*}}" || exit ;;  # a filesystem that is not there has not lost it
     *) [ -d "${{1%/*}}" ] || exit 0; cd -- "${{1%/*}}" || exit ;;
@@ -75,36 +68,24 @@ def make(login: Login, folder: str, timeout_s: float) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-def keep(login: Login, folder: str, inside: "Iterable[str]", timeout_s: float) -> None:
-    """Make it again if somebody removed it, and folders in its working directory.
-
-    What is in them stays.
-    """
-    _ask(login, KEEP, (_checked(folder), *inside), timeout_s)
+def keep(login: Login, folder: str, timeout_s: float) -> None:
+    """Make it again if somebody removed it; what is in it stays."""
+    _ask(login, KEEP, (_checked(folder),), timeout_s)
 
 
 def present(
     login: Login, folder: str, names: tuple[str, ...], timeout_s: float
-) -> tuple[str, ...] | None:
-    """Return which of these names it has, and what in it their links lead to; None without it.
+) -> dict[str, bool] | None:
+    """Return which of these names it has, and whether each is a link to something; else None.
 
-    CommandFailed when that can't be told, for what it lies in is not there just now.
+    None is for a folder that is gone; CommandFailed when that can't be told, for what it lies in
+    is not there just now.
     """
-    told = _ask(login, LOOK, (_checked(folder), *names), timeout_s)
-    if told == b"gone\n":
+    told = _ask(login, LOOK, (_checked(folder), *names), timeout_s).splitlines()
+    if told == [b"gone"]:
         return None
-    numbers, here, *targets = told.removesuffix(b"\0").split(b"\0")
-    found = [names[int(at)] for at in numbers.split()]
-    for path in sorted(set(targets)):
-        name = path.removeprefix(here).decode("utf-8", "surrogateescape")
-        if name.startswith(f"{WORK}/") and not any(_holds(one, name) for one in found):
-            found.append(name)
-    return tuple(found)
-
-
-def _holds(one: str, name: str) -> bool:
-    """Say whether a name of the folder is another's, or below it."""
-    return f"{name}/".startswith(f"{one.removesuffix('/.')}/")
+    found = (line.split() for line in told)
+    return {names[int(at)]: word == b"leads" for at, word in found}
 
 
 def remove(login: Login, folder: str, timeout_s: float) -> None:

@@ -37,20 +37,11 @@ def push(
     """Carry files into a folder there; False when that was ended because nobody wants it.
 
     A name is an absolute path; what stands behind its first `/./` is made in the folder. A link
-    arrives as the file that it leads to. Raises CommandFailed when not all arrived: what did is
-    not carried again.
+    arrives as what it leads to; one that leads nowhere does not. Raises CommandFailed when not all
+    arrived: what did is not carried again.
     """
     options = ("--copy-links", *LISTED)
     return _carry(login, options, names, "/", _there(login, target), is_unwanted)
-
-
-def push_all(login: Login, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
-    """Carry what is in a folder into one there, which exists.
-
-    A link that leads out of it arrives as what it leads to; one that leads nowhere does not.
-    """
-    options = ("--copy-unsafe-links",)
-    return _carry(login, options, (), f"{path}/", _there(login, f"{target}/"), is_unwanted)
 
 
 def push_one(login: Login, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
@@ -64,12 +55,14 @@ def pull(
     source: str,
     target: str,
     is_unwanted: "Callable[[], bool]",
+    leads: bool = False,
 ) -> bool:
     """Carry what has these names in a folder there into one here; links stay links.
 
-    A folder here that is a link to one stays that.
+    With `leads` every link arrives as what it leads to. A folder here that is a link to one stays
+    that.
     """
-    options = ("--keep-dirlinks", *LISTED)
+    options = ("--keep-dirlinks", *LISTED, *(("--copy-links",) if leads else ()))
     listed = (f"./{name}" for name in names)
     return _carry(login, options, listed, f"{_there(login, source)}/", target, is_unwanted)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from gridbridge.decisions.aftermath import holds_outputs, is_at_rest, survivors
+from gridbridge.model.claim import FENCED
 from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.model.plan import Act
 from gridbridge.model.transfer import Transfer
@@ -84,10 +85,10 @@ def test_anothers_job_of_the_same_id_is_left_alone() -> None:
         (Outcome.EXIT, "", True),
         (Outcome.SIGNAL, Desired.RUNNING, True),
         (Outcome.EXIT, Desired.DEAD, False),
-        (Outcome.REQUEUE, "", False),
+        (Outcome.ERROR, "", True),
         ("", "", False),
     ],
-    ids=["it exited", "a signal ended it", "deleted at home", "it has not run", "no end is known"],
+    ids=["it exited", "a signal ended it", "deleted at home", "its end is lost", "it has none"],
 )
 def test_what_a_job_made_is_kept_unless_it_was_deleted(
     outcome: str, desired: str, expected: bool
@@ -95,3 +96,9 @@ def test_what_a_job_made_is_kept_unless_it_was_deleted(
     ended = ENDED.but(desired=desired, verdict=Message(outcome=outcome) if outcome else None)
 
     assert holds_outputs(ended) == expected
+
+
+def test_a_job_that_gave_way_to_a_claim_made_nothing() -> None:
+    fenced = Message(outcome=Outcome.REQUEUE, claim=FENCED)
+
+    assert not holds_outputs(ENDED.but(verdict=fenced))

@@ -90,6 +90,7 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
         pytest.param("# a\nx = 1\n# b\n[queue.b]\n# c\n", "# b\n[queue.b]\n# c\n", id="both"),
         pytest.param("# a\n[queue.transfer-beta.asks]\ny = 1\n", "", id="of its asks, the last"),
         pytest.param("[queue.transfer-beta-big]\n", "[queue.transfer-beta-big]\n", id="alike"),
+        pytest.param("  [queue.b]\nx = 1\n", "  [queue.b]\nx = 1\n", id="indented"),
         pytest.param("", "", id="nothing"),
     ],
 )

@@ -81,6 +81,13 @@ class RanTwice(Exception):
     """A job ran twice: a test that has seen that gets no second chance (Makefile)."""
 
 
+def once(runs: list[str]) -> list[str]:
+    """Return what runs have written of themselves; none of it may stand there twice."""
+    if len(set(runs)) < len(runs):
+        raise RanTwice(runs)
+    return runs
+
+
 def starts(told: list[str]) -> list[str]:
     """Return the hosts on which a script like TELLS has begun, none or one."""
     found = [line.removeprefix("start ") for line in told if line.startswith("start ")]

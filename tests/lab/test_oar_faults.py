@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.lab.away import once
 from tests.lab.configured import configured
 from tests.lab.gamma import ACCOUNT, FAR, LONG_S, QUEUE, Gamma
 from tests.lab.grid import Grid
@@ -53,7 +54,7 @@ def until_each_ran_once(gamma: Gamma, *jobs: str) -> None:
     assert [("0", "0")] * len(jobs) == [
         (each["failed"].split()[0], each["exit_status"]) for each in records
     ]
-    assert sorted(jobs) == sorted(gamma.read("ran").split())
+    assert sorted(jobs) == sorted(once(gamma.read("ran").split()))
 
 
 def test_a_restarted_server_finds_its_jobs_again(gamma: Gamma) -> None:

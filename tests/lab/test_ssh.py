@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.lab.away import once
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -95,7 +96,7 @@ def until_ended_once(grid: Grid, job: str) -> None:
     record = grid.accounting(job, limit_s=LONG_S)
 
     assert ("0", "0") == (record["failed"].split()[0], record["exit_status"])
-    assert [job] == far_read(grid, "ran").split()
+    assert [job] == once(far_read(grid, "ran").split())
     assert 1 == len(far_records(grid, job))
     grid.until(lambda: not far_jobs(grid), "delta to have no job of it")
 
@@ -224,7 +225,7 @@ def test_many_that_are_sent_at_once_run_once_each(ready: Grid) -> None:
     job = submit(ready, 'echo "$SGE_TASK_ID" >>ran\n', "-t", f"1-{len(tasks)}")
     ready.until_gone(job, limit_s=2 * LONG_S)
 
-    assert sorted(tasks) == sorted(far_read(ready, "ran").split())
+    assert sorted(tasks) == sorted(once(far_read(ready, "ran").split()))
     assert {"0"} == {each["exit_status"] for each in ready.records(job)}
 
 

@@ -119,17 +119,27 @@ def test_names_that_a_shell_chokes_on_arrive_to_the_byte(ready: Grid) -> None:
         ("stage_in=nothing", "stage_in: /home/alice/staged/nothing: no such file or folder"),
         ("stage_in=pipe", "stage_in: /home/alice/staged/pipe: neither a file nor a folder"),
         ("stage_in=up", "/home/alice/staged/up/to leads to a folder that holds it"),
+        ("stage_in=me", "/home/alice/staged/me/me leads to a folder that holds it"),
         ("stage_in=../x", "stage_in: '../x' leads out with ..; a path below the working directory"),
         ("stage_in=a%zz", "stage_in=a%zz: % has to be followed by two hexadecimal digits"),
         ("stage_out=/etc", "stage_out: '/etc' is absolute; a path below the working directory"),
         ("stage_in=/tmp/x:x", "stage_in: two of the paths would be 'x' there"),
     ],
-    ids=["missing", "no file", "endless", "dots", "code", "absolute output", "the same name"],
+    ids=[
+        "missing",
+        "no file",
+        "endless",
+        "itself",
+        "dots",
+        "code",
+        "absolute output",
+        "the same name",
+    ],
 )
 def test_what_can_not_be_carried_is_told_in_the_error_state_and_nothing_is_sent(
     ready: Grid, declared: str, reason: str
 ) -> None:
-    put(ready, "mkfifo pipe; mkdir up; ln -s .. up/to")
+    put(ready, "mkfifo pipe; mkdir up me; ln -s .. up/to; ln -s $PWD/me me/me")
     job = send(ready, "true\n", declared)
     ready.until(lambda: "E" in ready.states().get(job, ""), f"{job} to be in error state")
 
@@ -149,21 +159,21 @@ def test_an_error_that_was_mended_is_cleared_and_the_job_runs(ready: Grid) -> No
 
 
 def test_links_bring_what_they_lead_to(ready: Grid) -> None:
-    """On the way there a link is what it leads to; home a link comes with what it leads to."""
+    """There all links do; home those that are declared, and one in a folder stays a link."""
     put(ready, "mkdir -p data/v2 rel/7 deep; echo one >one.txt; ln -s one.txt in; echo two >two")
-    put(ready, "ln -s ../two data/out; ln -s v2 data/in; echo three >data/v2/x; ln -s . data/me")
-    put(ready, "ln -s 7 rel/now; echo four >rel/7/y; ln -s ../rel/now deep/far; ln -s none data/no")
+    put(ready, "ln -s ../two data/out; ln -s v2 data/in; echo three >data/v2/x; ln -s none data/no")
+    put(ready, "ln -s 7 rel/now; echo four >rel/7/y; ln -s ../rel/now deep/far")
     script = (
-        "cat in data/out data/in/x now/y deep/far/y; mkdir runs\n"
-        "echo 5 >runs/5; ln -s runs/5 res; ln -s none lost; ln -s /etc/hostname away\n"
+        "cat in data/out data/in/x now/y deep/far/y; mkdir runs; echo 5 >runs/5\n"
+        "ln -s runs last; ln -s last/5 res; ln -s none lost; mkdir box; ln -s ../runs/5 box/five\n"
     )
-    declared = "stage_in=in:data:/home/alice/staged/rel/now:deep/far,stage_out=res:lost:away"
-    job = send(ready, script, declared)
+    inputs = "in:data/in:data:/home/alice/staged/rel/now:deep/far"
+    job = send(ready, script, f"stage_in={inputs},stage_out=res:lost:box:last")
     until_ended(ready, job)
 
     assert ["one", "two", "three", "four", "four"] == here(ready, "cat out err").split()
-    assert "5\n" == here(ready, "cat res")
-    assert ["none", "/etc/hostname"] == here(ready, "readlink lost away").split()
+    assert ["5", "5"] == here(ready, "cat res last/5").split()
+    assert ["none", "../runs/5"] == here(ready, "readlink lost box/five res last; :").split()
 
 
 def test_standard_input_and_merged_streams_are_carried(ready: Grid) -> None:

@@ -59,12 +59,11 @@ def test_a_folder_is_made_for_its_owner_alone_and_anew(home: Path) -> None:
 def test_a_folder_that_somebody_removed_is_made_again_and_one_that_is_there_stays(
     home: Path,
 ) -> None:
-    folder.keep(LOGIN, PLACE, (), LIMIT_S)
+    folder.keep(LOGIN, PLACE, LIMIT_S)
     (home / PLACE / "work/input").touch()
-    folder.keep(LOGIN, PLACE, ("-data/a b",), LIMIT_S)
+    folder.keep(LOGIN, PLACE, LIMIT_S)
 
     assert (home / PLACE / "work/input").exists()
-    assert (home / PLACE / "work/-data/a b").is_dir()
 
 
 def test_what_lies_in_it_is_found_whatever_its_name(home: Path) -> None:
@@ -74,32 +73,10 @@ def test_what_lies_in_it_is_found_whatever_its_name(home: Path) -> None:
         (home / PLACE / name).touch()
     (home / PLACE / "dangling").symlink_to("/nowhere")
 
-    assert names == folder.present(LOGIN, PLACE, ("none", *names), LIMIT_S)
+    (home / PLACE / "link").symlink_to("a b")
+    found = folder.present(LOGIN, PLACE, ("none", *names, "link"), LIMIT_S)
 
-
-LINKS = {
-    "result": "runs/7.dat",  # its neighbour
-    "out/latest": "../runs",  # a folder
-    "out/again": "own",  # carried already
-    "out/nowhere": "../none",
-    "out/away": "/etc/hostname",
-    "out/up": "..",
-}
-
-
-def test_what_links_lead_to_in_the_folder_is_found_with_them(home: Path) -> None:
-    folder.make(LOGIN, PLACE, LIMIT_S)
-    work = home / PLACE / "work"
-    for name in ("runs", "out"):
-        (work / name).mkdir()
-    for name in ("runs/7.dat", "out/own", "other"):
-        (work / name).touch()
-    for name, target in LINKS.items():
-        (work / name).symlink_to(target)
-
-    found = folder.present(LOGIN, PLACE, ("stdout", "work/result", "work/out"), LIMIT_S)
-
-    assert found == ("work/result", "work/out", "work/runs")
+    assert found == {**dict.fromkeys(names, False), "link": True}
 
 
 def test_a_folder_that_is_gone_is_told_from_an_empty_one(home: Path) -> None:
@@ -107,7 +84,7 @@ def test_a_folder_that_is_gone_is_told_from_an_empty_one(home: Path) -> None:
     assert folder.present(LOGIN, PLACE, ("a",), LIMIT_S) is None
     folder.make(LOGIN, PLACE, LIMIT_S)
 
-    assert folder.present(LOGIN, PLACE, ("a",), LIMIT_S) == ()
+    assert folder.present(LOGIN, PLACE, ("a",), LIMIT_S) == {}
     assert (home / PLACE).is_dir()
 
 
@@ -130,7 +107,7 @@ def test_a_job_that_closed_its_folder_loses_no_output(home: Path) -> None:
     (home / PLACE / "work/out").touch()
     (home / PLACE / "work").chmod(0)
 
-    assert folder.present(LOGIN, PLACE, ("work/out",), LIMIT_S) == ("work/out",)
+    assert folder.present(LOGIN, PLACE, ("work/out",), LIMIT_S) == {"work/out": False}
 
 
 def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
@@ -189,7 +166,7 @@ def test_a_link_in_the_place_of_the_folder_is_not_written_through(home: Path) ->
     (home / PLACE).symlink_to(home / "theirs")
 
     with pytest.raises(CommandFailed, match="another's"):
-        folder.keep(LOGIN, PLACE, (), LIMIT_S)
+        folder.keep(LOGIN, PLACE, LIMIT_S)
     folder.make(LOGIN, PLACE, LIMIT_S)
 
     assert (list((home / "theirs").iterdir()), (home / PLACE).is_symlink()) == ([], False)
