@@ -5,7 +5,7 @@ Both are measured inside alpha-master, on the same generated file, in one run:
 * `qacct -j JOB -f FILE`, the median of five runs of the whole program;
 * our reading on: a cell appends one record, and the service's own steps take it: the file is
   read from the cursor, record and cursor go into the state file in one transaction (with its
-  fsync), and what people see is published. The median of twenty such records. The first reading
+  fsync), and what people see is published. The median of a hundred such records. The first reading
   of the whole file, which happens once in the life of a site, is a row of its own.
 
 Usage: .venv/bin/python -m bench.accounting [--json FILE] [--records N]
@@ -24,7 +24,7 @@ HOST = "alpha-master"
 PYTHON = ("/opt/gridbridge/venv/bin/python3", "-I")
 FOLDER = "/var/tmp/gb-bench-accounting"
 RECORDS = 1_000_000
-NEW = 20
+NEW = 100
 RUNS = 5
 LEAST_TIMES = 100.0  # less time than qacct
 LIMIT_S = 1200

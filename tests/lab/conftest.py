@@ -75,10 +75,3 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         item.stash[HAS_FAILED] = True
     if grid and report.when == "teardown" and item.stash.get(HAS_FAILED, False):
         grid.clear()
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show why a test needed its second chance."""
-    for report in terminalreporter.stats.get("rerun", ()):
-        terminalreporter.section(f"RERUN {report.nodeid}")
-        terminalreporter.write_line(report.longreprtext[-4000:])
