@@ -2,11 +2,12 @@
 
 Both are measured inside alpha-master, on the same generated file, in one run:
 
-* `qacct -j JOB -f FILE`, the median of five runs of the whole program;
+* `qacct -j JOB -f FILE`, the fastest of five runs of the whole program;
 * our reading on: a cell appends one record, and the service's own steps take it: the file is
   read from the cursor, record and cursor go into the state file in one transaction (with its
-  fsync), and what people see is published. The median of a hundred such records. The first reading
-  of the whole file, which happens once in the life of a site, is a row of its own.
+  fsync), and what people see is published. The fastest of a hundred such records, for the disk's
+  flushes are most of what differs; their median is shown beside it. The first reading of the whole
+  file, which happens once in the life of a site, is a row of its own.
 
 Usage: .venv/bin/python -m bench.accounting [--json FILE] [--records N]
 """
@@ -111,12 +112,13 @@ def measure(records: int) -> dict[str, float]:
     finally:
         subprocess.run([*lab, "rm", "-rf", FOLDER], check=True)
     told = json.loads(done.stdout)
-    ours, theirs = median(told["ours"]), median(told["qacct"])
+    ours, theirs = min(told["ours"]), min(told["qacct"])
     return {
         "records": records,
         "megabytes": told["bytes"] / 1e6,
         "first_reading_s": told["first_s"],
         "one_record_s": ours,
+        "one_record_median_s": median(told["ours"]),
         "one_record_slowest_s": max(told["ours"]),
         "qacct_s": theirs,
         "times_less": theirs / ours,
@@ -127,7 +129,8 @@ def show(result: dict[str, float]) -> None:
     """Print the table."""
     print(f"{'one new record after':<28}{result['records']:>12.0f} ({result['megabytes']:.0f} MB)")
     print(f"{'qacct -j':<28}{result['qacct_s'] * 1000:>12.2f} ms")
-    print(f"{'reading on, median':<28}{result['one_record_s'] * 1000:>12.2f} ms")
+    print(f"{'reading on':<28}{result['one_record_s'] * 1000:>12.2f} ms")
+    print(f"{'reading on, median':<28}{result['one_record_median_s'] * 1000:>12.2f} ms")
     print(f"{'reading on, slowest':<28}{result['one_record_slowest_s'] * 1000:>12.2f} ms")
     print(f"{'less time than qacct':<28}{result['times_less']:>12.1f} times")
     print(f"{'the first reading of all':<28}{result['first_reading_s'] * 1000:>12.2f} ms, once")

@@ -29,7 +29,7 @@ from gridbridge.model.report import printable
 from gridbridge.model.route import Cell, OarServer, Route
 from gridbridge.services.drain import refuse_unreached
 from gridbridge.services.requests import translated, words_of
-from gridbridge.shell.folder import STAGE_DIR
+from gridbridge.shell.folder import STAGE_DIR, WORK
 
 ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
 
@@ -70,13 +70,14 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
     known = words_of(remote)
     try:
         parallel, there = translated(request, asked_parallel, rules, known, remote, policy.queues)
-        notes = there.notes + _carried(route(policy, queue), request, name)
+        place = _carried(route(policy, queue), request, name)
     except (Unmappable, Unstageable) as error:
         return Foreseen(job=job, cluster=remote, refused=printable(str(error)))
-    cwd = cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
+    notes, cwd = there.notes, cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
     if far.login:
-        cwd = ""  # the account's home, as methods.job.folder says
         account = policy.clusters[remote].users.account_of(request.owner)
+        cwd = place if place.startswith("/") or not place else f"~{account}/{place}"
+        notes += (f"with files that are carried, in {cwd} there",) if place else ()
         notes += (f"by ssh, at {far.login.host} as {account}",)
     shell = policy.clusters[remote].shell
     if isinstance(far, OarServer):
@@ -111,15 +112,17 @@ def _refusal(xml: bytes) -> str:
     return ONE_HOP if is_transfer(owner_and_account_of(xml)[1]) else ""
 
 
-def _carried(ours: Route, request: Request, name: str) -> tuple[str, ...]:
-    """Return a note where files are carried for a job; Unstageable for a list that is wrong."""
+def _carried(ours: Route, request: Request, name: str) -> str:
+    """Return where a job runs there if files are carried for it; without any in its home.
+
+    Below its account's home, unless it is absolute. Unstageable for a list that is wrong.
+    """
     if not ours.stages(request.context):
-        return ()
+        return ""
     lists = staging.lists(ours.stage_in, ours.stage_out, request.context)
     if wrong := next(filter(None, map(staging.fault, lists, lists.values())), ""):
         raise Unstageable(wrong)
-    place = ours.remote_stage_dir or STAGE_DIR
-    return (f"with files that are carried, in {place}/{name}/work there",)
+    return f"{ours.remote_stage_dir or STAGE_DIR}/{name}/{WORK}"
 
 
 def _queue(to: str, policy: Policy) -> str:

@@ -343,7 +343,7 @@ def test_a_cluster_of_oar_is_served_as_well(ready: Grid, open_to_gamma: None) ->
         (
             "stage_in=in",
             0,
-            "with files that are carried, in .gridbridge/stage/gb.alpha.JOB.0.1/work",
+            f"-wd '~{ACCOUNT}/{STAGE}/gb.alpha.JOB.0.1/work'",
         ),
         ("stage_in=in:a/in:a/in", 1, "stage_in: two of the paths would be 'a/in' there"),
     ],
