@@ -28,7 +28,7 @@ STDIN, STREAMS = "stdin", ("stdout", "stderr")  # in the folder, beside the work
 HOME = "home"  # the note that all is here, and proved
 CARRIED = "carried"  # the note that all is there: from now on the job may run, and change it
 NOTE = "stage"
-HERE = "/./"  # what stands behind it is made there
+BEHIND = "/./"  # what stands behind it is made there
 LONG_S = 40.0  # of looking into a folder, and of removing it; as_user.LIMIT_S holds too
 
 
@@ -121,9 +121,9 @@ def _bring_home(step: "Step") -> bool:
     if streams and not rsync.pull(login, streams, at, f"{task.private}/", task.is_dead):
         return False
     made = {name: found.get(f"{folder.WORK}/{name}") for name in outputs}
+    work, cwd = f"{at}/{folder.WORK}", f"{stage.cwd}/"
     for leads in (False, True):
         some = [name for name, is_link in made.items() if is_link is leads]
-        work, cwd = f"{at}/{folder.WORK}", f"{stage.cwd}/"
         if some and not rsync.pull(login, some, work, cwd, task.is_dead, leads):
             return False
     for name in streams:
@@ -170,14 +170,14 @@ def _source(stage: Stage, path: str) -> str:
     """Return an input as rsync takes it: what stands behind `/./` is its name there."""
     name = staging.name_of(path)
     above = os.path.dirname(path.rstrip("/")) if path.startswith("/") else stage.cwd
-    return f"{os.path.normpath(above)}{HERE}{name}"
+    return f"{os.path.normpath(above)}{BEHIND}{name}"
 
 
 def _refuse_missing(task: Task, stage: Stage) -> None:
     """Tell of an input that can't be read before anything depends on it."""
     declared = [_source(stage, path) for path in staging.paths(staging.IN, stage.stage_in)]
     for source in filter(None, [*declared, _standard_input(task)]):
-        path = source.replace(HERE, "/")
+        path = source.replace(BEHIND, "/")
         wrong = _wrong(path)
         if wrong:
             raise Unstageable(f"{staging.IN}: {path}: {wrong}")
@@ -200,10 +200,7 @@ def _endless(top: str) -> "Iterator[str]":
 
     What can't be read is rsync's to tell.
     """
-    whole = os.path.realpath(top)
-    ends = [at for at in range(1, len(whole)) if whole[at] == "/"]
-    above = {_identity(path) for path in ("/", whole, *(whole[:end] for end in ends))}
-    left = [(top, frozenset(above))]
+    left = [(top, _holders(os.path.realpath(top)))]
     while left:
         path, above_it = left.pop()
         try:
@@ -216,6 +213,15 @@ def _endless(top: str) -> "Iterator[str]":
                 yield each
             else:
                 left.append((each, above_it | {identity}))
+
+
+def _holders(path: str) -> frozenset[tuple[int, int]]:
+    """Return a folder and all that it is in."""
+    found = {_identity(path)}
+    while path != "/":
+        path = os.path.dirname(path)
+        found.add(_identity(path))
+    return frozenset(found)
 
 
 def _identity(path: str) -> tuple[int, int]:

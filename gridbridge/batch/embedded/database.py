@@ -129,17 +129,13 @@ class Database:
         return bytes(row[0])
 
     def _require_room(self, request: Request) -> None:
-        has = self._has(request.queue)
+        has = self.require(request.queue)
         most = has[request.queue] if request.queue else max(has.values())
         if not 1 <= request.slots <= most:
             where = f"queue {request.queue}" if request.queue else "the cluster"
             raise Refused(f"{request.slots} slots asked for, {where} has {most}")
 
-    def require(self, queue: str) -> None:
-        """Refuse a queue that is not there."""
-        self._has(queue)
-
-    def _has(self, queue: str) -> dict[str, int]:
+    def require(self, queue: str) -> dict[str, int]:
         """Return the slots of each queue; Refused when the one that is named is not there."""
         has = {OWN: self.slots} | {each.name: each.slots for each in self.queues()}
         if queue and queue not in has:
