@@ -9,7 +9,8 @@ from gridbridge.model.policy import Policy, TransferQueue
 from gridbridge.model.setup import Edit, Finding, State, Verb, Wanted
 
 MESSAGES_A_SLOT = 4  # a record, an intent, an end and its closing may lie there at once
-ANY_TITLE = r"^\[\|^[[:blank:]]*\[[[:alpha:]]"  # of sed; TOML lets it be indented
+ANY_TITLE = r"^\[\|^[[:blank:]]*\[[[:blank:]]*[[:alpha:]]"  # of sed; TOML lets it be indented
+_BLANK = "[[:space:]]*"  # a carriage return too
 FEWER = "or give the queues fewer slots"
 
 
@@ -101,24 +102,25 @@ def _key(name: str) -> str:
 
 def _without(wanted: Wanted) -> str:
     """Return the line that takes the section out, and does nothing unless it finds it."""
-    title = _title(wanted.queue)
-    found = f"grep -q {shlex.quote(_pattern(title))} {CONFIG}"
-    return f"{found} && sed -i {shlex.quote(_cut(title))} {CONFIG}"
+    found = f"grep -q {shlex.quote(_pattern(wanted.queue))} {CONFIG}"
+    return f"{found} && sed -i {shlex.quote(_cut(wanted.queue))} {CONFIG}"
 
 
-def _cut(title: str) -> str:
+def _cut(name: str) -> str:
     """Return the sed script that takes a section and its asks out, up to the next one's title.
 
     The comment right above that title is the next one's: the hold space keeps comment lines until
     another line shows whose they are.
     """
-    pattern = _pattern(title, r"\(\.asks\)\?")
+    pattern = _pattern(name, rf"\({_BLANK}\.{_BLANK}asks\)\?")
     forget, go_on = "s/.*//;h;ba;", "$d;N;s/^.*\\n//"
     ours = f"/{pattern}/{{{forget}}};/^[[:blank:]]*#/{{H;ba;}};/{ANY_TITLE}/!{{{forget}}}"
     return f"/{pattern}/{{s/.*//;h;:a;{go_on};{ours};x;s/^\\n//;/./p;x;}}"
 
 
-def _pattern(title: str, more: str = "") -> str:
-    """Match the line of a title, which may have a comment."""
-    letters = "".join(f"\\{letter}" if letter in "[]." else letter for letter in title[:-1])
-    return f"^{letters}{more}\\] *\\(#.*\\)\\?$"
+def _pattern(name: str, more: str = "") -> str:
+    """Match the line of a title however TOML lets it be written, with a comment or none."""
+    letters = name.replace(".", r"\.")
+    key = rf"[\"']\?{letters}[\"']\?"
+    title = _BLANK.join((r"\[", "queue", r"\.", f"{key}{more}", r"\]", r"\(#.*\)\?"))
+    return f"^{_BLANK}{title}$"

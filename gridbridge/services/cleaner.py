@@ -40,7 +40,6 @@ class Cleaner:
         self._act = act
         self._patience = Patience()
         self._unstaging: dict[Key, Future[None]] = {}
-        self._held: set[Key] = set()  # whose folders are kept, as was told
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def clean(self, world: World) -> None:
@@ -89,10 +88,8 @@ class Cleaner:
         if not folder:
             return True
         if aftermath.holds_outputs(ended):
-            if name not in self._held:
-                kept = f"kept at {ended.remote}, {folder}"
-                self._ledger.note(ended, f"what it made may not be home: {kept}")
-                self._held.add(name)
+            kept = f"kept at {ended.remote}, {folder}"
+            self._ledger.note(ended, f"what it made may not be home: {kept}")
             return False
         if self._patience.may_try(name):
             self._unstaging[name] = self._crew.do(ended.owner, self._hands.unstage, ended)
@@ -100,7 +97,6 @@ class Cleaner:
 
     def _lay_to_rest(self, ended: Transfer) -> None:
         """Look after it no more; a record that outlived its row would be read as a new one."""
-        self._held.discard(key(ended))
         self._inbox.remove(ended.record)
         self._ledger.lay_to_rest(ended)
 

@@ -83,10 +83,10 @@ class Ledger:
 
     def note(self, transfer: Transfer, text: str) -> None:
         """Add a line to a transfer's history and to the log, unless it is the last one again."""
-        self._histories.touch(transfer)
         if self._told.get(key(transfer)) == text:
             return
         self._told[key(transfer)] = text
+        self._histories.touch(transfer)
         at = datetime.now(UTC)
         event = Event(name=transfer.name, uid=transfer.uid, at=at, text=text)
         self._database.add_event(event)

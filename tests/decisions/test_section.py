@@ -105,6 +105,24 @@ def test_a_comment_above_the_next_section_stays_with_that(
     assert toml.read_text() == head + (before.lstrip("\n") if after is None else after)
 
 
+@pytest.mark.parametrize(
+    "title",
+    [
+        pytest.param("[ queue . transfer-beta ]\n", id="blanks"),
+        pytest.param("  [queue.transfer-beta] # ours\n", id="indented"),
+        pytest.param('[queue."transfer-beta"]\n', id="quoted"),
+        pytest.param("[queue.'transfer-beta']\r\n", id="of another system"),
+    ],
+)
+def test_a_section_is_found_however_its_title_is_written(tmp_path: Path, title: str) -> None:
+    toml, rest = tmp_path / "gridbridge.toml", "  [ queue.b ]\nslots = 1\n"
+    toml.write_text(f'{title}cluster = "beta"\n[queue. transfer-beta .asks]\nx = 1\n{rest}')
+    (edit,) = removal(POLICY, WANTED)
+    subprocess.run(["sh", "-c", edit.value.replace(CONFIG, str(toml))], check=True)
+
+    assert toml.read_text() == rest
+
+
 def test_keys_that_setup_does_not_write_stay_as_they_are() -> None:
     """An administrator's own keys are no fault, and are kept when the section is written anew."""
     known = TransferQueue(

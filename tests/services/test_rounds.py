@@ -14,6 +14,7 @@ import pytest
 from gridbridge.apply.transfer import Hands
 from gridbridge.decisions import dropped
 from gridbridge.model.cluster import Cluster
+from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Kind, Message, Outcome, Phase
 from gridbridge.model.plan import Act, Action
 from gridbridge.model.policy import Policy, Site, TransferQueue
@@ -220,6 +221,9 @@ def test_the_record_of_an_ended_transfer_stays_until_its_job_is_gone(machine: Ma
 def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: Machine) -> None:
     """Its starter was killed before all was home: it would have told so."""
     machine.send(RECORD.but(stage=f".gridbridge/stage/{NAME}"), CLOSED.but(kind=Kind.ENDED), CLOSED)
+    machine.answer("")
+    history = machine.folder / "published" / "jobs" / f"{parse_transfer(NAME).local}.json"
+    shown_at = history.stat().st_mtime_ns
     for _ in range(3):
         machine.answer("")
     told = [event.text for event in machine.service.database.events(NAME, os.getuid())]
@@ -228,6 +232,7 @@ def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: M
     assert [text for text in told if "kept" in text] == [
         f"what it made may not be home: kept at beta, .gridbridge/stage/{NAME}"
     ]
+    assert history.stat().st_mtime_ns == shown_at
 
 
 def test_another_process_looks_after_what_has_ended(machine: Machine) -> None:
