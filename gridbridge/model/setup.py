@@ -6,6 +6,7 @@ An edit says what to change; batch/gridengine/qconf.py knows which command line 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 
 Settings = Mapping[str, str]  # one object of qconf(1): attribute to value, both as printed
 
@@ -146,6 +147,7 @@ class Daemon:
     pid: int
     program: str
     unit: str = ""  # of systemd; empty when it was started by hand
+    age_s: float = inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

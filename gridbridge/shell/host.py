@@ -5,6 +5,8 @@ import os
 import pwd
 import socket
 import stat
+import time
+from math import inf
 
 from gridbridge.model.setup import Daemon
 from gridbridge.model.site import PathFacts
@@ -102,7 +104,8 @@ def daemon(program: str) -> Daemon | None:
     """Return the process of a daemon, None when it doesn't run."""
     for pid in _pids():
         if text(f"/proc/{pid}/comm").strip() == program:
-            return Daemon(pid=pid, program=_executable(pid) or program, unit=_unit(pid))
+            found = _executable(pid) or program
+            return Daemon(pid=pid, program=found, unit=_unit(pid), age_s=_age_s(pid))
     return None
 
 
@@ -119,6 +122,14 @@ def _owner(pid: int) -> int:
 
 def _pids() -> list[int]:
     return sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _age_s(pid: int) -> float:
+    """Return how long a process runs, infinity when that can't be seen (proc_pid_stat(5))."""
+    behind_name = text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    if len(behind_name) < 20:
+        return inf
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(behind_name[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def _executable(pid: int) -> str:

@@ -13,7 +13,7 @@ from gridbridge.decisions.setup.queue import (
     wanted_queue,
 )
 from gridbridge.decisions.setup.removal import removal
-from gridbridge.model.setup import Complex, Edit, SetupWorld, State, Undo, Verb, Wanted
+from gridbridge.model.setup import Complex, Daemon, Edit, SetupWorld, State, Undo, Verb, Wanted
 from tests.decisions.setups import SENSOR, WANTED, a_cell, a_ready_world, a_world, at_home
 
 WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_args": "NONE"}
@@ -300,6 +300,17 @@ def test_values_that_do_not_arrive_are_broken() -> None:
 
     assert [each.state for each in value_findings(world)] == [State.BROKEN]
     assert [each.state for each in value_findings(reporting)] == [State.OK]
+
+
+@pytest.mark.parametrize(
+    ("age_s", "state"), [(3.2, State.WARNING), (9, State.WARNING), (11, State.BROKEN)]
+)
+def test_an_execd_that_was_just_started_has_yet_to_report(age_s: float, state: State) -> None:
+    """It does so within two load report times."""
+    execd = Daemon(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
+    (found,) = value_findings(replace(a_ready_world(), execd=execd))
+
+    assert (found.state, bool(found.mend)) == (state, state == State.BROKEN)
 
 
 @pytest.mark.parametrize(

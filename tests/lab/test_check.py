@@ -182,12 +182,16 @@ def test_what_is_broken_is_reported_and_mended_by_the_printed_command(
     host, _, script = breaks.partition(": ") if breaks.startswith("beta-") else (MASTER, "", breaks)
     site.sh(CELLS + script, host)
 
-    found = site.grid.until(lambda: site.wrong().get(item), f"{item} to be reported", 40)
+    def reported() -> dict[str, Any] | None:
+        """Return the item with what mends it; an execd just started has yet to report."""
+        found = site.wrong().get(item, {})
+        return found if found.get("commands") else None
+
+    found = site.grid.until(reported, f"{item} to be reported with what mends it", 100)
     for command in found["commands"]:
         site.sh(command, found["where"] or MASTER)
     site.sh(CELLS + "qconf -dp loud >/dev/null; beta qconf -dp loud >/dev/null; true")
 
-    assert found["commands"]
     site.settle()
 
 

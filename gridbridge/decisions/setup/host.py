@@ -120,7 +120,8 @@ def wider_range(found: str, needed: int, used: frozenset[int]) -> str:
 def value_findings(world: SetupWorld) -> tuple[Finding, ...]:
     """Judge whether the sensor's values reach qmaster; only where it is configured.
 
-    They do within two load report times, once the poller has published some.
+    They do within two load report times, once the poller has published some; an execd that was
+    started since then has yet to report.
     """
     if SENSOR not in world.home.effective("load_sensor").split(","):
         return ()
@@ -128,6 +129,11 @@ def value_findings(world: SetupWorld) -> tuple[Finding, ...]:
     item, name = "load values", f"{world.wanted.prefix}_up"
     if name in values:
         return (Finding(item=item, state=State.OK, found=f"{name}={values[name]}"),)
+    patience_s = 2 * _seconds(world.home.effective("load_report_time"))
+    if world.execd and world.execd.age_s < patience_s:
+        found = f"none yet: execd was started {world.execd.age_s:.0f} s ago"
+        right = f"{name} is reported within {patience_s} s"
+        return (Finding(item=item, state=State.WARNING, found=found, right=right),)
     mend = (restart_execd(world),) if world.execd else ()
     return (
         Finding(
