@@ -24,6 +24,7 @@ def demo() -> Iterator[ModuleType]:
         yield module
 
 
+@pytest.mark.apart
 def test_without_root_it_plays_on_embedded_clusters(apart: tuple[str, ...]) -> None:
     """Jobs cross, one is deleted and one suspended on the way, and both accountings agree."""
     argv = (*apart, "sh", "-c", 'cd "$0" && exec make demo', str(ROOT))
@@ -34,6 +35,7 @@ def test_without_root_it_plays_on_embedded_clusters(apart: tuple[str, ...]) -> N
     assert "beta shows it suspended" in done.stdout
 
 
+@pytest.mark.apart
 def test_where_no_namespace_may_be_made_it_says_so_and_does_nothing(
     apart: tuple[str, ...],
 ) -> None:

@@ -222,6 +222,7 @@ with db.transaction():
     assert integrity(path) == "ok"
 
 
+@pytest.mark.killing
 def test_a_kill_at_any_moment_leaves_whole_transactions(tmp_path: Path) -> None:
     """Two transfers change together; the reader of the pipe knows what was committed."""
     path = tmp_path / "state.db"
