@@ -17,6 +17,7 @@ CONFIRM_S = 1  # between two looks whether a deleted job is gone
 DELETING = "deleting"  # phase of a wish whose job is being deleted, or was: no answer came yet
 GONE = "gone"  # phase of a wish whose job was deleted
 WAITING = frozenset("hqwR")  # R: once started there and put back, as by a transfer queue of theirs
+SIGKILL = "9"  # signal.SIGKILL without its module, for a starter is light
 KILLED = "it had just started there and was deleted"
 
 
@@ -30,7 +31,7 @@ def recall(task: Task, away: Cell, remote_id: str, wished: Message) -> Message |
         return _confirm(away, remote_id, begun)
     cell.hold(away, remote_id, gone_is_fine=True)
     letters = cell.states(away, remote_id)
-    if begun.phase == DELETING and not letters:
+    if begun.phase == DELETING and (not letters or "d" in letters):
         return CONFIRM_S  # by us, or it ran: the service finds out, see settled
     if not letters or not WAITING.issuperset(letters):
         return _let_be(task, away, remote_id)
@@ -51,16 +52,20 @@ def _delete(task: Task, away: Cell, remote_id: str, begun: Message) -> Message |
     return _confirm(away, remote_id, begun)
 
 
-def settled(task: Task, verdict: Message) -> Message:
-    """Return a verdict, or the return home of a task whose deletion nobody answered.
+def settled(task: Task, verdict: Message) -> Message | None:
+    """Return how a task ends whose deletion nobody answered; None when it is the verdict's end.
 
     A job that waited until it was deleted leaves no trace: for such a one the service knows of no
-    end, and that is the end that was wished.
+    end, and that is the end that was wished. One that had just started was killed by the deletion.
     """
     begun = task.wish()
-    if begun is None or begun.phase != DELETING or verdict.outcome != Outcome.ERROR:
-        return verdict
-    return Message(outcome=Outcome.REQUEUE, reason=begun.reason)
+    if begun is None or begun.phase != DELETING:
+        return None
+    if verdict.outcome == Outcome.ERROR:
+        return Message(outcome=Outcome.REQUEUE, reason=begun.reason)
+    if verdict.outcome == Outcome.SIGNAL and verdict.signal == SIGKILL:
+        return Message(outcome=Outcome.REQUEUE, reason=f"{begun.reason}; {KILLED}")
+    return None
 
 
 def _confirm(away: Cell, remote_id: str, begun: Message) -> Message | int:

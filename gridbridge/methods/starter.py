@@ -109,11 +109,14 @@ class Step:
         wish = verdict or self.task.wish()
         if wish and wish.outcome == Outcome.RECALL:
             return self.recall(wish)
-        if verdict and verdict.outcome == Outcome.ERROR:
+        if verdict is None:
+            return ""
+        if self.task.wish():
             from gridbridge.methods import recall
 
-            verdict = recall.settled(self.task, verdict)
-        return self.finish(verdict, has_run=not verdict.claim) if verdict else ""
+            if home := recall.settled(self.task, verdict):
+                return self.finish(home, has_run=False)
+        return self.finish(verdict, has_run=not verdict.claim)
 
     def recall(self, wish: Message) -> str:
         """Bring the task home if its remote job has not started."""

@@ -1,5 +1,7 @@
 """A starter's part of a recall: nothing runs twice, whatever the other cluster does meanwhile."""
 
+from typing import Any
+
 import pytest
 
 from gridbridge.errors import GridbridgeError
@@ -111,6 +113,34 @@ def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_a
     assert [one.outcome for one in recalled.sent(Kind.CLOSED)] == [
         Outcome.REQUEUE if answer == "exit 99" else Outcome.EXIT
     ]
+
+
+@pytest.mark.parametrize("is_seen", [True, False], ids=["seen dying", "gone"])
+@pytest.mark.parametrize(("signal", "answer"), [("9", "exit 99"), ("11", "signal 11")])
+def test_what_starts_before_a_deletion_without_an_answer_runs_again(
+    recalled: Place, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool, signal: str, answer: str
+) -> None:
+    """The deletion killed it; a fault of its own is its end."""
+    monkeypatch.setattr(recall, "SETTLE_S", 0)
+    remote, delete = recalled.folder / "beta/41", recall.cell.delete_waiting
+
+    def start_and_delete(*words: Any) -> bool | None:
+        remote.write_text("r")
+        (recalled.folder / "beta/mute").touch()
+        return delete(*words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recall.cell, "delete_waiting", start_and_delete)
+        with pytest.raises(GridbridgeError):
+            recalled.step()
+    if is_seen:
+        remote.write_text("dr")
+        assert recalled.step().startswith("again")
+        remote.unlink()
+    assert recalled.step().startswith("again")
+    recalled.decide(outcome=Outcome.SIGNAL, signal=signal, reason="beta says failed 100")
+
+    assert recalled.step() == answer
 
 
 @pytest.mark.usefixtures("_at_once")
