@@ -13,6 +13,8 @@ from gridbridge.model.rules import KINDS, THERE, AnyRule, ResourceRule
 
 MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has one
+TIMES = ("h_rt", "s_rt", "h_cpu", "s_cpu")  # queue_conf(5)
+SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that come with every job
 EXCLUDES = {  # a rule that says the first says none of the others
     "reject": ("to", "scale", "unit", "relation", "default", "drop", "require"),
     "drop": ("to", "scale", "unit", "relation", "default"),
@@ -42,8 +44,10 @@ def problems(sections: Table, judge: Judge) -> Iterator[str]:
                 yield f"[{title}.{key_name(kind)}]: {wrong}"
                 continue
             yield from _rule_problems(f"{title}.{kind}", kind, rules, judge)
-            if kind == mapping.RESOURCE and not _is_oar(clusters, cluster):
-                yield from _oar_problems(f"{title}.{kind}", rules)
+            if kind == mapping.RESOURCE:
+                yield from _time_problems(f"{title}.{kind}", rules)
+                judge_oar = _level_problems if _is_oar(clusters, cluster) else _oar_problems
+                yield from judge_oar(f"{title}.{kind}", rules)
     yield from _queue_problems(sections)
 
 
@@ -78,6 +82,33 @@ def _wrong(told: tuple[str, str, object], wrong: str, right: str) -> str:
 
 def _is_oar(clusters: Table, cluster: str) -> bool:
     return table_of(clusters, cluster).get("kind") == Kind.OAR
+
+
+def _time_problems(title: str, rules: Table) -> Iterator[str]:
+    """Tell of a time limit in minutes or hours: the cluster would take them for seconds."""
+    for name in rules:
+        rule = table_of(rules, name)
+        unit, there = rule.get("unit", ""), rule.get("to") or name
+        if there in TIMES and unit not in ("", "s", amounts.CLOCK):
+            wrong = Wrong(unit, f"{there} is in seconds there", f"s or {amounts.CLOCK}, or empty")
+            yield f"[{title}.{key_name(name)}] unit{wrong}"
+
+
+def _level_problems(title: str, rules: Table) -> Iterator[str]:
+    """Tell of levels of OAR's -l and of its walltime, which take plain amounts."""
+    for name in rules:
+        rule = table_of(rules, name)
+        section, there = f"[{title}.{key_name(name)}]", str(rule.get("to") or name)
+        if there in SLOTS:
+            yield f"{section} to{Wrong(there, 'the slots of a job say how many', 'another level')}"
+        is_level = there.startswith("/")
+        what = f"{there} is counted" if is_level else "a walltime is a limit"
+        for key in ("relation", "unit") if is_level else ("relation",):
+            if (is_level or there == WALLTIME) and (value := rule.get(key)):
+                yield f"{section} {key}{Wrong(value, what, 'empty')}"
+        usual = str(rule.get("default", ""))
+        if there == WALLTIME and usual.strip("0123456789:") and not amounts.is_unlimited(usual):
+            yield f"{section} default{Wrong(usual, 'no time', 'seconds, or h:m:s')}"
 
 
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:

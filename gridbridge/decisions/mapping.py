@@ -8,6 +8,7 @@ from gridbridge.errors import ParseError, Unmappable
 from gridbridge.model import amounts
 from gridbridge.model.mapping import PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
 
+ORDERS = (">=", "<=", ">", "<")  # relations in which a property is a number
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -89,9 +90,13 @@ def _larger(name: str, one: str, other: str) -> str:
     if one == other:
         return one
     try:
-        return max(one, other, key=amounts.read)
+        return max(one, other, key=_size)
     except ParseError as error:
         raise Unmappable(f"{name} is asked for as {one!r} and as {other!r} there") from error
+
+
+def _size(value: str) -> float:
+    return float("inf") if amounts.is_unlimited(value) else amounts.read(value)
 
 
 def _hard(name: str, value: str, mapping: Mapping, remote: str) -> Pairs:
@@ -115,7 +120,7 @@ def _soft(name: str, value: str, mapping: Mapping, remote: str, notes: list[str]
 def _pair(name: str, value: str, rule: Rule) -> Pairs:
     """Return a resource under its name and in its unit there, nothing if it is no limit."""
     there = (rule.to or name) + rule.relation
-    if not rule.scale and not rule.unit:
+    if not rule.scale and not rule.unit and rule.relation not in ORDERS:
         return ((there, value),)
     if amounts.is_unlimited(value):
         return ()

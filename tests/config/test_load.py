@@ -437,6 +437,38 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             id="rules for OAR to another cluster",
         ),
         pytest.param(
+            GOOD
+            + '[map.beta.resource.h_rt]\nunit = "min"\n'
+            + '[map.beta.resource.time]\nto = "s_rt"\nunit = "h"\n',
+            [
+                '[map.beta.resource.h_rt] unit = "min": h_rt is in seconds there;'
+                " s or h:m:s, or empty",
+                '[map.beta.resource.time] unit = "h": s_rt is in seconds there;'
+                " s or h:m:s, or empty",
+            ],
+            id="a time limit in hours",
+        ),
+        pytest.param(
+            GOOD
+            + '[cluster.gamma]\nkind = "oar"\nssh = "gamma"\n'
+            + '[map.gamma.resource.h_rt]\nunit = "h"\nrelation = ">="\ndefault = "1h"\n'
+            + '[map.gamma.resource.gpu]\nto = "/gpu"\nunit = "M"\nrelation = "="\n'
+            + '[map.gamma.resource.hosts]\nto = "/nodes"\n',
+            [
+                '[map.gamma.resource.h_rt] default = "1h":'
+                " it can't be scaled or written in a unit; '1h' is no number, memory or time",
+                '[map.gamma.resource.h_rt] unit = "h": h_rt is in seconds there;'
+                " s or h:m:s, or empty",
+                '[map.gamma.resource.h_rt] relation = ">=": a walltime is a limit; empty',
+                '[map.gamma.resource.h_rt] default = "1h": no time; seconds, or h:m:s',
+                '[map.gamma.resource.gpu] relation = "=": /gpu is counted; empty',
+                '[map.gamma.resource.gpu] unit = "M": /gpu is counted; empty',
+                '[map.gamma.resource.hosts] to = "/nodes": the slots of a job say how many;'
+                " another level",
+            ],
+            id="levels and walltime of OAR that are no plain amounts",
+        ),
+        pytest.param(
             GOOD + "[map]\nbeta = 1\n[map.gamma.colour.x]\n",
             [
                 "[map.beta]: no rules; [map.beta.KIND.NAME],"
