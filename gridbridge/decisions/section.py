@@ -9,7 +9,7 @@ from gridbridge.model.policy import Policy, TransferQueue
 from gridbridge.model.setup import Edit, Finding, State, Verb, Wanted
 
 MESSAGES_A_SLOT = 4  # a record, an intent, an end and its closing may lie there at once
-ANY_TITLE = r"^\[\|^[[:blank:]]*\[[[:blank:]]*[[:alpha:]]"  # of sed; TOML lets it be indented
+ANY_TITLE = r"""^\[\|^[[:blank:]]*\[[[:blank:]]*["'[:alpha:]]"""  # of sed; TOML lets it be indented
 _BLANK = "[[:space:]]*"  # a carriage return too
 FEWER = "or give the queues fewer slots"
 
@@ -112,7 +112,7 @@ def _cut(name: str) -> str:
     The comment right above that title is the next one's: the hold space keeps comment lines until
     another line shows whose they are.
     """
-    pattern = _pattern(name, rf"\({_BLANK}\.{_BLANK}asks\)\?")
+    pattern = _pattern(name, rf"\({_BLANK}\.{_BLANK}[\"']\?asks[\"']\?\)\?")
     forget, go_on = "s/.*//;h;ba;", "$d;N;s/^.*\\n//"
     ours = f"/{pattern}/{{{forget}}};/^[[:blank:]]*#/{{H;ba;}};/{ANY_TITLE}/!{{{forget}}}"
     return f"/{pattern}/{{s/.*//;h;:a;{go_on};{ours};x;s/^\\n//;/./p;x;}}"

@@ -169,7 +169,7 @@ def _standard_input(task: Task) -> str:
 def _source(stage: Stage, path: str) -> str:
     """Return an input as rsync takes it: what stands behind `/./` is its name there."""
     name = staging.name_of(path)
-    above = os.path.dirname(path.rstrip("/")) if path.startswith("/") else stage.cwd
+    above = os.path.dirname(os.path.normpath(path)) if path.startswith("/") else stage.cwd
     return f"{os.path.normpath(above)}{BEHIND}{name}"
 
 

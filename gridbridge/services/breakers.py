@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions import breaker
 from gridbridge.model.message import Phase
@@ -32,6 +33,13 @@ class Breakers:
         elif before and Phase.SUBMITTING == before.phase != one.phase:
             self._put(breaker.accept(known))
 
+    def move(self, step: timedelta) -> None:
+        """Keep how long the queues stay closed by a clock that was set by so much."""
+        for name, known in self._known.items():
+            if known.until:
+                self._known[name] = replace(known, until=known.until + step)
+        self._show()
+
     def closed(self, transfers: Iterable[Transfer]) -> frozenset[str]:
         """Return the clusters that get no more jobs for now."""
         now, everyone = datetime.now(UTC), tuple(transfers)
@@ -55,4 +63,7 @@ class Breakers:
             _log.error("%s why=%r", words, one.why)
         elif known.times and not one.times:
             _log.warning("event=opened cluster=%s why='a job ran there'", one.cluster)
+        self._show()
+
+    def _show(self) -> None:
         self._views.breakers(ShownBreakers(breakers=tuple(self._known.values())))

@@ -5,7 +5,7 @@ The wish lies where the verdict would, so a verdict that comes meanwhile takes i
 
 import logging
 from concurrent.futures import Future
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 
 from gridbridge.apply.transfer import Hands
 from gridbridge.decisions import recall
@@ -43,13 +43,18 @@ class Recalls:
         self._checking: dict[Key, tuple[Recall, Future[None]]] = {}
         self._out: dict[Key, Recall] = {}
         self._free = (0, 0)  # in the last two answers of home
-        self._free_at = datetime.min.replace(tzinfo=UTC)
+        self._free_at: datetime | None = None
 
     def load(self) -> None:
         """Take back what an earlier process wished: it is decided anew, and begun ones go on."""
         for one in self._ledger.all():
             if not one.verdict:
                 self._hands.retract(one.name, one.uid)
+
+    def move(self, step: timedelta) -> None:
+        """Keep when home last answered by a clock that was set by so much."""
+        if self._free_at:
+            self._free_at += step
 
     def decide(self, world: World, troubles: dict[str, str]) -> None:
         """Take back what came too late, and wish for those that are due."""
@@ -69,7 +74,7 @@ class Recalls:
 
     def _count_free(self, world: World) -> None:
         home = world.snapshots.get(world.home)
-        if home and home.taken_at > self._free_at:
+        if home and (self._free_at is None or home.taken_at > self._free_at):
             self._free = self._free[1], home.free_slots
             self._free_at = home.taken_at
 

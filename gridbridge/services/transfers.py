@@ -149,6 +149,8 @@ class TransferService:
             self.ledger.move(step)
             self.farewells.move(step)
             self.answers.move(step)
+            self.recalls.move(step)
+            self.breakers.move(step)
             self.since += step
             self.looked_at += step
         now = _now()

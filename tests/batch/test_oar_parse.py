@@ -126,6 +126,16 @@ def test_an_exit_code_is_a_wait_status(code: int, expected: JobEnd) -> None:
     assert status._end_of(job(state="Terminated", exit_code=code)) == expected
 
 
+def test_of_several_events_the_more_telling_one_is_the_reason() -> None:
+    events = ("FRAG_JOB_REQUEST", "WALLTIME")
+    told = [
+        status._end_of(job(*events, state="Error", exit_code=code, startTime=1))
+        for code in (9, None)
+    ]
+
+    assert [end and end.reason for end in told] == ["WALLTIME: about WALLTIME"] * 2
+
+
 @pytest.mark.parametrize(
     ("events", "started", "expected"),
     [

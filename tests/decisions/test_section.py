@@ -91,6 +91,8 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
         pytest.param("# a\n[queue.transfer-beta.asks]\ny = 1\n", "", id="of its asks, the last"),
         pytest.param("[queue.transfer-beta-big]\n", "[queue.transfer-beta-big]\n", id="alike"),
         pytest.param("  [queue.b]\nx = 1\n", "  [queue.b]\nx = 1\n", id="indented"),
+        pytest.param('  ["cluster".b]\nx = 1\n', '  ["cluster".b]\nx = 1\n', id="quoted"),
+        pytest.param('[queue.transfer-beta."asks"]\nx = 1\n', "", id="its asks, quoted"),
         pytest.param("", "", id="nothing"),
     ],
 )

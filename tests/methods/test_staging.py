@@ -7,9 +7,25 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods.staging import _append_once
+from gridbridge.methods.staging import Stage, _append_once, _source
 
 CAME = b"line\n" * 40_000  # more than is read at once
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("/data/ref", "/data/./ref"),
+        ("/data/ref/.", "/data/./ref"),
+        ("/data/./ref//", "/data/./ref"),
+        ("ref/.", "/home/a/./ref"),
+        ("b//ref", "/home/a/./b/ref"),
+    ],
+)
+def test_an_input_is_taken_from_where_it_lies_however_its_path_is_written(
+    path: str, source: str
+) -> None:
+    assert _source(Stage(folder="", cwd="/home/a"), path) == source
 
 
 @pytest.mark.parametrize("done", [0, 1, 65536, 65537, len(CAME)])

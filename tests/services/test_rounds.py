@@ -19,6 +19,7 @@ from gridbridge.model.message import Kind, Message, Outcome, Phase
 from gridbridge.model.plan import Act, Action
 from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.setup import State
+from gridbridge.model.shown import ShownBreaker
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
 from gridbridge.services.crew import A_PERSON
@@ -313,6 +314,20 @@ def test_a_clock_that_is_set_back_stalls_nothing(machine: Machine, restarts: boo
 
     known = machine.service.ledger.open[NAME, os.getuid()]
     assert (ahead.missed_polls, known.missed_polls) == (0, 1)
+
+
+def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slots(
+    machine: Machine,
+) -> None:
+    now = datetime.now(UTC)
+    until = now + timedelta(minutes=1)
+    machine.service.breakers._put(ShownBreaker(cluster="beta", times=1, until=until))
+    machine.service.recalls._free_at = now
+    machine.set_clock(-3600)
+
+    [known] = machine.service.views.shown_breakers()
+    assert known.until == until - timedelta(hours=1)
+    assert machine.service.recalls._free_at == now - timedelta(hours=1)
 
 
 def test_a_clock_that_is_set_on_uses_up_no_patience(machine: Machine) -> None:

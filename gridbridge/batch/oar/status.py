@@ -131,7 +131,7 @@ def _end_of(job: Job) -> JobEnd | None:
         return JobEnd(
             exit_status=status,
             signal=number or None,
-            reason=job.why(*KILLS) or f"signal {number}" if number else "",
+            reason=(_killed_by(job) or f"signal {number}") if number else "",
             host=host,
         )
     if reason := job.why(*NOT_STARTABLE):
@@ -140,9 +140,14 @@ def _end_of(job: Job) -> JobEnd | None:
         return JobEnd(reason=reason, host=host)
     if not job.started_at and job.is_deleted:
         return None
-    if reason := next(filter(None, map(job.why, KILLS)), ""):
+    if reason := _killed_by(job):
         return JobEnd(signal=SIGKILL, reason=reason, host=host)
     return JobEnd(reason=": ".join(job.events[-1]) if job.events else job.state, host=host)
+
+
+def _killed_by(job: Job) -> str:
+    """Say why OAR killed a job, empty when it did not."""
+    return next(filter(None, map(job.why, KILLS)), "")
 
 
 def vocabulary(server: OarServer) -> Vocabulary:
