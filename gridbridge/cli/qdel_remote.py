@@ -10,12 +10,15 @@ from gridbridge.services import reach
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("jobs", metavar="JOB[.TASK]...", nargs=-1, required=True)
+@click.argument("jobs", metavar="JOB[.TASK]...", nargs=-1)
+@click.option("-u", "owner", metavar="USER", help="All of USER's jobs that are away: your own.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be deleted.")
 @CONFIG_FILE
 @FOLDER
 @JSON
-def qdel_remote(jobs: tuple[str, ...], is_dry: bool, path: str, folder: str, is_json: bool) -> None:
+def qdel_remote(
+    jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, folder: str, is_json: bool
+) -> None:
     """Delete your jobs that are at another cluster, here and there.
 
     It deletes the local job, and so the remote one: as qdel does, but only what is away. JOB alone
@@ -27,12 +30,18 @@ def qdel_remote(jobs: tuple[str, ...], is_dry: bool, path: str, folder: str, is_
     \b
     Example:
       qdel_remote 12 13.2
+      qdel_remote -u alice
     """
-    told = (
-        each
-        for job in reach.split(jobs)
-        for each in service.delete(job, is_dry=is_dry, folder=folder, path=path)
-    )
+    if bool(jobs) == bool(owner):
+        raise click.UsageError("either JOB[.TASK]... or -u USER")
+    if owner:
+        told = service.delete_all(owner, is_dry=is_dry, folder=folder, path=path)
+    else:
+        told = (
+            each
+            for job in reach.split(jobs)
+            for each in service.delete(job, is_dry=is_dry, folder=folder, path=path)
+        )
     tell("qdel_remote", told, is_json)
 
 

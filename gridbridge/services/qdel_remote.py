@@ -16,7 +16,17 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownTransfer
-from gridbridge.services.reach import LIMIT_S, Gone, NotDone, Told, each_away, reach, require_own
+from gridbridge.services.reach import (
+    LIMIT_S,
+    Gone,
+    NotDone,
+    Told,
+    each_away,
+    each_of,
+    reach,
+    require_own,
+    transfers_of,
+)
 
 
 def delete(
@@ -28,6 +38,20 @@ def delete(
     """
     policy = config.load(path)
     return each_away(job, folder, f"qdel {job} deletes", lambda one: _delete(one, policy, is_dry))
+
+
+def delete_all(
+    owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
+) -> Iterator[Told]:
+    """Delete all that is away of a person's.
+
+    Raises ConfigError, and StateError without published files.
+    """
+    policy = config.load(path)
+    found = transfers_of(owner, folder)
+    if not found:
+        yield Told(job="", is_done=False, text=f"no job of {owner} is away")
+    yield from each_of(found, lambda one: _delete(one, policy, is_dry))
 
 
 def _delete(one: ShownTransfer, policy: Policy, is_dry: bool) -> str:

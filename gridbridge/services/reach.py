@@ -1,6 +1,6 @@
 """How a person's own command reaches the remote half of a job of theirs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from gridbridge.apply.routes import cell
@@ -54,12 +54,22 @@ def each_away(
     if not found:
         text = f"job {job}: nothing of it is away; {instead} it here"
         yield Told(job=job, is_done=False, text=text)
+    yield from each_of(found, act)
+
+
+def each_of(found: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]) -> Iterator[Told]:
+    """Act on each of these, and tell what came of it."""
     for one in found:
         local = parse_transfer(one.transfer).local
         try:
             yield Told(job=local, is_done=True, text=act(one))
         except GridbridgeError as error:
             yield Told(job=local, is_done=False, text=f"job {local}: {error}")
+
+
+def transfers_of(owner: str, folder: str) -> tuple[ShownTransfer, ...]:
+    """Return what is away of a person's."""
+    return tuple(one for one in files.read_all(folder).transfers if one.owner == owner)
 
 
 def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:

@@ -44,6 +44,25 @@ def test_a_running_job_is_deleted_but_not_altered(grid: Grid) -> None:
     assert grid.accounting_of_end(job)["exit_status"].split()[0] == "137"
 
 
+def test_all_of_ones_own_is_deleted_and_nothing_of_anybody_else(grid: Grid) -> None:
+    mine = [grid.transfer(*QUIET, script=SLEEP) for _ in range(2)]
+    others = grid.transfer(*QUIET, script=SLEEP, user="bob")
+    remotes = [grid.remote_id(job) for job in (*mine, others)]
+
+    done = tool(grid, "qdel_remote", "-u", "alice")
+
+    told = {
+        f"job {job}: deleted here, and job {away} at beta with it"
+        for job, away in zip(mine, remotes)
+    }
+    assert (done.status, set(done.out.splitlines())) == (0, told)
+    for remote in remotes[:2]:
+        wait_for(grid, remote, "")
+    assert listed(grid, others)
+    grid.cell("alpha", "qdel", others, user="bob")
+    grid.until_gone(others)
+
+
 def test_a_job_by_ssh_is_changed_and_deleted_with_its_owners_own_key(
     grid: Grid, open_to_delta: None
 ) -> None:
