@@ -53,9 +53,10 @@ def test_all_of_ones_own_is_deleted_and_nothing_of_anybody_else(grid: Grid) -> N
 
     told = {
         f"job {job}: deleted here, and job {away} at beta with it"
-        for job, away in zip(mine, remotes)
+        for job, away in zip(mine, remotes[:2], strict=True)
     }
-    assert (done.status, set(done.out.splitlines())) == (0, told)
+    assert done.status == 0
+    assert told <= set(done.out.splitlines())  # of a job deleted before it may say: gone
     for remote in remotes[:2]:
         wait_for(grid, remote, "")
     assert listed(grid, others)
