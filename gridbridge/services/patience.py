@@ -18,18 +18,29 @@ class Patience:
         self._first_s = first_s
         self._longest_s = longest_s
         self._clock = clock
-        self._next: dict[Hashable, tuple[float, float]] = {}  # when, and the wait until then
+        # when, and the wait until then; what was tried last comes last
+        self._next: dict[Hashable, tuple[float, float]] = {}
 
     def may_try(self, what: Hashable) -> bool:
         """Say whether it may be tried now, and if so count that as a try."""
         now_s = self._clock()
+        self._forget_old(now_s)
         due_at_s, last_s = self._next.get(what, (now_s, 0.0))
         if now_s < due_at_s:
             return False
         wait_s = min(self._longest_s, 2 * last_s or self._first_s)
+        self.forget(what)
         self._next[what] = now_s + wait_s, wait_s
         return True
 
     def forget(self, what: Hashable) -> None:
         """Know nothing of it any more."""
         self._next.pop(what, None)
+
+    def _forget_old(self, now_s: float) -> None:
+        """Know nothing of what nobody has tried for long, though it might have been."""
+        while self._next:
+            what, (due_at_s, _) = next(iter(self._next.items()))
+            if now_s - due_at_s <= self._longest_s:
+                return
+            self.forget(what)

@@ -28,3 +28,14 @@ def test_what_is_forgotten_begins_anew() -> None:
     patience.forget("x")
 
     assert (patience.may_try("x"), patience.may_try("y")) == (True, False)
+
+
+def test_what_nobody_tries_any_more_takes_no_memory() -> None:
+    now_s = [0.0]
+    patience = Patience(5, 30, lambda: now_s[0])
+    for number in range(1000):
+        now_s[0] = float(number)
+        patience.may_try(number)
+
+    assert len(patience._next) <= 5 + 30 + 1
+    assert not patience.may_try(999)
