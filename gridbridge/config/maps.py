@@ -45,9 +45,10 @@ def problems(sections: Table, judge: Judge) -> Iterator[str]:
                 continue
             yield from _rule_problems(f"{title}.{kind}", kind, rules, judge)
             if kind == mapping.RESOURCE:
-                yield from _time_problems(f"{title}.{kind}", rules)
-                judge_oar = _level_problems if _is_oar(clusters, cluster) else _oar_problems
-                yield from judge_oar(f"{title}.{kind}", rules)
+                is_oar = _is_oar(clusters, cluster)
+                times = (WALLTIME,) if is_oar else TIMES
+                yield from _time_problems(f"{title}.{kind}", rules, times)
+                yield from (_level_problems if is_oar else _oar_problems)(f"{title}.{kind}", rules)
     yield from _queue_problems(sections)
 
 
@@ -59,7 +60,10 @@ def _queue_problems(sections: Table) -> Iterator[str]:
         rules = table_of(table_of(table_of(sections, MAPS), cluster), mapping.RESOURCE)
         for resource, value in table_of(table_of(queues, name), "asks").items():
             told = (f"queue.{key_name(name)}", f"asks.{key_name(resource)}", value)
-            yield from _asked_problems(told, resource, table_of(rules, resource))
+            rule = table_of(rules, resource)
+            yield from _asked_problems(told, resource, rule)
+            if _is_oar(clusters, cluster):
+                yield from _plain_problems(told, resource, rule)
             if resource not in (*rules, WALLTIME) and _is_oar(clusters, cluster):
                 right = f"[{MAPS}.{cluster}.resource.{resource}] has to say what it is there"
                 yield _wrong(told, "no rule", right)
@@ -84,12 +88,12 @@ def _is_oar(clusters: Table, cluster: str) -> bool:
     return table_of(clusters, cluster).get("kind") == Kind.OAR
 
 
-def _time_problems(title: str, rules: Table) -> Iterator[str]:
+def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator[str]:
     """Tell of a time limit in minutes or hours: the cluster would take them for seconds."""
     for name in rules:
         rule = table_of(rules, name)
         unit, there = rule.get("unit", ""), rule.get("to") or name
-        if there in TIMES and unit not in ("", "s", amounts.CLOCK):
+        if there in times and unit not in ("", "s", amounts.CLOCK):
             wrong = Wrong(unit, f"{there} is in seconds there", f"s or {amounts.CLOCK}, or empty")
             yield f"[{title}.{key_name(name)}] unit{wrong}"
 
@@ -98,17 +102,26 @@ def _level_problems(title: str, rules: Table) -> Iterator[str]:
     """Tell of levels of OAR's -l and of its walltime, which take plain amounts."""
     for name in rules:
         rule = table_of(rules, name)
-        section, there = f"[{title}.{key_name(name)}]", str(rule.get("to") or name)
+        section, there = f"{title}.{key_name(name)}", str(rule.get("to") or name)
         if there in SLOTS:
-            yield f"{section} to{Wrong(there, 'the slots of a job say how many', 'another level')}"
+            yield _wrong((section, "to", there), "the slots of a job say how many", "another level")
         is_level = there.startswith("/")
         what = f"{there} is counted" if is_level else "a walltime is a limit"
         for key in ("relation", "unit") if is_level else ("relation",):
             if (is_level or there == WALLTIME) and (value := rule.get(key)):
-                yield f"{section} {key}{Wrong(value, what, 'empty')}"
-        usual = str(rule.get("default", ""))
-        if there == WALLTIME and usual.strip("0123456789:") and not amounts.is_unlimited(usual):
-            yield f"{section} default{Wrong(usual, 'no time', 'seconds, or h:m:s')}"
+                yield _wrong((section, key, value), what, "empty")
+        yield from _plain_problems((section, "default", rule.get("default", "")), name, rule)
+
+
+def _plain_problems(told: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
+    """Tell of what OAR can't take for its walltime, or for so many of a level."""
+    value, there = str(told[2]), str(rule.get("to") or name)
+    if not value or _is_converted(rule) or amounts.is_unlimited(value):
+        return
+    if there == WALLTIME and value.strip("0123456789:"):
+        yield _wrong(told, "no time", "seconds, or h:m:s")
+    if there.startswith("/") and not (value.isascii() and value.isdecimal() and int(value)):
+        yield _wrong(told, f"so many of {there} can't be asked for", "a whole number, 1 or more")
 
 
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
@@ -165,13 +178,17 @@ def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[s
 
 def _amount_problems(told: tuple[str, str, object], rule: Table) -> Iterator[str]:
     """Tell of a default that is to be converted and is no amount."""
-    usual, default = ResourceRule(), str(told[2])
-    is_converted = rule.get("unit", usual.unit) or rule.get("scale", usual.scale) != usual.scale
+    default = str(told[2])
     try:
-        if default and is_converted and not amounts.is_unlimited(default):
+        if default and _is_converted(rule) and not amounts.is_unlimited(default):
             amounts.read(default)
     except ParseError as error:
         yield _wrong(told, "it can't be scaled or written in a unit", str(error))
+
+
+def _is_converted(rule: Table) -> bool:
+    usual = ResourceRule()
+    return bool(rule.get("unit", usual.unit)) or rule.get("scale", usual.scale) != usual.scale
 
 
 def _meeting_problems(title: str, rules: Table) -> Iterator[str]:

@@ -120,16 +120,27 @@ def _soft(name: str, value: str, mapping: Mapping, remote: str, notes: list[str]
 def _pair(name: str, value: str, rule: Rule) -> Pairs:
     """Return a resource under its name and in its unit there, nothing if it is no limit."""
     there = (rule.to or name) + rule.relation
-    if not rule.scale and not rule.unit and rule.relation not in ORDERS:
-        return ((there, value),)
-    if amounts.is_unlimited(value):
+    is_ordered = rule.relation in ORDERS
+    if amounts.is_unlimited(value) and (rule.scale or rule.unit or is_ordered):
         return ()
+    if not rule.scale and not rule.unit:
+        return ((there, _plain(value) if is_ordered else value),)
     try:
         number = amounts.read(value) * float(rule.scale or 1)
     except ParseError as error:
         raise Unmappable(f"{name}: {error}") from error
     amount = amounts.write(number, rule.unit)
     return ((there, amounts.bare(amount) if rule.relation else amount),)
+
+
+def _plain(value: str) -> str:
+    """Return an amount that has a unit of ours in bytes or seconds; all else is as it is."""
+    if ":" not in value and value[-1:] not in amounts.MULTIPLIERS:
+        return value
+    try:
+        return amounts.write(amounts.read(value), "")
+    except ParseError:
+        return value
 
 
 def _parallel(asked: Asked, mapping: Mapping, remote: str) -> tuple[str, int]:

@@ -17,7 +17,7 @@ CONFIRM_S = 1  # between two looks whether a deleted job is gone
 DELETING = "deleting"  # phase of a wish whose job is being deleted, or was: no answer came yet
 GONE = "gone"  # phase of a wish whose job was deleted
 WAITING = frozenset("hqwR")  # R: once started there and put back, as by a transfer queue of theirs
-SIGKILL = "9"  # signal.SIGKILL without its module, for a starter is light
+KILLS = ("9", "12", "15")  # of a deletion: KILL, before it USR2 (-notify), or TERM in its place
 KILLED = "it had just started there and was deleted"
 
 
@@ -53,19 +53,23 @@ def _delete(task: Task, away: Cell, remote_id: str, begun: Message) -> Message |
 
 
 def settled(task: Task, verdict: Message) -> Message | None:
-    """Return how a task ends whose deletion nobody answered; None when it is the verdict's end.
+    """Return how a task ends whose remote job was deleted; None when it is the verdict's end.
 
     A job that waited until it was deleted leaves no trace: for such a one the service knows of no
     end, and that is the end that was wished. One that had just started was killed by the deletion.
     """
     begun = task.wish()
-    if begun is None or begun.phase != DELETING:
+    if begun is None or begun.phase not in (DELETING, GONE):
         return None
-    if verdict.outcome == Outcome.ERROR:
+    if verdict.outcome == Outcome.ERROR or (begun.phase == GONE and _is_kill(verdict)):
         return Message(outcome=Outcome.REQUEUE, reason=begun.reason)
-    if verdict.outcome == Outcome.SIGNAL and verdict.signal == SIGKILL:
+    if _is_kill(verdict):
         return Message(outcome=Outcome.REQUEUE, reason=f"{begun.reason}; {KILLED}")
     return None
+
+
+def _is_kill(verdict: Message) -> bool:
+    return verdict.outcome == Outcome.SIGNAL and verdict.signal in KILLS
 
 
 def _confirm(away: Cell, remote_id: str, begun: Message) -> Message | int:

@@ -19,7 +19,12 @@ class Breakers:
     """One breaker a cluster; those that are published outlive the process."""
 
     def __init__(self, policy: Poller, views: Views) -> None:
-        self._known = {one.cluster: one for one in views.shown_breakers()}
+        # The clock may have been set back while no process ran.
+        latest = datetime.now(UTC) + timedelta(seconds=policy.breaker_pause_max_s)
+        self._known = {
+            one.cluster: replace(one, until=one.until and min(one.until, latest))
+            for one in views.shown_breakers()
+        }
         self._policy = policy
         self._views = views
 

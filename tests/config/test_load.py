@@ -451,20 +451,34 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         pytest.param(
             GOOD
             + '[cluster.gamma]\nkind = "oar"\nssh = "gamma"\n'
+            + '[queue.g]\ncluster = "gamma"\nslots = 1\npending_limit = 1\nasks = { h_rt = "2h" }\n'
+            + '[map.gamma.resource.h_rt]\ndefault = "1h"\n',
+            [
+                '[map.gamma.resource.h_rt] default = "1h": no time; seconds, or h:m:s',
+                '[queue.g] asks.h_rt = "2h": no time; seconds, or h:m:s',
+            ],
+            id="a walltime that is no time",
+        ),
+        pytest.param(
+            GOOD
+            + '[cluster.gamma]\nkind = "oar"\nssh = "gamma"\n'
             + '[map.gamma.resource.h_rt]\nunit = "h"\nrelation = ">="\ndefault = "1h"\n'
             + '[map.gamma.resource.gpu]\nto = "/gpu"\nunit = "M"\nrelation = "="\n'
-            + '[map.gamma.resource.hosts]\nto = "/nodes"\n',
+            + '[map.gamma.resource.hosts]\nto = "/nodes"\n'
+            + '[map.gamma.resource.cpus]\nto = "/cpu"\ndefault = "1K"\n'
+            + '[map.gamma.resource.h_cpu]\nunit = "h"\n',
             [
                 '[map.gamma.resource.h_rt] default = "1h":'
                 " it can't be scaled or written in a unit; '1h' is no number, memory or time",
                 '[map.gamma.resource.h_rt] unit = "h": h_rt is in seconds there;'
                 " s or h:m:s, or empty",
                 '[map.gamma.resource.h_rt] relation = ">=": a walltime is a limit; empty',
-                '[map.gamma.resource.h_rt] default = "1h": no time; seconds, or h:m:s',
                 '[map.gamma.resource.gpu] relation = "=": /gpu is counted; empty',
                 '[map.gamma.resource.gpu] unit = "M": /gpu is counted; empty',
                 '[map.gamma.resource.hosts] to = "/nodes": the slots of a job say how many;'
                 " another level",
+                '[map.gamma.resource.cpus] default = "1K": so many of /cpu can\'t be asked for;'
+                " a whole number, 1 or more",
             ],
             id="levels and walltime of OAR that are no plain amounts",
         ),

@@ -115,8 +115,36 @@ def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_a
     ]
 
 
+@pytest.mark.usefixtures("_at_once")
+@pytest.mark.parametrize(
+    ("verdict", "answer"),
+    [
+        ({"outcome": Outcome.ERROR}, "exit 99"),
+        ({"outcome": Outcome.SIGNAL, "signal": "9"}, "exit 99"),
+        ({"outcome": Outcome.EXIT, "exit_status": "0"}, "exit 0"),
+    ],
+)
+def test_a_verdict_that_comes_before_the_deletion_is_confirmed_does_not_end_the_task_as_killed(
+    recalled: Place, monkeypatch: pytest.MonkeyPatch, verdict: dict[str, Any], answer: str
+) -> None:
+    remote, delete = recalled.folder / "beta/41", recall.cell.delete_waiting
+
+    def start_and_delete(*words: Any) -> bool | None:
+        remote.write_text("r")
+        return delete(*words)
+
+    monkeypatch.setattr(recall.cell, "delete_waiting", start_and_delete)
+    monkeypatch.setattr(recall, "_confirm", lambda *_: recall.CONFIRM_S)  # it is listed still
+    assert recalled.step().split()[:2] == ["again", str(recall.CONFIRM_S)]
+    recalled.decide(**verdict, reason="beta says so")
+
+    assert recalled.step() == answer
+
+
 @pytest.mark.parametrize("is_seen", [True, False], ids=["seen dying", "gone"])
-@pytest.mark.parametrize(("signal", "answer"), [("9", "exit 99"), ("11", "signal 11")])
+@pytest.mark.parametrize(
+    ("signal", "answer"), [("9", "exit 99"), ("12", "exit 99"), ("11", "signal 11")]
+)
 def test_what_starts_before_a_deletion_without_an_answer_runs_again(
     recalled: Place, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool, signal: str, answer: str
 ) -> None:

@@ -330,6 +330,19 @@ def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slo
     assert machine.service.recalls._free_at == now - timedelta(hours=1)
 
 
+def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_than_any_pause(
+    machine: Machine,
+) -> None:
+    far = datetime.now(UTC) + timedelta(hours=30)
+    machine.service.breakers._put(ShownBreaker(cluster="beta", times=1, until=far))
+    machine.restart()
+
+    until = machine.service.breakers._known["beta"].until
+    assert until
+    longest = timedelta(seconds=machine.policy.poller.breaker_pause_max_s)
+    assert until <= datetime.now(UTC) + longest
+
+
 def test_a_clock_that_is_set_on_uses_up_no_patience(machine: Machine) -> None:
     machine.send(RECORD)
     machine.answer("")
