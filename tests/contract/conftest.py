@@ -23,6 +23,7 @@ NOT_OAR = [EMBEDDED, *GRIDENGINE]  # what OAR can't do, batch/protocol.py says
 FILES = {"beta": HOST, "delta": "delta-master", "gamma": FRONTEND}  # where the jobs' files are
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in a hook of that name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the clusters be tested side by side (pytest-xdist), but not two tests in one of them."""
     for item in items:
