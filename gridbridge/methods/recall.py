@@ -52,24 +52,18 @@ def _delete(task: Task, away: Cell, remote_id: str, begun: Message) -> Message |
     return _confirm(away, remote_id, begun)
 
 
-def settled(task: Task, verdict: Message) -> Message | None:
+def settled(begun: Message, verdict: Message) -> Message | None:
     """Return how a task ends whose remote job was deleted; None when it is the verdict's end.
 
     A job that waited until it was deleted leaves no trace: for such a one the service knows of no
     end, and that is the end that was wished. One that had just started was killed by the deletion.
     """
-    begun = task.wish()
-    if begun is None or begun.phase not in (DELETING, GONE):
+    is_kill = verdict.outcome == Outcome.SIGNAL and verdict.signal in KILLS
+    if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == Outcome.ERROR):
         return None
-    if verdict.outcome == Outcome.ERROR or (begun.phase == GONE and _is_kill(verdict)):
-        return Message(outcome=Outcome.REQUEUE, reason=begun.reason)
-    if _is_kill(verdict):
-        return Message(outcome=Outcome.REQUEUE, reason=f"{begun.reason}; {KILLED}")
-    return None
-
-
-def _is_kill(verdict: Message) -> bool:
-    return verdict.outcome == Outcome.SIGNAL and verdict.signal in KILLS
+    is_news = is_kill and begun.phase == DELETING  # an answer has told so already
+    reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
+    return Message(outcome=Outcome.REQUEUE, reason=reason)
 
 
 def _confirm(away: Cell, remote_id: str, begun: Message) -> Message | int:

@@ -106,15 +106,16 @@ class Step:
     def heed(self) -> str:
         """Do what the service published, or a recall that was begun; empty for nothing."""
         verdict = published.read_message(self.task.verdict(self.record.transfer))
-        wish = verdict or self.task.wish()
+        begun = self.task.wish()
+        wish = verdict or begun
         if wish and wish.outcome == Outcome.RECALL:
             return self.recall(wish)
         if verdict is None:
             return ""
-        if self.task.wish():
+        if begun:
             from gridbridge.methods import recall
 
-            if home := recall.settled(self.task, verdict):
+            if home := recall.settled(begun, verdict):
                 return self.finish(home, has_run=False)
         return self.finish(verdict, has_run=not verdict.claim)
 
