@@ -13,7 +13,7 @@ from gridbridge.model.rules import KINDS, THERE, AnyRule, ResourceRule
 
 MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has one
-TIMES = ("h_rt", "s_rt", "h_cpu", "s_cpu")  # queue_conf(5)
+TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # queue_conf(5)
 SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that come with every job
 EXCLUDES = {  # a rule that says the first says none of the others
     "reject": ("to", "scale", "unit", "relation", "default", "drop", "require"),
@@ -94,8 +94,8 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
         rule = table_of(rules, name)
         unit, there = rule.get("unit", ""), rule.get("to") or name
         if there in times and unit not in ("", "s", amounts.CLOCK):
-            wrong = Wrong(unit, f"{there} is in seconds there", f"s or {amounts.CLOCK}, or empty")
-            yield f"[{title}.{key_name(name)}] unit{wrong}"
+            told = (f"{title}.{key_name(name)}", "unit", unit)
+            yield _wrong(told, f"{there} is in seconds there", f"s or {amounts.CLOCK}, or empty")
 
 
 def _level_problems(title: str, rules: Table) -> Iterator[str]:

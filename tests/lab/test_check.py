@@ -192,6 +192,7 @@ def test_what_is_broken_is_reported_and_mended_by_the_printed_command(
         site.sh(command, found["where"] or MASTER)
     site.sh(CELLS + "qconf -dp loud >/dev/null; beta qconf -dp loud >/dev/null; true")
 
+    assert found["commands"]
     site.settle()
 
 
