@@ -48,7 +48,7 @@ test-as-root:
 	$(BIN)/pytest -q -m 'root and not lab and not lab_lifecycle'
 	$(BIN)/pytest -q -m lab_lifecycle
 	$(MAKE) lab
-	GRIDLAB=beside $(MAKE) lab
+	GRIDLAB=2 $(MAKE) lab
 	$(BIN)/pytest -q -m lab $(CHANCE) -raR -n 3 --dist loadgroup tests/contract
 	$(BIN)/pytest -q -m lab $(CHANCE) -raR --durations=15 -n 2 --dist loadfile --ignore tests/contract
 

@@ -23,7 +23,7 @@ examples:
   lab/lab logs alpha-n1 | less
   lab/lab down
 
-With GRIDLAB=beside in the environment all of this is about a second lab.
+With GRIDLAB=2 (to 9) in the environment all of this is about another lab.
 
 exit status: 0 done, 1 failed (or unhealthy), 2 bad usage; `on`: the command's own,
 128+N if signal N ended it, 127 not found, 126 not executable, 125 the lab failed.
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     failed = NOT_STARTED if chosen.command == "on" else 1
     try:
         if not paths.NAME:
-            raise UsageError(f"GRIDLAB={paths.CHOSEN!r}: beside, or nothing")
+            raise UsageError(f"GRIDLAB={paths.CHOSEN!r}: 2 to 9, or nothing")
         if os.geteuid() != 0:
             raise LabError("the lab needs root: it makes namespaces and mounts in them")
         status_code: int = COMMANDS[chosen.command](chosen)

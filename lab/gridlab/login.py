@@ -51,7 +51,7 @@ def _fork_into(init: int, host: Host, user: str, command: Sequence[str]) -> int:
         namespaces.die_with_parent(ABANDONED)
         signal.pthread_sigmask(signal.SIG_BLOCK, (*FORWARDED, ABANDONED))
         namespaces.join(init, "ipc", "uts", "net", "mnt")
-        status = _supervise(host, _account(user), command)
+        status = _supervise(host, account_of(user), command)
     except (LabError, OSError) as error:
         os.write(2, f"lab: {error}\n".encode())
     finally:
@@ -89,8 +89,8 @@ def _exec_as(host: Host, account: Account, command: Sequence[str], *, on_termina
         os.setgroups(account.groups)
         os.setresgid(account.gid, account.gid, account.gid)
         os.setresuid(account.uid, account.uid, account.uid)
-        os.chdir(account.home if os.path.isdir(account.home) else "/")
-        os.execvpe(command[0], list(command), _environment(host, account))
+        os.chdir(folder(account))
+        os.execvpe(command[0], list(command), environment(host, account))
     except FileNotFoundError:
         os.write(2, f"lab: {command[0]}: not found on {host.name}\n".encode())
         os._exit(127)
@@ -99,7 +99,7 @@ def _exec_as(host: Host, account: Account, command: Sequence[str], *, on_termina
         os._exit(126)
 
 
-def _environment(host: Host, account: Account) -> dict[str, str]:
+def environment(host: Host, account: Account) -> dict[str, str]:
     """Return a login environment: nothing of the caller's but the kind of terminal."""
     cluster = CLUSTER_OF_HOST[host.name]
     terminal = {"TERM": os.environ.get("TERM", "dumb")} if os.isatty(0) else {}
@@ -114,7 +114,12 @@ def _environment(host: Host, account: Account) -> dict[str, str]:
     }
 
 
-def _account(name: str) -> Account:
+def folder(account: Account) -> str:
+    """Return where a login begins."""
+    return account.home if os.path.isdir(account.home) else "/"
+
+
+def account_of(name: str) -> Account:
     """Read the host's own account files: name services of the machine must not answer."""
     for line in _lines("/etc/passwd"):
         user, _, uid, gid, _, home, shell = line.split(":")

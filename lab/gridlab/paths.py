@@ -1,14 +1,14 @@
-"""Where the lab keeps things. All of it is outside the checkout: one lab a machine, or two.
+"""Where the lab keeps things, all of it outside the checkout.
 
-`down` deletes STATE and RUN; CACHE survives until `down --purge`. With GRIDLAB=beside in the
-environment everything is about a second lab, which shares with the first one its cache alone.
+`down` deletes STATE and RUN; CACHE survives until `down --purge`. With GRIDLAB=2 to 9 in the
+environment everything is about another lab, which shares with the others its cache alone.
 """
 
 import os
 from pathlib import Path
 
 CHOSEN = os.environ.get("GRIDLAB", "")
-NAMES = {"": "gridbridge-lab", "beside": "gridbridge-lab-beside"}
+NAMES = {"": "gridbridge-lab", **{number: f"gridbridge-lab-{number}" for number in "23456789"}}
 NAME = NAMES.get(CHOSEN, "")  # empty: there is no such lab
 
 CHECKOUT = Path(__file__).resolve().parents[2]

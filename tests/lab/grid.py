@@ -6,14 +6,16 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
-ROOT = Path(__file__).resolve().parents[2]
-LAB = str(ROOT / "lab" / "lab")
-if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
-    os.environ["GRIDLAB"] = "beside"  # each of two workers has a lab of its own
+from tests.lab.agents import LAB, Agents
+from tests.lab.agents import ROOT as ROOT
+from tests.lab.agents import Done as Done
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+if WORKER != "gw0":
+    os.environ["GRIDLAB"] = str(int(WORKER.removeprefix("gw")) + 1)  # each has a lab of its own
+AGENTS = Agents()
 CELL = {"alpha": "SGE_QMASTER_PORT=6444", "beta": "SGE_QMASTER_PORT=6454"}
 EXECD = {"alpha": "SGE_EXECD_PORT=6445", "beta": "SGE_EXECD_PORT=6455"}
 
@@ -22,16 +24,11 @@ BACK = "transfer-alpha"  # of beta
 MASTERS = ("alpha-master", "beta-master")
 OTHER = {"alpha": "beta", "beta": "alpha"}
 
+PAUSE_S = 0.1  # between two looks at first; then more, the longer one has waited
+BACK_OFF = 0.05  # of what was waited
+LONGEST_PAUSE_S = 1.0
+
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """What a command on a lab host left."""
-
-    status: int
-    out: str
-    err: str
 
 
 class Grid:
@@ -41,18 +38,7 @@ class Grid:
         self, host: str, *argv: str, user: str = "root", stdin: str = "", timeout_s: float = 60
     ) -> Done:
         """Run a command on a host as a user and return what it left."""
-        done = subprocess.run(
-            [LAB, "on", host, "-u", user, "--", *argv],
-            input=stdin.encode(),
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
-        return Done(
-            status=done.returncode,
-            out=done.stdout.decode("utf-8", "replace"),
-            err=done.stderr.decode("utf-8", "replace"),
-        )
+        return AGENTS.run(host, argv, user, stdin, timeout_s)
 
     def sh(self, host: str, script: str, *, user: str = "root", timeout_s: float = 60) -> str:
         """Run a shell script on a host and return its output; it must succeed."""
@@ -104,10 +90,14 @@ class Grid:
 
     def remote_ids(self, job: str, cluster: str = "alpha") -> list[str]:
         """Return the ids that a local job has had on the other cluster, as the poller logged."""
-        log = self.on(f"{cluster}-master", "cat", "/var/lib/gridbridge/poller.log").out
         there = rf"submitted to {OTHER[cluster]} as (\d+), "
-        pattern = rf"name=gb\.{cluster}\.{job}\.\d+\.\d+ text='{there}"
-        return list(dict.fromkeys(re.findall(pattern, log)))
+        told = self.logged(f"name=gb.{cluster}.{job}.", cluster)
+        return list(dict.fromkeys(re.findall(there, told)))
+
+    def logged(self, words: str, cluster: str = "alpha") -> str:
+        """Return the lines of the poller's log with these words."""
+        log = "/var/lib/gridbridge/poller.log"
+        return self.on(f"{cluster}-master", "grep", "-aF", words, log).out
 
     def remote_id(self, job: str, cluster: str = "alpha") -> str:
         """Wait until a local job has its remote id, and return that."""
@@ -144,10 +134,11 @@ class Grid:
 
     def until(self, look: Callable[[], T], what: str, limit_s: float = 60) -> T:
         """Wait until `look` returns something true, and return that; fail with the last state."""
-        deadline = time.monotonic() + limit_s
+        began = time.monotonic()
         while not (seen := look()):
-            assert time.monotonic() < deadline, f"waited {limit_s:g} s for {what}; last: {seen!r}"
-            time.sleep(0.1)
+            waited_s = time.monotonic() - began
+            assert waited_s < limit_s, f"waited {limit_s:g} s for {what}; last: {seen!r}"
+            time.sleep(min(LONGEST_PAUSE_S, PAUSE_S + waited_s * BACK_OFF))
         return seen
 
     def until_gone(self, job: str, cluster: str = "alpha", limit_s: float = 60) -> None:

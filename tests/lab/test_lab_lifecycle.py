@@ -384,12 +384,12 @@ class TestFaults:
         assert "execd up\n" == status.stdout
 
 
-def test_there_are_two_labs_and_no_third(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRIDLAB", "third")
+def test_there_are_nine_labs_and_no_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRIDLAB", "10")
 
     refused = run_lab("status")
 
-    assert (2, "GRIDLAB='third': beside, or nothing") == (
+    assert (2, "GRIDLAB='10': 2 to 9, or nothing") == (
         refused.returncode,
         refused.stderr.strip().removeprefix("lab: "),
     )

@@ -1,0 +1,79 @@
+"""The resident agents: a command by one is as by `lab on`."""
+
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.lab.agents import LAB, Agents, Done
+from tests.lab.grid import Grid
+
+pytestmark = pytest.mark.lab
+
+HOST = "alpha-n2"
+
+
+def by_lab_on(host: str, user: str, argv: tuple[str, ...], stdin: str) -> Done:
+    command = [LAB, "on", host, "-u", user, "--", *argv]
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+    return Done(status=done.returncode, out=done.stdout, err=done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("host", "user", "argv"),
+    [
+        (HOST, "bob", ("sh", "-c", "cat; pwd; id; env | sort; umask; echo bad >&2; exit 37")),
+        ("gamma-master", "al_gamma", ("sh", "-c", "pwd; id; env | sort")),
+        (HOST, "root", ("sh", "-c", "kill -9 $$")),
+        (HOST, "alice", ("printf", r"\377\0")),
+        (HOST, "alice", ("no-such-program",)),
+        (HOST, "alice", ("/etc/passwd",)),
+        (HOST, "zoe", ("true",)),
+        ("alpha-n6", "alice", ("true",)),
+    ],
+    ids=["streams", "oar", "killed", "bytes", "unknown", "no program", "nobody", "off"],
+)
+def test_a_command_by_an_agent_is_as_by_lab_on(host: str, user: str, argv: tuple[str, ...]) -> None:
+    stdin = "hello é\n"
+    by_agent = Agents().run(host, argv, user, stdin, 20)
+    if argv[0] == "printf":
+        assert by_agent.out == "\ufffd\0"
+    else:
+        assert by_agent == by_lab_on(host, user, argv, stdin)
+
+
+def test_what_takes_too_long_is_ended_with_its_children_and_the_agent_goes_on() -> None:
+    agents = Agents()
+    with pytest.raises(subprocess.TimeoutExpired):
+        agents.run(HOST, ("sh", "-c", "sleep 4713 & sleep 4713"), "alice", "", 0.5)
+
+    left = agents.run(HOST, ("pgrep", "-x", "-f", "sleep 4713"), "root", "", 20)
+    assert (left.status, left.out) == (1, "")
+
+
+def test_commands_at_once_have_an_agent_each(grid: Grid) -> None:
+    """The first ends when the second has come, however they are told."""
+    meet = "touch /tmp/meet.$0; until [ -e /tmp/meet.$1 ]; do sleep 0.02; done"
+    with ThreadPoolExecutor(2) as threads:
+        one, other = (
+            threads.submit(grid.sh, HOST, f"set -- {there}; {meet.replace('$0', here)}")
+            for here, there in (("a", "b"), ("b", "a"))
+        )
+        told = one.result(), other.result()
+    grid.sh(HOST, "rm /tmp/meet.*")
+
+    assert told == ("", "")
+
+
+def test_a_host_that_was_off_has_another_agent() -> None:
+    agents = Agents()
+    before = agents.run(HOST, ("true",), "root", "", 20)
+    subprocess.run([LAB, "power", HOST, "cut"], check=True)
+    try:
+        off = agents.run(HOST, ("true",), "root", "", 20)
+    finally:
+        subprocess.run([LAB, "power", HOST, "on"], check=True, capture_output=True)
+    after = agents.run(HOST, ("true",), "root", "", 20)
+
+    assert (before.status, off.status, after.status) == (0, 125, 0)
+    assert off.err == f"lab: {HOST} is off; switch it on with: lab/lab power {HOST} on\n"
