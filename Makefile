@@ -4,11 +4,23 @@ PYTHON := /usr/bin/python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := gridbridge tests bench lab docs
-SHELL_FILES = $(wildcard sge-methods/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) $(wildcard gridbridge/batch/oar/*.sh) tools/debian-packages lab/apart
-CHANCE := --reruns 1 --rerun-except RanTwice
+SHELL_FILES = $(wildcard sge-methods/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) $(wildcard gridbridge/batch/oar/*.sh) $(filter-out tools/capture-golden,$(wildcard tools/*)) lab/apart
+LABS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 9)))
+IN_LABS := -n $(LABS) --dist loadgroup --no-loadscope-reorder -raR --reruns 1 --rerun-except RanTwice
+JUNIT := .build/junit
+PYTEST := $(BIN)/pytest -q
+BUDGET_MIN := 30
+LONG_BUDGET_MIN := 60
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: check docs test test-as-root demo lab bench clean format
+stage = $(PYTEST) --junitxml=$(JUNIT)/$(1).xml
+define reported # run a target, and tell where its minutes went
+	@rm -rf $(JUNIT) && mkdir -p $(JUNIT) && touch $(JUNIT)/began
+	@$(MAKE) --no-print-directory $(1); status=$$?; \
+	$(BIN)/python -m tests.minutes --budget $(2) && exit $$status
+endef
+
+.PHONY: check docs test test-stages test-as-root test-long test-long-stages test-lab demo lab bench clean format
 .DELETE_ON_ERROR:
 
 $(VENV)/ready: setup.cfg
@@ -23,7 +35,7 @@ check: $(VENV)/ready ## format, lint, types, import contracts, unit tests
 	$(BIN)/shellcheck $(SHELL_FILES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q -n auto -m 'not killing and not apart and not lab and not lab_lifecycle and not root'
+	$(call stage,check) -n auto -m 'not killing and not apart and not lab and not lab_lifecycle and not root and not long'
 
 lab: $(VENV)/ready ## the lab, with gridbridge installed, set up and running
 	lab/lab up
@@ -39,18 +51,30 @@ docs: $(VENV)/ready ## the pages in build/html and the man pages in build/man, w
 	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs build/html
 	$(BIN)/sphinx-build -E -W --keep-going -q -b man docs build/man
 
-test: check docs ## all of it; without root all that needs none
-	$(BIN)/pytest -q -n auto -m 'killing or apart'
+test: ## all of it but what is long; without root all that needs none
+	$(call reported,test-stages,$(BUDGET_MIN))
+
+test-long: ## what takes long and seldom finds more: every kill, races to 20 wins, full disks, lost nodes
+	$(call reported,test-long-stages,$(LONG_BUDGET_MIN))
+
+test-lab: $(VENV)/ready ## the lab's own tests
+	$(PYTEST) -m lab_lifecycle
+
+test-stages: check docs
+	$(call stage,embedded) -n auto -m '(killing or apart) and not long'
 	@if [ "$$(id -u)" -eq 0 ]; then $(MAKE) --no-print-directory test-as-root; else \
 	echo "left out, for they need root: the tests marked root, lab and lab_lifecycle"; fi
 
 test-as-root:
-	$(BIN)/pytest -q -m 'root and not lab and not lab_lifecycle'
-	$(BIN)/pytest -q -m lab_lifecycle
-	$(MAKE) lab
-	GRIDLAB=2 $(MAKE) lab
-	$(BIN)/pytest -q -m lab $(CHANCE) -raR -n 3 --dist loadgroup tests/contract
-	$(BIN)/pytest -q -m lab $(CHANCE) -raR --durations=15 -n 2 --dist loadfile --ignore tests/contract
+	$(call stage,root) -n auto -m 'root and not lab and not lab_lifecycle and not long'
+	$(call stage,smoke) -m 'lab_lifecycle and smoke'
+	tools/labs $(LABS)
+	$(call stage,lab) -m 'lab and not long' $(IN_LABS)
+
+test-long-stages: $(VENV)/ready
+	$(call stage,long) -n auto -m 'long and not lab'
+	tools/labs $(LABS)
+	$(call stage,lab-long) -m 'lab and long' $(IN_LABS)
 
 bench: lab ## what a transfer costs, in the lab; fails when a target of docs/figures.md is missed
 	@mkdir -p .build

@@ -3,10 +3,18 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import order
 from tests.apart import apart as apart
+from tests.minutes import JUNIT
 
 settings.register_profile("gridbridge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gridbridge")
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in a hook of that name
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the lab's files be tested side by side, the longest first."""
+    order.arrange(items)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -14,3 +22,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("rerun", ()):
         terminalreporter.section(f"RERUN {report.nodeid}")
         terminalreporter.write_line(report.longreprtext[-4000:])
+        _note_chance(report)
+
+
+def _note_chance(report: pytest.TestReport) -> None:
+    """Keep it for the end of `make test`."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    reason = crash.message.splitlines()[0] if crash else "see above"
+    if JUNIT.exists():
+        with (JUNIT / "second-chances").open("a") as file:
+            file.write(f"{report.nodeid}: {reason}\n")

@@ -23,14 +23,6 @@ NOT_OAR = [EMBEDDED, *GRIDENGINE]  # what OAR can't do, batch/protocol.py says
 FILES = {"beta": HOST, "delta": "delta-master", "gamma": FRONTEND}  # where the jobs' files are
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in a hook of that name
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the clusters be tested side by side (pytest-xdist), but not two tests in one of them."""
-    for item in items:
-        if isinstance(item, pytest.Function) and "far" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group(item.callspec.params["far"]))
-
-
 @pytest.fixture(params=CLUSTERS)
 def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
     """Return a cluster without a job; none of ours is left in it."""

@@ -1,7 +1,8 @@
 """Kill a program wherever it writes or runs a client; look whether the next run leads to the end.
 
-usage: unshare -m --propagation private python -m tests.injection.drive SCENARIO
-Prints a line for each wrong end, and how many kills there were; exit status 1 for a wrong end.
+usage: unshare -m --propagation private python -m tests.injection.drive SCENARIO [EACH]
+EACH is 1 for every kill, 3 for each third. Prints a line for each wrong end, and how many kills
+there were; exit status 1 for a wrong end.
 """
 
 import os
@@ -323,8 +324,8 @@ SCENARIOS = {
 }
 
 
-def main(name: str) -> int:
-    """Do every kill of a scenario."""
+def main(name: str, each: int = 1) -> int:
+    """Do every kill of a scenario, or each such one."""
     sandbox.mount()
     transfer.SUDO = ("/opt/sudo", "-n", AS_USER)
     sandbox.reset()
@@ -336,8 +337,8 @@ def main(name: str) -> int:
     # A step that comes while the client of the one before still works is the lab's to test.
     moments = (killing.BEGINS, killing.ENDS) if "poller" in name else (killing.ENDS,)
     for where in chain(
-        killing.kills(prepare, scenario.act, scenario.since),
-        () if scenario.since else killing.client_kills(prepare, scenario.act, moments),
+        killing.kills(prepare, scenario.act, each, scenario.since),
+        () if scenario.since else killing.client_kills(prepare, scenario.act, each, moments),
     ):
         kills += 1
         for line in scenario.look():
@@ -348,4 +349,4 @@ def main(name: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:])))

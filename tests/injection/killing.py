@@ -70,27 +70,28 @@ def _is_said(line: str) -> bool:
     return re.search(r"write\(2, ", line) is not None
 
 
-def kills(prepare: Act, act: Act, since: str = "") -> Iterator[str]:
-    """Begin anew and kill the act at each of its writing calls; yield where, after each.
+def kills(prepare: Act, act: Act, each: int, since: str = "") -> Iterator[str]:
+    """Begin anew and kill the act at its writing calls; yield where, after each.
 
-    With `since`, only at the first call of that name and those after it.
+    With `since`, only at the first call of that name and those after it; and of all these at each
+    such one only: 3 for each third, 1 for all.
     """
     sandbox.reset()
     prepare()
     found = calls(act)
     first = found.index((since, 1)) if since else 0
-    for name, number in found[first:]:
+    for name, number in found[first::each]:
         sandbox.reset()
         prepare()
         status = _traced(act, f"inject={name}:signal=SIGKILL:when={number}")
         yield f"{name} {number} (ended {status})"
 
 
-def client_kills(prepare: Act, act: Act, moments: tuple[str, ...]) -> Iterator[str]:
-    """Begin anew and let the act be killed by its n-th client, for every n; yield after each."""
+def client_kills(prepare: Act, act: Act, each: int, moments: tuple[str, ...]) -> Iterator[str]:
+    """Begin anew and let the act be killed by its clients, or each such one; yield after each."""
     _struck(prepare, act, 0, ENDS)
     count = len(COUNT.read_text().splitlines()) if COUNT.exists() else 0
-    for number in range(1, count + 1):
+    for number in range(1, count + 1, each):
         for moment in moments:
             status = _struck(prepare, act, number, moment)
             yield f"client {number} {moment} (ended {status})"

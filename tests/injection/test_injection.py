@@ -21,11 +21,22 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_run_after_a_kill_leads_to_the_right_end(scenario: str) -> None:
+LARGE = [name for name in SCENARIOS if name.startswith("poller-")]  # hundreds of kills
+SMALL = [name for name in SCENARIOS if name not in LARGE]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "each"),
+    [
+        *((name, 1) for name in SMALL),
+        *((name, 5) for name in LARGE),
+        *(pytest.param(name, 1, marks=pytest.mark.long) for name in LARGE),
+    ],
+)
+def test_the_run_after_a_kill_leads_to_the_right_end(scenario: str, each: int) -> None:
     own_mounts = ("unshare", "-m", "--propagation", "private")
     done = subprocess.run(
-        [*own_mounts, sys.executable, "-m", "tests.injection.drive", scenario],
+        [*own_mounts, sys.executable, "-m", "tests.injection.drive", scenario, str(each)],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,

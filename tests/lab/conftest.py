@@ -70,8 +70,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     outcome = yield
     report = outcome.get_result()
     grid = getattr(item, "funcargs", {}).get("grid")
-    if grid and report.when == "call" and report.failed:
+    if grid and report.when != "teardown":
+        item.stash[HAS_FAILED] = report.failed
+    if grid and report.when != "teardown" and report.failed:
         report.sections.append(("lab logs", grid.logs()))
-        item.stash[HAS_FAILED] = True
-    if grid and report.when == "teardown" and item.stash.get(HAS_FAILED, False):
+    if grid and report.when == "teardown" and item.stash[HAS_FAILED]:
         grid.clear()
+        _prepare_anew(item)
+
+
+def _prepare_anew(item: pytest.Item) -> None:
+    """Give up what a failed test's module has prepared: its second chance begins without it."""
+    assert isinstance(item, pytest.Function)
+    for definitions in item._fixtureinfo.name2fixturedefs.values():
+        for each in definitions:
+            if each.scope == "module":
+                each.finish(item._request)

@@ -17,7 +17,7 @@ from tests.lab.grid import ROOT, Grid
 pytestmark = pytest.mark.lab
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def results(grid: Grid) -> Results:
     """Run every row on both sides, all at once."""
     return run_rows(grid, ROWS)

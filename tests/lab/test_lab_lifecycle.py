@@ -275,6 +275,7 @@ class TestWorking:
 class TestOn:
     """`lab on` is a clean login without a terminal."""
 
+    @pytest.mark.smoke
     def test_streams_and_exit_status_pass(self) -> None:
         script = "cat; echo problem >&2; exit 37"
         answer = run_lab("on", "alpha-n1", "-u", "bob", "--", "sh", "-c", script, text="hello\n")
@@ -323,6 +324,7 @@ class TestOn:
 class TestFaults:
     """Power, network and daemons fail on demand and come back."""
 
+    @pytest.mark.smoke
     def test_a_power_cut_ends_jobs_and_keeps_the_disk(self) -> None:
         job = qsub("alpha-master", "-q", "all.q@alpha-n1", "sleep", "4712")
         wait_for(lambda: state("alpha-master", job) == "r")
@@ -429,6 +431,7 @@ def test_up_sorts_out_an_up_that_was_killed(before: Machine) -> None:
     assert run_lab("status").returncode == 0
 
 
+@pytest.mark.smoke
 def test_down_leaves_the_machine_as_it_was(before: Machine) -> None:
     must("up")
     must("down")

@@ -1,0 +1,255 @@
+"""What tests break of the site, an item of the check each, and how what is broken is played.
+
+The breaks of a round don't touch each other: they are made at once, reported at once, each mended
+by the commands that the check printed for it, and then nothing may be wrong.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from tests.lab.grid import Grid
+
+MASTER = "alpha-master"
+TOML = "/etc/gridbridge/gridbridge.toml"
+METHODS = "/opt/gridbridge/sge-methods"
+CELLS = """
+PATH=$PATH:/usr/lib/gridengine; cd /tmp; export SGE_SINGLE_LINE=1
+beta() { SGE_CELL=beta SGE_QMASTER_PORT=6454 SGE_EXECD_PORT=6455 "$@"; }
+host() { echo "$1" >alpha-master; qconf -Mconf alpha-master; }
+scheduler() { qconf -ssconf | sed "s/^$1 .*/$1 $2/" >s && qconf -Msconf s; }
+complex() { qconf -sc | sed "/^$1 /d" >c && echo "$2" >>c && qconf -Mc c; }
+queue() { qconf -rattr queue "$1" "$2" transfer-beta; }
+"""
+SENSOR = f"load_sensor {METHODS}/sensor"
+BLIND = """
+host 'load_sensor none'
+while qconf -se alpha-master | grep -q gb_beta_up; do sleep 0.5; done
+qconf -dconf alpha-master
+echo 'load_sensor /opt/gridbridge/sge-methods/sensor' >alpha-master; qconf -Aconf alpha-master
+"""  # an execd never notices its first configuration
+FROZEN = """
+pid=$(pgrep -u gridbridge -f services.poller); kill -STOP "$pid"
+f=/var/lib/gridbridge/published/load
+sed "1s/.*/$(($(date +%s) - 1000)) 30/" $f >$f.new; chown gridbridge: $f.new; mv $f.new $f
+"""
+FAILED = f"""
+mv {METHODS}/starter {METHODS}/away
+job=$(su alice -c 'PATH=$PATH:/usr/lib/gridengine qsub -terse -l remote=true -b y true')
+n=0; until qstat -f -q transfer-beta | grep -q 'E$'; do sleep 0.5; n=$((n+1)); [ $n -lt 80 ]; done
+qdel "$job"; mv {METHODS}/away {METHODS}/starter
+"""
+PROCEDURES = """
+edit='s/^pe_name .*/pe_name loud/; s|^start_proc_args .*|start_proc_args /bin/true|'
+qconf -sp smp | sed "$edit" >pe
+qconf -Ap pe; beta qconf -Ap pe; qconf -aattr queue pe_list loud transfer-beta
+"""
+
+Break = tuple[str, str]  # the item, and the script that breaks it; `beta-master: ` before it: there
+Item = Mapping[str, Any]
+
+ROUNDS: tuple[Mapping[str, Break], ...] = (
+    {
+        "starter-not-executable": (f"program {METHODS}/starter", f"chmod 0700 {METHODS}/starter"),
+        "program-of-another": (f"program {METHODS}/epilog", f"chown alice {METHODS}/epilog"),
+        "configuration-writable": (f"file {TOML}", f"chmod 0666 {TOML}"),
+        "published-writable": (
+            "folder /var/lib/gridbridge/published",
+            "chmod 0777 /var/lib/gridbridge/published",
+        ),
+        "spool-listable": ("folder /var/spool/gridbridge", "chmod 1777 /var/spool/gridbridge"),
+        "no-wake-folder": (
+            "folder /var/spool/gridbridge/wake",
+            "rm -rf /var/spool/gridbridge/wake",
+        ),
+        "sudoers-mode": (
+            "sudoers /etc/sudoers.d/gridbridge",
+            "chmod 0644 /etc/sudoers.d/gridbridge",
+        ),
+        "state-readable": ("state file", "chmod 0644 /var/lib/gridbridge/state.db"),
+        "alpha-submit-host": ("alpha: submit host alpha-master", "qconf -ds alpha-master"),
+        "alpha-operator": ("alpha: operator gridbridge", "qconf -do gridbridge"),
+        "beta-operator": ("beta: operator gridbridge", "beta qconf -do gridbridge"),
+        "remote-not-requestable": (
+            "complex remote",
+            "complex remote 'remote remote BOOL == NO NO 0 0'",
+        ),
+        "pending-relation": (
+            "complex gb_beta_pending",
+            "complex gb_beta_pending 'gb_beta_pending gb_beta_pending INT <= NO NO 0 0'",
+        ),
+        "no-free": (
+            "complex gb_beta_free",
+            "complex gb_beta_free 'gb_beta_free gb_beta_free INT >= NO NO 0 0'",
+        ),
+        "home-queue-without-remote": (
+            "queue all.q",
+            "qconf -dattr queue complex_values remote=FALSE all.q",
+        ),
+        "remote-on-global": (
+            "host global",
+            "qconf -aattr exechost complex_values remote=FALSE global",
+        ),
+        "queue-order": ("queue order", "scheduler queue_sort_method load"),
+        "damping-time": ("damping time", "scheduler load_adjustment_decay_time 0:0:0"),
+        "gid-range": ("gid_range", f"host '{SENSOR}\ngid_range 20000-20010'"),
+        "thresholds": (
+            "queue transfer-beta: load_thresholds",
+            "queue load_thresholds np_load_avg=1.75",
+        ),
+        "not-rerunnable": ("queue transfer-beta: rerun", "queue rerun FALSE"),
+        "slots": ("queue transfer-beta: slots", "queue slots 3"),
+        "seq-no": ("queue transfer-beta: seq_no", "queue seq_no 0"),
+        "no-starter": ("queue transfer-beta: starter_method", "queue starter_method NONE"),
+        "no-terminate": ("queue transfer-beta: terminate_method", "queue terminate_method NONE"),
+        "wall-clock-limit": ("queue transfer-beta: h_rt", "queue h_rt 1:0:0"),
+        "queue-says-false": (
+            "queue transfer-beta: remote",
+            "qconf -mattr queue complex_values remote=FALSE transfer-beta",
+        ),
+        "pe-that-splits": (
+            "queue transfer-beta: pe mpi",
+            "qconf -aattr queue pe_list mpi transfer-beta",
+        ),
+        "pe-missing": (
+            "queue transfer-beta: pe smp",
+            "qconf -dattr queue pe_list smp transfer-beta",
+        ),
+    },
+    {
+        "damping": ("damping", "scheduler job_load_adjustments np_load_avg=0.50"),
+        "methods-closed": (f"program {METHODS}/sensor", f"chmod 0700 {METHODS}"),
+        "spool-of-another": ("folder /var/spool/gridbridge", "chown alice /var/spool/gridbridge"),
+        "verdicts-a-link": (
+            "folder /var/lib/gridbridge/published/verdicts",
+            "cd /var/lib/gridbridge/published; rm -rf verdicts.wrong; mv verdicts aside;"
+            " ln -s aside verdicts",
+        ),
+        "no-sudoers": ("sudoers /etc/sudoers.d/gridbridge", "rm /etc/sudoers.d/gridbridge"),
+        "report-time": ("load report time", f"host '{SENSOR}\nload_report_time 00:00:40'"),
+        "pe-with-procedures": ("queue transfer-beta: pe loud", PROCEDURES),
+        "disabled": ("queue transfer-beta@alpha-master: state", "qmod -d transfer-beta"),
+        "beta-submit-host": ("beta: submit host alpha-master", "beta qconf -ds alpha-master"),
+    },
+    {
+        "package-unreadable": ("programs run as a user", "chmod 0700 /opt/gridbridge/venv/lib"),
+        "sudoers-line": (
+            "sudoers /etc/sudoers.d/gridbridge",
+            "echo '# nothing' >/etc/sudoers.d/gridbridge",
+        ),
+        "no-sensor": ("load sensor", "host 'load_sensor none'"),
+        "beta-admin-host": ("beta: admin host alpha-master", "beta-master: qconf -dh alpha-master"),
+    },
+    {
+        "sensor-not-started": ("load values", BLIND),
+    },
+    {
+        "error-state": ("queue transfer-beta@alpha-master: state", FAILED),
+    },
+    {
+        "poller-frozen": ("poller", FROZEN),
+        "qmaster-down": ("beta: qmaster", "beta-master: labctl stop qmaster"),
+    },
+    {
+        "no-queue": ("queue transfer-beta", "qconf -dq transfer-beta"),
+    },
+)
+NAMES = tuple(name for breaks in ROUNDS for name in breaks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a break."""
+
+    item: str
+    reported: Item  # with the commands that mend it; empty if it was not reported
+    left: Mapping[str, Item]  # what was wrong in the end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The lab's site, checked and mended as its administrator would."""
+
+    grid: Grid
+
+    def check(self) -> dict[str, dict[str, Any]]:
+        """Return every item of the check by its name."""
+        done = self.grid.on(MASTER, "gridbridge", "check", "--json")
+        assert done.status in (0, 1, 2), done
+        report = json.loads(done.out)
+        assert done.status == ["ok", "warning", "broken"].index(report["worst"])
+        return {each["name"]: each for each in report["items"]}
+
+    def wrong(self) -> dict[str, dict[str, Any]]:
+        """Return the items that are not ok."""
+        return {name: each for name, each in self.check().items() if each["state"] != "ok"}
+
+    def sh(self, script: str, host: str = MASTER) -> str:
+        """Run a script of root's."""
+        return self.grid.sh(host, script)
+
+    def settle(self) -> None:
+        """Wait until nothing is wrong."""
+        self.grid.until(lambda: not self.wrong(), "a check without findings", 60)
+
+
+class Played:
+    """The rounds, each played when it is first asked for."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._outcomes: dict[str, Outcome] = {}
+
+    def outcome(self, name: str) -> Outcome:
+        """Return what became of a break."""
+        if name not in self._outcomes:
+            breaks = next(breaks for breaks in ROUNDS if name in breaks)
+            self._outcomes |= play(self._site, breaks)
+        return self._outcomes[name]
+
+
+def play(site: Site, breaks: Mapping[str, Break]) -> dict[str, Outcome]:
+    """Break all, wait until all is reported with what mends it, and mend it by that."""
+    for _, script in breaks.values():
+        host, _, there = (
+            script.partition(": ") if script.startswith("beta-") else (MASTER, "", script)
+        )
+        site.sh(CELLS + there, host)
+    reported = _reported(site, {item for item, _ in breaks.values()})
+    for found in reported.values():
+        for command in found["commands"]:
+            site.sh(command, found["where"] or MASTER)
+    site.sh(CELLS + "qconf -dp loud >/dev/null; beta qconf -dp loud >/dev/null; true")
+    left = _left(site)
+    return {
+        name: Outcome(item=item, reported=reported.get(item, MappingProxyType({})), left=left)
+        for name, (item, _) in breaks.items()
+    }
+
+
+def _reported(site: Site, items: set[str]) -> dict[str, Item]:
+    """Wait until these are reported with commands; an execd just started has yet to report."""
+    found: dict[str, Item] = {}
+
+    def is_complete() -> bool:
+        wrong = site.wrong()
+        found.update(
+            {name: wrong[name] for name in items & wrong.keys() if wrong[name]["commands"]}
+        )
+        return found.keys() == items
+
+    with suppress(AssertionError):  # the test of what is missing tells
+        site.grid.until(is_complete, f"{items} to be reported with what mends them", 100)
+    return found
+
+
+def _left(site: Site) -> dict[str, Item]:
+    """Wait until nothing is wrong, and return what is so nevertheless."""
+    try:
+        site.settle()
+    except AssertionError:
+        return dict(site.wrong())
+    return {}
