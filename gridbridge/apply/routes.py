@@ -12,7 +12,7 @@ from gridbridge.batch.oar import status as oar
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Claim, Cluster, Kind, Push
 from gridbridge.model.mapping import ANY, PROJECT, QUEUE, RESOURCE, Mapping, Rule
-from gridbridge.model.places import PYTHON
+from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away, Cell, Folder, Home, Login, OarServer, Route, login
 from gridbridge.model.rules import AnyRule, Rules
@@ -32,6 +32,8 @@ def status_of(away: Away) -> "Status[Away]":
 
 def away(policy: Policy, name: str) -> Away:
     """Return how to reach a configured cluster, as the service or whoever asks."""
+    if name not in policy.clusters:  # any more
+        raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     cluster = policy.clusters[name]
     if cluster.kind is Kind.OAR:
         return OarServer(
@@ -83,8 +85,11 @@ def _login(policy: Policy, cluster: Cluster) -> Login | None:
 
 
 def keep_connections(policy: Policy) -> None:
-    """Have this process keep one connection a login, if there is a cluster by ssh."""
-    if any(cluster.ssh for cluster in policy.clusters.values()):
+    """Have this process keep one connection a login, if there is a cluster by ssh.
+
+    May be repeated: those that it keeps stay.
+    """
+    if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.keeps_connections():
         from gridbridge.shell.connection import Connections  # 200 ms
 
         ssh.carry_by(Connections())

@@ -39,6 +39,11 @@ class Hands:
         self._spool = spool
         self._home = home_of(policy)
 
+    def follow(self, policy: Policy) -> None:
+        """Act by another configuration from now on."""
+        self._policy = policy
+        self._home = home_of(policy)
+
     def publish(self, action: Action) -> None:
         """Show the verdict and wake the starter that waits for it."""
         transfer = action.transfer

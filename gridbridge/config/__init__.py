@@ -54,7 +54,11 @@ def load(path: str, *, trusted_owner: int | None = None) -> Policy:
     Who acts on the file as root gives `trusted_owner`: then the file has to belong to that uid,
     and nobody else may write it.
     """
-    raw = _read(path, trusted_owner)
+    return parse(path, read(path, trusted_owner))
+
+
+def parse(path: str, raw: bytes) -> Policy:
+    """Read a configuration from the bytes of that file; ConfigError as `load`."""
     try:
         sections = tomllib.loads(raw.decode())
     except ValueError as error:
@@ -66,6 +70,19 @@ def load(path: str, *, trusted_owner: int | None = None) -> Policy:
     if problems:
         raise ConfigError(problems)
     return _policy(sections)
+
+
+def read(path: str, trusted_owner: int | None = None) -> bytes:
+    """Return the file's bytes; ConfigError when it is none that may be trusted."""
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | AT_ONCE)) as file:
+            problems = tuple(_distrust(path, os.fstat(file.fileno()), trusted_owner))
+            if problems:
+                raise ConfigError(problems)
+            return file.read()
+    except OSError as error:
+        remedy = "a readable copy of conf/gridbridge.toml has to be there"
+        raise ConfigError((f"{path}: {error.strerror}; {remedy}",)) from error
 
 
 def text(policy: Policy) -> str:
@@ -82,18 +99,6 @@ def text(policy: Policy) -> str:
             title = f"{MAPS}.{key_name(name)}.{kind}.{key_name(of)}"
             parts.append(_section_text(title, rule, _usual(rule)))
     return "\n".join([*parts, _section_text("poller", policy.poller, _usual(policy.poller))])
-
-
-def _read(path: str, trusted_owner: int | None) -> bytes:
-    try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | AT_ONCE)) as file:
-            problems = tuple(_distrust(path, os.fstat(file.fileno()), trusted_owner))
-            if problems:
-                raise ConfigError(problems)
-            return file.read()
-    except OSError as error:
-        remedy = "a readable copy of conf/gridbridge.toml has to be there"
-        raise ConfigError((f"{path}: {error.strerror}; {remedy}",)) from error
 
 
 def _distrust(path: str, status: os.stat_result, trusted_owner: int | None) -> Iterator[str]:

@@ -29,6 +29,6 @@ def findings(transfers: Iterable[ShownTransfer], clusters: Collection[str]) -> I
             state=State.WARNING,
             found=f"{count}, and no [cluster.{cluster}] in {CONFIG}",
             right="none, or the cluster configured",
-            hint=f"put [cluster.{cluster}] back and end the poller, until they are over;"
+            hint=f"put [cluster.{cluster}] back until they are over;"
             f" without a [queue.NAME] nothing new is sent there",
         )

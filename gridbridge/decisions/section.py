@@ -53,7 +53,7 @@ def room(policy: Policy, slots: int) -> Finding:
         state=State.WARNING,
         found=f"{found}, too few for {slots} transfer slots of one user",
         right=f"{needed} at least",
-        hint=f"set it in [poller], then end the poller, so that it starts anew; {FEWER}",
+        hint=f"set it in [poller], {FEWER}",
     )
 
 

@@ -104,14 +104,25 @@ class ShownRoute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownConfiguration:
+    """Which gridbridge.toml is in force, and why the one that came after it is not."""
+
+    sha256: str  # of its bytes
+    since: datetime
+    refused_sha256: str = ""  # of the other one's; empty too where that could not be read
+    refused: tuple[str, ...] = ()  # a line for each thing that is wrong with it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownService:
-    """The service itself, as it was when it started."""
+    """The service itself."""
 
     cluster: str  # the local one
     version: str
     started_at: datetime
     keep_closed_h: float
     routes: tuple[ShownRoute, ...] = ()
+    configuration: ShownConfiguration | None = None  # None: by a version that did not tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,6 +60,13 @@ class Reader:
         self._threads = ThreadPoolExecutor(1, f"accounting-{cursor.cluster}")
         self._open: Future[Look] | None = None
 
+    def is_of(self, cluster: Cluster) -> bool:
+        """Say whether it reads what this section of gridbridge.toml says."""
+        ours, theirs = (
+            (one.accounting, one.users, bool(one.ssh)) for one in (self._cluster, cluster)
+        )
+        return ours == theirs
+
     def look_if_due(self, interval_s: float) -> None:
         """Look when it is time and no look is open."""
         if self._open is None and self._clock() >= self._due:
@@ -151,14 +158,31 @@ class Books:
     def load(self) -> None:
         """Take up where an earlier process left off."""
         self.cursors = {cursor.cluster: cursor for cursor in self.database.cursors()}
-        prefix = f"{PREFIX}.{self.policy.site.cluster}."
-        for name, cluster in self.policy.clusters.items():
-            if cluster.accounting and name != self.policy.site.cluster:
-                cursor = self.cursors.get(name) or Cursor(cluster=name, path="")
-                cursor = replace(cursor, path=cluster.accounting)
-                self.readers[name] = Reader(cursor, cluster, prefix, self.clock)
-                self.readings[name] = ShownReading(cluster=name, path=cluster.accounting)
+        self.follow(self.policy)
+
+    def follow(self, policy: Policy) -> None:
+        """Read on what this configuration says; a file that is read already is not begun anew."""
+        self.policy = policy
+        wanted = {
+            name: cluster
+            for name, cluster in policy.clusters.items()
+            if cluster.accounting and name != policy.site.cluster
+        }
+        for name, reader in tuple(self.readers.items()):
+            if name not in wanted or not reader.is_of(wanted[name]):
+                self.readers.pop(name).dismiss()
+                del self.readings[name]
+        for name, cluster in wanted.items():
+            if name not in self.readers:
+                self._begin(name, cluster)
         self.views.readings(self.readings.values())
+
+    def _begin(self, name: str, cluster: Cluster) -> None:
+        cursor = self.cursors.get(name) or Cursor(cluster=name, path="")
+        cursor = replace(cursor, path=cluster.accounting)
+        prefix = f"{PREFIX}.{self.policy.site.cluster}."
+        self.readers[name] = Reader(cursor, cluster, prefix, self.clock)
+        self.readings[name] = ShownReading(cluster=name, path=cluster.accounting)
 
     def look_if_due(self) -> None:
         """Have every file looked at for which it is time."""

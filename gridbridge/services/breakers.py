@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions import breaker
 from gridbridge.model.message import Phase
-from gridbridge.model.policy import Poller
+from gridbridge.model.policy import Policy, Poller
 from gridbridge.model.shown import ShownBreaker, ShownBreakers
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.views import Views
@@ -27,6 +27,10 @@ class Breakers:
         }
         self._policy = policy
         self._views = views
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self._policy = policy.poller
 
     def hear(self, before: Transfer | None, one: Transfer) -> None:
         """Take a transfer's news."""

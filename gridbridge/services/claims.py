@@ -43,6 +43,10 @@ class Claims:
         self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
         self._removing: dict[Key, Future[None]] = {}
 
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self._policy = policy
+
     def load(self) -> None:
         """Send again what an earlier process may not have sent."""
         for one in self._ledger.all():

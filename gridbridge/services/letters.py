@@ -28,16 +28,20 @@ class Letters:
 
     def __init__(self, policy: Policy, inbox: Inbox, ledger: Ledger, hands: Hands) -> None:
         self.premature: dict[str, tuple[float, Letter]] = {}
-        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # until the look before that
         self._done: list[str] = []
         self._lingering: tuple[Letter, ...] = ()
         self._lingering_since = 0.0
-        self._home = policy.site.cluster
-        self._remotes = {name: queue.cluster for name, queue in policy.queues.items()}
-        self._limit = policy.poller.spool_files_per_uid
         self._inbox = inbox
         self._ledger = ledger
         self._hands = hands
+        self.follow(policy)
+
+    def follow(self, policy: Policy) -> None:
+        """Judge what comes by another configuration."""
+        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # until the look before that
+        self._home = policy.site.cluster
+        self._remotes = {name: queue.cluster for name, queue in policy.queues.items()}
+        self._limit = policy.poller.spool_files_per_uid
 
     def take(self, at_once: bool) -> tuple[Transfer, ...]:
         """Bring the spool's news into the ledger; return the transfers that changed.

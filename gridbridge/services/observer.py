@@ -62,7 +62,16 @@ class Observer:
         self._asked_at = clock()
         self._asked: Future[Answer] | None = None
         self._last_took_s = 0.0
+        self._usual_s = 0.0
         self._words_due = clock()
+
+    def follow(self, where: Away, policy: Poller, transfer_queues: Container[str]) -> None:
+        """Go on under another configuration, in which the cluster is the same."""
+        self._where = where
+        self._policy = policy
+        self._transfer_queues = transfer_queues
+        self._keep_to_interval()
+        self._words_due = min(self._words_due, self._clock() + policy.vocabulary_s)
 
     def ask_if_due(self, wanted: Callable[[], frozenset[int]]) -> None:
         """Ask when it is time and no question is open; `wanted` tells the jobs to keep."""
@@ -81,12 +90,16 @@ class Observer:
             return None
         answer = self._asked.result()
         self._asked = None
-        usual_s = min(answer.took_s, self._last_took_s) if answer.snapshot else 0.0
+        self._usual_s = min(answer.took_s, self._last_took_s) if answer.snapshot else 0.0
         self._last_took_s = answer.took_s
-        interval_s = stretched(usual_s, self._policy)
+        self._keep_to_interval()
+        return self._dated(answer)
+
+    def _keep_to_interval(self) -> None:
+        """Have the next question come when it is due after the last one."""
+        interval_s = stretched(self._usual_s, self._policy)
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
-        return self._dated(answer)
 
     def _dated(self, answer: Answer) -> Answer:
         """Date an answer by its age, since the clock may have been set after the question."""

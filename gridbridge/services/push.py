@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from gridbridge.batch.gridengine import commands
+from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import job_ids
 from gridbridge.model.route import Cell
@@ -75,11 +76,14 @@ class Push:
 
 def _open_fifo(folder: str) -> int:
     """Make the FIFO and open it both ways, so that its writers never wait for us."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
     path = f"{folder}/{ENDS}"
-    if not os.path.exists(path):
-        os.mkfifo(path, 0o600)
-    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not os.path.exists(path):
+            os.mkfifo(path, 0o600)
+        return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
 
 
 def _read_ids(fifo: int) -> list[int]:

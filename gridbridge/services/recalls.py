@@ -45,6 +45,10 @@ class Recalls:
         self._free = (0, 0)  # in the last two answers of home
         self._free_at: datetime | None = None
 
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self._policy = policy
+
     def load(self) -> None:
         """Take back what an earlier process wished: it is decided anew, and begun ones go on."""
         for one in self._ledger.all():

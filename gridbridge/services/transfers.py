@@ -104,6 +104,10 @@ class TransferService:
         self.claims.load()
         for one in self.ledger.ended.values():
             self.tidy(one)
+        self.show_routes()
+
+    def show_routes(self) -> None:
+        """Show where each queue leads, and tell of the clusters that transfers are still at."""
         self.views.routes(frozenset(one.queue for one in self.ledger.all()))
         for cluster in sorted(self.dropped()):
             _log.warning("event=dropped cluster=%s why=%r", cluster, dropped.sentence(cluster))

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -24,6 +24,7 @@ from gridbridge.model.shown import (
     ShownBreaker,
     ShownBreakers,
     ShownCluster,
+    ShownConfiguration,
     ShownEvent,
     ShownHistory,
     ShownQueue,
@@ -49,11 +50,27 @@ History = tuple[Transfer, Iterable[Event]]
 class Views:
     """The published folder; remembers what it wrote last."""
 
-    def __init__(self, policy: Policy, folder: str = PUBLISHED) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        folder: str = PUBLISHED,
+        configuration: ShownConfiguration | None = None,
+    ) -> None:
         self._policy = policy
         self._folder = folder
+        self._configuration = configuration
+        self._started_at = datetime.now(UTC)
         self._loaded_at = -FRESHEN_S
         self._values: dict[str, str] = {}
+
+    def follow(self, policy: Policy) -> None:
+        """Show what follows under another configuration."""
+        self._policy = policy
+
+    def configured(self, configuration: ShownConfiguration) -> None:
+        """Show which gridbridge.toml is in force."""
+        self._configuration = configuration
+        self._show_service()
 
     def routes(self, used: frozenset[str]) -> None:
         """Show the starters where each transfer queue leads, and people that the service began.
@@ -67,7 +84,7 @@ class Views:
             put(published.route_path(queue, self._folder), encode(route(self._policy, queue)))
         published.withdraw_routes(used.union(self._policy.queues), self._folder)
         drains.make_folder(self._folder)
-        self._put(shown.SERVICE, _service(self._policy))
+        self._show_service()
 
     def load(
         self,
@@ -154,6 +171,17 @@ class Views:
         """Return when the transfers were last shown, by us or by a service before us."""
         return shown.changed_at(self._folder)
 
+    def _show_service(self) -> None:
+        service = ShownService(
+            cluster=self._policy.site.cluster,
+            version=__version__,
+            started_at=self._started_at,
+            keep_closed_h=self._policy.poller.keep_closed_h,
+            routes=tuple(_routes(self._policy)),
+            configuration=self._configuration,
+        )
+        self._put(shown.SERVICE, service)
+
     def _put(self, name: str, value: object) -> None:
         put(os.path.join(self._folder, name), shown.encode(value))
 
@@ -192,22 +220,14 @@ def _event(event: Event) -> ShownEvent:
     return ShownEvent(at=event.at, text=printable(event.text))
 
 
-def _service(policy: Policy) -> ShownService:
-    return ShownService(
-        cluster=policy.site.cluster,
-        version=__version__,
-        started_at=datetime.now(UTC),
-        keep_closed_h=policy.poller.keep_closed_h,
-        routes=tuple(
-            ShownRoute(
-                queue=name,
-                cluster=queue.cluster,
-                pending_limit=queue.pending_limit,
-                slots=queue.slots,
-            )
-            for name, queue in policy.queues.items()
-        ),
-    )
+def _routes(policy: Policy) -> Iterator[ShownRoute]:
+    for name, queue in policy.queues.items():
+        yield ShownRoute(
+            queue=name,
+            cluster=queue.cluster,
+            pending_limit=queue.pending_limit,
+            slots=queue.slots,
+        )
 
 
 def _cluster(answer: Answer, last: ClusterSnapshot | None) -> ShownCluster:

@@ -80,6 +80,11 @@ def carry_by(carrier: Client) -> None:
     _carrier = carrier
 
 
+def keeps_connections() -> bool:
+    """Say whether requests are carried by another than OpenSSH's client."""
+    return type(_carrier) is not Client
+
+
 def listen(login: Login, command: str, text: bytes) -> "Iterator[bytes]":
     """Have a command read a text there, and give what it prints as long as we listen."""
     return _carrier.listen(login, command, text)

@@ -69,7 +69,7 @@ class Inbox:
         self, folder: str, limit_per_uid: int, clock: Callable[[], float] = time.time
     ) -> None:
         self._folder = folder
-        self._limit_per_uid = limit_per_uid
+        self.limit_per_uid = limit_per_uid
         self._clock = clock
         self._read: dict[str, _Mark] = {}
         self._growing: dict[str, _Found] = {}  # what was read before it was whole
@@ -86,8 +86,8 @@ class Inbox:
         self._remember(found)
         letters = []
         for of_uid in _by_uid(found):
-            letters.append(self._open_new(of_uid[: self._limit_per_uid]))
-            self._remove_surplus(of_uid[self._limit_per_uid :], len(of_uid))
+            letters.append(self._open_new(of_uid[: self.limit_per_uid]))
+            self._remove_surplus(of_uid[self.limit_per_uid :], len(of_uid))
         return _fair(letters)
 
     def remove(self, path: str) -> None:
@@ -219,7 +219,7 @@ class Inbox:
                 "event=too_many_messages uid=%d files=%d limit=%d removed=%d",
                 newest[0].uid,
                 count,
-                self._limit_per_uid,
+                self.limit_per_uid,
                 removed,
             )
 

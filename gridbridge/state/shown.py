@@ -72,13 +72,18 @@ def read_all(folder: str) -> Shown:
             f"{folder}: no such folder; the service publishes on the transfer host alone"
         )
     return Shown(
-        service=read(f"{folder}/{SERVICE}", ShownService),
+        service=read_service(folder),
         load=_load(folder),
         clusters={each.cluster: each for each in _clusters(folder)},
         drained=drains.read(folder),
         breakers={one.cluster: one for one in read_breakers(folder).breakers},
         transfers=read_transfers(folder),
     )
+
+
+def read_service(folder: str) -> ShownService | None:
+    """Read what the service says of itself; None when it never did."""
+    return read(f"{folder}/{SERVICE}", ShownService)
 
 
 def read_breakers(folder: str) -> ShownBreakers:

@@ -10,13 +10,14 @@ from gridbridge.batch import submitter
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
 from gridbridge.decisions.mapping import Asked, translate
-from gridbridge.errors import Unmappable
+from gridbridge.errors import ConfigError, Unmappable
 from gridbridge.model import mapping, route
 from gridbridge.model.cluster import Cluster, Kind, Push
 from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.route import OarServer
 from gridbridge.model.rules import AnyRule, ProjectRule, Relation, ResourceRule, Unit
 from gridbridge.model.users import Asks, Users
+from gridbridge.shell import ssh
 
 MEMORY = ResourceRule(to="memnode", unit=Unit.MEBI, relation=Relation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {
@@ -126,3 +127,20 @@ def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
     assert routes.mapping(policy, "gamma", "transfer-gamma") == routes.mapping(
         a_policy(), "gamma", "transfer-gamma"
     )
+
+
+def test_a_cluster_that_is_configured_no_more_can_not_be_reached() -> None:
+    with pytest.raises(ConfigError) as refused:
+        routes.away(a_policy(), "beta")
+
+    assert str(refused.value) == "/etc/gridbridge/gridbridge.toml has no [cluster.beta]"
+
+
+def test_connections_that_are_kept_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh, "_carrier", ssh.Client())
+    routes.keep_connections(a_policy())
+    first = ssh._carrier
+    routes.keep_connections(a_policy())
+
+    assert ssh.keeps_connections()
+    assert ssh._carrier is first

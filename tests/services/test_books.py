@@ -223,3 +223,30 @@ def test_what_is_too_old_is_forgotten(site: Beta) -> None:
 
     assert site.records() == ()
     assert site.database.records_of("alpha", 7, 0) == ()
+
+
+def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
+    site: Beta,
+) -> None:
+    site.look()
+    before, shown = site.books.readers["beta"], site.reading()
+    clusters = {**site.policy.clusters, "gamma": replace(before._cluster, accounting="/gone")}
+    site.books.follow(replace(site.policy, clusters=clusters))
+
+    assert site.books.readers["beta"] is before
+    assert [one.cluster for one in accounts.read_readings(site.folder)] == ["beta", "gamma"]
+    assert accounts.read_readings(site.folder)[0] == shown
+
+
+def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> None:
+    site.look()
+    before = site.books.readers["beta"]
+    moved = site.file.rename(site.file.with_name("moved"))
+    beta = replace(site.policy.clusters["beta"], accounting=str(moved))
+    site.books.follow(replace(site.policy, clusters={**site.policy.clusters, "beta": beta}))
+    site.look()
+    read, reader = site.reading(), site.books.readers["beta"]
+    site.books.follow(replace(site.policy, clusters={"alpha": site.policy.clusters["alpha"]}))
+
+    assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
+    assert (site.books.readers, accounts.read_readings(site.folder)) == ({}, ())

@@ -1,12 +1,14 @@
 """How often a cluster is asked that takes its time to answer, and what an odd answer does."""
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 
 from gridbridge.batch.gridengine import status
 from gridbridge.model.policy import Poller
 from gridbridge.model.route import Cell
+from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.observer import Answer, Observer, stretched
 
 
@@ -45,3 +47,45 @@ def _answer(observer: Observer) -> Answer:
     while not (answer := observer.answer()):
         assert time.monotonic() < deadline
     return answer
+
+
+class Sleepy:
+    """A clock that is set by hand, and a cluster that answers at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        self.asked_at: list[float] = []
+        monkeypatch.setattr(status, "snapshot", self.snapshot)
+        monkeypatch.setattr(status, "vocabulary", lambda _: None)
+        where = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
+        self.where = where
+        self.observer = Observer("beta", where, Poller(interval_s=60), lambda: self.now_s)
+
+    def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
+        """Answer, and note when that was."""
+        self.asked_at.append(self.now_s)
+        now = datetime.now(UTC)
+        return ClusterSnapshot(cluster="b", taken_at=now, jobs={}, pending=0, free_slots=0), 0.01
+
+    def ask_until(self, end_s: float) -> None:
+        """Let every second pass until then, and ask whenever it is due."""
+        while self.now_s < end_s:
+            self.observer.ask_if_due(frozenset)
+            if self.observer._asked:
+                _answer(self.observer)
+            self.now_s += 1
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "asked_at"), [(60, [0, 60]), (25, [0, 25, 50]), (100, [0, 100])]
+)
+def test_another_interval_is_counted_from_the_last_question(
+    interval_s: float, asked_at: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed configuration asks nobody sooner than it says, nor later."""
+    sleepy = Sleepy(monkeypatch)
+    sleepy.ask_until(10)
+    sleepy.observer.follow(sleepy.where, Poller(interval_s=interval_s, stale_s=300), ())
+    sleepy.ask_until(60 + interval_s / 2)
+
+    assert sleepy.asked_at == asked_at

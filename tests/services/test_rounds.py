@@ -22,10 +22,10 @@ from gridbridge.model.setup import State
 from gridbridge.model.shown import ShownBreaker
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
+from gridbridge.services.assembly import _clusters, _left
 from gridbridge.services.crew import A_PERSON
 from gridbridge.services.letters import _login
 from gridbridge.services.observer import Answer
-from gridbridge.services.poller import _clusters
 from gridbridge.services.transfers import TransferService
 from gridbridge.services.views import Views
 from gridbridge.shell.clock import Clock
@@ -424,12 +424,12 @@ def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads
 ) -> None:
     unused = replace(machine.policy, queues={})
     database = machine.service.database
-    before = _clusters(unused, database)
+    before = _clusters(unused, _left(database))
     machine.send(RECORD)
-    while_open = _clusters(unused, database)
+    while_open = _clusters(unused, _left(database))
     machine.send(CLOSED)
-    while_ended = _clusters(unused, database)
+    while_ended = _clusters(unused, _left(database))
     machine.answer("")
 
-    assert (before, _clusters(unused, database)) == ({"alpha"}, {"alpha"})
+    assert (before, _clusters(unused, _left(database))) == ({"alpha"}, {"alpha"})
     assert (while_open, while_ended) == ({"alpha", "beta"}, {"alpha", "beta"})

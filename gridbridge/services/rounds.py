@@ -1,0 +1,88 @@
+"""What the poller's process does from its begin to its end: rounds, by the newest right file."""
+
+import logging
+import os
+import sys
+import time
+
+from gridbridge.errors import StateError
+from gridbridge.model.places import LOCK
+from gridbridge.model.policy import Policy
+from gridbridge.services.assembly import build, follow
+from gridbridge.services.configuration import Configuration
+from gridbridge.services.transfers import TransferService
+from gridbridge.shell import lock
+from gridbridge.shell.signals import Signals
+
+TROUBLE_PAUSE_S = 5.0  # after a round that failed as a whole: a full disk is not mended sooner
+
+_log = logging.getLogger(__name__)
+
+
+def run(signals: Signals) -> None:
+    """Do rounds until told to stop; SystemExit when another poller does."""
+    configuration = Configuration()
+    _start_log(configuration.policy)
+    if not lock.take(LOCK):
+        sys.exit("gridbridge-poller: another one runs")
+    go_on(configuration, signals)
+    _log.info("event=stop")
+    os._exit(0)  # a thread may wait for a cluster that does not answer; nothing of it is ours
+
+
+def go_on(configuration: Configuration, signals: Signals) -> None:
+    """Do rounds until told to stop."""
+    service, policy = build(configuration), configuration.policy
+    _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
+    while not signals.is_stopped:
+        try:
+            if configuration.take(signals.hung_up()):
+                put_in_force(configuration, service)
+            service.round()
+        except StateError as error:
+            service = _again(configuration, service, error, signals)
+        signals.wait(configuration.policy.poller.spool_interval_s)
+
+
+def put_in_force(configuration: Configuration, service: TransferService) -> None:
+    """Have the service take what is new of gridbridge.toml, and show which one it has."""
+    if configuration.policy is not service.policy:
+        follow(service, configuration.policy)
+        _set_level(configuration.policy)
+    service.views.configured(configuration.shown())
+
+
+def _again(
+    configuration: Configuration, service: TransferService, trouble: StateError, signals: Signals
+) -> TransferService:
+    """Begin anew from the state file: what a failed round took from the spool is read again.
+
+    The log may lie on the same full disk, so the trouble is told once more when it is over.
+    """
+    while not signals.is_stopped:
+        service.shut_down()
+        _log.error("event=trouble why=%r", str(trouble))
+        signals.wait(TROUBLE_PAUSE_S)
+        configuration.take(signals.hung_up())
+        try:
+            service = build(configuration)
+            _set_level(configuration.policy)
+            service.round()
+            _log.info("event=well_again after=%r", str(trouble))
+            break
+        except StateError as error:
+            trouble = error
+    return service
+
+
+def _start_log(policy: Policy) -> None:
+    logging.Formatter.converter = time.gmtime
+    logging.basicConfig(
+        format="%(asctime)sZ level=%(levelname)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%S"
+    )
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    _set_level(policy)
+
+
+def _set_level(policy: Policy) -> None:
+    logging.getLogger().setLevel(policy.site.log_level.upper())

@@ -1,0 +1,58 @@
+"""Signals steer a service between its rounds, and wake it while it waits."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from gridbridge.shell.signals import Signals
+
+OURS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+LONG_S = 60.0
+
+
+@pytest.fixture
+def signals() -> Iterator[Signals]:
+    """Return signals of this process, which has its own handlers back afterwards."""
+    before = {number: signal.getsignal(number) for number in OURS}
+    yield Signals()
+    signal.set_wakeup_fd(-1)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_signal_right_before_the_wait_ends_it(signals: Signals) -> None:
+    began_s = time.monotonic()
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        os.kill(os.getpid(), number)
+        signals.wait(LONG_S)
+
+    assert time.monotonic() - began_s < LONG_S
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_is_to_stop(signals: Signals, number: signal.Signals) -> None:
+    before = signals.is_stopped
+    os.kill(os.getpid(), number)
+    signals.wait(LONG_S)
+
+    assert (before, signals.is_stopped, signals.hung_up()) == (False, True, False)
+
+
+def test_several_hangups_are_told_once_and_a_later_one_again(signals: Signals) -> None:
+    told = [signals.hung_up()]
+    for times in (2, 0, 1):
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGHUP)
+        signals.wait(0)
+        told.append(signals.hung_up())
+
+    assert (told, signals.is_stopped) == ([False, True, False, True], False)
+
+
+def test_a_wait_without_a_signal_ends_by_itself(signals: Signals) -> None:
+    signals.wait(0.001)
+
+    assert not signals.hung_up()
