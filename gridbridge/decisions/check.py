@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from gridbridge.decisions import reload
 from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, HOME, PYTHON
 from gridbridge.model.policy import Policy
@@ -21,6 +22,7 @@ NEEDED_SECTION = "[queue.NAME]"
 def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
     """Judge everything that changes while a site runs."""
     yield _poller(facts.poller, policy)
+    yield from reload.findings(facts.poller)
     for name, cell in facts.cells.items():
         is_oar = name in policy.clusters and policy.clusters[name].kind is Kind.OAR
         yield _server(name, cell) if is_oar else _answer(name, cell, facts.name)

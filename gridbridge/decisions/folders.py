@@ -5,6 +5,7 @@ It is one person's, so there are no rights to judge and there is nothing for `se
 
 from collections.abc import Iterator, Mapping
 
+from gridbridge.decisions import reload
 from gridbridge.model.places import METHODS, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.setup import Edit, Finding, State, Verb
@@ -19,6 +20,7 @@ def findings(
 ) -> Iterator[Finding]:
     """Judge everything; `slots` are those of the home's transfer queues, by name."""
     yield _poller(poller, policy.poller.stale_s)
+    yield from reload.findings(poller)
     for name, cell in cells.items():
         yield _cluster(name, cell, policy.clusters[name].folder)
     if not cells[policy.site.cluster].trouble:

@@ -47,6 +47,16 @@ def alarm(shown: Shown, now: datetime) -> str:
     )
 
 
+def misconfigured(shown: Shown) -> str:
+    """Say that the poller refuses the newest gridbridge.toml; empty when it does not."""
+    known = shown.service.configuration if shown.service else None
+    if known is None or not known.refused:
+        return ""
+    first, *others = known.refused
+    more = f" (and {len(others)} more, see gridbridge check)" if others else ""
+    return f"the service has an older gridbridge.toml, for it refuses the new one: {first}{more}"
+
+
 def judge_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
     """Say whether a cluster answers."""
     return ClusterReport(

@@ -1,8 +1,14 @@
-"""Which changes of gridbridge.toml a running service takes."""
+"""Which changes of gridbridge.toml a running service takes, and what the check says of that."""
+
+from collections.abc import Iterator
 
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
+from gridbridge.model.setup import Edit, Finding, State, Verb
+from gridbridge.model.site import PollerFacts
 
+ITEM = "poller: gridbridge.toml"
+OLDER = "the service has an older gridbridge.toml"
 ANEW = "only a new service takes that: end the poller when nothing is away"
 
 
@@ -22,4 +28,38 @@ def unchangeable(before: Policy, after: Policy, path: str = CONFIG) -> tuple[str
         f'{path}: {key} = "{new}": the service has "{old}"; {ANEW}'
         for key, (old, new) in changed.items()
         if old != new
+    )
+
+
+def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[Finding]:
+    """Say so while a living service has another gridbridge.toml than the one that is there.
+
+    What is wrong with one that is not right, others have told.
+    """
+    known = poller.configuration
+    if known is None:
+        return
+    if known.is_same:
+        yield Finding(item=ITEM, state=State.OK, found="in force")
+    elif not is_right:
+        hint = "it stays in force until the file is right"
+        yield Finding(item=ITEM, state=State.WARNING, found=OLDER, right="this one", hint=hint)
+    elif known.refused:
+        hint = "until that is mended the older one stays in force"
+        found = f"{OLDER}; it refuses this one: {'; '.join(known.refused)}"
+        yield Finding(item=ITEM, state=State.BROKEN, found=found, right="this one", hint=hint)
+    else:
+        yield _late(poller.pid)
+
+
+def _late(pid: int) -> Finding:
+    """Return the finding whose mend has the file taken now."""
+    edit = Edit(verb=Verb.SHELL, value=f"kill -HUP {pid}")
+    return Finding(
+        item=ITEM,
+        state=State.WARNING,
+        found=OLDER,
+        right="this one",
+        mend=(edit,) if pid else (),
+        hint="it takes this one within seconds, or by: systemctl reload gridbridge-poller",
     )

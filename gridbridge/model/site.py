@@ -15,6 +15,15 @@ class PathFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationFacts:
+    """The gridbridge.toml that a living service has, next to the one that is there."""
+
+    is_same: bool
+    for_s: float = 0.0  # so long it has been in force
+    refused: tuple[str, ...] = ()  # why it does not take the one that is there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PollerFacts:
     """The poller and what it last published."""
 
@@ -22,6 +31,8 @@ class PollerFacts:
     pid: int = 0  # 0 when its process was not found
     age_s: float | None = None  # of the load values; None when there are none
     last_words: str = ""  # the last line of its log
+    values: frozenset[str] = frozenset()  # the names of the load values
+    configuration: ConfigurationFacts | None = None  # None when no living service tells it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,14 @@ from gridbridge import config
 from gridbridge.apply.routes import keep_connections
 from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions import check as decisions
-from gridbridge.decisions import dropped, folders, section, setup, site
+from gridbridge.decisions import dropped, folders, reload, section, setup, site
 from gridbridge.decisions.setup.host import value_findings
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.setup import Finding, SetupWorld, State, words
-from gridbridge.model.site import CellFacts
+from gridbridge.model.site import CellFacts, PollerFacts
+from gridbridge.services.configuration import digest
 from gridbridge.services.facts import cell_facts, folder_queues, host_facts, letters, poller_facts
 from gridbridge.services.logins import key_facts, rsync_facts
 from gridbridge.services.setup import cell_of, observe
@@ -54,18 +55,22 @@ class Item:
 
 def check(path: str = CONFIG) -> Report:
     """Check the site that a configuration describes; a wrong one is the only finding."""
+    sha256 = ""
     try:
-        policy = config.load(path)
+        raw = config.read(path)
+        sha256 = digest(raw)
+        policy = config.parse(path, raw)
     except ConfigError as error:
-        return _report(tuple(_unreadable(error)), None)
+        poller = poller_facts(sha256)
+        return _report((*_unreadable(error), *reload.findings(poller, is_right=False)), None)
     keep_connections(policy)
-    return _report(tuple(findings(policy)), policy)
+    return _report(tuple(findings(policy, sha256)), policy)
 
 
-def findings(policy: Policy) -> Iterator[Finding]:
-    """Look at everything and judge it, this host first."""
+def findings(policy: Policy, sha256: str) -> Iterator[Finding]:
+    """Look at everything and judge it, this host first; the digest is the configuration's."""
     if policy.is_embedded:
-        yield from _folders(policy)
+        yield from _folders(policy, sha256)
         return
     if os.geteuid() != 0:
         yield NO_ROOT
@@ -77,7 +82,7 @@ def findings(policy: Policy) -> Iterator[Finding]:
         worlds = {queue: threads.submit(_world, policy, queue) for queue in policy.queues}
         keys, rsync = threads.submit(key_facts, policy), threads.submit(rsync_facts, policy)
         cells = _cells(policy, threads)
-    facts = replace(facts, cells=cells, poller=poller_facts(policy))
+    facts = replace(facts, cells=cells, poller=poller_facts(sha256))
     facts = replace(facts, keys=keys.result(), without_rsync=rsync.result())
     if not cells[policy.site.cluster].trouble:
         facts = replace(facts, letters=letters(policy))
@@ -88,16 +93,16 @@ def findings(policy: Policy) -> Iterator[Finding]:
         yield section.room(policy, section.all_slots(policy))
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
     for queue, world in worlds.items():
-        yield from _queue(queue, world, has_values)
+        yield from _queue(queue, world, facts.poller if has_values else None)
 
 
-def _folders(policy: Policy) -> Iterator[Finding]:
+def _folders(policy: Policy, sha256: str) -> Iterator[Finding]:
     """Look at a site of embedded clusters and judge it."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         cells = _cells(policy, threads)
     slots = {} if cells[policy.site.cluster].trouble else folder_queues(policy.local.folder)
     yield from decisions.no_queue(policy)
-    yield from folders.findings(poller_facts(policy), cells, slots, policy)
+    yield from folders.findings(poller_facts(sha256), cells, slots, policy)
 
 
 def _cells(policy: Policy, threads: ThreadPoolExecutor) -> dict[str, CellFacts]:
@@ -107,12 +112,12 @@ def _cells(policy: Policy, threads: ThreadPoolExecutor) -> dict[str, CellFacts]:
     return dict(zip(names, threads.map(lambda name: cell_facts(name, policy), names), strict=True))
 
 
-def _queue(queue: str, seen: Future[SetupWorld], has_values: bool) -> Iterator[Finding]:
+def _queue(queue: str, seen: Future[SetupWorld], poller: PollerFacts | None) -> Iterator[Finding]:
     """Judge a transfer queue's set-up; nothing can be said while one of its cells is silent."""
     try:
         world = seen.result()
         yield from setup.findings(world)
-        yield from value_findings(world) if has_values else ()
+        yield from value_findings(world, poller) if poller else ()
     except GridbridgeError as error:
         yield Finding(
             item=f"queue {queue}",

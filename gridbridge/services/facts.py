@@ -10,13 +10,19 @@ from gridbridge.batch.gridengine import objects
 from gridbridge.batch.oar import server
 from gridbridge.decisions import site
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.places import CONFIG, HOME, LOCK, PYTHON, SUDOERS
+from gridbridge.model.places import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, SUDOERS
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Folder, OarServer
-from gridbridge.model.site import CellFacts, HostFacts, PathFacts, PollerFacts
+from gridbridge.model.site import (
+    CellFacts,
+    ConfigurationFacts,
+    HostFacts,
+    PathFacts,
+    PollerFacts,
+)
 from gridbridge.shell import host, lock
 from gridbridge.shell.runner import run
-from gridbridge.state import published
+from gridbridge.state import published, shown
 
 HOT = "gridbridge.methods.starter, gridbridge.methods.control"
 IMPORT_S = 20.0
@@ -40,17 +46,21 @@ def host_facts(policy: Policy) -> HostFacts:
     )
 
 
-def poller_facts(policy: Policy) -> PollerFacts:
-    """Return whether the poller runs, and how old its values are."""
-    is_running = lock.is_held(LOCK)
-    uid = host.uid_of(policy.site.service_account)
-    pids = (host.pid_with(words, uid) for words in POLLERS)
-    pid = next(filter(None, pids), 0)
+def poller_facts(sha256: str) -> PollerFacts:
+    """Return whether the poller runs, how old its values are, and whether it has that file."""
+    found = host.path_facts(HOME)
+    uid = found.owner if found else 0
+    pids = (host.pid_with(words, uid) for words in POLLERS) if uid else ()
+    taken_at_s, stale_s, values = _load()
+    age_s = time.time() - taken_at_s if taken_at_s else None
+    is_fresh = age_s is not None and -1 <= age_s <= stale_s
     return PollerFacts(
-        is_running=is_running,
-        pid=pid,
-        age_s=_age_s(policy),
+        is_running=lock.is_held(LOCK),
+        pid=next(filter(None, pids), 0),
+        age_s=age_s,
         last_words=host.last_line(f"{HOME}/poller.log"),
+        values=values,
+        configuration=_configuration(sha256) if is_fresh else None,
     )
 
 
@@ -138,9 +148,27 @@ def _import_trouble(account: str) -> str:
     return ""
 
 
-def _age_s(policy: Policy) -> float | None:
-    """Return the age of the published load values, None when there are none to read."""
+def _load() -> tuple[float, float, frozenset[str]]:
+    """Return when load values were published, how old they may be, and which; 0 for none."""
     try:
-        return time.time() - published.load_time(published.load_path())
+        taken_at_s, stale_s, values = published.read_load(published.load_path())
+    except (OSError, GridbridgeError):
+        return 0.0, 0.0, frozenset()
+    return taken_at_s, stale_s, frozenset(values)
+
+
+def _configuration(sha256: str) -> ConfigurationFacts | None:
+    """Return what the service says of its gridbridge.toml and of the one with this digest."""
+    try:
+        service = shown.read_service(PUBLISHED)
     except (OSError, GridbridgeError):
         return None
+    known = service.configuration if service else None
+    if known is None:
+        return None
+    is_judged = known.refused_sha256 in ("", sha256)
+    return ConfigurationFacts(
+        is_same=known.sha256 == sha256,
+        for_s=time.time() - known.since.timestamp(),
+        refused=known.refused if is_judged else (),
+    )

@@ -22,7 +22,7 @@ def report(now: datetime, folder: str = PUBLISHED) -> Report:
     shown = files.read_all(folder)
     routes = shown.service.routes if shown.service else ()
     return Report(
-        alarm=health.alarm(shown, now),
+        alarm=health.alarm(shown, now) or health.misconfigured(shown),
         clusters=tuple(health.judge_cluster(one, now) for one in shown.clusters.values()),
         queues=tuple(health.judge_queue(one, shown, now) for one in routes),
         transfers=tuple(

@@ -164,15 +164,6 @@ def read_load(path: str, owner: int | None = None) -> tuple[float, float, dict[s
     return taken_at, stale_s, {name: value for name, _, value in rows}
 
 
-def load_time(path: str) -> float:
-    """Return when the load values were taken; ParseError when the file does not say."""
-    head = files.read(path, LOAD_MAX_BYTES)[0].partition(b" ")[0]
-    try:
-        return float(head)
-    except ValueError as error:
-        raise ParseError(f"{path}: the first line is not a time and a limit") from error
-
-
 def encode_load(taken_at: float, stale_s: float, values: dict[str, str]) -> bytes:
     """Write load values as they are published: time and limit, then `complex=value` lines."""
     return f"{taken_at:.3f} {stale_s:g}\n".encode() + lines.encode(values)

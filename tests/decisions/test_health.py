@@ -1,11 +1,12 @@
 """Why a transfer queue takes no jobs, and when everything that is shown may be old."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.health import age, alarm, judge_cluster, judge_queue
-from gridbridge.model.shown import Shown
+from gridbridge.decisions.health import age, alarm, judge_cluster, judge_queue, misconfigured
+from gridbridge.model.shown import Shown, ShownConfiguration
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 
 ROUTE = service().routes[0]
@@ -86,6 +87,34 @@ def test_values_as_old_as_the_limit_are_no_alarm_and_older_ones_are() -> None:
 
 def test_a_service_that_never_published_is_an_alarm() -> None:
     assert alarm(Shown(), NOW) == "gridbridge-poller has never published anything here"
+
+
+def a_service_that_refuses(*problems: str) -> Shown:
+    """Return a service whose newest gridbridge.toml is not in force for these reasons."""
+    known = ShownConfiguration(sha256="1f", since=NOW, refused_sha256="2e", refused=problems)
+    return shown(service=replace(service(), configuration=known))
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        (Shown(), ""),
+        (shown(), ""),
+        (a_service_that_refuses(), ""),
+        (
+            a_service_that_refuses("FILE: one"),
+            "the service has an older gridbridge.toml, for it refuses the new one: FILE: one",
+        ),
+        (
+            a_service_that_refuses("FILE: one", "FILE: two"),
+            "the service has an older gridbridge.toml, for it refuses the new one: FILE: one"
+            " (and 1 more, see gridbridge check)",
+        ),
+    ],
+    ids=["no service", "of an older version", "right", "wrong", "twice wrong"],
+)
+def test_a_refused_configuration_is_told(what: Shown, told: str) -> None:
+    assert misconfigured(what) == told
 
 
 def test_a_cluster_that_never_answered_says_so() -> None:

@@ -1,12 +1,14 @@
-"""Which changes of gridbridge.toml a running service takes."""
+"""Which changes of gridbridge.toml a running service takes, and what the check says of that."""
 
 from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.reload import unchangeable
+from gridbridge.decisions.reload import ITEM, OLDER, findings, unchangeable
 from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.policy import LogLevel, Policy, Poller, Site, TransferQueue
+from gridbridge.model.setup import State
+from gridbridge.model.site import ConfigurationFacts, PollerFacts
 
 CLUSTER = Cluster(qmaster_port=1, execd_port=2)
 SITE = Site(cluster="alpha")
@@ -16,6 +18,7 @@ POLICY = Policy(
     queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
 )
 EMBEDDED = Cluster(kind=Kind.EMBEDDED, folder="/alpha")
+ALIVE = PollerFacts(is_running=True, pid=5, age_s=2.0)
 
 
 @pytest.mark.parametrize(
@@ -63,3 +66,43 @@ def test_what_a_site_is_takes_a_new_service(changes: dict[str, object], told: st
 
     anew = "only a new service takes that: end the poller when nothing is away"
     assert problem == f"FILE: {told}; {anew}"
+
+
+def judged(poller: PollerFacts, **how: bool) -> list[tuple[State, str, tuple[str, ...]]]:
+    found = list(findings(poller, **how))
+    assert {each.item for each in found} <= {ITEM}
+    return [(each.state, each.found, tuple(one.value for one in each.mend)) for each in found]
+
+
+def test_nothing_is_said_where_no_living_service_tells_what_it_has() -> None:
+    assert judged(PollerFacts(is_running=False)) == []
+    assert judged(ALIVE) == []
+
+
+def test_a_service_that_has_the_file_is_right() -> None:
+    known = ConfigurationFacts(is_same=True)
+
+    assert judged(replace(ALIVE, configuration=known)) == [(State.OK, "in force", ())]
+
+
+@pytest.mark.parametrize(("pid", "mend"), [(5, ("kill -HUP 5",)), (0, ())])
+def test_a_file_that_is_not_in_force_yet_can_be_taken_now(pid: int, mend: tuple[str]) -> None:
+    older = replace(ALIVE, pid=pid, configuration=ConfigurationFacts(is_same=False))
+
+    assert judged(older) == [(State.WARNING, OLDER, mend)]
+
+
+def test_a_file_that_the_service_refuses_is_told_with_its_reasons() -> None:
+    known = ConfigurationFacts(is_same=False, refused=("FILE: one", "FILE: two"))
+    found = f"{OLDER}; it refuses this one: FILE: one; FILE: two"
+
+    assert judged(replace(ALIVE, configuration=known)) == [(State.BROKEN, found, ())]
+
+
+def test_what_is_wrong_with_a_file_is_told_once() -> None:
+    """The check reads it too, and tells each mistake as an item of its own."""
+    known = ConfigurationFacts(is_same=False, refused=("FILE: one",))
+
+    found = judged(replace(ALIVE, configuration=known), is_right=False)
+
+    assert found == [(State.WARNING, OLDER, ())]

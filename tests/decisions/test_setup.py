@@ -14,8 +14,10 @@ from gridbridge.decisions.setup.queue import (
 )
 from gridbridge.decisions.setup.removal import removal
 from gridbridge.model.setup import Complex, Daemon, Edit, SetupWorld, State, Undo, Verb, Wanted
+from gridbridge.model.site import ConfigurationFacts, PollerFacts
 from tests.decisions.setups import SENSOR, WANTED, a_cell, a_ready_world, a_world, at_home
 
+PUBLISHING = PollerFacts(is_running=True, pid=5, age_s=1.0, values=frozenset({"gb_beta_up"}))
 WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_args": "NONE"}
 
 
@@ -298,8 +300,24 @@ def test_values_that_do_not_arrive_are_broken() -> None:
     world = a_ready_world()
     reporting = at_home(world, exec_hosts={"tee": {"load_values": "cpu=1,gb_beta_up=1"}})
 
-    assert [each.state for each in value_findings(world)] == [State.BROKEN]
-    assert [each.state for each in value_findings(reporting)] == [State.OK]
+    assert [each.state for each in value_findings(world, PUBLISHING)] == [State.BROKEN]
+    assert [each.state for each in value_findings(reporting, PUBLISHING)] == [State.OK]
+
+
+def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> None:
+    older = replace(PUBLISHING, values=frozenset({"gb_gamma_up"}))
+    (found,) = value_findings(a_ready_world(), older)
+
+    assert (found.state, found.mend) == (State.WARNING, ())
+    assert found.found == "the service publishes no gb_beta_up: the queue is closed"
+
+
+@pytest.mark.parametrize(("for_s", "state"), [(9, State.WARNING), (11, State.BROKEN)])
+def test_values_of_a_file_that_just_took_force_have_yet_to_come(for_s: float, state: State) -> None:
+    known = ConfigurationFacts(is_same=True, for_s=for_s)
+    (found,) = value_findings(a_ready_world(), replace(PUBLISHING, configuration=known))
+
+    assert (found.state, bool(found.mend)) == (state, state == State.BROKEN)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +326,7 @@ def test_values_that_do_not_arrive_are_broken() -> None:
 def test_an_execd_that_was_just_started_has_yet_to_report(age_s: float, state: State) -> None:
     """It does so within two load report times."""
     execd = Daemon(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
-    (found,) = value_findings(replace(a_ready_world(), execd=execd))
+    (found,) = value_findings(replace(a_ready_world(), execd=execd), PUBLISHING)
 
     assert (found.state, bool(found.mend)) == (state, state == State.BROKEN)
 

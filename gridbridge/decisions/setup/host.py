@@ -20,11 +20,13 @@ from gridbridge.model.setup import (
     pairs,
     words,
 )
+from gridbridge.model.site import PollerFacts
 
 SENSOR = f"{METHODS}/sensor"
 REPORT_S = 5  # as often as the poller asks by default; more often tells nothing new
 SPARE_GROUPS = 20  # for jobs that are just ending
 FIRST_GID, NOGROUP = 20000, 65534
+VALUES = "load values"
 
 
 def host_findings(world: SetupWorld) -> tuple[Finding, ...]:
@@ -117,34 +119,54 @@ def wider_range(found: str, needed: int, used: frozenset[int]) -> str:
     return f"{free[0]}-{free[-1]}"
 
 
-def value_findings(world: SetupWorld) -> tuple[Finding, ...]:
+def value_findings(world: SetupWorld, poller: PollerFacts) -> tuple[Finding, ...]:
     """Judge whether the sensor's values reach qmaster; only where it is configured.
 
-    They do within two load report times, once the poller has published some; an execd that was
-    started since then has yet to report.
+    They do within two load report times, once the poller has published them; an execd that was
+    started since then has yet to report. A poller that publishes none of the cluster has an older
+    gridbridge.toml, and no start of execd helps.
     """
     if SENSOR not in world.home.effective("load_sensor").split(","):
         return ()
     values = pairs(world.home.exec_hosts[world.wanted.host].get("load_values", ""))
-    item, name = "load values", f"{world.wanted.prefix}_up"
+    name = f"{world.wanted.prefix}_up"
     if name in values:
-        return (Finding(item=item, state=State.OK, found=f"{name}={values[name]}"),)
-    patience_s = 2 * _seconds(world.home.effective("load_report_time"))
-    if world.execd and world.execd.age_s < patience_s:
-        found = f"none yet: execd was started {world.execd.age_s:.0f} s ago"
-        right = f"{name} is reported within {patience_s} s"
-        return (Finding(item=item, state=State.WARNING, found=found, right=right),)
+        return (Finding(item=VALUES, state=State.OK, found=f"{name}={values[name]}"),)
+    return (_unreported(world, poller, name),)
+
+
+def _unreported(world: SetupWorld, poller: PollerFacts, value: str) -> Finding:
+    """Judge a value that is missing: it may have to come yet."""
+    if value not in poller.values:
+        right = "published, once the service has this gridbridge.toml"
+        found = f"the service publishes no {value}: the queue is closed"
+        return Finding(item=VALUES, state=State.WARNING, found=found, right=right)
+    if late := _late(world, poller):
+        right = f"{value} is reported within {_patience_s(world)} s"
+        return Finding(item=VALUES, state=State.WARNING, found=f"none yet: {late}", right=right)
     mend = (restart_execd(world),) if world.execd else ()
-    return (
-        Finding(
-            item=item,
-            state=State.BROKEN,
-            found=f"{world.wanted.host} reports no {name}: the queue is closed",
-            right="reported; execd has to be started after its first load_sensor was set",
-            mend=mend,
-            hint="" if mend else "start sge_execd",
-        ),
+    return Finding(
+        item=VALUES,
+        state=State.BROKEN,
+        found=f"{world.wanted.host} reports no {value}: the queue is closed",
+        right="reported; execd has to be started after its first load_sensor was set",
+        mend=mend,
+        hint="" if mend else "start sge_execd",
     )
+
+
+def _late(world: SetupWorld, poller: PollerFacts) -> str:
+    """Say why values have yet to be reported; empty when they should have been."""
+    patience_s, known = _patience_s(world), poller.configuration
+    if world.execd and world.execd.age_s < patience_s:
+        return f"execd was started {world.execd.age_s:.0f} s ago"
+    if known and known.for_s < patience_s:
+        return f"the service has this gridbridge.toml for {known.for_s:.0f} s"
+    return ""
+
+
+def _patience_s(world: SetupWorld) -> int:
+    return 2 * _seconds(world.home.effective("load_report_time"))
 
 
 def restart_execd(world: SetupWorld) -> Edit:
