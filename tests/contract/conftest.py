@@ -1,12 +1,19 @@
-"""The clusters that the contract holds for: each test runs on every one of them."""
+"""The clusters that the contract holds for: each test runs on every one of them.
+
+On those of the lab the tests of a module run before the first of them tells how it went.
+"""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.contract.far import FRONTEND, HOST, EmbeddedReach, Far, LabReach, beta, delta, gamma
+from tests.contract.far import FRONTEND, EmbeddedReach, Far, LabReach, beta, delta, gamma
+from tests.contract.resident import HOST
+from tests.lab.abreast import functions, parameters, run_all
 from tests.lab.conftest import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.lab.grid import Grid
 
@@ -26,9 +33,33 @@ FILES = {"beta": HOST, "delta": "delta-master", "gamma": FRONTEND}  # where the 
 @pytest.fixture(params=CLUSTERS)
 def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
     """Return a cluster without a job; none of ours is left in it."""
-    far = embedded(tmp_path) if request.param == "embedded" else of_lab(request)
-    yield far
-    far.delete_all()
+    if request.param == "embedded":
+        with cleared(embedded(tmp_path)) as far:
+            yield far
+        return
+    if os.getuid() != 0:
+        pytest.skip("the lab needs root")
+    request.node.funcargs["grid"] = Grid()  # a failed test shows the lab's logs
+    request.getfixturevalue("side_by_side")
+    with of_lab(request.param) as far:
+        yield far
+
+
+@pytest.fixture(scope="module")
+def side_by_side(request: pytest.FixtureRequest, one_way: None) -> None:
+    """Run a module's tests in the lab's clusters, as many at once in each as the module says."""
+    lanes: dict[str, dict[pytest.Function, Callable[[], object]]] = {name: {} for name in FILES}
+    for item in functions(request):
+        given = parameters(item)
+        if (name := given.pop("far")) in lanes:
+            lanes[name][item] = partial(run_in, name, item.obj, given)
+    run_all((calls, request.module.AT_ONCE) for calls in lanes.values())
+
+
+def run_in(name: str, test: Callable[..., object], given: Mapping[str, object]) -> None:
+    """Run a test in a cluster of the lab."""
+    with of_lab(name) as far:
+        test(far=far, **given)
 
 
 def embedded(folder: Path) -> Far:
@@ -38,19 +69,25 @@ def embedded(folder: Path) -> Far:
     return Far(reach)
 
 
-def of_lab(request: pytest.FixtureRequest) -> Far:
-    """Return beta, or delta or gamma by ssh, as alice and as bob, in a new folder of alice's."""
-    if os.getuid() != 0:
-        pytest.skip("the lab needs root")
-    grid = Grid()
-    request.node.funcargs["grid"] = grid  # a failed test shows the lab's logs
-    name = request.param
-    if name == "beta":
-        request.getfixturevalue("one_way")
-    owner = person("alice", name)
+@contextmanager
+def of_lab(name: str) -> Iterator[Far]:
+    """Give beta, or delta or gamma by ssh, as alice and as bob, in a new folder of alice's."""
+    grid, owner = Grid(), person("alice", name)
     folder = grid.sh(FILES[name], "mktemp -d ~/contract.XXXXXX", user=owner).strip()
-    request.addfinalizer(lambda: grid.sh(FILES[name], f"rm -rf {folder}", user=owner))
-    return cluster(grid, name, folder)
+    try:
+        with cleared(cluster(grid, name, folder)) as far:
+            yield far
+    finally:
+        grid.sh(FILES[name], f"rm -rf {folder}", user=owner)
+
+
+@contextmanager
+def cleared(far: Far) -> Iterator[Far]:
+    """Leave nothing of ours in a cluster."""
+    try:
+        yield far
+    finally:
+        far.delete_all()
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,9 @@
 """A far cluster as the contract sees it: an adapter's two modules, and a folder of its jobs."""
 
-import base64
 import copy
 import importlib
 import itertools
 import os
-import pickle
 import pwd
 import sys
 from collections.abc import Callable, Iterable
@@ -15,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission
-from gridbridge.errors import CommandFailed
 from gridbridge.model.job import JobEnd
 from gridbridge.model.route import Cell, Folder, Login, OarServer
 from gridbridge.model.snapshot import ClusterSnapshot
+from tests.contract.resident import HOST, Residents
 from tests.contract.waiting import PAUSE_S, until
 from tests.lab.grid import Grid
 
@@ -26,19 +24,8 @@ ASKS_NOTHING = Request(b"<JB_job_number>1</JB_job_number>")
 UNKNOWN = "9999998"  # below Grid Engine's largest job number
 TIMEOUT_S = 15.0
 AT_ONCE = 3  # calls of a test, where it has many to make
-HOST = "alpha-master"  # reaches beta's cell and shares alice's home with its hosts
 FRONTEND = "gamma-master"  # alpha-master reaches it by ssh only
-PYTHON = "/opt/gridbridge/venv/bin/python3"
-CALL = """
-import base64, importlib, pickle, sys
-from gridbridge.errors import GridbridgeError
-module, name, arguments, options = pickle.loads(base64.b64decode(sys.stdin.read()))
-try:
-    told = True, getattr(importlib.import_module(module), name)(*arguments, **options)
-except GridbridgeError as error:
-    told = False, str(error)
-print(base64.b64encode(pickle.dumps(told)).decode())
-"""
+RESIDENTS = Residents()
 
 T = TypeVar("T")
 
@@ -112,14 +99,7 @@ class LabReach:
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
         """Call a function of the installed adapter as the caller, on the lab's host."""
         module = f"gridbridge.batch.{self._adapter}.{half}"
-        asked = pickle.dumps((module, name, (self._where, *arguments), options))
-        argv = (PYTHON, "-I", "-c", CALL)
-        done = self._grid.on(HOST, *argv, user=self._caller, stdin=base64.b64encode(asked).decode())
-        assert done.status == 0, done
-        is_told, told = pickle.loads(base64.b64decode(done.out))
-        if not is_told:
-            raise CommandFailed((name,), 1, b"", told.encode())
-        return told
+        return RESIDENTS.call(self._caller, module, name, self._where, *arguments, **options)
 
     def sh(self, script: str) -> str:
         """Run a shell script where the jobs' files are, as their owner."""

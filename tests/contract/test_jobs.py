@@ -11,6 +11,9 @@ from tests.contract.far import ASKS_NOTHING, UNKNOWN, Far
 from tests.contract.waiting import stays, until
 from tests.messages import decode_in_place
 
+pytestmark = pytest.mark.timeout(600)
+
+AT_ONCE = 4  # in a cluster of the lab
 TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
 ASKS_TOO_MUCH = type(ASKS_NOTHING)(
     b"<JB_job_number>1</JB_job_number><JB_hard_resource_list><qstat_l_requests>"

@@ -7,6 +7,9 @@ from tests.contract.conftest import NOT_OAR, OAR
 from tests.contract.far import Far
 from tests.contract.waiting import until
 
+pytestmark = pytest.mark.timeout(600)
+
+AT_ONCE = 1  # in a cluster of the lab: these count its slots
 WAITING = "until [ -e go ]; do sleep 0.05; done\n"
 
 

@@ -5,16 +5,18 @@ from collections.abc import Callable
 from typing import TypeVar
 
 PAUSE_S = 0.05
+BACK_OFF = 0.02  # of what was waited, between two looks
 
 T = TypeVar("T")
 
 
 def until(look: Callable[[], T], what: str, limit_s: float = 60, pause_s: float = PAUSE_S) -> T:
     """Wait until `look` returns something true, and return that; fail with the last state."""
-    deadline = time.monotonic() + limit_s
+    began = time.monotonic()
     while not (seen := look()):
-        assert time.monotonic() < deadline, f"waited {limit_s:g} s for {what}; last: {seen!r}"
-        time.sleep(pause_s)
+        waited_s = time.monotonic() - began
+        assert waited_s < limit_s, f"waited {limit_s:g} s for {what}; last: {seen!r}"
+        time.sleep(pause_s + waited_s * BACK_OFF)
     return seen
 
 
