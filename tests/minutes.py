@@ -29,7 +29,6 @@ class Took(NamedTuple):
     stage: str
     file: str
     name: str
-    group: str  # of a lab's test, as in order.py
     seconds: float
 
 
@@ -42,9 +41,8 @@ def _stage(path: Path) -> Iterator[Took]:
     for case in etree.parse(path).iter("testcase"):
         module = re.match(r"tests(\.[a-z_]+)+", case.get("classname", ""))
         file = f"{module[0].replace('.', '/')}.py" if module else ""
-        name, _, group = case.get("name", "").partition("@")
-        seconds = float(case.get("time", 0))
-        yield Took(path.stem, file, name, group or file, seconds)
+        name = case.get("name", "").partition("@")[0]  # what follows is pytest-xdist's
+        yield Took(path.stem, file, name, float(case.get("time", 0)))
 
 
 def folder_of(took: Took) -> str:
@@ -72,12 +70,12 @@ def report(all_took: Sequence[Took], minutes: float, budget: float, chances: str
 
 
 def note(all_took: Sequence[Took]) -> str:
-    """Return seconds.toml: how long each group of the lab's tests took."""
-    groups = Counter[str]()
+    """Return seconds.toml: how long each file of the lab's tests took."""
+    files = Counter[str]()
     for took in all_took:
         if took.stage == "lab" and folder_of(took) in LAB:
-            groups[took.group] += took.seconds  # type: ignore[assignment]
-    rows = (f'"{group}" = {seconds:.0f}' for group, seconds in groups.most_common())
+            files[took.file] += took.seconds  # type: ignore[assignment]
+    rows = (f'"{file}" = {seconds:.0f}' for file, seconds in files.most_common())
     return "\n".join(("# Written by `python -m tests.minutes --note`.", *rows)) + "\n"
 
 

@@ -9,7 +9,7 @@ from tests.minutes import Took, note, read, report
 JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.lab.test_ssh" name="test_a[x-1]@tests/lab/test_ssh.py" time="60.0"/>
 <testcase classname="tests.lab.test_ssh" name="test_b@tests/lab/test_ssh.py" time="30.0"/>
-<testcase classname="tests.contract.test_jobs" name="test_c[oar]@tests/contract/gamma" time="95.0"/>
+<testcase classname="tests.contract.test_jobs" name="test_c[oar]@tests/contract/a.py" time="95"/>
 <testcase classname="tests.lab.test_check.TestThis" name="test_d@tests/lab/test_check.py" time="1"/>
 </testsuite></testsuites>"""
 
@@ -20,9 +20,8 @@ def took(tmp_path: Path) -> tuple[Took, ...]:
     return read(tmp_path)
 
 
-def test_a_test_has_its_file_its_name_and_its_group(took: tuple[Took, ...]) -> None:
-    assert took[0] == Took("lab", "tests/lab/test_ssh.py", "test_a[x-1]", took[0].file, 60.0)
-    assert (took[2].file, took[2].group) == ("tests/contract/test_jobs.py", "tests/contract/gamma")
+def test_a_test_has_its_file_and_its_name(took: tuple[Took, ...]) -> None:
+    assert took[0] == Took("lab", "tests/lab/test_ssh.py", "test_a[x-1]", 60.0)
     assert took[3].file == "tests/lab/test_check.py"
 
 
@@ -42,9 +41,9 @@ def test_a_report_tells_the_slowest_the_folders_and_the_second_chances(
     ]
 
 
-def test_the_longest_group_is_noted_first(took: tuple[Took, ...]) -> None:
+def test_the_longest_file_is_noted_first(took: tuple[Took, ...]) -> None:
     assert note(took).splitlines()[1:] == [
-        '"tests/contract/gamma" = 95',
+        '"tests/contract/test_jobs.py" = 95',
         '"tests/lab/test_ssh.py" = 90',
         '"tests/lab/test_check.py" = 1',
     ]
