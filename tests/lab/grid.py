@@ -24,9 +24,10 @@ BACK = "transfer-alpha"  # of beta
 MASTERS = ("alpha-master", "beta-master")
 OTHER = {"alpha": "beta", "beta": "alpha"}
 
-PAUSE_S = 0.1  # between two looks at first; then more, the longer one has waited
-BACK_OFF = 0.05  # of what was waited
+PAUSE_S = 0.1  # between two looks, at first
+BACK_OFF = 0.05  # of what was waited is added
 LONGEST_PAUSE_S = 1.0
+SHARE = 2  # a look is followed by a pause of as many times what it took: others wait as well
 
 T = TypeVar("T")
 
@@ -134,11 +135,12 @@ class Grid:
 
     def until(self, look: Callable[[], T], what: str, limit_s: float = 60) -> T:
         """Wait until `look` returns something true, and return that; fail with the last state."""
-        began = time.monotonic()
+        began = looked = time.monotonic()
         while not (seen := look()):
-            waited_s = time.monotonic() - began
-            assert waited_s < limit_s, f"waited {limit_s:g} s for {what}; last: {seen!r}"
-            time.sleep(min(LONGEST_PAUSE_S, PAUSE_S + waited_s * BACK_OFF))
+            now = time.monotonic()
+            assert now - began < limit_s, f"waited {limit_s:g} s for {what}; last: {seen!r}"
+            time.sleep(pause_s(now - began, now - looked))
+            looked = time.monotonic()
         return seen
 
     def until_gone(self, job: str, cluster: str = "alpha", limit_s: float = 60) -> None:
@@ -187,6 +189,11 @@ class Grid:
         out = self.cell(cluster, "qstat", "-f", "-q", queue, user="root").out
         rows = [line.split() for line in out.splitlines() if line.startswith(f"{queue}@")]
         return bool(rows) and len(rows[0]) == 5
+
+
+def pause_s(waited_s: float, look_s: float) -> float:
+    """Return how long to wait until the next look, after so long a wait and so long a look."""
+    return max(SHARE * look_s, min(LONGEST_PAUSE_S, PAUSE_S + BACK_OFF * waited_s))
 
 
 def is_rescheduled(record: dict[str, str]) -> bool:
