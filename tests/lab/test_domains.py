@@ -5,10 +5,13 @@
 import json
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import pytest
 
+from tests.lab.abreast import abreast as abreast
 from tests.lab.grid import Done, Grid
 
 pytestmark = pytest.mark.lab
@@ -18,6 +21,7 @@ PORTS = {  # where each host listens
     **{"gamma-master": 22, "gamma-n1": 6667, "gamma-n2": 6667},
     **{"delta-master": 22, "delta-n1": 6445},
 }
+CUT_OFF, OFF = "gamma-n1", "gamma-n2"
 WAIT_S = 5  # for a connection, as ssh_config(5) ConnectTimeout
 HOLDERS = [("al", "alice"), ("bo", "bob"), ("gb", "gridbridge")]
 
@@ -30,14 +34,11 @@ def grid() -> Grid:
     return Grid()
 
 
-@pytest.fixture
-def healed(grid: Grid) -> Iterator[None]:
-    """Heal every network and switch every host on after a test, however it ended."""
-    yield
-    grid.lab("power", "gamma-n1", "on")
+def mend(grid: Grid) -> None:
+    """Have every host on and connected."""
     for host in PORTS:
+        grid.lab("power", host, "on")
         grid.lab("net", host, "heal")
-    grid.until(lambda: node_states(grid, "gamma-n1") == {"Alive"}, "gamma-n1 to be alive")
 
 
 def ssh(grid: Grid, person: str, login: str, cluster: str, *command: str) -> Done:
@@ -80,6 +81,7 @@ def node_states(grid: Grid, node: str) -> set[str]:
     return set(json.loads(reached(grid, "gamma", "oarnodes -J -s"))[node].values())
 
 
+@pytest.mark.usefixtures("abreast")
 @pytest.mark.parametrize("cluster", FOREIGN)
 @pytest.mark.parametrize(("login", "person"), HOLDERS, ids=[person for _, person in HOLDERS])
 def test_a_person_is_let_in_without_a_question(
@@ -90,6 +92,7 @@ def test_a_person_is_let_in_without_a_question(
     assert Done(status=0, out=f"{login}_{cluster}\n{cluster}-master\n", err="") == done
 
 
+@pytest.mark.usefixtures("abreast")
 @pytest.mark.parametrize("cluster", FOREIGN)
 @pytest.mark.parametrize("login", ["bo", "gb"])
 def test_a_key_opens_no_account_but_its_holders(grid: Grid, cluster: str, login: str) -> None:
@@ -99,6 +102,7 @@ def test_a_key_opens_no_account_but_its_holders(grid: Grid, cluster: str, login:
     assert "Permission denied" in done.err
 
 
+@pytest.mark.usefixtures("abreast")
 @pytest.mark.parametrize("cluster", FOREIGN)
 def test_root_is_not_let_in(grid: Grid, cluster: str) -> None:
     done = grid.on("alpha-master", "ssh", "-o", "BatchMode=yes", f"{cluster}-master", "true")
@@ -106,6 +110,7 @@ def test_root_is_not_let_in(grid: Grid, cluster: str) -> None:
     assert done.status == 255
 
 
+@pytest.mark.usefixtures("abreast")
 @pytest.mark.parametrize("cluster", FOREIGN)
 def test_a_home_is_shared_inside_its_domain_alone(grid: Grid, cluster: str) -> None:
     reached(grid, cluster, "touch of_this_domain")
@@ -121,6 +126,7 @@ def test_a_home_is_shared_inside_its_domain_alone(grid: Grid, cluster: str) -> N
     ] == inside
 
 
+@pytest.mark.usefixtures("abreast")
 @pytest.mark.parametrize("cluster", FOREIGN)
 def test_gridbridge_is_not_there(grid: Grid, cluster: str) -> None:
     """What crosses to these clusters must bring along all that it needs."""
@@ -129,32 +135,90 @@ def test_gridbridge_is_not_there(grid: Grid, cluster: str) -> None:
     assert (1, "") == (seen.status, seen.out)
 
 
-@pytest.mark.usefixtures("healed")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """What was tried while links were cut and a host was without power, and what afterwards."""
+
+    cut: Mapping[str, Done]  # a knock at each host
+    healed: Mapping[str, Done]
+    ssh_cut: Mapping[str, Done]  # by cluster
+    ssh_healed: Mapping[str, Done]
+    powered: set[str]  # the states of OFF once it is on again
+
+
+@pytest.fixture(scope="module")
+def lost(grid: Grid) -> Lost:
+    """Cut every link at once, then gamma-n1's alone, and gamma-n2 from its power meanwhile."""
+    try:
+        return lose(grid)
+    except BaseException:
+        mend(grid)
+        raise
+
+
+def lose(grid: Grid) -> Lost:
+    """Cut hosts off, and connect them again."""
+    for host in PORTS:
+        grid.lab("net", host, "cut")
+    cut, ssh_cut = knocked(grid, PORTS), let_in(grid)
+    for host in PORTS.keys() - {CUT_OFF}:
+        grid.lab("net", host, "heal")
+    ssh_healed, healed = let_in(grid), knocked(grid, PORTS.keys() - {CUT_OFF})
+    grid.lab("power", OFF, "cut")
+    for node in (CUT_OFF, OFF):
+        grid.until(lambda n=node: node_states(grid, n) == {"Suspected"}, f"{node} to be suspected")
+    grid.lab("power", OFF, "on")
+    powered = node_states(grid, OFF)
+    grid.lab("net", CUT_OFF, "heal")
+    healed |= knocked(grid, [CUT_OFF])
+    return Lost(cut=cut, healed=healed, ssh_cut=ssh_cut, ssh_healed=ssh_healed, powered=powered)
+
+
+def knocked(grid: Grid, hosts: Iterable[str]) -> dict[str, Done]:
+    """Try at once to connect to each host."""
+
+    def knock(host: str) -> tuple[str, Done]:
+        script = f": <>/dev/tcp/{host}/{PORTS[host]}"
+        return host, grid.on("alpha-master", "timeout", "2", "bash", "-c", script)
+
+    with ThreadPoolExecutor() as pool:
+        return dict(pool.map(knock, hosts))
+
+
+def let_in(grid: Grid) -> dict[str, Done]:
+    """Try at once to get into alice's account of each cluster."""
+    with ThreadPoolExecutor() as pool:
+        done = pool.map(lambda cluster: ssh(grid, "alice", "al", cluster, "true"), FOREIGN)
+        return dict(zip(FOREIGN, done, strict=True))
+
+
 @pytest.mark.parametrize("cluster", FOREIGN)
-def test_a_cut_link_hangs_ssh_and_heals(grid: Grid, cluster: str) -> None:
-    grid.lab("net", f"{cluster}-master", "cut")
-    cut = ssh(grid, "alice", "al", cluster, "true")
-    grid.lab("net", f"{cluster}-master", "heal")
-    healed = ssh(grid, "alice", "al", cluster, "true")
+def test_a_cut_link_hangs_ssh_and_heals(lost: Lost, cluster: str) -> None:
+    cut, healed = lost.ssh_cut[cluster], lost.ssh_healed[cluster]
 
     assert (255, 0) == (cut.status, healed.status)
     assert "timed out" in cut.err
 
 
-@pytest.mark.usefixtures("healed")
 @pytest.mark.parametrize("host", PORTS)
-def test_every_link_can_be_cut_and_healed(grid: Grid, host: str) -> None:
+def test_every_link_can_be_cut_and_healed(lost: Lost, host: str) -> None:
     """A connection hangs meanwhile, neither refused nor without a route."""
-    script = f": <>/dev/tcp/{host}/{PORTS[host]}"
-    knock = ("alpha-master", "timeout", "2", "bash", "-c", script)
-    grid.lab("net", host, "cut")
-    cut = grid.on(*knock)
-    grid.lab("net", host, "heal")
-    healed = grid.on(*knock)
-
-    assert (124, 0) == (cut.status, healed.status)
+    assert (124, 0) == (lost.cut[host].status, lost.healed[host].status)
 
 
+def test_a_node_without_power_is_suspected_and_comes_back(grid: Grid, lost: Lost) -> None:
+    job = oarsub(grid, "hostname", "-p", f"network_address='{OFF}'")
+
+    assert {"Alive"} == lost.powered
+    assert 0 == ended(grid, job)["exit_code"]
+
+
+@pytest.mark.usefixtures("lost")
+def test_a_node_that_is_cut_off_is_suspected_and_heals_by_itself(grid: Grid) -> None:
+    grid.until(lambda: node_states(grid, CUT_OFF) == {"Alive"}, f"{CUT_OFF} to be alive")
+
+
+@pytest.mark.usefixtures("abreast")
 def test_a_job_of_delta_runs_on_its_node(grid: Grid) -> None:
     command = "qsub -sync y -b y -j y -o out sh -c \"'hostname; id -un; exit 3'\""
     done = ssh(grid, "alice", "al", "delta", command)
@@ -164,6 +228,7 @@ def test_a_job_of_delta_runs_on_its_node(grid: Grid) -> None:
     assert "delta-n1\nal_delta\n" == out
 
 
+@pytest.mark.usefixtures("abreast")
 def test_an_oar_job_runs_on_a_node_and_tells_its_exit_status(grid: Grid) -> None:
     """OAR's exit_code is a wait status: 3 is 768."""
     job = oarsub(grid, "hostname; id -un; exit 3")
@@ -175,6 +240,7 @@ def test_an_oar_job_runs_on_a_node_and_tells_its_exit_status(grid: Grid) -> None
     assert out.split() in (["gamma-n1", "al_gamma"], ["gamma-n2", "al_gamma"])
 
 
+@pytest.mark.usefixtures("abreast")
 def test_each_node_of_gamma_has_two_slots(grid: Grid) -> None:
     """Five jobs fill four slots; oardel ends them all."""
     array = oarsub(grid, "sleep 300", "--array", "5")
@@ -198,6 +264,7 @@ def test_each_node_of_gamma_has_two_slots(grid: Grid) -> None:
     assert "" == asleep.out
 
 
+@pytest.mark.usefixtures("abreast")
 def test_oar_tells_an_end_by_a_program_of_the_user(grid: Grid) -> None:
     """It runs as that user on the master, by OAR's own sshd there, not in the home."""
     note = "#!/bin/sh\\ncd ~al_gamma && { id -un; echo $*; } >told.new && mv told.new told.$3\\n"
@@ -210,36 +277,17 @@ def test_oar_tells_an_end_by_a_program_of_the_user(grid: Grid) -> None:
     assert f"al_gamma\nmark {job} END" == told[: told.index("END") + 3]
 
 
-@pytest.mark.usefixtures("healed")
-def test_a_node_without_power_is_suspected_and_comes_back(grid: Grid) -> None:
-    grid.lab("power", "gamma-n1", "cut")
-    grid.until(lambda: node_states(grid, "gamma-n1") == {"Suspected"}, "gamma-n1 to be suspected")
-    grid.lab("power", "gamma-n1", "on")
-    states = node_states(grid, "gamma-n1")
-    job = oarsub(grid, "hostname", "-p", "network_address='gamma-n1'")
-
-    assert {"Alive"} == states
-    assert 0 == ended(grid, job)["exit_code"]
-
-
-@pytest.mark.usefixtures("healed")
-def test_a_node_that_is_cut_off_is_suspected_and_heals_by_itself(grid: Grid) -> None:
-    grid.lab("net", "gamma-n1", "cut")
-    grid.until(lambda: node_states(grid, "gamma-n1") == {"Suspected"}, "gamma-n1 to be suspected")
-    grid.lab("net", "gamma-n1", "heal")
-
-    grid.until(lambda: node_states(grid, "gamma-n1") == {"Alive"}, "gamma-n1 to be alive")
-
-
-@pytest.mark.usefixtures("healed")
 @pytest.mark.parametrize("cluster", FOREIGN)
 def test_a_slow_link_still_lets_in(grid: Grid, cluster: str) -> None:
     grid.lab("net", f"{cluster}-master", "slow")
+    try:
+        person = reached(grid, cluster, "id -un")
+    finally:
+        grid.lab("net", f"{cluster}-master", "heal")
 
-    assert f"al_{cluster}\n" == reached(grid, cluster, "id -un")
+    assert f"al_{cluster}\n" == person
 
 
-@pytest.mark.usefixtures("healed")
 def test_gamma_comes_back_after_its_master_lost_power(grid: Grid) -> None:
     """The database was killed with all the rest, and knows its jobs."""
     before = oarsub(grid, "exit 5")
