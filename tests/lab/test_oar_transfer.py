@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.lab.abreast import abreast as abreast
 from tests.lab.away import reason
 from tests.lab.configured import configured
 from tests.lab.gamma import ACCOUNT, FAR, HOME, LONG_S, Gamma
@@ -56,19 +57,25 @@ def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
     lines = RULES.strip().replace("\n", "\\n")
     with configured(grid, f"$ a \\\\n{lines}"):
         far.until_open()
+        grid.sh(FAR, "rm -f go ran* ./*.[oe][0-9]*", user=ACCOUNT)
         yield far
     far.clear()
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def tidy(gamma: Gamma) -> Iterator[None]:
     """Nothing is left at gamma, whatever was done with a job."""
-    gamma.grid.sh(FAR, "rm -f go ran ./*.[oe][0-9]*", user=ACCOUNT)
     yield
     if gamma.left() or gamma.grid.states():
         gamma.until_clean()
 
 
+def live(gamma: Gamma) -> set[int]:
+    """Return the ids of OAR's live jobs."""
+    return {int(job["Job_Id"]) for job in gamma.jobs()}
+
+
+@pytest.mark.usefixtures("abreast", "tidy")
 def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
     """Statuses, signals, arguments with blanks, variables, arrays, a walltime: all at once."""
     limited = gamma.submit("sleep 303\n", "-l", "h_rt=0:0:2")  # OAR looks every 30 s
@@ -76,7 +83,7 @@ def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
     gamma.grid.on(HOME, "sh", "-c", "cat >tells", user="alice", stdin=f"{tells}\n")
     with_status = gamma.submit("", "-v", "FOO=a b;$x'", "tells", "a  b", "c'd\"$HOME")
     by_signal = gamma.submit("kill -TERM $$\n")
-    array = gamma.submit('echo "$SGE_TASK_ID" >>ran; exit $SGE_TASK_ID\n', "-t", "4-6:2")
+    array = gamma.submit('echo "$SGE_TASK_ID" >>ran.array; exit $SGE_TASK_ID\n', "-t", "4-6:2")
     well = gamma.submit("[ $NSLOTS = 2 ]\n", "-pe", "smp", "2")
     records = {job: gamma.grid.accounting(job) for job in (with_status, by_signal, well)}
     gamma.grid.until_gone(array)
@@ -85,14 +92,14 @@ def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
 
     assert ["3", "143", "0"] == [each["exit_status"].split()[0] for each in records.values()]
     assert {"4", "6"} == {each["exit_status"] for each in gamma.grid.records(array)}
-    assert ["4", "6"] == sorted(gamma.read("ran").split())
+    assert ["4", "6"] == sorted(gamma.read("ran.array").split())
     expected = f"{with_status} away alice a  b|c'd\"$HOME|a b;$x'|{ACCOUNT}|/home/{ACCOUNT}\n"
     assert expected == told
     assert "137" == killed["exit_status"].split()[0]
     assert "gamma says WALLTIME" in gamma.why(limited)
-    gamma.until_clean()
 
 
+@pytest.mark.usefixtures("abreast", "tidy")
 def test_a_job_is_suspended_resumed_and_deleted_there(gamma: Gamma) -> None:
     """Without cpusets: its processes are stopped, and go on."""
     job = gamma.submit("sleep 301\n")
@@ -107,7 +114,6 @@ def test_a_job_is_suspended_resumed_and_deleted_there(gamma: Gamma) -> None:
     record = gamma.grid.accounting(job)
 
     assert "137" == record["exit_status"].split()[0]
-    gamma.until_clean()
 
 
 def sleeper(gamma: Gamma) -> str:
@@ -116,33 +122,14 @@ def sleeper(gamma: Gamma) -> str:
     return "".join(gamma.grid.sh(node, asked) for node in ("gamma-n1", "gamma-n2"))
 
 
-def test_a_waiting_job_is_held_by_a_suspend_and_deleted(gamma: Gamma) -> None:
-    fill = gamma.submit("sleep 302\n", "-t", "1-4")
-    gamma.grid.until(
-        lambda: ["Running"] * 4 == [job["state"] for job in gamma.jobs()], "gamma to be full"
-    )
-    job = gamma.submit("echo ran >>ran\n")
-    number = gamma.number(job)
-    gamma.until_state(number, "Waiting")
-    gamma.grid.cell("alpha", "qmod", "-sj", job)
-    gamma.until_state(number, "Hold")
-    gamma.grid.cell("alpha", "qmod", "-usj", job)
-    gamma.until_state(number, "Waiting")
-    gamma.grid.cell("alpha", "qdel", job)
-    gamma.grid.until_gone(job)
-    gamma.grid.cell("alpha", "qdel", fill)
-    gamma.grid.until_gone(fill)
-
-    gamma.until_clean()
-    assert "" == gamma.read("ran")
-
-
+@pytest.mark.usefixtures("abreast", "tidy")
 def test_what_oar_refuses_is_an_error_at_home_with_its_reason(gamma: Gamma) -> None:
     """By an admission rule, for a property that is not there, for too much, for lack of a rule."""
     add = ("sh", "-c", "cat >/tmp/rule; oaradmissionrules -n -r /tmp/rule; rm /tmp/rule")
     rule = gamma.grid.on(FAR, *add, stdin=RULE).out.split()[-1].strip("#")
+    jobs: dict[str, str] = {}
     try:
-        jobs = {
+        jobs |= {
             gamma.submit("true\n", "-l", "mem_free=777M"): "no 777 here",
             gamma.submit("true\n", "-l", "arch=lx-amd64"): "gamma has no resource nonesuch",
             gamma.submit("true\n", "-l", "mem_free=9G"): "not enough resources",
@@ -154,13 +141,14 @@ def test_what_oar_refuses_is_an_error_at_home_with_its_reason(gamma: Gamma) -> N
         told = {job: reason(gamma.grid, job) for job in jobs}
         why = {job: gamma.why(job) for job in jobs}
     finally:
-        gamma.grid.sh(HOME, "qdel -u alice; :", user="alice")
+        gamma.grid.sh(HOME, f"qdel {' '.join(jobs)}; :", user="alice")
         gamma.grid.sh(FAR, f"oaradmissionrules -d {rule}; :")
 
     assert {job: words for job, words in jobs.items() if words not in told[job]} == {}
     assert {job: words for job, words in jobs.items() if words not in why[job]} == {}
 
 
+@pytest.mark.usefixtures("tidy")
 def test_explain_shows_oarsub_itself_and_changes_nothing(gamma: Gamma) -> None:
     limits = ("-l", "h_rt=90,mem_free=500M", "-soft", "-l", "arch=lx-amd64")
     job = gamma.submit("true\n", "-h", "-pe", "smp", "2", "-hard", *limits)
@@ -175,30 +163,40 @@ def test_explain_shows_oarsub_itself_and_changes_nothing(gamma: Gamma) -> None:
     assert [] == gamma.jobs()
 
 
+@pytest.mark.usefixtures("tidy")
 def test_an_end_is_pushed_and_looked_at_at_once(gamma: Gamma) -> None:
     """The next poll would have come some seconds later, and a second one after that."""
-    job = gamma.submit("date +%s.%N >ran\n")
+    job = gamma.submit("date +%s.%N >ran.at\n")
     gamma.grid.until_gone(job)
     gone = time.time()
     said = gamma.why(job)
 
     assert "gamma pushed its end" in said
-    assert LIMIT_S > gone - float(gamma.read("ran"))
+    assert LIMIT_S > gone - float(gamma.read("ran.at"))
 
 
-def test_one_question_an_interval_is_enough_for_any_number_of_transfers(gamma: Gamma) -> None:
-    """Whoever asks is counted: the service, and each of the six starters."""
+@pytest.fixture(scope="module")
+def full(gamma: Gamma) -> Iterator[None]:
+    """Have gamma full with four tasks, and two more waiting there."""
+    gamma.until_clean()
     job = gamma.submit("sleep 304\n", "-t", "1-6")
     states = ["Running"] * 4 + ["Waiting"] * 2
     gamma.grid.until(
         lambda: states == sorted(job["state"] for job in gamma.jobs()), "four to run, two to wait"
     )
+    yield
+    gamma.grid.cell("alpha", "qdel", job)
+    gamma.grid.until_gone(job)
+    gamma.until_clean()
+
+
+@pytest.mark.usefixtures("full")
+def test_one_question_an_interval_is_enough_for_any_number_of_transfers(gamma: Gamma) -> None:
+    """Whoever asks is counted: the service, and each of the six starters."""
     with oarstat_counted(gamma) as asked:
         rows = gamma.grid.until(
             lambda: found if len(found := asked()) > INTERVALS else [], "more questions", LONG_S
         )
-    gamma.grid.cell("alpha", "qdel", job)
-    gamma.grid.until_gone(job)
     times = [float(at) for _, at in rows]
 
     assert {"gb_gamma"} == {account for account, _ in rows}
@@ -213,3 +211,19 @@ def oarstat_counted(gamma: Gamma) -> Iterator[Callable[[], list[list[str]]]]:
         yield lambda: [line.split() for line in gamma.grid.sh(FAR, "cat /tmp/asked").splitlines()]
     finally:
         gamma.grid.sh(FAR, f"mv {OARSTAT}.kept {OARSTAT}; rm /tmp/asked")
+
+
+@pytest.mark.usefixtures("full")
+def test_a_waiting_job_is_held_by_a_suspend_and_deleted(gamma: Gamma) -> None:
+    job = gamma.submit("echo ran >>ran\n")
+    number = gamma.number(job)
+    gamma.until_state(number, "Waiting")
+    gamma.grid.cell("alpha", "qmod", "-sj", job)
+    gamma.until_state(number, "Hold")
+    gamma.grid.cell("alpha", "qmod", "-usj", job)
+    gamma.until_state(number, "Waiting")
+    gamma.grid.cell("alpha", "qdel", job)
+    gamma.grid.until_gone(job)
+    gamma.grid.until(lambda: int(number) not in live(gamma), f"{number} to be gone")
+
+    assert "" == gamma.read("ran")
