@@ -191,6 +191,12 @@ class Site:
         """Run a script of root's."""
         return self.grid.sh(host, script)
 
+    def only_finding(self) -> Item:
+        """Return what is wrong once the service has the configuration that is there."""
+        self.grid.until(lambda: len(self.wrong()) == 1, "a single finding", 30)
+        (found,) = self.wrong().values()
+        return found
+
     def settle(self) -> None:
         """Wait until nothing is wrong."""
         self.grid.until(lambda: not self.wrong(), "a check without findings", 60)

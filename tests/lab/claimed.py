@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.lab.away import kill
-from tests.lab.configured import POLLER, configured
+from tests.lab.configured import configured, pollers
 from tests.lab.grid import Grid
 
 SILENT_S = 12  # after which what waits at a silent cluster comes home
@@ -36,7 +36,7 @@ def cut(grid: Grid, cluster: str) -> Iterator[None]:
 @contextmanager
 def frozen_poller(grid: Grid) -> Iterator[None]:
     """Let the service do nothing for a while."""
-    pids = grid.sh("alpha-master", f"pgrep -f '{POLLER}'").split()
+    pids = pollers(grid)
     kill(grid, *pids, signal="STOP")
     try:
         yield

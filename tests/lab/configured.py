@@ -6,31 +6,56 @@ from contextlib import contextmanager
 from tests.lab.away import kill
 from tests.lab.grid import Grid
 
+HOST = "alpha-master"
 TOML = "/etc/gridbridge/gridbridge.toml"
 SERVICE = "/var/lib/gridbridge/published/service.json"
 POLLER = "[g]ridbridge.services.poller"
+IN_FORCE = f"""grep -q "\\"sha256\\": \\"$(sha256sum <{TOML} | cut -d' ' -f1)\\"" {SERVICE}"""
 
 
 @contextmanager
 def configured(grid: Grid, sed: str) -> Iterator[None]:
     """Run the service with its configuration changed by a script of sed(1)."""
-    grid.sh("alpha-master", f"cp {TOML} {TOML}.kept && sed -i '{sed}' {TOML}")
+    grid.sh(HOST, f"cp {TOML} {TOML}.kept")
     try:
-        _restart(grid)
+        edit(grid, sed)
+        reload(grid)
         yield
     finally:
-        grid.sh("alpha-master", f"mv {TOML}.kept {TOML}")
-        _restart(grid)
+        grid.sh(HOST, f"mv {TOML}.kept {TOML}")
+        reload(grid)
 
 
-def _restart(grid: Grid) -> None:
+def edit(grid: Grid, sed: str) -> None:
+    """Put a changed gridbridge.toml in the place of the one that is there, whole."""
+    grid.sh(HOST, f"sed '{sed}' {TOML} >{TOML}.new && mv {TOML}.new {TOML}")
+
+
+def reload(grid: Grid) -> None:
+    """Have the service take its gridbridge.toml now; one that is just starting reads it anyway."""
+    grid.on(HOST, "pkill", "-HUP", "-u", "gridbridge", "-f", POLLER)
+    grid.until(lambda: is_in_force(grid), f"{TOML} to be in force", 30)
+    grid.require_ready()
+
+
+def is_in_force(grid: Grid) -> bool:
+    """Say whether the service has the gridbridge.toml that is there."""
+    return grid.on(HOST, "sh", "-c", IN_FORCE).status == 0
+
+
+def restart(grid: Grid) -> None:
     """End the poller; its sensor starts another, which publishes the routes anew."""
     before = _published(grid)
-    kill(grid, *grid.on("alpha-master", "pgrep", "-f", POLLER).out.split(), signal="TERM")
+    kill(grid, *pollers(grid), signal="TERM")
     grid.until(lambda: _published(grid) != before, "another poller", 30)
     grid.require_ready()
 
 
+def pollers(grid: Grid) -> list[str]:
+    """Return the pids of the service, one as a rule."""
+    return grid.on(HOST, "pgrep", "-f", POLLER).out.split()
+
+
 def _published(grid: Grid) -> str:
     """Tell apart what each start of the service has written."""
-    return grid.sh("alpha-master", f"stat -c '%i %y' {SERVICE}")
+    return grid.sh(HOST, f"stat -c '%i %y' {SERVICE}")

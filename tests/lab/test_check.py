@@ -73,11 +73,11 @@ def test_a_missing_account_is_made_by_the_printed_command(site: Site) -> None:
 def test_a_configuration_without_queues_is_a_warning_that_setup_mends(site: Site) -> None:
     site.sh(f"cp -p {TOML} /tmp/kept; sed -i '/^.queue/,/^.poller/{{/^.poller/!d}}' {TOML}")
     try:
-        (found,) = site.wrong().values()
+        found = site.only_finding()
         site.sh(*found["commands"])
 
         assert found["state"] == "warning"
-        assert not site.wrong()
+        site.settle()
     finally:
         site.sh(f"cp -p /tmp/kept {TOML}; gridbridge setup transfer beta --apply")
     site.settle()
@@ -87,7 +87,7 @@ def test_a_spool_too_small_for_the_slots_is_a_warning_with_its_remedy(site: Site
     few = "s/^#spool_files_per_uid.*/spool_files_per_uid = 799/"
     site.sh(f"cp -p {TOML} /tmp/kept; sed -i '{few}' {TOML}")
     try:
-        (found,) = site.wrong().values()
+        found = site.only_finding()
         setup = site.grid.on(MASTER, "gridbridge", "setup", "transfer", "beta")
     finally:
         site.sh(f"cp -p /tmp/kept {TOML}")
@@ -125,11 +125,11 @@ def test_an_untried_version_is_a_warning(site: Site) -> None:
     site.settle()
 
 
-def test_a_configuration_that_cannot_be_read_is_the_one_finding(site: Site) -> None:
+def test_a_configuration_that_cannot_be_read_leaves_the_one_in_force(site: Site) -> None:
     site.sh(f"cp -p {TOML} /tmp/kept; echo 'nonsense' >>{TOML}")
     try:
         found = site.check()
     finally:
         site.sh(f"cp -p /tmp/kept {TOML}")
 
-    assert list(found) == [f"file {TOML}"]
+    assert list(found) == [f"file {TOML}", "poller: gridbridge.toml"]

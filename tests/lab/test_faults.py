@@ -7,6 +7,7 @@ from shlex import quote
 import pytest
 
 from tests.lab.away import ends, global_setting, statuses
+from tests.lab.configured import configured
 from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
@@ -184,7 +185,7 @@ def qstat_of_the_service(grid: Grid) -> Iterator[Callable[[str], Callable[[], bo
     A good answer lies beside it as `qstat.whole`. What comes back says whether the new answer
     was given.
     """
-    config, fake = "/etc/gridbridge/gridbridge.toml", "/var/tmp/fake"
+    fake = "/var/tmp/fake"
     setting = f'binaries = "{fake}"\\ncommand_timeout_s = 5.0'
 
     def answer(words: str) -> Callable[[], bool]:
@@ -197,13 +198,13 @@ def qstat_of_the_service(grid: Grid) -> Iterator[Callable[[str], Callable[[], bo
         "alpha-master",
         f"mkdir -p {fake} && ln -sf /usr/lib/gridengine/* {fake}/ &&"
         f" install -m 666 /dev/null {fake}/given &&"
-        f" qstat -f -u '*' -xml >{fake}/qstat.whole && cp {config} {config}.kept &&"
-        f" sed -i '/cluster.beta/a {setting}' {config} && pkill -f {POLLER}",
+        f" qstat -f -u '*' -xml >{fake}/qstat.whole",
     )
     try:
-        yield answer
+        with configured(grid, f"/cluster.beta/a {setting}"):
+            yield answer
     finally:
-        grid.sh("alpha-master", f"mv {config}.kept {config}; pkill -f {POLLER}; rm -r {fake}")
+        grid.sh("alpha-master", f"rm -r {fake}")
 
 
 @contextmanager

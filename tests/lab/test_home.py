@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.lab.away import QUIET, ends, global_setting, lines, reason, why
-from tests.lab.configured import configured
+from tests.lab.configured import configured, restart
 from tests.lab.grid import Grid
 from tests.lab.refusals import NO_PROJECT, PROJECT, project
 
@@ -28,6 +28,7 @@ def patient(grid: Grid) -> Iterator[None]:
     with configured(grid, r"/^\[poller\]/a breaker_failures = 999"):
         yield
         grid.sh("alpha-master", "rm -f /var/lib/gridbridge/published/breakers.json")
+    restart(grid)  # what it knows of them it keeps as long as it runs
 
 
 @pytest.fixture(autouse=True)

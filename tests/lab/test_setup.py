@@ -18,7 +18,6 @@ for far in delta gamma; do gridbridge setup transfer $far --remove --apply || ex
 FAR_IN = """
 gridbridge setup transfer delta --apply; qconf -rattr queue seq_no 200 transfer-delta
 gridbridge setup transfer gamma --apply; qconf -rattr queue seq_no 300 transfer-gamma
-pkill -TERM -u gridbridge -f '[g]ridbridge.services.poller'
 """
 REMOVE = f"{SETUP} --remove --apply"
 PATHS = "PATH=$PATH:/usr/lib/gridengine; cd /tmp;"

@@ -82,4 +82,4 @@ down)
     remove_objects
     ;;
 esac
-pkill -f '[g]ridbridge.services.poller' || : # the sensor starts it again, with the new configuration
+pkill -HUP -u gridbridge -f '[g]ridbridge.services.poller' || : # it takes the new configuration now

@@ -1,0 +1,130 @@
+"""The running service takes a changed gridbridge.toml; what stays as it is goes on."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.configured import HOST, TOML, configured, edit, is_in_force, pollers, reload
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+OLDER = "the service has an older gridbridge.toml"
+ITEM = "poller: gridbridge.toml"
+LOG = "/var/lib/gridbridge/poller.log"
+LOAD = "/var/lib/gridbridge/published/load"
+WATCH = f"while :; do grep -m 1 ^gb_beta_up= {LOAD} || echo none; sleep 0.05; done"
+SETUP = "gridbridge setup transfer delta --slots 50 --pending-limit 60"
+
+
+@pytest.fixture
+def watched(grid: Grid) -> Iterator[None]:
+    """See that the service never shows the queue to beta closed, not for a moment."""
+    pid = grid.sh(HOST, f"({WATCH}) </dev/null >/tmp/values 2>&1 & echo $!").strip()
+    yield
+    grid.sh(HOST, f"kill {pid}")
+    assert set(grid.sh(HOST, "cat /tmp/values").split()) == {"gb_beta_up=1"}
+
+
+@pytest.fixture
+def without_delta(grid: Grid) -> Iterator[None]:
+    """Take the set-up of the queue to delta away; it is there again afterwards."""
+    grid.sh(HOST, f"cp -p {TOML} {TOML}.kept && gridbridge setup transfer delta --remove --apply")
+    yield
+    grid.sh(HOST, f"mv {TOML}.kept {TOML} && {SETUP} --apply")
+    grid.sh(HOST, "qconf -rattr queue seq_no 200 transfer-delta; qmod -d transfer-delta")
+    reload(grid)
+
+
+def since(grid: Grid, before: str) -> str:
+    """Return what the log has more than before."""
+    return grid.sh(HOST, f"cat {LOG}").removeprefix(before)
+
+
+def checked(grid: Grid) -> dict[str, str]:
+    """Return what the check finds wrong, by its items; some queues the tests have disabled."""
+    items = json.loads(grid.on(HOST, "gridbridge", "check", "--json").out)["items"]
+    wrong = {each["name"]: each["found"] for each in items if each["state"] != "ok"}
+    return {name: found for name, found in wrong.items() if "disabled by hand" not in found}
+
+
+def letters(grid: Grid, queue: str) -> str:
+    """Return the state of a queue as qstat shows it."""
+    out = grid.cell("alpha", "qstat", "-f", "-q", queue, user="root").out
+    rows = [line.split() for line in out.splitlines() if line.startswith(f"{queue}@")]
+    return "?" if not rows else "".join(rows[0][5:])
+
+
+def test_a_second_queue_opens_with_nobody_ending_the_poller(
+    grid: Grid, watched: None, without_delta: None
+) -> None:
+    """Its set-up is all that an administrator has to do; the first queue is open all the while."""
+    del watched, without_delta
+    pids = pollers(grid)
+    grid.until(lambda: is_in_force(grid), "the file without the queue to be in force", 10)
+    before = grid.sh(HOST, f"cat {LOG}")
+    grid.sh(HOST, f"{SETUP} --apply")
+    grid.until(lambda: letters(grid, "transfer-delta") == "", "transfer-delta to be open", 60)
+    job = grid.submit("-q", "transfer-delta", "-o", "/dev/null", "-j", "y", script="exit 7\n")
+    end = grid.accounting_of_end(job, 90)
+    grid.until(lambda: not checked(grid), "the check to find all well", 60)
+
+    assert (end["qname"], end["exit_status"].split()[0]) == ("transfer-delta", "7")
+    assert pollers(grid) == pids
+    told = re.findall(r"event=configured cluster=alpha queues=(\S+)", since(grid, before))
+    assert "transfer-delta" in told[-1]
+
+
+def test_a_wrong_file_is_told_and_the_old_one_stays_in_force(grid: Grid, watched: None) -> None:
+    """Nobody sends a signal: the service sees the file by itself, and tells its mistakes once."""
+    del watched
+    before = grid.sh(HOST, f"cat {LOG}")
+    wrong = r"s/^\[poller\]/&\ninterval_s = 1\nstales_s = 9/"
+    grid.sh(HOST, f"cp -p {TOML} {TOML}.kept")
+    try:
+        edit(grid, wrong)
+        grid.until(lambda: "misconfigured" in since(grid, before), "the log to tell it", 20)
+        found = grid.until(lambda: checked(grid), "the check to tell it")
+        status = grid.on(HOST, "gridbridge", "status").out.splitlines()[0]
+        job = grid.transfer("-o", "/dev/null", "-j", "y", script="exit 5\n")
+        end = grid.accounting_of_end(job)
+    finally:
+        grid.sh(HOST, f"mv {TOML}.kept {TOML}")
+    grid.until(lambda: not checked(grid), "the check to find all well", 60)
+
+    assert end["exit_status"].split()[0] == "5"
+    assert found[ITEM] == OLDER
+    assert {f"file {TOML}"} == found.keys() - {ITEM}
+    assert status.startswith(f"{OLDER}, for it refuses the new one: {TOML}: [poller] ")
+    told = re.findall(r"event=misconfigured .*\[poller\] (\w+)", since(grid, before))
+    assert sorted(told) == ["interval_s", "stales_s"]
+
+
+def test_what_only_a_new_service_can_take_is_refused_with_what_to_do(grid: Grid) -> None:
+    with_another = r"s|^\[site\]|&\nstate = \"sqlite:////var/lib/gridbridge/other.db\"|"
+    grid.sh(HOST, f"cp -p {TOML} {TOML}.kept")
+    try:
+        edit(grid, with_another)
+        found = grid.until(lambda: checked(grid).get(ITEM), "the check to tell it")
+        is_made = grid.on(HOST, "test", "-e", "/var/lib/gridbridge/other.db").status == 0
+    finally:
+        grid.sh(HOST, f"mv {TOML}.kept {TOML}")
+    grid.until(lambda: not checked(grid), "the check to find all well", 60)
+
+    assert found.startswith(f"{OLDER}; it refuses this one: {TOML}: [site] state = ")
+    assert found.endswith("only a new service takes that: end the poller when nothing is away")
+    assert not is_made
+
+
+def test_a_reload_closes_no_queue_and_ends_no_poller(grid: Grid, watched: None) -> None:
+    """Whatever changes but the way to beta: other queues, limits, intervals, the log."""
+    del watched
+    pids = pollers(grid)
+    gamma = "/^.queue.transfer-gamma/,/^$/d"
+    for sed in ("/^.poller./a interval_s = 6", '/^.site./a log_level = "debug"', gamma):
+        with configured(grid, sed):
+            assert pollers(grid) == pids
+
+    assert pollers(grid) == pids
