@@ -111,8 +111,8 @@ def _remote(world: SetupWorld) -> Iterator[Edit]:
 def _values(world: SetupWorld, others: list[str]) -> Iterator[Edit]:
     """Take the load values of all clusters away with the last transfer queue.
 
-    A resource can't be removed while a host reports it, and the sensor reports all of them as
-    long as the poller that published them runs.
+    A resource can't be removed while a host reports it, and the sensor reports those of a queue
+    until its section is out of gridbridge.toml, which comes last.
     """
     ours = (name for name in world.home.complexes if VALUE.fullmatch(name))
     for name in () if others else ours:
