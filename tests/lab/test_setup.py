@@ -1,5 +1,7 @@
 """gridbridge setup makes a working transfer queue, changes nothing twice, and takes it back."""
 
+# ruff: noqa: D102 - test names say it (style.md 32)
+
 import difflib
 from collections.abc import Iterator
 
@@ -19,6 +21,7 @@ FAR_IN = """
 gridbridge setup transfer delta --apply; qconf -rattr queue seq_no 200 transfer-delta
 gridbridge setup transfer gamma --apply; qconf -rattr queue seq_no 300 transfer-gamma
 """
+FOUR = f"{SETUP} --slots 4 --apply"
 REMOVE = f"{SETUP} --remove --apply"
 PATHS = "PATH=$PATH:/usr/lib/gridengine; cd /tmp;"
 DUMP = """
@@ -61,6 +64,23 @@ def bare(site: Grid) -> Iterator[Grid]:
     site.sh(MASTER, REMOVE)
 
 
+@pytest.fixture(scope="class")
+def built(site: Grid) -> Iterator[Grid]:
+    """Return a site with a queue of four slots."""
+    site.sh(MASTER, f"{PATHS} {DEFAULTS}")
+    site.sh(MASTER, FOUR)
+    yield site
+    site.sh(MASTER, REMOVE)
+
+
+@pytest.fixture
+def four(built: Grid) -> Iterator[Grid]:
+    """Return it open and without jobs, and leave none."""
+    until_open(built)
+    yield built
+    clear(built)
+
+
 def clear(grid: Grid) -> None:
     grid.sh(MASTER, f"{PATHS} qmod -e all.q; qdel -u '*'; true")
     grid.until(lambda: not grid.states(), "all jobs to leave", 60)
@@ -79,35 +99,51 @@ def queue_of(grid: Grid, job: str) -> str:
     return grid.accounting(job)["qname"]
 
 
-def test_a_job_goes_where_its_request_for_remote_sends_it(bare: Grid) -> None:
-    bare.sh(MASTER, f"{SETUP} --slots 4 --apply")
-    until_open(bare)
+class TestFourSlots:
+    """One set-up, of which each test looks at something else."""
 
-    sent = bare.submit("-l", "remote=true", "-b", "y", "true")
-    kept = bare.submit("-l", "remote=false", "-b", "y", "true")
+    def test_a_job_goes_where_its_request_for_remote_sends_it(self, four: Grid) -> None:
+        sent = four.submit("-l", "remote=true", "-b", "y", "true")
+        kept = four.submit("-l", "remote=false", "-b", "y", "true")
 
-    assert queue_of(bare, sent) == "transfer-beta"
-    assert queue_of(bare, kept) == "all.q"
+        assert queue_of(four, sent) == "transfer-beta"
+        assert queue_of(four, kept) == "all.q"
 
+    def test_a_job_that_may_not_leave_waits_while_home_is_closed(self, four: Grid) -> None:
+        four.cell("alpha", "qmod", "-d", "all.q", user="root")
+        kept = four.submit("-l", "remote=false", "-b", "y", "true")
+        free = four.submit("-b", "y", "true")
 
-def test_a_job_that_may_not_leave_waits_while_home_is_closed(bare: Grid) -> None:
-    bare.sh(MASTER, f"{SETUP} --slots 4 --apply; {PATHS} qmod -d all.q")
-    until_open(bare)
+        assert queue_of(four, free) == "transfer-beta"
+        assert four.states() == {kept: "qw"}
 
-    kept = bare.submit("-l", "remote=false", "-b", "y", "true")
-    free = bare.submit("-b", "y", "true")
+    def test_a_free_slot_at_home_is_used_first(self, four: Grid) -> None:
+        jobs = [four.submit("-b", "y", "sleep", "1") for _ in range(3)]
 
-    assert queue_of(bare, free) == "transfer-beta"
-    assert bare.states() == {kept: "qw"}
+        assert [queue_of(four, job) for job in jobs] == ["all.q"] * 3
 
+    def test_repeating_changes_nothing(self, four: Grid) -> None:
+        before = four.sh(MASTER, DUMP)
 
-def test_a_free_slot_at_home_is_used_first(bare: Grid) -> None:
-    bare.sh(MASTER, f"{SETUP} --slots 4 --apply")
-    until_open(bare)
+        said = four.sh(MASTER, FOUR)
 
-    jobs = [bare.submit("-b", "y", "sleep", "1") for _ in range(3)]
+        assert said == "nothing to do\n"
+        assert four.sh(MASTER, DUMP) == before
 
-    assert [queue_of(bare, job) for job in jobs] == ["all.q"] * 3
+    def test_removing_is_refused_while_jobs_are_in_the_queue(self, four: Grid) -> None:
+        job = four.submit("-l", "remote=true", "-b", "y", "sleep", "300")
+        four.until(lambda: "r" in four.states().get(job, ""), "the job to be sent")
+
+        done = four.on(MASTER, *REMOVE.split())
+
+        assert (done.status, done.err.count("\n")) == (2, 1)
+        assert "transfer-beta" in done.err
+
+    def test_a_queue_that_is_not_there_is_not_removed(self, four: Grid) -> None:
+        done = four.on(MASTER, *f"{REMOVE} --queue nosuch".split())
+
+        told = "gridbridge: no queue nosuch; to beta lead: transfer-beta\n"
+        assert (done.status, done.out, done.err) == (2, "", told)
 
 
 def test_jobs_that_were_just_sent_count_as_waiting_there(bare: Grid) -> None:
@@ -122,16 +158,6 @@ def test_jobs_that_were_just_sent_count_as_waiting_there(bare: Grid) -> None:
     assert 1 <= len(running) <= 4
 
 
-def test_repeating_changes_nothing(bare: Grid) -> None:
-    bare.sh(MASTER, f"{SETUP} --apply")
-    before = bare.sh(MASTER, DUMP)
-
-    said = bare.sh(MASTER, f"{SETUP} --apply")
-
-    assert said == "nothing to do\n"
-    assert bare.sh(MASTER, DUMP) == before
-
-
 def test_removing_leaves_both_cells_and_the_file_as_they_were(bare: Grid) -> None:
     before = bare.sh(MASTER, DUMP)
     bare.sh(MASTER, f"{SETUP} --apply")
@@ -141,18 +167,6 @@ def test_removing_leaves_both_cells_and_the_file_as_they_were(bare: Grid) -> Non
 
     after = bare.sh(MASTER, DUMP)
     assert "\n".join(difflib.unified_diff(before.split("\n"), after.split("\n"), n=0)) == ""
-
-
-def test_removing_is_refused_while_jobs_are_in_the_queue(bare: Grid) -> None:
-    bare.sh(MASTER, f"{SETUP} --apply")
-    until_open(bare)
-    job = bare.submit("-l", "remote=true", "-b", "y", "sleep", "300")
-    bare.until(lambda: "r" in bare.states().get(job, ""), "the job to be sent")
-
-    done = bare.on(MASTER, *f"{SETUP} --remove --apply".split())
-
-    assert (done.status, done.err.count("\n")) == (2, 1)
-    assert "transfer-beta" in done.err
 
 
 def test_what_it_prints_is_a_script_that_makes_the_same(bare: Grid) -> None:
@@ -199,15 +213,6 @@ def test_short_jobs_have_a_tenth_of_the_slots_and_no_limit(bare: Grid) -> None:
     ).split()
 
     assert queue == ["load_thresholds", "gb_beta_up=false", "slots", "1"]
-
-
-def test_a_queue_that_is_not_there_is_not_removed(bare: Grid) -> None:
-    bare.sh(MASTER, f"{SETUP} --apply")
-
-    done = bare.on(MASTER, *f"{REMOVE} --queue nosuch".split())
-
-    told = "gridbridge: no queue nosuch; to beta lead: transfer-beta\n"
-    assert (done.status, done.out, done.err) == (2, "", told)
 
 
 @pytest.mark.parametrize("option", ["", " --remove"])
