@@ -1,8 +1,7 @@
 """Recall: a task that waits at beta comes home to a free slot, and never runs twice."""
 
-import os
 import time
-from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import count
 
 import pytest
@@ -10,10 +9,10 @@ import pytest
 from tests.lab.away import QUIET, TELLS, ends, full_beta, lines, starts, together, wait_for, why
 from tests.lab.configured import configured
 from tests.lab.grid import Grid
+from tests.lab.phases import closed_home
 
 pytestmark = pytest.mark.lab
 
-WINS = int(os.environ.get("RECALL_RACE_WINS", "1"))  # of each side, at least
 AT_ONCE = 4  # beta's slots
 VERDICTS = "/var/lib/gridbridge/published/verdicts"
 WISH = """
@@ -35,68 +34,89 @@ def _fresh_notes(grid: Grid) -> None:
     grid.sh("alpha-master", "rm -f *.ran", user="alice")
 
 
-@pytest.fixture
-def quick(grid: Grid) -> Iterator[None]:
-    """Let tasks come home that waited for 10 s, once each."""
-    with configured(grid, r"/^\[queue.transfer-beta\]/a recall_wait_s = 10\nrecall_limit = 1"):
-        yield
-
-
-def waits_away(grid: Grid, name: str, *options: str) -> tuple[str, str]:
+def waits_away(grid: Grid, name: str) -> tuple[str, str]:
     """Return a job that could run at home and waits at beta, and its id there."""
-    job = grid.overflow("-N", name, *QUIET, *options, script=TELLS)
+    job = grid.overflow("-N", name, *QUIET, script=TELLS)
     remote = grid.remote_id(job)
     wait_for(grid, remote, "qw")
     return job, remote
 
 
-@pytest.mark.usefixtures("quick")
-def test_a_task_that_waits_long_comes_home_to_a_free_slot(grid: Grid) -> None:
-    with full_beta(grid):
-        job, remote = waits_away(grid, "long")
-        grid.until(lambda: ends(grid, job), "its end", 60)
-        told = why(grid, job)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """What became of a job that waited at beta."""
 
-    assert [line.partition("-n")[0] for line in lines(grid, "long.ran")] == ["start alpha", "end"]
-    assert "recalled from beta: it waited there for" in told
-    assert "10 s is the limit, it needs 1 slot and" in told
-    assert remote not in grid.states("beta")
+    ran: tuple[str, ...]  # what it wrote
+    why: str  # before beta had room
+    state_there: str  # before beta had room; empty: gone
 
 
-@pytest.mark.usefixtures("quick")
-def test_what_could_run_nowhere_else_stays_where_it_waits(grid: Grid) -> None:
-    with full_beta(grid):
-        job = grid.transfer("-N", "only", *QUIET, script=TELLS)
-        kept = grid.remote_id(job)
-        told = "event=no_recall name=gb.alpha"
-        log = "cat /var/lib/gridbridge/poller.log"
-        grid.until(lambda: told in grid.sh("alpha-master", log), "it to be thought of", 60)
+@pytest.fixture(scope="module")
+def waited(grid: Grid) -> dict[str, Waited]:
+    """Let tasks come home that waited for 10 s, once each, and three jobs wait so long.
 
-        assert grid.states("beta").get(kept) == "qw"
-    grid.until(lambda: ends(grid, job), "its end")
-    assert lines(grid, "only.ran")[0].startswith("start beta-")
+    `often` comes home and goes out again; `long` has waited for less then, and comes home.
+    """
+    quick = r"/^\[queue.transfer-beta\]/a recall_wait_s = 10\nrecall_limit = 1"
+    grid.sh("alpha-master", "rm -f *.ran", user="alice")
+    with configured(grid, quick), full_beta(grid):
+        only = grid.transfer("-N", "only", *QUIET, script=TELLS)
+        often, _ = waits_away(grid, "often")
+        kept = {"only": grid.remote_id(only), "often": crosses_again(grid, often)}
+        long, kept["long"] = waits_away(grid, "long")
+        jobs = {"only": only, "often": often, "long": long}
+        grid.until(lambda: ends(grid, long), "the end of the one that waited for less", 90)
+        thought_of = f"event=no_recall name=gb.alpha.{only}."
+        grid.until(lambda: grid.logged(thought_of), "the other to be thought of")
+        told = {name: why(grid, job) for name, job in jobs.items()}
+        there = grid.states("beta")
+    for job in (only, often):
+        grid.until(lambda j=job: ends(grid, j), "its end")
+    return {
+        name: Waited(
+            ran=tuple(lines(grid, f"{name}.ran")),
+            why=told[name],
+            state_there=there.get(kept[name], ""),
+        )
+        for name in jobs
+    }
 
 
-@pytest.mark.usefixtures("quick")
-def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(grid: Grid) -> None:
+def crosses_again(grid: Grid, job: str) -> str:
+    """Let a job come home while home is closed; return its second id at beta, where it waits."""
+    grid.until(lambda: "recall: recalled from beta" in why(grid, job), "its recall", 60)
+    with closed_home(grid):
+        kept = grid.until(lambda: grid.remote_ids(job)[1:], "it to cross again", 60)
+        wait_for(grid, *kept, "qw")
+    return kept[0]
+
+
+def test_a_task_that_waits_long_comes_home_to_a_free_slot(waited: dict[str, Waited]) -> None:
+    job = waited["long"]
+
+    assert [line.partition("-n")[0] for line in job.ran] == ["start alpha", "end"]
+    assert "recalled from beta: it waited there for" in job.why
+    assert "10 s is the limit, it needs 1 slot and" in job.why
+    assert job.state_there == ""
+
+
+def test_what_could_run_nowhere_else_stays_where_it_waits(waited: dict[str, Waited]) -> None:
+    job = waited["only"]
+
+    assert job.state_there == "qw"
+    assert job.ran[0].startswith("start beta-")
+
+
+def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(
+    waited: dict[str, Waited],
+) -> None:
     """It goes out again; one that has waited there for less comes home then, and it does not."""
-    with full_beta(grid):
-        job, _ = waits_away(grid, "often")
-        grid.until(lambda: "recall: recalled from beta" in why(grid, job), "its recall", 60)
-        grid.cell("alpha", "qmod", "-d", "all.q", user="root")
-        try:
-            kept = grid.until(lambda: grid.remote_ids(job)[1:], "it to cross again", 60)
-            wait_for(grid, *kept, "qw")
-        finally:
-            grid.cell("alpha", "qmod", "-e", "all.q", user="root")
-        other, _ = waits_away(grid, "other")
-        grid.until(lambda: ends(grid, other), "the end of the other", 90)
-        told = why(grid, job)
+    job = waited["often"]
 
-        assert grid.states("beta").get(*kept) == "qw"
-    grid.until(lambda: ends(grid, job), "its end")
-    assert [line.partition("-n")[0] for line in lines(grid, "often.ran")] == ["start beta", "end"]
-    assert told.count("recall: ") == 1
+    assert job.state_there == "qw"
+    assert [line.partition("-n")[0] for line in job.ran] == ["start beta", "end"]
+    assert job.why.count("recall: ") == 1
+    assert waited["long"].ran[0].startswith("start alpha")
 
 
 def test_a_drained_cluster_gives_back_what_waits(grid: Grid) -> None:
@@ -113,22 +133,23 @@ def test_a_drained_cluster_gives_back_what_waits(grid: Grid) -> None:
 
 
 @pytest.mark.timeout(1800)
-def test_a_recall_races_with_the_start_and_the_job_runs_once(grid: Grid) -> None:
+@pytest.mark.parametrize("wins", [1, pytest.param(20, marks=pytest.mark.long)])
+def test_a_recall_races_with_the_start_and_the_job_runs_once(grid: Grid, wins: int) -> None:
     """Slots get free while tasks are wished home, so that each side wins so many times."""
     begun = recalls = 0
     for turn in count():
-        if min(begun, recalls) >= WINS:
+        if min(begun, recalls) >= wins:
             break
-        assert turn < 6 + 2 * WINS, (begun, recalls)
-        hosts = race(grid, turn)
+        assert turn < 6 + 2 * wins, (begun, recalls)
+        hosts = race(grid, turn, wins)
         begun += sum(host.startswith("beta-") for host in hosts)
         recalls += sum(host.startswith("alpha-") for host in hosts)
     print(f"race: the start won {begun} times, the recall {recalls} times")  # noqa: T201
 
 
-def race(grid: Grid, turn: int) -> list[str]:
+def race(grid: Grid, turn: int, wins: int) -> list[str]:
     """Run a turn with as many jobs as beta has slots; return where each of them ran."""
-    names = [f"race{turn}-{n}" for n in range(AT_ONCE)]
+    names = [f"race{turn}-{n}-of-{wins}" for n in range(AT_ONCE)]
     with full_beta(grid):
         jobs = together(grid, names)
         fill = [key for key, state in grid.states("beta").items() if state == "r"]

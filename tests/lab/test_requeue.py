@@ -2,108 +2,40 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pytest
 
-from tests.lab.away import QUIET, ends, global_setting, lines, until_all_gone, wait_for
+from tests.lab.away import QUIET, ends, global_setting, lines, until_all_gone, wait_for, why
 from tests.lab.grid import Grid
-
-pytestmark = pytest.mark.lab
-
-# Two lines an execution: where it ran, and that it came to its end.
-SCRIPT = "echo start $HOSTNAME >>$JOB_NAME.ran; sleep {seconds}; echo end >>$JOB_NAME.ran\n"
-UNTIL_GO = (
-    "echo start $HOSTNAME >>$JOB_NAME.ran; until [ -e $JOB_NAME.go ]; do sleep 0.2; done; exit 3\n"
+from tests.lab.phases import (
+    Outcomes,
+    Phases,
+    Steps,
+    as_it_is,
+    closed_beta,
+    closed_home,
+    no_jobs_left,
+    roomy,
 )
 
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
-@pytest.fixture(autouse=True)
-def _fresh_notes(grid: Grid) -> None:
-    grid.sh("alpha-master", "rm -f *.ran *.go", user="alice")
-
-
-@pytest.fixture
-def busy_beta(grid: Grid) -> Iterator[None]:
-    """Fill beta's slots with bob's jobs for as long as the test takes."""
-    job = grid.submit("-N", "fill", "-t", "1-4", user="bob", cluster="beta", script="sleep 600\n")
-    grid.until(lambda: _running(grid, job, "beta") == 4, "beta to be full")
-    yield
-    grid.cell("beta", "qdel", job, user="bob")
-    grid.until_gone(job, "beta")
+# Two lines an execution: where it ran, and that it came to its end.
+UNTIL_GO = (
+    "echo start $HOSTNAME >>$JOB_NAME.ran; until [ -e $JOB_NAME.go ]; do sleep 0.2; done;"
+    " echo end >>$JOB_NAME.ran; exit 3\n"
+)
+LONG = "echo start $HOSTNAME >>$JOB_NAME.ran; sleep 45; echo end >>$JOB_NAME.ran\n"
 
 
-def test_qmod_rj_starts_anew_only_after_the_copy_is_gone(grid: Grid) -> None:
-    """As at home: what ran is killed, and the task runs again."""
-    job = grid.overflow("-N", "rj", script=SCRIPT.format(seconds=15))
-    first = grid.remote_id(job)
-    grid.until(lambda: "start" in _ran(grid, "rj"), "the first run")
-
-    grid.cell("alpha", "qmod", "-rj", job, user="root")
-    record = grid.accounting_of_end(job)
-
-    assert record["exit_status"] == "0"
-    starts_and_end = _ran(grid, "rj").splitlines()
-    assert starts_and_end[0].startswith("start beta-")
-    assert starts_and_end[1].startswith("start alpha-n")
-    assert starts_and_end[2:] == ["end"]
-    assert first not in grid.states("beta")
-
-
-def test_a_copy_that_still_waits_is_deleted_and_the_task_runs_at_home(
-    grid: Grid, busy_beta: None
-) -> None:
-    job = grid.overflow("-N", "waits", script=SCRIPT.format(seconds=1))
-    remote = grid.remote_id(job)
-
-    grid.cell("alpha", "qmod", "-rj", job, user="root")
-    grid.accounting_of_end(job)
-
-    assert _ran(grid, "waits").startswith("start alpha-n")
-    assert remote not in grid.states("beta")
-
-
-def test_a_running_copy_is_adopted_after_the_transfer_host_lost_power(grid: Grid) -> None:
-    """Free slots at home are no temptation: both tasks run once, at beta, to their end."""
-    job = grid.overflow("-N", "cut", "-t", "1-2", tasks=2, script=SCRIPT.format(seconds=20))
-    grid.until(lambda: _ran(grid, "cut").count("start") == 2, "both tasks to run")
-
+@contextmanager
+def power_is_back(grid: Grid) -> Iterator[None]:
+    """Cut the transfer host's power, and let it boot."""
     grid.lab("power", "alpha-master", "cut")
     grid.lab("power", "alpha-master", "on")
     grid.require_ready()
-    records = grid.until(lambda: ends(grid, job, 2), "both tasks to end", 90)
-
-    assert {each["exit_status"] for each in records} == {"0"}
-    ran = _ran(grid, "cut").splitlines()
-    assert (len([one for one in ran if one.startswith("start beta-")]), ran.count("end")) == (2, 2)
-    assert len(ran) == 4
-
-
-def test_a_task_that_the_silence_of_its_execd_puts_back_runs_once_to_its_end(grid: Grid) -> None:
-    """reschedule_unknown: an end that nobody heard is kept, a copy that runs is deleted."""
-    names = ("before", "after", "runs")
-    jobs = {name: grid.overflow("-N", name, *QUIET, script=UNTIL_GO) for name in names}
-    remotes = {name: grid.remote_id(job) for name, job in jobs.items()}
-    for remote in remotes.values():
-        wait_for(grid, remote, "r")
-    with silent_execd(grid):
-        _let_end(grid, "before", remotes["before"])
-        for job in jobs.values():
-            wait_for(grid, job, "hRq", "alpha", limit_s=90)
-        _let_end(grid, "after", remotes["after"])
-
-        assert {grid.states()[job] for name, job in jobs.items() if name != "before"} == {"hRq"}
-    grid.until(lambda: len(lines(grid, "runs.ran")) == 2, "the second run", 90)
-    _let_end(grid, "runs", remotes["runs"])
-    found = {name: grid.accounting_of_end(job)["exit_status"] for name, job in jobs.items()}
-
-    assert found == dict.fromkeys(names, "3")
-    assert [_clusters(grid, name) for name in names] == [["beta"], ["beta"], ["beta", "alpha"]]
-    until_all_gone(grid, remotes.values())
-
-
-def _let_end(grid: Grid, name: str, remote: str) -> None:
-    grid.sh("alpha-master", f"touch {name}.go", user="alice")
-    wait_for(grid, remote, "")
+    yield
 
 
 @contextmanager
@@ -118,36 +50,167 @@ def silent_execd(grid: Grid) -> Iterator[None]:
             grid.require_ready()
 
 
+PHASES: Phases = {
+    "home is closed": closed_home,
+    "beta is closed": closed_beta,
+    "power is back": power_is_back,
+    "home is closed again": closed_home,
+    "the execd is silent": silent_execd,
+    "the execd is heard": as_it_is,
+}
+
+
+@pytest.fixture(scope="module")
+def came(grid: Grid) -> Iterator[Outcomes]:
+    """Put back, at home and at beta, all that the tests ask about, side by side."""
+    with no_jobs_left(grid), roomy(grid):
+        yield Outcomes(grid, again, waits, cut, silent, put, phases=PHASES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """What became of a job that was put back at home."""
+
+    status: str
+    ran: tuple[str, ...]
+    copies: tuple[str, ...]  # of its remote jobs those that beta still lists
+
+
+def again(grid: Grid) -> Steps[Again]:
+    """Put a job back that runs at beta, and let it end at home."""
+    job = grid.submit("-N", "rj", *QUIET, script=UNTIL_GO)
+    grid.until(lambda: lines(grid, "rj.ran"), "the first run")
+
+    yield "beta is closed"
+    grid.cell("alpha", "qmod", "-rj", job, user="root")
+    grid.until(lambda: lines(grid, "rj.ran")[1:], "the second run", 90)
+    grid.sh("alpha-master", "touch rj.go", user="alice")
+    return _ended(grid, job, "rj")
+
+
+def test_qmod_rj_starts_anew_only_after_the_copy_is_gone(came: Outcomes) -> None:
+    """As at home: what ran is killed, and the task runs again."""
+    job = came.of(again)
+
+    assert job.status == "3"
+    assert job.ran[0].startswith("start beta-")
+    assert job.ran[1].startswith("start alpha-n")
+    assert job.ran[2:] == ("end",)
+    assert job.copies == ()
+
+
+def waits(grid: Grid) -> Steps[Again]:
+    """Put a job back that waits at beta."""
+    yield "beta is closed"
+    grid.sh("alpha-master", "touch waits.go", user="alice")
+    job = grid.overflow("-N", "waits", *QUIET, script=UNTIL_GO)
+    wait_for(grid, grid.remote_id(job), "qw")
+    grid.cell("alpha", "qmod", "-rj", job, user="root")
+    return _ended(grid, job, "waits")
+
+
+def test_a_copy_that_still_waits_is_deleted_and_the_task_runs_at_home(came: Outcomes) -> None:
+    job = came.of(waits)
+
+    assert job.ran[0].startswith("start alpha-n")
+    assert len(job.ran) == 2
+    assert job.copies == ()
+
+
+def _ended(grid: Grid, job: str, name: str) -> Again:
+    record = grid.accounting_of_end(job)
+    there = grid.states("beta")
+    return Again(
+        status=record["exit_status"],
+        ran=tuple(lines(grid, f"{name}.ran")),
+        copies=tuple(each for each in grid.remote_ids(job) if each in there),
+    )
+
+
+def cut(grid: Grid) -> Steps[tuple[set[str], list[str]]]:
+    """Cut the transfer host's power under two tasks; return their ends, and what they wrote."""
+    job = grid.submit("-N", "cut", "-t", "1-2", *QUIET, script=UNTIL_GO)
+    grid.until(lambda: len(lines(grid, "cut.ran")) == 2, "both tasks to run")
+
+    yield "power is back"
+    grid.sh("alpha-master", "touch cut.go", user="alice")
+    records = grid.until(lambda: ends(grid, job, 2), "both tasks to end", 90)
+    return {each["exit_status"] for each in records}, lines(grid, "cut.ran")
+
+
+def test_a_running_copy_is_adopted_after_the_transfer_host_lost_power(came: Outcomes) -> None:
+    """Free slots at home are no temptation: both tasks run once, at beta, to their end."""
+    statuses, ran = came.of(cut)
+
+    assert statuses == {"3"}
+    assert (len([one for one in ran if one.startswith("start beta-")]), ran.count("end")) == (2, 2)
+    assert len(ran) == 4
+
+
+SILENT = ("before", "after", "runs")  # which end before, and after, they are put back, or run on
+
+
+def silent(grid: Grid) -> Steps[tuple[dict[str, str], list[list[str]]]]:
+    """Have the silence of an execd put jobs back; return their ends, and where they ran."""
+    yield "home is closed again"
+    jobs = {name: grid.submit("-N", name, *QUIET, script=UNTIL_GO) for name in SILENT}
+    remotes = {name: grid.remote_id(job) for name, job in jobs.items()}
+    for remote in remotes.values():
+        wait_for(grid, remote, "r")
+
+    yield "the execd is silent"
+    _let_end(grid, "before", remotes["before"])
+    for job in jobs.values():
+        wait_for(grid, job, "hRq", "alpha", limit_s=90)
+    _let_end(grid, "after", remotes["after"])
+    assert {grid.states()[job] for name, job in jobs.items() if name != "before"} == {"hRq"}
+
+    yield "the execd is heard"
+    grid.until(lambda: len(lines(grid, "runs.ran")) == 2, "the second run", 90)
+    _let_end(grid, "runs", remotes["runs"])
+    found = {name: grid.accounting_of_end(job)["exit_status"] for name, job in jobs.items()}
+    until_all_gone(grid, remotes.values())
+    return found, [_clusters(grid, name) for name in SILENT]
+
+
+def test_a_task_that_the_silence_of_its_execd_puts_back_runs_once_to_its_end(
+    came: Outcomes,
+) -> None:
+    """reschedule_unknown: an end that nobody heard is kept, a copy that runs is deleted."""
+    found, clusters = came.of(silent)
+
+    assert found == dict.fromkeys(SILENT, "3")
+    assert clusters == [["beta"], ["beta"], ["beta", "alpha"]]
+
+
+def _let_end(grid: Grid, name: str, remote: str) -> None:
+    grid.sh("alpha-master", f"touch {name}.go", user="alice")
+    wait_for(grid, remote, "")
+
+
 def _clusters(grid: Grid, name: str) -> list[str]:
     """Return the clusters where a job began to run, in order."""
     starts = [line for line in lines(grid, f"{name}.ran") if line.startswith("start")]
     return [line.split()[1].partition("-")[0] for line in starts]
 
 
-def test_a_job_put_back_at_beta_after_its_end_was_told_does_not_run_to_its_end_again(
-    grid: Grid,
-) -> None:
-    """`-notify` warns the job, which ends of it and says so; then beta starts it once more."""
-    job = grid.transfer("-N", "put", "-notify", "-r", "n", script=SCRIPT.format(seconds=45))
+def put(grid: Grid) -> tuple[str, list[str], str]:
+    """Put a job back at beta; return how it ended, what it wrote, and its history."""
+    job = grid.transfer("-N", "put", *QUIET, "-notify", "-r", "n", script=LONG)
     remote = grid.remote_id(job)
-    grid.until(lambda: "start" in _ran(grid, "put"), "the first run")
-
+    grid.until(lambda: lines(grid, "put.ran"), "the first run")
     grid.cell("beta", "qmod", "-f", "-rj", remote, user="root")
     record = grid.accounting_of_end(job)
     grid.until_gone(remote, "beta", 30)
+    return record["exit_status"].split()[0], lines(grid, "put.ran"), why(grid, job)
 
-    assert record["exit_status"].split()[0] == "140"  # USR2, -notify's warning
-    assert "end" not in _ran(grid, "put")
-    told = grid.sh("alpha-master", f"gridbridge why {job}")
-    told = grid.on("alpha-master", "gridbridge", "why", job, user="alice").out
+
+def test_a_job_put_back_at_beta_after_its_end_was_told_does_not_run_to_its_end_again(
+    came: Outcomes,
+) -> None:
+    """`-notify` warns the job, which ends of it and says so; then beta starts it once more."""
+    status, ran, told = came.of(put)
+
+    assert status == "140"  # USR2, -notify's warning
+    assert "end" not in ran
     assert "delete remote: its end was told, and beta lists it as " in told
-
-
-def _ran(grid: Grid, name: str) -> str:
-    return grid.on("alpha-master", "cat", f"{name}.ran", user="alice").out
-
-
-def _running(grid: Grid, job: str, cluster: str) -> int:
-    return sum(
-        state == "r" for key, state in grid.states(cluster).items() if key.split(".")[0] == job
-    )

@@ -1,0 +1,153 @@
+"""Scenarios run side by side, a phase at a time; each test of a file takes the outcome of its own.
+
+A scenario is a function that submits and waits and returns what its test looks at, or a generator
+that yields the name of the phase in which it goes on ("beta is frozen"), and returns that at last.
+What it asserts on its way fails its own test alone.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from inspect import isgeneratorfunction
+from typing import Any, TypeVar
+
+from tests.lab.away import qmaster
+from tests.lab.grid import Grid
+
+T = TypeVar("T")
+Steps = Generator[str, None, T]
+Scenario = Callable[[Grid], Any]
+Phase = Callable[[Grid], AbstractContextManager[object]]
+Phases = Mapping[str, Phase]
+Ends = dict[Scenario, Future["End | str"]]
+ROOM = 16  # slots a node of beta: more than the scenarios of any file take at once
+
+
+def as_it_is(grid: Grid) -> AbstractContextManager[None]:
+    """Change nothing in a phase."""
+    del grid
+    return nullcontext()
+
+
+AT_ONCE: Phases = {"at once": as_it_is}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """A scenario is over, and this came of it."""
+
+    outcome: Any
+
+
+class Outcomes:
+    """What scenarios came to."""
+
+    def __init__(self, grid: Grid, *scenarios: Scenario, phases: Phases = AT_ONCE) -> None:
+        self._grid = grid
+        self._phases = phases
+        self._ends = play(grid, phases, scenarios)
+
+    def of(self, scenario: Scenario) -> Any:
+        """Return what a scenario came to, or raise what failed it.
+
+        One that is asked for once more, by a test's second chance, runs anew and alone.
+        """
+        end = self._ends.pop(scenario, None)
+        end = end or play(self._grid, self._phases, (scenario,))[scenario]
+        return end.result().outcome
+
+
+def play(grid: Grid, phases: Phases, scenarios: tuple[Scenario, ...]) -> Ends:
+    """Run scenarios to their ends; a phase is over when all are through it."""
+    grid.sh("alpha-master", "rm -f *.ran *.go", user="alice")  # notes of earlier jobs
+    ends: Ends = {}
+    going = {scenario: _steps(grid, scenario) for scenario in scenarios}
+    awaited = dict.fromkeys(scenarios, next(iter(phases)))
+    for name, phase in phases.items():
+        due = [each for each in awaited if awaited[each] == name]
+        with phase(grid), ThreadPoolExecutor(len(scenarios)) as pool:
+            steps = {each: pool.submit(_step, going[each]) for each in due}
+        awaited = {each: told for each, told in awaited.items() if each not in steps}
+        awaited |= {each: step.result() for each, step in steps.items() if _goes_on(step)}
+        ends |= {each: step for each, step in steps.items() if each not in awaited}
+    assert not awaited, f"no such phase is to come: {awaited}"
+    return ends
+
+
+def _steps(grid: Grid, scenario: Scenario) -> Steps[Any]:
+    """Return the steps of a scenario; that of a function is one."""
+    if isgeneratorfunction(scenario):
+        return (yield from scenario(grid))
+    return scenario(grid)
+
+
+def _step(steps: Steps[Any]) -> End | str:
+    """Take a scenario to its next phase; return its end if it has none."""
+    try:
+        return next(steps)
+    except StopIteration as end:
+        return End(outcome=end.value)
+
+
+def _goes_on(step: Future[End | str]) -> bool:
+    return not step.exception() and isinstance(step.result(), str)
+
+
+@contextmanager
+def roomy(grid: Grid) -> Iterator[None]:
+    """Let beta run as many jobs at once as scenarios send there."""
+    slots = ("qconf", "-mattr", "queue", "slots")
+    before = grid.sh("beta-master", "qconf -sq all.q | sed -n 's/^slots *//p'").strip()
+    grid.on("beta-master", *slots, str(ROOM), "all.q")
+    try:
+        yield
+    finally:
+        grid.on("beta-master", *slots, before, "all.q")
+
+
+@contextmanager
+def closed(grid: Grid, cluster: str) -> Iterator[None]:
+    """Let nothing more start on a cluster's own hosts; what runs there goes on."""
+    grid.cell(cluster, "qmod", "-d", "all.q", user="root")
+    try:
+        yield
+    finally:
+        grid.cell(cluster, "qmod", "-e", "all.q", user="root")
+
+
+def closed_home(grid: Grid) -> AbstractContextManager[None]:
+    """Have all that is submitted cross, or wait at the transfer queue."""
+    return closed(grid, "alpha")
+
+
+def closed_beta(grid: Grid) -> AbstractContextManager[None]:
+    """Have all that crosses wait at beta."""
+    return closed(grid, "beta")
+
+
+def frozen_beta(grid: Grid) -> AbstractContextManager[None]:
+    """Have beta's qmaster connected but silent."""
+    return qmaster(grid, "freeze", "thaw")
+
+
+def stopped_beta(grid: Grid) -> AbstractContextManager[None]:
+    """Have beta without a qmaster."""
+    return qmaster(grid, "stop", "start")
+
+
+@contextmanager
+def no_jobs_left(grid: Grid) -> Iterator[None]:
+    """Leave none of alice's jobs anywhere."""
+    try:
+        yield
+    finally:
+        for cluster in ("alpha", "beta"):
+            grid.cell(cluster, "qdel", "-u", "alice", user="root")
+        grid.until(lambda: not any(jobs_of_alice(grid)), "alice's jobs to be gone")
+        grid.require_ready()
+
+
+def jobs_of_alice(grid: Grid) -> tuple[str, ...]:
+    """Return what each cell's qstat lists of alice's jobs."""
+    return tuple(grid.cell(cluster, "qstat", "-u", "alice").out for cluster in ("alpha", "beta"))
