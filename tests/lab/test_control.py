@@ -1,5 +1,7 @@
 """What is done to a local job happens to its remote one: suspend, resume, qdel, limits."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.lab.away import (
@@ -8,38 +10,56 @@ from tests.lab.away import (
     QUIET,
     SLEEP,
     Since,
-    child,
     ends,
-    full_beta,
     lines,
-    qmaster,
     reachable,
     remote_of,
     short_notify,
-    starter,
     statuses,
     until_all_gone,
     wait_for,
+    why,
 )
 from tests.lab.grid import Grid
+from tests.lab.phases import (
+    Outcomes,
+    Phases,
+    Steps,
+    as_it_is,
+    closed_beta,
+    no_jobs_left,
+    roomy,
+)
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("clean_homes")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+Record = dict[str, str]
 
 RUN = "date +%N >>$JOB_NAME.ran\n"
+MESSAGES = "/var/spool/gridengine/alpha/execd/alpha-master/messages"
+NOTIFY_S = 10
+PHASES: Phases = {
+    "the queue may be suspended": as_it_is,
+    "beta has room": as_it_is,
+    "beta is full": closed_beta,
+    "beta has room again": as_it_is,
+}
 
 
-def test_a_running_task_is_suspended_and_resumed_alone_or_with_its_queue(grid: Grid) -> None:
-    """And a suspended one is deleted like any other; a second qdel changes nothing."""
+@pytest.fixture(scope="module")
+def came(grid: Grid) -> Iterator[Outcomes]:
+    """Do all that the tests ask about, side by side."""
+    scenarios = (pair, three, waiting, limited, soft, warned)
+    with no_jobs_left(grid), roomy(grid), short_notify(grid, NOTIFY_S):
+        yield Outcomes(grid, *scenarios, phases=PHASES)
+
+
+def pair(grid: Grid) -> Steps[list[Record]]:
+    """Suspend and resume two tasks by their queue, then one alone; delete both."""
     job = grid.transfer("-N", "pair", "-t", "1-2", *QUIET, script=SLEEP)
     one, two = remote_of(grid, job, 1), remote_of(grid, job, 2)
     for remote in (one, two):
         wait_for(grid, remote, "r")
-
-    grid.cell("alpha", "qmod", "-sj", f"{job}.1")
-    wait_for(grid, one, "hs", limit_s=10)
-    wait_for(grid, two, "r")
-    grid.cell("alpha", "qmod", "-usj", f"{job}.1")
-    wait_for(grid, one, "r", limit_s=10)
 
     grid.cell("alpha", "qmod", "-sq", "transfer-beta", user="root")
     wait_for(grid, one, "hs", limit_s=10)
@@ -48,174 +68,185 @@ def test_a_running_task_is_suspended_and_resumed_alone_or_with_its_queue(grid: G
     wait_for(grid, one, "r", limit_s=10)
     wait_for(grid, two, "r", limit_s=10)
 
-    grid.cell("alpha", "qmod", "-sj", f"{job}.1")
-    grid.cell("alpha", "qmod", "-usj", f"{job}.1")
+    yield "beta has room"
     grid.cell("alpha", "qmod", "-sj", f"{job}.1")
     wait_for(grid, one, "hs", limit_s=10)
+    wait_for(grid, two, "r")
+    grid.cell("alpha", "qmod", "-usj", f"{job}.1")
+    wait_for(grid, one, "r", limit_s=10)
 
+    for option, wish in (("-sj", "suspended"), ("-usj", "running"), ("-sj", "suspended")):
+        grid.cell("alpha", "qmod", option, f"{job}.1")
+        grid.until(lambda w=wish: is_noted(grid, f"{job}.1", w), f"{wish} to be noted", 10)
+    wait_for(grid, one, "hs", limit_s=10)
+
+    yield "beta is full"
     watch = Since()
     for _ in range(2):
         grid.cell("alpha", "qdel", job)
     grid.until_gone(job, limit_s=watch.left(GONE_AT_HOME_S))
     wait_for(grid, one, "", limit_s=watch.left(GONE_AWAY_S))
     wait_for(grid, two, "", limit_s=watch.left(GONE_AWAY_S))
+    return grid.until(lambda: ends(grid, job, 2), "two records")
 
-    assert statuses(grid.until(lambda: ends(grid, job, 2), "two records")) == {("100", "137")}
+
+def is_noted(grid: Grid, task: str, wish: str) -> bool:
+    """Say whether a method has noted a wish and ended; the shepherd skips what comes meanwhile."""
+    notes = f"/tmp/{task}.transfer-beta/.gridbridge"
+    look = f"cat {notes}/intent || cat {notes}/desired; pgrep -f [g]ridbridge.methods.control"
+    told = grid.on("alpha-master", "sh", "-c", look).out.splitlines()
+    return f"desired={wish}" in told and not told[-1].isdigit()
 
 
-def test_one_task_that_is_deleted_takes_its_remote_job_alone_with_it(grid: Grid) -> None:
-    script = "echo $SGE_TASK_ID >>$JOB_NAME.ran\nuntil [ -e go.ran ]; do sleep 0.2; done\n"
+def test_a_running_task_is_suspended_and_resumed_alone_or_with_its_queue(came: Outcomes) -> None:
+    """And a suspended one is deleted like any other; a second qdel changes nothing."""
+    assert statuses(came.of(pair)) == {("100", "137")}
+
+
+def three(grid: Grid) -> Steps[tuple[list[Record], list[str]]]:
+    """Delete one of three tasks that run, and let the others end."""
+    script = "echo $SGE_TASK_ID >>$JOB_NAME.ran\nuntil [ -e three.go ]; do sleep 0.2; done\n"
     job = grid.transfer("-N", "three", "-t", "1-3", *QUIET, script=script)
     remotes = {task: remote_of(grid, job, task) for task in (1, 2, 3)}
     for remote in remotes.values():
         wait_for(grid, remote, "r")
 
+    yield "beta has room"
     grid.cell("alpha", "qdel", job, "-t", "2")
     wait_for(grid, remotes[2], "", limit_s=GONE_AWAY_S)
     wait_for(grid, f"{job}.2", "", "alpha", limit_s=GONE_AT_HOME_S)
     assert {grid.states("beta")[remotes[task]] for task in (1, 3)} == {"r"}
-    grid.sh("alpha-master", "touch go.ran", user="alice")
+    grid.sh("alpha-master", "touch three.go", user="alice")
+
+    yield "beta is full"
     records = grid.until(lambda: ends(grid, job, 3), "three records")
+    until_all_gone(grid, remotes.values())
+    return records, lines(grid, "three.ran")
+
+
+def test_one_task_that_is_deleted_takes_its_remote_job_alone_with_it(came: Outcomes) -> None:
+    records, ran = came.of(three)
 
     how = {one["taskid"]: one["exit_status"].split()[0] for one in records}
     assert how == {"1": "0", "2": "137", "3": "0"}
-    assert sorted(lines(grid, "three.ran")) == ["1", "2", "3"]
-    until_all_gone(grid, remotes.values())
+    assert sorted(ran) == ["1", "2", "3"]
 
 
-def test_a_waiting_job_is_held_and_released_or_deleted(grid: Grid) -> None:
-    """A held one stays held though beta has room; operators delete what is not theirs."""
-    with full_beta(grid):
-        names = ("held", "both", "oper", "force")
-        jobs = {name: grid.transfer("-N", name, *QUIET, script=RUN) for name in names}
-        remotes = {name: remote_of(grid, job) for name, job in jobs.items()}
-        for name in ("held", "both"):
-            grid.cell("alpha", "qmod", "-sj", jobs[name])
-        wait_for(grid, remotes["held"], "hqw", limit_s=10)
-        wait_for(grid, remotes["both"], "hqw", limit_s=10)
+def waiting(grid: Grid) -> Steps[tuple[Record, list[int]]]:
+    """Suspend or delete jobs that wait, and resume one when there is room."""
+    yield "beta is full"
+    names = ("held", "both", "oper", "force")
+    jobs = {name: grid.transfer("-N", name, *QUIET, script=RUN) for name in names}
+    remotes = {name: remote_of(grid, job) for name, job in jobs.items()}
+    for remote in remotes.values():
+        wait_for(grid, remote, "qw")
+    for name in ("held", "both"):
+        grid.cell("alpha", "qmod", "-sj", jobs[name])
+    wait_for(grid, remotes["held"], "hqw", limit_s=10)
+    wait_for(grid, remotes["both"], "hqw", limit_s=10)
 
-        watch = Since()
-        grid.cell("alpha", "qdel", jobs["both"])
-        grid.cell("alpha", "qdel", jobs["oper"], user="root")
-        grid.cell("alpha", "qdel", "-f", jobs["force"], user="root")
-        for name in ("both", "oper", "force"):
-            grid.until_gone(jobs[name], limit_s=watch.left(GONE_AT_HOME_S))
-            wait_for(grid, remotes[name], "", limit_s=watch.left(GONE_AWAY_S))
+    watch = Since()
+    grid.cell("alpha", "qdel", jobs["both"])
+    grid.cell("alpha", "qdel", jobs["oper"], user="root")
+    grid.cell("alpha", "qdel", "-f", jobs["force"], user="root")
+    for name in ("both", "oper", "force"):
+        grid.until_gone(jobs[name], limit_s=watch.left(GONE_AT_HOME_S))
+        wait_for(grid, remotes[name], "", limit_s=watch.left(GONE_AWAY_S))
 
+    yield "beta has room again"
     reachable(grid)
     wait_for(grid, remotes["held"], "hqw")
     grid.cell("alpha", "qmod", "-usj", jobs["held"])
+    record = grid.accounting(jobs["held"])
+    return record, [len(lines(grid, f"{name}.ran")) for name in names]
 
-    assert grid.accounting(jobs["held"])["exit_status"] == "0"
-    assert [len(lines(grid, f"{name}.ran")) for name in names] == [1, 0, 0, 0]
+
+def test_a_waiting_job_is_held_and_released_or_deleted(came: Outcomes) -> None:
+    """A held one stays held though beta has room; operators delete what is not theirs."""
+    held, runs = came.of(waiting)
+
+    assert held["exit_status"] == "0"
+    assert runs == [1, 0, 0, 0]
 
 
-def test_a_local_time_limit_leaves_the_decision_to_the_remote_one(grid: Grid) -> None:
-    """A job may wait there beyond its h_rt; the local record says failed 37 then, and no more."""
-    with full_beta(grid):
-        job = grid.transfer("-N", "patient", "-l", "h_rt=8", *QUIET, script=f"{RUN}sleep 5\n")
-        killed = grid.transfer("-N", "over", "-l", "h_rt=0:0:8", *QUIET, script=SLEEP)
-        struck = f"grep -c 'job {job}.1 exceeded hard wallclock' {MESSAGES}"
-        grid.until(lambda: grid.on("alpha-master", "sh", "-c", struck).status == 0, struck, 30)
-        wait_for(grid, remote_of(grid, job), "qw")
-        wait_for(grid, job, "hr", "alpha")
+def limited(grid: Grid) -> Steps[tuple[Record, Record, str, list[str]]]:
+    """Have the local time limit of two jobs strike while they wait at beta."""
+    yield "beta is full"
+    job = grid.transfer("-N", "patient", "-l", "h_rt=8", *QUIET, script=f"{RUN}sleep 4\n")
+    killed = grid.transfer("-N", "over", "-l", "h_rt=0:0:8", *QUIET, script=SLEEP)
+    for each in (job, killed):
+        struck = f"grep -c 'job {each}.1 exceeded hard wallclock' {MESSAGES}"
+        grid.until(lambda s=struck: grid.on("alpha-master", "sh", "-c", s).status == 0, struck)
+    wait_for(grid, remote_of(grid, job), "qw")
+    wait_for(grid, job, "hr", "alpha")
 
+    yield "beta has room again"
     ended, over = grid.accounting(job), grid.accounting(killed)
+    return ended, over, why(grid, job), lines(grid, "patient.ran")
+
+
+def test_a_local_time_limit_leaves_the_decision_to_the_remote_one(came: Outcomes) -> None:
+    """A job may wait there beyond its h_rt; the local record says failed 37 then, and no more."""
+    ended, over, told, ran = came.of(limited)
 
     assert (ended["exit_status"], ended["failed"].split()[0]) == ("0", "37")
     assert (over["exit_status"].split()[0], over["failed"].split()[0]) == ("137", "37")
-    assert "failed 37" in grid.on("alpha-master", "gridbridge", "why", job, user="alice").out
-    assert len(lines(grid, "patient.ran")) == 1
+    assert "failed 37" in told
+    assert len(ran) == 1
 
 
-MESSAGES = "/var/spool/gridengine/alpha/execd/alpha-master/messages"
-
-
-def test_a_soft_limit_is_the_jobs_own_affair(grid: Grid) -> None:
-    """USR1 of s_rt is not -notify's: the remote job gets its own and is not suspended."""
+def soft(grid: Grid) -> Steps[tuple[list[str], set[str]]]:
+    """Have the soft limit of two jobs strike, one with -notify."""
+    yield "beta has room"
     script = (
         'trap "echo USR1 >>soft.ran" USR1\nfor i in 1 2 3 4 5 6 7 8; do sleep 1; done\nexit 4\n'
     )
-    plain = grid.transfer("-N", "soft1", "-l", "s_rt=3", *QUIET, script=script)
-    both = grid.transfer("-N", "soft2", "-l", "s_rt=3", "-notify", *QUIET, script=script)
-
+    options = ("-l", "s_rt=3", *QUIET)
+    plain = grid.transfer("-N", "soft1", *options, script=script)
+    both = grid.transfer("-N", "soft2", "-notify", *options, script=script)
     for job in (plain, both):
-        assert grid.accounting(job)["exit_status"] == "4"
-    assert set(lines(grid, "soft.ran")) == {"USR1"}
+        wait_for(grid, remote_of(grid, job), "r")
+
+    yield "beta is full"
+    found = [grid.accounting(job)["exit_status"] for job in (plain, both)]
+    return found, set(lines(grid, "soft.ran"))
 
 
-def test_notify_warns_the_remote_job_at_once_and_nobody_waits_twice(grid: Grid) -> None:
-    """A job that ends within its time ends at home as it ended there."""
+def test_a_soft_limit_is_the_jobs_own_affair(came: Outcomes) -> None:
+    """USR1 of s_rt is not -notify's: the remote job gets its own and is not suspended."""
+    found, signals = came.of(soft)
+
+    assert found == ["4", "4"]
+    assert signals == {"USR1"}
+
+
+def warned(grid: Grid) -> Steps[dict[str, Record]]:
+    """Suspend and delete jobs that asked for a warning."""
+    yield "beta has room"
     tidy = 'trap "exit 5" USR2\n' + "while :; do sleep 0.2; done\n"
     deaf = 'trap "" USR2\n' + "while :; do sleep 0.2; done\n"
-    with short_notify(grid, 8):
-        jobs = {
-            name: grid.transfer("-N", name, "-notify", *QUIET, script=script)
-            for name, script in (("tidy", tidy), ("deaf", deaf), ("stops", "trap : USR1\n" + tidy))
-        }
-        remotes = {name: remote_of(grid, job) for name, job in jobs.items()}
-        for remote in remotes.values():
-            wait_for(grid, remote, "r")
-        grid.cell("alpha", "qmod", "-sj", jobs["stops"])
-        grid.cell("alpha", "qdel", jobs["tidy"], jobs["deaf"])
-        watch = Since()
-        wait_for(grid, remotes["stops"], "hs", limit_s=6)
-        grid.until_gone(jobs["deaf"], limit_s=watch.left(8 + 8))
-        wait_for(grid, remotes["deaf"], "", limit_s=watch.left(8 + 8))
+    jobs = {
+        name: grid.transfer("-N", name, "-notify", *QUIET, script=script)
+        for name, script in (("tidy", tidy), ("deaf", deaf), ("stops", "trap : USR1\n" + tidy))
+    }
+    remotes = {name: remote_of(grid, job) for name, job in jobs.items()}
+    for remote in remotes.values():
+        wait_for(grid, remote, "r")
 
-    assert grid.accounting(jobs["tidy"])["exit_status"] == "5"
-    assert grid.accounting(jobs["deaf"])["exit_status"].split()[0] == "137"
-
-
-def test_what_is_asked_before_the_submission_is_through_is_done(grid: Grid) -> None:
-    """Suspended: it stays held until resumed. Deleted: it ends here, and nothing comes later."""
-    with qmaster(grid, "freeze", "thaw"):
-        stopped = grid.transfer("-N", "stopped", *QUIET, script=f"{RUN}exit 3\n")
-        deleted = grid.transfer("-N", "deleted", *QUIET, script=RUN)
-        for job in (stopped, deleted):
-            child(grid, starter(grid, job), "qsub")
-        grid.cell("alpha", "qmod", "-sj", stopped)
-        watch = Since()
-        grid.cell("alpha", "qdel", deleted)
-        grid.until_gone(deleted, limit_s=watch.left(GONE_AT_HOME_S))
+    yield "beta is full"
+    grid.cell("alpha", "qmod", "-sj", jobs["stops"])
+    grid.cell("alpha", "qdel", jobs["tidy"], jobs["deaf"])
     watch = Since()
-    remote = remote_of(grid, stopped)
-    wait_for(grid, remote, "hqw")
-    grid.until(lambda: _held_names(grid, deleted) == [], "nothing left", watch.left(GONE_AWAY_S))
-    reachable(grid)
-    wait_for(grid, remote, "hqw")
-
-    grid.cell("alpha", "qmod", "-usj", stopped)
-
-    assert grid.accounting(stopped)["exit_status"] == "3"
-    assert (len(lines(grid, "stopped.ran")), lines(grid, "deleted.ran")) == (1, [])
-    assert _held_names(grid, deleted) == []
+    wait_for(grid, remotes["stops"], "hs", limit_s=NOTIFY_S - 2)
+    grid.until_gone(jobs["deaf"], limit_s=watch.left(2 * NOTIFY_S))
+    wait_for(grid, remotes["deaf"], "", limit_s=watch.left(2 * NOTIFY_S))
+    grid.cell("alpha", "qdel", jobs["stops"])
+    return {name: grid.accounting(jobs[name]) for name in ("tidy", "deaf")}
 
 
-def test_jobs_deleted_while_beta_does_not_answer_are_gone_soon_after_it_does(grid: Grid) -> None:
-    """Frozen it takes what was asked meanwhile; stopped it forgot, and the service asks again."""
-    for away, back in (("freeze", "thaw"), ("stop", "start")):
-        jobs = [grid.transfer("-N", away, *QUIET, script=SLEEP) for _ in range(2)]
-        remotes = [remote_of(grid, job) for job in jobs]
-        for remote in remotes:
-            wait_for(grid, remote, "r")
-        with qmaster(grid, away, back):
-            watch = Since()
-            for _ in range(2):
-                grid.cell("alpha", "qdel", jobs[0])
-            grid.cell("alpha", "qdel", "-f", jobs[1], user="root")
-            for job in jobs:
-                grid.until_gone(job, limit_s=watch.left(GONE_AT_HOME_S))
-        reachable(grid)
-        watch = Since()
-        for remote in remotes:
-            wait_for(grid, remote, "", limit_s=watch.left(GONE_AWAY_S))
+def test_notify_warns_the_remote_job_at_once_and_nobody_waits_twice(came: Outcomes) -> None:
+    """A job that ends within its time ends at home as it ended there."""
+    found = came.of(warned)
 
-        assert [len(grid.remote_ids(job)) for job in jobs] == [1, 1]
-        assert not _held_names(grid, jobs[0]) + _held_names(grid, jobs[1])
-
-
-def _held_names(grid: Grid, job: str) -> list[str]:
-    """Return the jobs at beta that still bear a transfer's name of this local job."""
-    out = grid.cell("beta", "qstat", "-u", "*", "-r", user="root").out
-    return [line for line in out.splitlines() if f"gb.alpha.{job}." in line]
+    assert found["tidy"]["exit_status"] == "5"
+    assert found["deaf"]["exit_status"].split()[0] == "137"
