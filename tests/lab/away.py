@@ -222,3 +222,9 @@ def together(grid: Grid, names: list[str]) -> list[str]:
     finally:
         grid.cell("alpha", "qmod", "-e", "all.q", user="root")
     return jobs
+
+
+def is_known(grid: Grid, word: str) -> bool:
+    """Say whether beta has told the service of a resource, or a project, so that starters know."""
+    told = grid.on("alpha-master", "cat", "/var/lib/gridbridge/published/vocabularies/beta").out
+    return word in told.replace("=", " ").split()

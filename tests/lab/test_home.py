@@ -2,56 +2,95 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
-from tests.lab.away import QUIET, ends, global_setting, lines, reason, why
+from tests.lab.away import QUIET, ends, global_setting, is_known, lines, reason, why
 from tests.lab.configured import configured, restart
 from tests.lab.grid import Grid
+from tests.lab.phases import Outcomes, Phases, Steps, as_it_is, closed_home, no_jobs_left
 from tests.lab.refusals import NO_PROJECT, PROJECT, project
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 REQUEST = ("hard resource_list", "soft resource_list", "hard_queue_list", "context")
+OURS = ("-P", PROJECT)  # which beta does not know
 SCRIPT = "echo $HOSTNAME >>$JOB_NAME.ran\n"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _project(grid: Grid) -> Iterator[None]:
-    with project(grid):
+@contextmanager
+def without_values(grid: Grid) -> Iterator[None]:
+    """Have queues at home that do not say whether they are remote."""
+    grid.sh("alpha-master", "qconf -dattr queue complex_values remote=FALSE all.q")
+    try:
         yield
+    finally:
+        grid.sh("alpha-master", "qconf -mattr queue complex_values remote=FALSE all.q")
+
+
+@contextmanager
+def closed_without_values(grid: Grid) -> Iterator[None]:
+    with without_values(grid), closed_home(grid):
+        yield
+
+
+PHASES: Phases = {
+    "home is closed and says nothing of remote": closed_without_values,
+    "home is open and says nothing of remote": without_values,
+    "home is closed": closed_home,
+    "home is open": as_it_is,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """What became of a job that beta refused: as it was marked, and as it ran."""
+
+    marked: str  # what `qstat -j` told then
+    hosts: tuple[str, ...]  # where it ran, without a node's number
+    statuses: tuple[str, ...]
+    remote_ids: tuple[str, ...]
+    why: str
 
 
 @pytest.fixture(scope="module")
-def patient(grid: Grid) -> Iterator[None]:
-    """Let no number of refusals close the queue, and forget them afterwards."""
-    with configured(grid, r"/^\[poller\]/a breaker_failures = 999"):
-        yield
+def came(grid: Grid) -> Iterator[Outcomes]:
+    """Have all jobs refused side by side, however many; forget the refusals afterwards."""
+    patient = configured(grid, r"/^\[poller\]/a breaker_failures = 999")
+    scenarios = (one, many, by_queue, *NOWHERE.values(), *SOMEWHERE.values(), for_now, brought)
+    with project(grid), patient, no_jobs_left(grid):
+        grid.until(lambda: not is_known(grid, PROJECT), "beta not to know the project")
+        yield Outcomes(grid, *scenarios, phases=PHASES)
         grid.sh("alpha-master", "rm -f /var/lib/gridbridge/published/breakers.json")
     restart(grid)  # what it knows of them it keeps as long as it runs
 
 
-@pytest.fixture(autouse=True)
-def _fresh_notes(grid: Grid) -> None:
-    grid.sh("alpha-master", "rm -f *.ran", user="alice")
+def refused(
+    grid: Grid, name: str, *options: str, count: int = 1, home: str = "home is open"
+) -> Steps[Home]:
+    """Submit a job that crosses and that beta refuses, and have it run at home."""
+    job = grid.submit("-N", name, *QUIET, *options, script=SCRIPT)
+    grid.until(lambda: "gridbridge_refused" in detail(grid, job), f"{job} to be marked")
+    grid.until(lambda: waits_at_home(grid, job), f"{job} to be home")
+    marked = detail(grid, job)
+
+    yield home
+    records = grid.until(lambda: ends(grid, job, count), f"{count} ends of {job}", 90)
+    return Home(
+        marked=marked,
+        hosts=tuple(host.partition("-n")[0] for host in lines(grid, f"{name}.ran")),
+        statuses=tuple(record["exit_status"] for record in records),
+        remote_ids=tuple(grid.remote_ids(job)),
+        why=why(grid, job),
+    )
 
 
-@contextmanager
-def closed_home(grid: Grid) -> Iterator[None]:
-    """Disable alpha's own queue, so that what is submitted goes to the transfer queue."""
-    grid.cell("alpha", "qmod", "-d", "all.q", user="root")
-    try:
-        yield
-    finally:
-        grid.cell("alpha", "qmod", "-e", "all.q", user="root")
-
-
-def refused(grid: Grid, *options: str) -> str:
-    """Submit a job that crosses and that beta refuses; return its id once it is marked."""
-    with closed_home(grid):
-        job = grid.submit("-P", PROJECT, *QUIET, *options, script=SCRIPT)
-        grid.until(lambda: "gridbridge_refused" in detail(grid, job), f"{job} to be marked")
-    return job
+def waits_at_home(grid: Grid, job: str) -> bool:
+    """Say whether nothing of a job is at the transfer queue any more, nor was held by it."""
+    found = {state for key, state in grid.states().items() if key.partition(".")[0] == job}
+    return bool(found) and found <= {"qw", "Rq"}
 
 
 def detail(grid: Grid, job: str) -> str:
@@ -64,99 +103,139 @@ def asked(told: str, name: str) -> str:
     return next(found, "").strip()
 
 
-@pytest.mark.usefixtures("patient")
-def test_a_refused_job_runs_at_home_with_all_that_it_asked_for(grid: Grid) -> None:
+def one(grid: Grid) -> Steps[Home]:
+    yield "home is closed"
     options = ("-l", "h_rt=100", "-l", "s_rt=90", "-soft", "-l", "h_fsize=1G", "-hard")
-    with closed_home(grid):
-        job = grid.submit("-N", "one", "-P", PROJECT, *options, "-pe", "smp", "1-2", script=SCRIPT)
-        grid.until(lambda: grid.states().get(job) in ("qw", "Rq"), "it to be home", 60)
-        told = detail(grid, job)
-    records = grid.until(lambda: ends(grid, job), "its end")
+    return (yield from refused(grid, "one", *OURS, *options, "-pe", "smp", "1-2"))
 
-    assert set(asked(told, "hard resource_list").split(",")) == {
+
+def test_a_refused_job_runs_at_home_with_all_that_it_asked_for(came: Outcomes) -> None:
+    job = came.of(one)
+
+    assert set(asked(job.marked, "hard resource_list").split(",")) == {
         *("h_rt=100", "s_rt=90", "remote=false")
     }
-    assert asked(told, "soft resource_list") == "h_fsize=1G"
-    assert NO_PROJECT in asked(told, "context")
-    assert [host.partition("-n")[0] for host in lines(grid, "one.ran")] == ["alpha"]
-    assert [one["exit_status"] for one in records] == ["0"]
-    assert NO_PROJECT in why(grid, job)
-    assert grid.remote_ids(job) == []
+    assert asked(job.marked, "soft resource_list") == "h_fsize=1G"
+    assert NO_PROJECT in asked(job.marked, "context")
+    assert job.hosts == ("alpha",)
+    assert job.statuses == ("0",)
+    assert NO_PROJECT in job.why
+    assert job.remote_ids == ()
 
 
-@pytest.mark.usefixtures("patient")
-def test_a_whole_array_is_marked_once_and_each_task_runs_once(grid: Grid) -> None:
-    job = refused(grid, "-N", "many", "-t", "1-5")
-    grid.until(lambda: len(ends(grid, job, 5)) == 5, "five ends", 90)
-
-    ran = lines(grid, "many.ran")
-    assert [host.partition("-n")[0] for host in ran] == ["alpha"] * 5
+def many(grid: Grid) -> Steps[Home]:
+    yield "home is closed"
+    return (yield from refused(grid, "many", *OURS, "-t", "1-5", count=5))
 
 
-@pytest.mark.usefixtures("patient")
-@pytest.mark.parametrize(
-    "options",
-    [("-q", "transfer-beta"), ("-l", "remote=true")],
-    ids=["queue", "remote"],
-)
+def test_a_whole_array_is_marked_once_and_each_task_runs_once(came: Outcomes) -> None:
+    job = came.of(many)
+
+    assert len(job.statuses) == 5
+    assert job.hosts == ("alpha",) * 5
+
+
+def nowhere(grid: Grid, options: tuple[str, ...]) -> Steps[tuple[str, str]]:
+    """Submit a job that nothing at home could run; return its reason and what it asks for."""
+    yield "home is open"
+    job = grid.submit(*OURS, *QUIET, *options, script=SCRIPT)
+    return reason(grid, job), detail(grid, job)
+
+
+NOWHERE = {
+    "queue": partial(nowhere, options=("-q", "transfer-beta")),
+    "remote": partial(nowhere, options=("-l", "remote=true")),
+}
+
+
+@pytest.mark.parametrize("way", NOWHERE.keys())
 def test_what_nothing_at_home_could_run_is_in_error_with_the_reason(
-    grid: Grid, options: tuple[str, ...]
+    came: Outcomes, way: str
 ) -> None:
-    job = grid.submit("-P", PROJECT, *QUIET, *options, script=SCRIPT)
-
-    told = reason(grid, job)
+    told, now_asked = came.of(NOWHERE[way])
 
     assert NO_PROJECT in told
     assert "no queue here could run it either" in told
-    assert "remote=false" not in detail(grid, job)
+    assert "remote=false" not in now_asked
 
 
-@pytest.mark.usefixtures("patient")
-@pytest.mark.parametrize(
-    "options",
-    [("-q", "transfer-beta,all.q"), ("-l", "mem_free=1M")],
-    ids=["a list with a queue at home", "a load value"],
-)
-def test_what_some_queue_at_home_could_run_comes_home(grid: Grid, options: tuple[str, ...]) -> None:
-    job = refused(grid, "-N", "listed", *options)
-    grid.until(lambda: ends(grid, job), "its end")
-
-    assert [host.partition("-n")[0] for host in lines(grid, "listed.ran")] == ["alpha"]
+def somewhere(grid: Grid, name: str, options: tuple[str, ...]) -> Steps[Home]:
+    yield "home is closed"
+    return (yield from refused(grid, name, *OURS, *options))
 
 
-@pytest.mark.usefixtures("patient")
-def test_where_queues_do_not_say_remote_the_list_of_queues_keeps_a_job_home(grid: Grid) -> None:
-    grid.sh("alpha-master", "qconf -dattr queue complex_values remote=FALSE all.q")
-    try:
-        job = refused(grid, "-N", "byqueue", "-l", "h_rt=100")
-        told = detail(grid, job)
-        grid.until(lambda: ends(grid, job), "its end")
-    finally:
-        grid.sh("alpha-master", "qconf -mattr queue complex_values remote=FALSE all.q")
-
-    assert asked(told, "hard_queue_list").startswith("!transfer-beta")
-    assert asked(told, "hard resource_list") == "h_rt=100"
-    assert [host.partition("-n")[0] for host in lines(grid, "byqueue.ran")] == ["alpha"]
+SOMEWHERE = {
+    "a list with a queue at home": partial(
+        somewhere, name="listed", options=("-q", "transfer-beta,all.q")
+    ),
+    "a load value": partial(somewhere, name="loaded", options=("-l", "mem_free=1M")),
+}
 
 
-def test_a_refusal_for_now_alters_nothing_and_the_task_stays_held(grid: Grid) -> None:
-    """Beta lets alice have one job (max_u_jobs), and she has it there."""
+@pytest.mark.parametrize("way", SOMEWHERE.keys())
+def test_what_some_queue_at_home_could_run_comes_home(came: Outcomes, way: str) -> None:
+    assert came.of(SOMEWHERE[way]).hosts == ("alpha",)
+
+
+def by_queue(grid: Grid) -> Steps[Home]:
+    home = "home is open and says nothing of remote"
+    return (yield from refused(grid, "byqueue", *OURS, "-l", "h_rt=100", home=home))
+
+
+def test_where_queues_do_not_say_remote_the_list_of_queues_keeps_a_job_home(came: Outcomes) -> None:
+    job = came.of(by_queue)
+
+    assert asked(job.marked, "hard_queue_list").startswith("!transfer-beta")
+    assert asked(job.marked, "hard resource_list") == "h_rt=100"
+    assert job.hosts == ("alpha",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delayed:
+    """What became of a job that beta refused for now."""
+
+    before: dict[str, str]
+    after: dict[str, str]
+    state: str
+    why: str
+    statuses: tuple[str, ...]
+    hosts: tuple[str, ...]
+
+
+def for_now(grid: Grid) -> Steps[Delayed]:
     with global_setting(grid, "beta-master", "max_u_jobs", "1"):
         other = grid.submit("-N", "other", *QUIET, cluster="beta", script="sleep 600\n")
         options = ("-h", "-N", "now", "-l", "h_rt=900", "-soft", "-l", "h_fsize=1G")
         job = grid.transfer(*options, *QUIET, script=SCRIPT)
         before = request(grid, job)
         grid.cell("alpha", "qrls", job)
+
+        yield "home is closed"
         grid.until(lambda: tries(grid, job) > 1, "two refusals")
         after, state, told = request(grid, job), grid.states()[job], why(grid, job)
         grid.cell("beta", "qdel", other)
-        records = grid.until(lambda: ends(grid, job), "its end", 90)
 
-    assert before == after
-    assert state == "hr"
-    assert "tried in vain" in told
-    assert [one["exit_status"] for one in records] == ["0"]
-    assert [host.partition("-n")[0] for host in lines(grid, "now.ran")] == ["beta"]
+        yield "home is open"
+        records = grid.until(lambda: ends(grid, job), "its end", 90)
+    return Delayed(
+        before=before,
+        after=after,
+        state=state,
+        why=told,
+        statuses=tuple(record["exit_status"] for record in records),
+        hosts=tuple(host.partition("-n")[0] for host in lines(grid, "now.ran")),
+    )
+
+
+def test_a_refusal_for_now_alters_nothing_and_the_task_stays_held(came: Outcomes) -> None:
+    """Beta lets alice have one job (max_u_jobs), and she has it there."""
+    job = came.of(for_now)
+
+    assert job.before == job.after
+    assert job.state == "hr"
+    assert "tried in vain" in job.why
+    assert job.statuses == ("0",)
+    assert job.hosts == ("beta",)
 
 
 def request(grid: Grid, job: str) -> dict[str, str]:
@@ -171,13 +250,14 @@ def tries(grid: Grid, job: str) -> int:
     return grid.on("alpha-master", "cat", log).out.count("allowed per user")
 
 
-def test_a_job_that_a_transfer_brought_is_not_sent_on(grid: Grid) -> None:
-    """Its account is a transfer's, wherever that was from."""
-    with closed_home(grid):
-        options = ("-N", "brought", "-A", "gb.omega.7.0.1")
-        job = grid.submit(*QUIET, *options, script=SCRIPT)
-        grid.until(lambda: "gridbridge_refused" in detail(grid, job), f"{job} to be marked")
-    grid.until(lambda: ends(grid, job), "its end")
+def brought(grid: Grid) -> Steps[Home]:
+    yield "home is closed"
+    return (yield from refused(grid, "brought", "-A", "gb.omega.7.0.1"))
 
-    assert [host.partition("-n")[0] for host in lines(grid, "brought.ran")] == ["alpha"]
-    assert grid.remote_ids(job) == []
+
+def test_a_job_that_a_transfer_brought_is_not_sent_on(came: Outcomes) -> None:
+    """Its account is a transfer's, wherever that was from."""
+    job = came.of(brought)
+
+    assert job.hosts == ("alpha",)
+    assert job.remote_ids == ()
