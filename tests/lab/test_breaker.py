@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.away import QUIET, ends, lines
+from tests.lab.away import QUIET, ends, is_known, lines
 from tests.lab.configured import configured
 from tests.lab.grid import Grid
 from tests.lab.refusals import NO_ACCESS, PROJECT, project_of_others
@@ -19,6 +19,8 @@ def quick_breaker(grid: Grid) -> Iterator[None]:
     """Let three jobs in a row close the queue for 15 s."""
     sed = r"/^\[poller\]/a breaker_failures = 3\nbreaker_pause_s = 15"
     with project_of_others(grid), configured(grid, sed):
+        # What starters refuse for want of its words is not the cluster's failure.
+        grid.until(lambda: is_known(grid, PROJECT), "beta's project to be known")
         yield
 
 
