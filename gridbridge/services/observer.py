@@ -66,12 +66,15 @@ class Observer:
         self._words_due = clock()
 
     def follow(self, where: Away, policy: Poller, transfer_queues: Container[str]) -> None:
-        """Go on under another configuration, in which the cluster is the same."""
+        """Go on under another configuration, in which the cluster is the same.
+
+        Who changes that has often changed the cluster, too: its words are asked for anew.
+        """
         self._where = where
         self._policy = policy
         self._transfer_queues = transfer_queues
         self._keep_to_interval()
-        self._words_due = min(self._words_due, self._clock() + policy.vocabulary_s)
+        self._words_due = self._clock()
 
     def ask_if_due(self, wanted: Callable[[], frozenset[int]]) -> None:
         """Ask when it is time and no question is open; `wanted` tells the jobs to keep."""

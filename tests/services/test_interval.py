@@ -55,8 +55,9 @@ class Sleepy:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 0.0
         self.asked_at: list[float] = []
+        self.words_asked_at: list[float] = []
         monkeypatch.setattr(status, "snapshot", self.snapshot)
-        monkeypatch.setattr(status, "vocabulary", lambda _: None)
+        monkeypatch.setattr(status, "vocabulary", self.vocabulary)
         where = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
         self.where = where
         self.observer = Observer("beta", where, Poller(interval_s=60), lambda: self.now_s)
@@ -66,6 +67,10 @@ class Sleepy:
         self.asked_at.append(self.now_s)
         now = datetime.now(UTC)
         return ClusterSnapshot(cluster="b", taken_at=now, jobs={}, pending=0, free_slots=0), 0.01
+
+    def vocabulary(self, _: object) -> None:
+        """Tell no words, and note when they were asked for."""
+        self.words_asked_at.append(self.now_s)
 
     def ask_until(self, end_s: float) -> None:
         """Let every second pass until then, and ask whenever it is due."""
@@ -89,3 +94,16 @@ def test_another_interval_is_counted_from_the_last_question(
     sleepy.ask_until(60 + interval_s / 2)
 
     assert sleepy.asked_at == asked_at
+
+
+def test_its_words_are_asked_for_anew_with_the_first_question_after_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = Poller(interval_s=60, vocabulary_s=600)
+    sleepy = Sleepy(monkeypatch)
+    sleepy.observer.follow(sleepy.where, slow, ())
+    sleepy.ask_until(200)
+    sleepy.observer.follow(sleepy.where, slow, ())
+    sleepy.ask_until(400)
+
+    assert sleepy.words_asked_at == [0, 240]
