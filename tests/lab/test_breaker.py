@@ -22,6 +22,7 @@ def quick_breaker(grid: Grid) -> Iterator[None]:
         # What starters refuse for want of its words is not the cluster's failure.
         grid.until(lambda: is_known(grid, PROJECT), "beta's project to be known")
         yield
+    grid.until(lambda: not is_known(grid, PROJECT), "beta's project to be forgotten")
 
 
 def test_jobs_that_fail_in_a_row_close_the_queue_until_one_runs(
