@@ -1,0 +1,166 @@
+"""Delta as the tests of its transfer queue see it: its jobs, its files and who is connected."""
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.lab.away import once
+from tests.lab.grid import Grid
+
+HOME, FAR = "alpha-master", "delta-master"
+ACCOUNT = "al_delta"
+ACCOUNTS = {"alice": ACCOUNT, "bob": "bo_delta"}
+QUEUE = "transfer-delta"
+STAGE = ".gridbridge/stage"
+RAN = 'echo "$JOB_ID" >>ran\n'
+SLOTS, MANY_SLOTS = 2, 40
+LONG_S = 120  # a retry comes after a minute at most, and a command gives up after 15 s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How a job ended at home, and the folders of it that lay at delta just then."""
+
+    failed: str
+    exit_status: str
+    left: tuple[str, ...]
+
+
+def until_open(grid: Grid) -> None:
+    grid.until(lambda: is_open(grid), f"{QUEUE} to be open")
+
+
+def is_open(grid: Grid) -> bool:
+    rows = grid.cell("alpha", "qstat", "-f", "-q", QUEUE, user="root").out.splitlines()
+    return any(len(row.split()) == 5 for row in rows if row.startswith(f"{QUEUE}@"))
+
+
+@contextmanager
+def many_slots(grid: Grid) -> Iterator[None]:
+    """Let delta run many jobs at once, so that none waits for another."""
+    change = "qconf -rattr queue slots {} all.q"
+    grid.sh(FAR, change.format(MANY_SLOTS))
+    try:
+        yield
+    finally:
+        grid.sh(FAR, change.format(SLOTS))
+
+
+def submit(grid: Grid, script: str, *options: str, name: str = "away", user: str = "alice") -> str:
+    return grid.submit("-q", QUEUE, "-N", name, *options, user=user, script=script)
+
+
+def far_jobs(grid: Grid) -> list[str]:
+    """Return delta's jobs, a line each."""
+    return grid.sh(FAR, "qstat -u '*'").splitlines()[2:]
+
+
+def far_jobs_of(grid: Grid, job: str) -> list[str]:
+    """Return the account lines of what delta has of a local job, under whatever name."""
+    out = grid.on(FAR, "qstat", "-j", "*").out.splitlines()
+    return [row for row in out if row.startswith("account:") and f" gb.alpha.{job}." in row]
+
+
+def far_states(grid: Grid) -> dict[str, str]:
+    """Return the state letters of delta's jobs by their names, of which ten letters are seen."""
+    return {row.split()[2]: row.split()[4] for row in far_jobs(grid)}
+
+
+def until_far(grid: Grid, name: str, letters: str) -> None:
+    """Wait until the job of that name is in that state at delta, or is not there."""
+    grid.until(lambda: far_states(grid).get(name, "") == letters, f"{name} there to be {letters!r}")
+
+
+def far_read(grid: Grid, name: str, user: str = "alice") -> str:
+    """Return a file of somebody's home at delta, empty when it is not there."""
+    return grid.sh(FAR, f"cat {name} 2>/dev/null || :", user=ACCOUNTS[user])
+
+
+def far_records(grid: Grid, job: str) -> list[str]:
+    """Return the account lines of a local job's records in delta's accounting."""
+    out = grid.on(FAR, "qacct", "-j").out.splitlines()
+    return [row for row in out if row.startswith("account") and f"gb.alpha.{job}." in row]
+
+
+def staged(grid: Grid, user: str = "alice") -> list[str]:
+    """Return the folders that lie at delta."""
+    return grid.sh(FAR, f"ls {STAGE} 2>/dev/null || :", user=ACCOUNTS[user]).split()
+
+
+def ends(grid: Grid, jobs: Collection[str], limit_s: float = LONG_S) -> dict[str, End]:
+    """Wait for the ends of jobs without tasks; what each has left there is looked at just then."""
+    found: dict[str, End] = {}
+
+    def look() -> bool:
+        live = grid.states()
+        over = [job for job in jobs if job not in live and job not in found]
+        records = {job: last for job in over for last in grid.records(job)}
+        folders = [folder for user in ACCOUNTS for folder in staged(grid, user)] if records else []
+        found.update({job: _end(job, last, folders) for job, last in records.items()})
+        return len(found) == len(jobs)
+
+    try:
+        grid.until(look, "all to end", limit_s)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; left: {set(jobs) - set(found)}") from error
+    return found
+
+
+def _end(job: str, record: dict[str, str], folders: list[str]) -> End:
+    return End(
+        failed=record["failed"].split()[0],
+        exit_status=record["exit_status"].split()[0],
+        left=tuple(folder for folder in folders if folder.startswith(f"gb.alpha.{job}.")),
+    )
+
+
+def until_ended_once(grid: Grid, job: str, user: str = "alice") -> None:
+    """Wait for the end at home of a job of RAN; it ran there once, and nothing is left there."""
+    record = grid.accounting(job, limit_s=LONG_S)
+
+    assert (record["failed"].split()[0], record["exit_status"]) == ("0", "0")
+    assert job in once(far_read(grid, "ran", user).split())
+    assert len(far_records(grid, job)) == 1
+    grid.until(lambda: not far_jobs_of(grid, job), "delta to have no job of it")
+
+
+def why(grid: Grid, job: str, user: str = "alice") -> str:
+    return grid.on(HOME, "gridbridge", "why", job, user=user).out
+
+
+def until_told(grid: Grid, job: str, words: str, user: str = "alice") -> None:
+    """Wait until `gridbridge why` tells what the job waits for."""
+    grid.until(lambda: words in why(grid, job, user) or None, f"why {job} to tell {words!r}")
+
+
+def sessions(grid: Grid, account: str = "gb_delta") -> list[str]:
+    """Return the processes of sshd that serve an account, by default the service's."""
+    return grid.on(FAR, "pgrep", "-f", f"^sshd: {account}@").out.split()
+
+
+def connections(grid: Grid) -> list[str]:
+    """Return the ports of home by which anything is connected to delta's sshd."""
+    told = grid.sh(HOME, f"ss -Htn state established dst {FAR}:22").splitlines()
+    return [line.split()[2].rpartition(":")[2] for line in told]
+
+
+def answered_at(grid: Grid) -> str:
+    path = "/var/lib/gridbridge/published/clusters/delta.json"
+    told: str = json.loads(grid.sh(HOME, f"cat {path}"))["taken_at"]
+    return told
+
+
+def newly_asked(grid: Grid, asked: list[str]) -> int:
+    """Note the time of delta's last answer, and return how many there have been."""
+    if (at := answered_at(grid)) != asked[-1]:
+        asked.append(at)
+    return len(asked)
+
+
+def empty(grid: Grid) -> None:
+    """Delete every job here and there, whatever state a test left them in, and wait for that."""
+    grid.sh(HOME, "qdel -u '*'; :")
+    grid.until(lambda: not grid.states(), "home to be empty", LONG_S)
+    grid.sh(FAR, "qdel -u '*'; :")
+    grid.until(lambda: not far_jobs(grid), "delta to be empty")

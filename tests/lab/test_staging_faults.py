@@ -1,0 +1,285 @@
+"""What is carried to delta and back arrives whole, or leaves nothing, whatever happens on the way.
+
+The line between the two is slow until each job has had its fault in the middle.
+"""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from tests.lab.away import kill, once, starter
+from tests.lab.delta import (
+    ACCOUNT,
+    ACCOUNTS,
+    FAR,
+    HOME,
+    LONG_S,
+    STAGE,
+    End,
+    ends,
+    far_jobs,
+    far_read,
+    far_states,
+    many_slots,
+    staged,
+    submit,
+    until_told,
+)
+from tests.lab.grid import Grid
+from tests.lab.staged import (
+    ROOT,
+    Job,
+    arriving,
+    begin,
+    coming,
+    here,
+    leave_nothing,
+    put,
+    send,
+    slow_line,
+)
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+SIZE = 40 << 20
+PART = 1 << 18  # of it has been carried when a fault comes
+MAKE = f"head -c {SIZE} /dev/urandom >res; sha256sum <res; echo $JOB_ID >>~/ran\n"
+IN = Job(script="sha256sum <big; echo $JOB_ID >>~/ran\n", declared="stage_in=big")
+OUT = Job(script=MAKE, declared="stage_out=res")
+WELL = End(failed="0", exit_status="0", left=())
+WAITS = Job(script="sleep 300\n", declared="stage_in=")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """Jobs and their ends by their names; of those that were deleted, no end."""
+
+    jobs: Mapping[str, str]
+    ends: Mapping[str, End]
+
+
+@pytest.fixture(scope="module")
+def ready(grid: Grid, open_to_delta: None) -> Iterator[Grid]:
+    """Return the lab with its queue to delta open, and a big file; leave nothing anywhere."""
+    begin(grid)
+    grid.sh(HOME, f"head -c {SIZE} /dev/urandom >{ROOT}/big", user="alice")
+    with many_slots(grid):
+        yield grid
+        leave_nothing(grid)
+
+
+@pytest.fixture(scope="module")
+def known(ready: Grid) -> str:
+    """Return the checksum of the big file."""
+    return here(ready, ".", "sha256sum <big").split()[0]
+
+
+def is_between(carried: int) -> bool:
+    return PART < carried < SIZE
+
+
+def descendants(grid: Grid, pid: str, name: str) -> list[str]:
+    """Return the processes of that name below one, here."""
+    rows = [row.split() for row in grid.on(HOME, "ps", "-eo", "pid,ppid,comm").out.splitlines()]
+    family = {pid}
+    while more := {child for child, parent, *_ in rows if parent in family} - family:
+        family |= more
+    return [pid for pid, _, comm, *_ in rows if pid in family and comm == name]
+
+
+def step_of(grid: Grid, job: str) -> str:
+    """Return the process that carries: the starter's Python."""
+    rows = grid.sh(HOME, f"pgrep -P {starter(grid, job)} -f methods.starter").split()
+    return rows[0]
+
+
+def kill_rsync(grid: Grid, job: str) -> None:
+    found = descendants(grid, step_of(grid, job), "rsync")
+    assert found
+    kill(grid, *found)
+
+
+def kill_sshd(grid: Grid, job: str) -> None:
+    """Kill the processes of sshd at the other ends of this job's connections."""
+    told = grid.sh(HOME, f"ss -Htnp state established dst {FAR}:22").splitlines()
+    ours = [f"pid={ssh}," for ssh in descendants(grid, step_of(grid, job), "ssh")]
+    ports = [row.split()[2].rpartition(":")[2] for row in told if any(pid in row for pid in ours)]
+    wanted = " or ".join(f"dport = :{port}" for port in ports)
+    sshd = re.findall(r"pid=(\d+)", grid.sh(FAR, f"ss -Htnp state established '( {wanted} )'"))
+    assert sshd
+    grid.on(FAR, "kill", "-KILL", *sshd)  # one dies with the other
+
+
+def delete(grid: Grid, job: str) -> None:
+    grid.cell("alpha", "qdel", job)
+
+
+CUT = "the network is cut"
+FAULTS: dict[str, Callable[[Grid, str], None]] = {
+    "the step is killed": lambda grid, job: kill(grid, step_of(grid, job)),
+    "rsync is killed": kill_rsync,
+    "sshd there is killed": kill_sshd,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What happens to a job while its files are on the way in or out, or while it is there."""
+
+    job: Job
+    when: str
+    strike: Callable[[Grid, str], None]
+
+
+STRUCK = {
+    **{f"in{n}": Fault(job=IN, when="in", strike=one) for n, one in enumerate(FAULTS.values())},
+    **{f"out{n}": Fault(job=OUT, when="out", strike=one) for n, one in enumerate(FAULTS.values())},
+    "del-in": Fault(job=IN, when="in", strike=delete),
+    "del-there": Fault(job=WAITS, when="there", strike=delete),
+    "del-out": Fault(job=OUT, when="out", strike=delete),
+    "orphan": Fault(job=OUT, when="out", strike=lambda grid, job: kill(grid, starter(grid, job))),
+}
+DELETED = ("del-in", "del-there", "del-out")
+
+
+@pytest.fixture(scope="module")
+def ended(ready: Grid) -> Ended:
+    """Play every fault, first those that touch one job each, then the cut; wait for all ends."""
+    with full_disk(ready):
+        with slow_line(ready):
+            jobs = {name: offer(ready, name, one.job) for name, one in STRUCK.items()}
+            strike_all(ready, jobs)
+        jobs["full"] = offer_as_bob(ready)
+        until_told(ready, jobs["full"], "No space left on device", "bob")
+    over = wait(ready, {name: job for name, job in jobs.items() if name not in DELETED})
+    jobs |= cut_off(ready)
+    over |= wait(ready, {name: jobs[name] for name in ("in3", "out3")})
+    return Ended(jobs=jobs, ends=over)
+
+
+def wait(grid: Grid, jobs: Mapping[str, str]) -> dict[str, End]:
+    """Wait for the ends of jobs, by their names."""
+    over = ends(grid, jobs.values(), 2 * LONG_S)
+    return {name: over[job] for name, job in jobs.items()}
+
+
+def offer(grid: Grid, name: str, job: Job) -> str:
+    """Submit a job that may want the big file."""
+    put(grid, name, "ln ../big big" if job is IN else "")
+    return send(grid, name, job)
+
+
+def strike_all(grid: Grid, jobs: Mapping[str, str]) -> None:
+    """Let each fault come as soon as its job is so far."""
+    left = dict(STRUCK)
+
+    def strike() -> bool:
+        there, home, running = arriving(grid), coming(grid), far_states(grid)
+        for name, one in list(left.items()):
+            carried = {"in": there.get(jobs[name], 0), "out": home.get(name, 0)}.get(one.when, 0)
+            if is_between(carried) or (one.when == "there" and running.get(name) == "r"):
+                left.pop(name).strike(grid, jobs[name])
+        return not left
+
+    grid.until(strike, "each fault to have come", LONG_S)
+
+
+def cut_off(grid: Grid) -> dict[str, str]:
+    """Cut the network while an input and an output are on the way; return the jobs."""
+    with slow_line(grid):
+        leaves = offer(grid, "out3", OUT)
+        grid.until(lambda: is_between(coming(grid).get("out3", 0)), "a part to be home")
+        comes = offer(grid, "in3", IN)
+        grid.until(lambda: is_between(arriving(grid).get(comes, 0)), "a part to be there")
+        assert is_between(coming(grid)["out3"])
+        grid.lab("net", FAR, "cut")
+        rsync = ("pgrep", "-u", "alice", "-x", "rsync")
+        grid.until(lambda: not grid.on(HOME, *rsync).out, "rsync to end")
+        grid.lab("net", FAR, "heal")
+    return {"in3": comes, "out3": leaves}
+
+
+@contextmanager
+def full_disk(grid: Grid) -> Iterator[None]:
+    """Have no room for bob's big file at delta's master; no other host there sees that."""
+    base = f"/home/{ACCOUNTS['bob']}/.gridbridge"
+    grid.sh(FAR, f"mkdir -p {base}", user=ACCOUNTS["bob"])
+    grid.sh(FAR, f"mount -t tmpfs -o size=2m,mode=777 none {base}")
+    try:
+        yield
+    finally:
+        grid.sh(FAR, f"umount -l {base}")
+
+
+def offer_as_bob(grid: Grid) -> str:
+    """Submit bob's job, which wants the same file."""
+    own = "/home/bob/staged"
+    grid.sh(HOME, f"rm -rf {own}; install -d -o bob {own}; install -o bob {ROOT}/big {own}")
+    where = ("-wd", own, "-o", "out", "-j", "y", "-ac", "stage_in=big")
+    return submit(grid, "sha256sum <big\n", *where, name="full", user="bob")
+
+
+NUMBERS = [pytest.param(n, id=fault) for n, fault in enumerate((*FAULTS, CUT))]
+
+
+@pytest.mark.parametrize("fault", NUMBERS)
+def test_inputs_that_were_cut_go_on_and_the_job_starts_with_all_of_them(
+    ready: Grid, ended: Ended, known: str, fault: int
+) -> None:
+    name = f"in{fault}"
+
+    assert WELL == ended.ends[name]
+    assert known == here(ready, name, "cat out").split()[0]
+    assert ended.jobs[name] in once(far_read(ready, "ran").split())
+
+
+@pytest.mark.parametrize("fault", NUMBERS)
+def test_outputs_that_were_cut_go_on_and_the_job_ends_with_all_of_them(
+    ready: Grid, ended: Ended, fault: int
+) -> None:
+    """A killed rsync can't take its temporary file away; all others do."""
+    name = f"out{fault}"
+
+    assert WELL == ended.ends[name]
+    assert here(ready, name, "cat out") == here(ready, name, "sha256sum <res")
+    assert ["err", "out", "res"] == here(ready, name, "ls -A -I '.res.??????'").split()
+    assert ended.jobs[name] in once(far_read(ready, "ran").split())
+
+
+@pytest.mark.parametrize("when", ["in", "there", "out"])
+def test_a_deleted_job_leaves_nothing_there(ready: Grid, ended: Ended, when: str) -> None:
+    job = ended.jobs[f"del-{when}"]
+    ready.until_gone(job)
+
+    def left() -> list[str]:
+        folders = [one for one in staged(ready) if one.startswith(f"gb.alpha.{job}.")]
+        return folders + far_jobs(ready)
+
+    ready.until(lambda: not left(), "nothing to be left", LONG_S)
+
+
+def test_outputs_of_a_job_whose_starter_was_killed_are_kept_there(
+    ready: Grid, ended: Ended
+) -> None:
+    """Grid Engine's rule: the job has failed at home, and nothing of it comes after that."""
+    end = ended.ends["orphan"]
+    (folder,) = end.left
+    until_told(ready, ended.jobs["orphan"], f"kept at delta, {STAGE}/{folder}")
+    script = f"cd {STAGE}/{folder} && cat stdout && sha256sum <work/res"
+    proved = ready.sh(FAR, script, user=ACCOUNT).split()
+
+    assert ("100", "137") == (end.failed, end.exit_status)
+    assert proved[0] == proved[2]
+
+
+def test_a_full_disk_there_is_waited_for_with_its_reason(
+    ready: Grid, ended: Ended, known: str
+) -> None:
+    """Once there is room the job runs, with all of its inputs."""
+    assert WELL == ended.ends["full"]
+    assert known == ready.sh(HOME, "cat /home/bob/staged/out").split()[0]
