@@ -50,23 +50,32 @@ def asked(grid: Grid, job: str) -> list[str]:
     return lines[0].split()[2].split(",") if lines else []
 
 
-@pytest.mark.parametrize(
-    ("options", "queue", "expected"),
-    [
-        (("-l", "big=true"), QUEUE, ["mem_free=1M"]),
-        (("-l", "big=true,mem_free=2M"), QUEUE, ["mem_free=2M"]),
-        (("-l", "remote=true"), "transfer-beta", []),
-    ],
-    ids=["of that kind", "more than usual", "of no kind"],
-)
+KINDS = {
+    "of that kind": (("-l", "big=true"), QUEUE, ["mem_free=1M"]),
+    "more than usual": (("-l", "big=true,mem_free=2M"), QUEUE, ["mem_free=2M"]),
+    "of no kind": (("-l", "remote=true"), "transfer-beta", []),
+}
+
+
+@pytest.fixture(scope="module")
+def crossed(grid: Grid, big: None) -> dict[str, tuple[str, list[str], str]]:
+    """Submit a job of every kind; return its id, what it asks for, and qstat's rows of home."""
+    del big
+    jobs = {kind: grid.submit(*KINDS[kind][0], script="sleep 600\n") for kind in KINDS}
+    got = {kind: asked(grid, job) for kind, job in jobs.items()}
+    here = grid.cell("alpha", "qstat", "-u", "*").out
+    grid.cell("alpha", "qdel", *jobs.values())
+    for job in jobs.values():
+        grid.until_gone(job)
+    return {kind: (job, got[kind], here) for kind, job in jobs.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS.keys())
 def test_a_job_asks_for_what_its_queue_s_machines_have(
-    grid: Grid, options: tuple[str, ...], queue: str, expected: list[str]
+    crossed: dict[str, tuple[str, list[str], str]], kind: str
 ) -> None:
-    job = grid.submit(*options, script="sleep 600\n")
-    got = asked(grid, job)
-    here = grid.cell("alpha", "qstat", "-u", "*", "-q", queue).out
-    grid.cell("alpha", "qdel", job)
-    grid.until_gone(job)
+    _, queue, expected = KINDS[kind]
+    job, got, here = crossed[kind]
 
     assert got == expected
     assert re.search(rf"^ *{job} .* {queue}@", here, re.MULTILINE)

@@ -3,11 +3,14 @@
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
+from tests.lab.away import reason
 from tests.lab.configured import configured
 from tests.lab.grid import Grid
+from tests.lab.phases import Outcomes, no_jobs_left
 
 pytestmark = pytest.mark.lab
 
@@ -30,13 +33,16 @@ to = "mpi"
 """
 
 
+Explained = tuple[int, str, str]  # exit status, standard output, standard error
+
+
 @pytest.fixture(scope="module")
-def mapped(grid: Grid) -> Iterator[None]:
-    """Let the service have rules for beta."""
+def came(grid: Grid) -> Iterator[Outcomes]:
+    """Let the service have rules for beta, and ask for what they are about, side by side."""
     without = r"/^\[map\./,/^\[poller\]/{/^\[poller\]/!d}"  # the sample's own
     lines = RULES.strip().replace("\n", "\\n")
-    with configured(grid, f"{without}\n$ a \\\\n{lines}"):
-        yield
+    with configured(grid, f"{without}\n$ a \\\\n{lines}"), no_jobs_left(grid):
+        yield Outcomes(grid, mapped, refused, left_out)
 
 
 def requested(grid: Grid, remote: str) -> str:
@@ -45,16 +51,24 @@ def requested(grid: Grid, remote: str) -> str:
     return next(line for line in told.splitlines() if line.startswith("hard resource_list"))
 
 
-def explain(grid: Grid, job: str, *options: str) -> tuple[int, str, str]:
+def explain(grid: Grid, job: str, *options: str) -> Explained:
     done = grid.on(HOST, "gridbridge", "explain", job, "--to", "beta", *options, user="alice")
     return done.status, done.out, done.err
 
 
-@pytest.mark.usefixtures("mapped")
-def test_a_job_asks_in_the_words_of_the_other_cluster_as_was_explained(grid: Grid) -> None:
-    script = "sleep 600\n"
-    job = grid.submit("-h", "-l", "remote=true,mem_free=1.5G", "-pe", "smp", "2", script=script)
-    status, said, _ = explain(grid, job)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapped:
+    """What was explained of a job, and what it asked for at beta."""
+
+    explained: Explained
+    asked: str
+    detail: str
+
+
+def mapped(grid: Grid) -> Mapped:
+    options = ("-h", "-l", "remote=true,mem_free=1.5G", "-pe", "smp", "2")
+    job = grid.submit(*options, script="sleep 600\n")
+    explained = explain(grid, job)
     grid.cell("alpha", "qalter", "-h", "U", job)
     remote = grid.remote_id(job)
     asked = requested(grid, remote)
@@ -62,10 +76,16 @@ def test_a_job_asks_in_the_words_of_the_other_cluster_as_was_explained(grid: Gri
     grid.cell("alpha", "qdel", job)
     grid.until_gone(job)
     grid.until_gone(remote, "beta")
+    return Mapped(explained=explained, asked=asked, detail=detail)
 
-    assert sorted(asked.split(":", 1)[1].strip().split(",")) == ["h_rt=7200", "s_data=3072M"]
-    assert re.search(r"parallel environment: *mpi range: 2", detail)
+
+def test_a_job_asks_in_the_words_of_the_other_cluster_as_was_explained(came: Outcomes) -> None:
+    job = came.of(mapped)
+    status, said, _ = job.explained
     words = shlex.split(said)
+
+    assert sorted(job.asked.split(":", 1)[1].strip().split(",")) == ["h_rt=7200", "s_data=3072M"]
+    assert re.search(r"parallel environment: *mpi range: 2", job.detail)
     assert (status, words[0].rpartition("/")[2]) == (0, "qsub")
     assert "-pe mpi 2" in said
     assert [words[n + 1] for n, word in enumerate(words) if word == "-l"] == [
@@ -74,7 +94,7 @@ def test_a_job_asks_in_the_words_of_the_other_cluster_as_was_explained(grid: Gri
     ]
 
 
-@pytest.mark.usefixtures("mapped")
+@pytest.mark.usefixtures("came")
 def test_a_script_is_explained_before_it_is_submitted(grid: Grid) -> None:
     """Its directives and qsub's options count; no job comes of it."""
     text = "#!/bin/sh\n#$ -pe smp 2-3 -l mem_free=1G\nexit 0\n"
@@ -95,32 +115,47 @@ def test_a_script_is_explained_before_it_is_submitted(grid: Grid) -> None:
     assert grid.states() == before
 
 
-@pytest.mark.usefixtures("mapped")
-def test_a_job_that_can_not_go_there_is_in_error_with_its_reason(grid: Grid) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """What was told of a job that can't go to beta."""
+
+    job: str
+    explained: Explained
+    reason: str
+    remote_ids: tuple[str, ...]
+
+
+def refused(grid: Grid) -> Refused:
     job = grid.submit("-h", "-l", "remote=true,h_fsize=1G", script="true\n")
-    status, said, why_not = explain(grid, job)
+    explained = explain(grid, job)
     grid.cell("alpha", "qalter", "-h", "U", job)
-    grid.until(lambda: "E" in grid.states().get(job, ""), "the error state")
-    reason = grid.cell("alpha", "qstat", "-j", job).out
-    grid.cell("alpha", "qdel", job)
-    grid.until_gone(job)
+    told = reason(grid, job)
+    ids = tuple(grid.remote_ids(job))
+    return Refused(job=job, explained=explained, reason=told, remote_ids=ids)
+
+
+def test_a_job_that_can_not_go_there_is_in_error_with_its_reason(came: Outcomes) -> None:
+    one = came.of(refused)
+    status, said, why_not = one.explained
 
     assert (status, said) == (1, "")
     assert why_not == (
-        f"gridbridge: job {job} can't go to beta: beta has no h_fsize: its disks are small\n"
+        f"gridbridge: job {one.job} can't go to beta: beta has no h_fsize: its disks are small\n"
     )
-    assert "beta has no h_fsize: its disks are small" in reason
-    assert grid.remote_ids(job) == []
+    assert "beta has no h_fsize: its disks are small" in one.reason
+    assert one.remote_ids == ()
 
 
-@pytest.mark.usefixtures("mapped")
-def test_a_soft_request_that_can_not_be_met_is_left_out_and_told(grid: Grid) -> None:
+def left_out(grid: Grid) -> tuple[str, str]:
+    """Return what is told of a job with a soft request, and what it asks for at beta."""
     job = grid.transfer("-soft", "-l", "h_fsize=1G", script="sleep 600\n")
     remote = grid.remote_id(job)
     told = grid.until(lambda: why(grid, job, "left out"), "the note")
-    asked = requested(grid, remote)
-    grid.cell("alpha", "qdel", job)
-    grid.until_gone(job)
+    return told, requested(grid, remote)
+
+
+def test_a_soft_request_that_can_not_be_met_is_left_out_and_told(came: Outcomes) -> None:
+    told, asked = came.of(left_out)
 
     assert "soft request h_fsize=1G left out: beta has no h_fsize: its disks are small" in told
     assert asked.split() == ["hard", "resource_list:", "h_rt=7200"]

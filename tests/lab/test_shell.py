@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.away import lines, reason
-from tests.lab.configured import configured
+from tests.lab.configured import TOML, configured
 from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
@@ -31,9 +31,11 @@ def profile(grid: Grid) -> Iterator[None]:
 def test_the_job_sees_the_same_whether_its_wrapper_is_a_login_shell_or_not(
     grid: Grid, profile: None
 ) -> None:
+    """The lab's own configuration has the one that is none."""
     del profile
-    with configured(grid, with_shell("/bin/dash")):
-        seen_by_dash = environment(grid)
+    section = grid.sh("alpha-master", f"sed -n '/^.cluster.beta./,/^.queue/p' {TOML}")
+    assert '\nshell = "/bin/dash"\n' in section
+    seen_by_dash = environment(grid)
     read_by_dash = lines(grid, "shell.read")
     with configured(grid, with_shell("/bin/sh")):
         seen_by_sh = environment(grid)
