@@ -46,26 +46,31 @@ class Outcomes:
     def __init__(self, grid: Grid, *scenarios: Scenario, phases: Phases = AT_ONCE) -> None:
         self._grid = grid
         self._phases = phases
-        self._ends = play(grid, phases, scenarios)
+        self._ends: dict[Scenario, Future[End | str] | None] = {**play(grid, phases, scenarios)}
 
     def of(self, scenario: Scenario) -> Any:
         """Return what a scenario came to, or raise what failed it.
 
         One that is asked for once more, by a test's second chance, runs anew and alone.
         """
-        end = self._ends.pop(scenario, None)
-        end = end or play(self._grid, self._phases, (scenario,))[scenario]
+        end = self._ends[scenario] or play(self._grid, self._phases, (scenario,))[scenario]
+        self._ends[scenario] = None
         return end.result().outcome
 
 
 def play(grid: Grid, phases: Phases, scenarios: tuple[Scenario, ...]) -> Ends:
-    """Run scenarios to their ends; a phase is over when all are through it."""
+    """Run scenarios to their ends; a phase is over when all are through it.
+
+    One for which nobody waits is left out.
+    """
     grid.sh("alpha-master", "rm -f *.ran *.go", user="alice")  # notes of earlier jobs
     ends: Ends = {}
     going = {scenario: _steps(grid, scenario) for scenario in scenarios}
     awaited = dict.fromkeys(scenarios, next(iter(phases)))
     for name, phase in phases.items():
         due = [each for each in awaited if awaited[each] == name]
+        if not due:
+            continue
         with phase(grid), ThreadPoolExecutor(len(scenarios)) as pool:
             steps = {each: pool.submit(_step, going[each]) for each in due}
         awaited = {each: told for each, told in awaited.items() if each not in steps}

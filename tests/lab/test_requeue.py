@@ -31,11 +31,22 @@ LONG = "echo start $HOSTNAME >>$JOB_NAME.ran; sleep 45; echo end >>$JOB_NAME.ran
 
 @contextmanager
 def power_is_back(grid: Grid) -> Iterator[None]:
-    """Cut the transfer host's power, and let it boot."""
+    """Cut the transfer host's power, and let it boot.
+
+    The qmaster there saves its last job number only now and then: those that it has forgotten are
+    used up, for the logs know them.
+    """
+    last = held_job(grid)
     grid.lab("power", "alpha-master", "cut")
     grid.lab("power", "alpha-master", "on")
     grid.require_ready()
+    grid.until(lambda: held_job(grid) > last, "a job number that is new")
     yield
+
+
+def held_job(grid: Grid) -> int:
+    """Submit a job that never runs, and return its number."""
+    return int(grid.submit("-h", "-b", "y", "true"))
 
 
 @contextmanager
@@ -194,13 +205,16 @@ def _clusters(grid: Grid, name: str) -> list[str]:
     return [line.split()[1].partition("-")[0] for line in starts]
 
 
-def put(grid: Grid) -> tuple[str, list[str], str]:
+def put(grid: Grid) -> Steps[tuple[str, list[str], str]]:
     """Put a job back at beta; return how it ended, what it wrote, and its history."""
+    yield "home is closed again"
     job = grid.transfer("-N", "put", *QUIET, "-notify", "-r", "n", script=LONG)
     remote = grid.remote_id(job)
     grid.until(lambda: lines(grid, "put.ran"), "the first run")
     grid.cell("beta", "qmod", "-f", "-rj", remote, user="root")
     record = grid.accounting_of_end(job)
+
+    yield "the execd is silent"
     grid.until_gone(remote, "beta", 30)
     return record["exit_status"].split()[0], lines(grid, "put.ran"), why(grid, job)
 
