@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.lab.away import QUIET, SLEEP, full_beta, qmaster, remote_of, wait_for
+from tests.lab.away import QUIET, SLEEP, qmaster, remote_of, wait_for
 from tests.lab.grid import Done, Grid
 
 pytestmark = pytest.mark.lab
@@ -27,78 +28,43 @@ def listed(grid: Grid, job: str, *words: str) -> Mapping[str, Any]:
     return next((one["transfer"] for one in rows if one["job"] == job), {})
 
 
-def test_a_running_job_is_deleted_but_not_altered(grid: Grid) -> None:
-    job = grid.transfer(*QUIET, script=SLEEP)
-    remote = grid.remote_id(job)
-    wait_for(grid, remote, "r")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """Jobs that were all sent at once: those that fill beta, those that wait there, and delta's."""
 
-    refused = tool(grid, "qalter_remote", job, "-p", "-1")
-    done = tool(grid, "qdel_remote", job)
-
-    assert refused.status == 1
-    assert refused.err == (
-        f"qalter_remote: job {job}: job {remote} at beta is r: it waits no more\n"
-    )
-    assert done.status == 0
-    wait_for(grid, remote, "")
-    assert grid.accounting_of_end(job)["exit_status"].split()[0] == "137"
-
-
-def test_all_of_ones_own_is_deleted_and_nothing_of_anybody_else(grid: Grid) -> None:
-    mine = [grid.transfer(*QUIET, script=SLEEP) for _ in range(2)]
-    others = grid.transfer(*QUIET, script=SLEEP, user="bob")
-    remotes = [grid.remote_id(job) for job in (*mine, others)]
-
-    done = tool(grid, "qdel_remote", "-u", "alice")
-
-    told = {
-        f"job {job}: deleted here, and job {away} at beta with it"
-        for job, away in zip(mine, remotes[:2], strict=True)
-    }
-    assert done.status == 0
-    assert told <= set(done.out.splitlines())  # of a job deleted before it may say: gone
-    for remote in remotes[:2]:
-        wait_for(grid, remote, "")
-    assert listed(grid, others)
-    grid.cell("alpha", "qdel", others, user="bob")
-    grid.until_gone(others)
-
-
-def test_a_job_by_ssh_is_changed_and_deleted_with_its_owners_own_key(
-    grid: Grid, open_to_delta: None
-) -> None:
-    del open_to_delta
-    job = grid.submit("-q", "transfer-delta", "-t", "1-3", *QUIET, script=SLEEP)
-
-    def pending() -> str:
-        told = tool(grid, "qstat_remote", "--cluster", "delta", "--json").out
-        states = {
-            one["job"]: one["transfer"]["remote_state"] for one in json.loads(told)["transfers"]
-        }
-        waiting = [task for task, state in states.items() if state == "qw"]
-        return waiting[0] if list(states.values()).count("r") == DELTA_SLOTS else ""
-
-    task = grid.until(pending, "a task that waits at delta, which is full")
-    altered = tool(grid, "qalter_remote", task, "-p", "-9")
-    done = tool(grid, "qdel_remote", job)
-
-    assert (altered.status, altered.out.endswith("at delta changed: -p -9\n")) == (0, True), altered
-    assert (done.status, done.out.count(" at delta with it\n")) == (0, 3), done
-    grid.until_gone(job)
-    grid.until(lambda: not listed(grid, task), "the transfer to be over")
+    remotes: Mapping[str, str]  # of the jobs below, by local id
+    running: str
+    mine: list[str]
+    others: str
+    waiting: str  # of two tasks
+    delta: str  # of three tasks
 
 
 @pytest.fixture(scope="module")
-def waiting(grid: Grid) -> Iterator[tuple[str, str]]:
-    """Have a job of two tasks wait at beta; return its local id and the first's remote one."""
-    with full_beta(grid):
-        job = grid.transfer("-N", "waits", "-t", "1-2", *QUIET, script=SLEEP)
-        remote = remote_of(grid, job, 1)
-        remote_of(grid, job, 2)
-        wait_for(grid, remote, "qw")
-        yield job, remote
-        grid.cell("alpha", "qdel", job)
+def sent(grid: Grid, open_to_delta: None) -> Iterator[Sent]:
+    """Fill beta's slots, have two tasks wait behind them, and one more than fits at delta."""
+    delta = grid.submit("-q", "transfer-delta", "-t", "1-3", *QUIET, script=SLEEP)
+    running, *mine = (grid.transfer(*QUIET, script=SLEEP) for _ in range(3))
+    others = grid.transfer(*QUIET, script=SLEEP, user="bob")
+    remotes = {job: grid.remote_id(job) for job in (running, *mine, others)}
+    for remote in remotes.values():
+        wait_for(grid, remote, "r")
+    waiting = grid.transfer("-N", "waits", "-t", "1-2", *QUIET, script=SLEEP)
+    remotes[waiting] = remote_of(grid, waiting, 1)
+    remote_of(grid, waiting, 2)
+    wait_for(grid, remotes[waiting], "qw")
+    yield Sent(
+        remotes=remotes, running=running, mine=mine, others=others, waiting=waiting, delta=delta
+    )
+    grid.cell("alpha", "qdel", *remotes, delta, user="root")
+    for job in (*remotes, delta):
         grid.until_gone(job)
+
+
+@pytest.fixture
+def waiting(sent: Sent) -> tuple[str, str]:
+    """Return the job whose tasks wait at beta, by its local id and its first task's remote one."""
+    return sent.waiting, sent.remotes[sent.waiting]
 
 
 def test_a_list_has_the_remote_half_and_a_detail_asks_why_it_waits(
@@ -184,3 +150,57 @@ def test_a_task_that_waits_is_deleted_on_both_sides_and_its_neighbour_is_not(
     wait_for(grid, remote, "")
     wait_for(grid, f"{job}.1", "", "alpha")
     assert grid.states("beta")[remote_of(grid, job, 2)] == "qw"
+
+
+def test_a_running_job_is_deleted_but_not_altered(grid: Grid, sent: Sent) -> None:
+    job, remote = sent.running, sent.remotes[sent.running]
+
+    refused = tool(grid, "qalter_remote", job, "-p", "-1")
+    done = tool(grid, "qdel_remote", job)
+
+    assert refused.status == 1
+    assert refused.err == (
+        f"qalter_remote: job {job}: job {remote} at beta is r: it waits no more\n"
+    )
+    assert done.status == 0
+    wait_for(grid, remote, "")
+    assert grid.accounting_of_end(job)["exit_status"].split()[0] == "137"
+
+
+def test_a_job_by_ssh_is_changed_and_deleted_with_its_owners_own_key(
+    grid: Grid, sent: Sent
+) -> None:
+    job = sent.delta
+
+    def pending() -> str:
+        told = tool(grid, "qstat_remote", "--cluster", "delta", "--json").out
+        states = {
+            one["job"]: one["transfer"]["remote_state"] for one in json.loads(told)["transfers"]
+        }
+        waiting = [task for task, state in states.items() if state == "qw"]
+        return waiting[0] if list(states.values()).count("r") == DELTA_SLOTS else ""
+
+    task = grid.until(pending, "a task that waits at delta, which is full")
+    altered = tool(grid, "qalter_remote", task, "-p", "-9")
+    done = tool(grid, "qdel_remote", job)
+
+    assert (altered.status, altered.out.endswith("at delta changed: -p -9\n")) == (0, True), altered
+    assert (done.status, done.out.count(" at delta with it\n")) == (0, 3), done
+    grid.until_gone(job)
+    grid.until(lambda: not listed(grid, task), "the transfer to be over")
+
+
+def test_all_of_ones_own_is_deleted_and_nothing_of_anybody_else(grid: Grid, sent: Sent) -> None:
+    remotes = [sent.remotes[job] for job in sent.mine]
+
+    done = tool(grid, "qdel_remote", "-u", "alice")
+
+    told = {
+        f"job {job}: deleted here, and job {away} at beta with it"
+        for job, away in zip(sent.mine, remotes, strict=True)
+    }
+    assert done.status == 0
+    assert told <= set(done.out.splitlines())  # of a job deleted before it may say: gone
+    for remote in remotes:
+        wait_for(grid, remote, "")
+    assert listed(grid, sent.others)
