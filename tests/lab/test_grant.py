@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 import pytest
 
@@ -20,14 +21,15 @@ RAN = "if [ -e {0}.ran ]; then cat {0}.ran; fi"
 
 @pytest.fixture(scope="module")
 def by_grant(grid: Grid, open_to_delta: None) -> Iterator[None]:
+    grid.sh("alpha-master", "rm -f *.ran", user="alice")
+    grid.sh(FAR, "rm -f *.ran", user=ACCOUNT)
     with claimed(grid, "delta", "grant", WAIT_S):
+        grid.until(lambda: is_open(grid), f"{QUEUE} to be open")
         yield
 
 
 @pytest.fixture(autouse=True)
 def _fresh(grid: Grid, by_grant: None) -> Iterator[None]:
-    grid.sh("alpha-master", "rm -f *.ran", user="alice")
-    grid.sh(FAR, "rm -f *.ran", user=ACCOUNT)
     grid.until(lambda: is_open(grid), f"{QUEUE} to be open")
     yield
     grid.lab("net", FAR, "heal")
@@ -46,22 +48,17 @@ def far_jobs(grid: Grid) -> list[str]:
     return grid.sh(FAR, "qstat -u '*'").splitlines()[2:]
 
 
-def submit(grid: Grid, name: str) -> str:
-    """Submit a job that crosses to delta now, and could run at home."""
+def submit(grid: Grid, *names: str) -> list[str]:
+    """Submit jobs that cross to delta now, and could run at home."""
     queues = ("all.q", "transfer-beta")
     grid.cell("alpha", "qmod", "-d", *queues, user="root")
     try:
-        job = grid.submit("-N", name, *QUIET, script=TELLS)
-        grid.until(lambda: "released" in why(grid, job), f"{job} to be released")
+        jobs = [grid.submit("-N", name, *QUIET, script=TELLS) for name in names]
+        for job in jobs:
+            grid.until(lambda j=job: "released" in why(grid, j), f"{job} to be released")
     finally:
         grid.cell("alpha", "qmod", "-e", *queues, user="root")
-    return job
-
-
-def far_state(grid: Grid) -> str:
-    """Return the letters of alice's job there."""
-    rows = [line.split() for line in far_jobs(grid)]
-    return next((row[4] for row in rows if row[3] == ACCOUNT), "")
+    return jobs
 
 
 def ran(grid: Grid, name: str) -> list[str]:
@@ -74,15 +71,15 @@ def ran(grid: Grid, name: str) -> list[str]:
 
 
 @contextmanager
-def full_delta(grid: Grid) -> Iterator[None]:
-    """Fill delta's slots with another's jobs."""
+def full_delta(grid: Grid) -> Iterator[list[str]]:
+    """Fill delta's slots with another's jobs, and give their ids."""
     submit = "for n in 1 2; do echo sleep 600 | qsub -terse -N fill -o /dev/null -j y; done"
     jobs = grid.sh(FAR, submit, user="bo_delta").split()
     grid.until(lambda: "".join(far_jobs(grid)).count(" r ") == 2, "delta to be full")
     try:
-        yield
+        yield jobs
     finally:
-        grid.sh(FAR, f"qdel {' '.join(jobs)}", user="bo_delta")
+        grid.sh(FAR, f"qdel {' '.join(jobs)}; :", user="bo_delta")
 
 
 @contextmanager
@@ -95,44 +92,66 @@ def unable_to_give(grid: Grid) -> Iterator[None]:
         grid.sh(FAR, "chmod 755 ~gb_delta")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """What was told of two jobs that came home while delta was silent, and how a copy ended."""
+
+    told: tuple[str, ...]
+    copy_status: str
+
+
+@pytest.fixture(scope="module")
+def silence(grid: Grid, by_grant: None) -> Silence:
+    """Cut delta off while it is full, and give it free slots when the link is back.
+
+    No service is there just then: the copy that starts gets no grant. The other is held there,
+    and waits until the service is there again to delete it.
+    """
+    with full_delta(grid) as fill:
+        waits, copy = submit(grid, "waits", "copy")
+        remotes = [remote_id(grid, job) for job in (waits, copy)]
+        with ExitStack() as frozen:
+            with cut(grid, "delta"):
+                grid.until(lambda: ends(grid, waits) and ends(grid, copy), "their ends", LONG_S)
+                told = (why(grid, waits), why(grid, copy))
+                frozen.enter_context(frozen_poller(grid))
+            grid.sh(FAR, f"qalter -h o {remotes[0]}")
+            grid.sh(FAR, f"qdel {' '.join(fill)}", user="bo_delta")
+            grid.until(lambda: far_end(grid, remotes[1]), "its copy to end", LONG_S)
+        grid.until(lambda: not is_far(grid, remotes[0]), "the other copy to be gone", LONG_S)
+    return Silence(told=told, copy_status=far_end(grid, remotes[1]))
+
+
+def is_far(grid: Grid, remote: str) -> bool:
+    """Say whether delta lists a job."""
+    return any(line.split()[0] == remote for line in far_jobs(grid))
+
+
 def test_a_job_is_granted_and_runs(grid: Grid) -> None:
-    job = submit(grid, "granted")
+    (job,) = submit(grid, "granted")
     grid.until(lambda: ends(grid, job), "its end", LONG_S)
 
     assert "granted: its job has started at delta" in why(grid, job)
     assert ran(grid, "granted") == ["start delta", "end"]
 
 
-def test_a_task_whose_job_has_no_grant_comes_home_at_once(grid: Grid) -> None:
-    with full_delta(grid):
-        job = submit(grid, "waits")
-        with cut(grid, "delta"):
-            grid.until(lambda: ends(grid, job), "its end", LONG_S)
-            told = why(grid, job)
-        grid.until(lambda: not far_state(grid), "its copy to be gone", LONG_S)
-
-    assert "claimed by home: recalled from delta: delta has not answered for" in told
+def test_a_task_whose_job_has_no_grant_comes_home_at_once(grid: Grid, silence: Silence) -> None:
+    for told in silence.told:
+        assert "claimed by home: recalled from delta: delta has not answered for" in told
     assert ran(grid, "waits") == ["start alpha", "end"]
 
 
-def test_a_copy_that_starts_when_the_link_is_back_gets_no_grant(grid: Grid) -> None:
-    with ExitStack() as frozen:
-        with full_delta(grid):
-            job = submit(grid, "copy")
-            remote = remote_id(grid, job)
-            with cut(grid, "delta"):
-                grid.until(lambda: ends(grid, job), "its end", LONG_S)
-                frozen.enter_context(frozen_poller(grid))
-        grid.until(lambda: far_end(grid, remote), "its copy to end", LONG_S)
-
-    assert far_end(grid, remote) == "199"
+def test_a_copy_that_starts_when_the_link_is_back_gets_no_grant(
+    grid: Grid, silence: Silence
+) -> None:
+    assert silence.copy_status == "199"
     assert ran(grid, "copy") == ["start alpha", "end"]
 
 
 def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
     """Its task stays at delta though that is silent, and runs there when the grant arrives."""
     with unable_to_give(grid):
-        job = submit(grid, "unsure")
+        (job,) = submit(grid, "unsure")
         grid.until(lambda: "granted:" in why(grid, job), "its grant to be kept", LONG_S)
         with cut(grid, "delta"):
             silent = "event=no_answer cluster=delta"
@@ -149,7 +168,7 @@ def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
 def test_a_job_that_gets_no_grant_ends_as_fenced_and_its_task_runs(grid: Grid) -> None:
     with ExitStack() as frozen:
         with full_delta(grid):
-            job = submit(grid, "fenced")
+            (job,) = submit(grid, "fenced")
             remote = remote_id(grid, job)
             frozen.enter_context(frozen_poller(grid))
         grid.until(lambda: far_end(grid, remote), "its first job to end", LONG_S)
