@@ -1,6 +1,7 @@
 """Claims by grant at gamma, an OAR server: the same wrapper, the same service."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
@@ -22,14 +23,14 @@ def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
     far = Gamma(grid)
     with claimed(grid, "gamma", "grant"):
         far.until_open()
+        grid.sh(HOME, "rm -f *.ran", user="alice")
+        grid.sh(FAR, "rm -f *.ran", user=ACCOUNT)
         yield far
     far.clear()
 
 
 @pytest.fixture(autouse=True)
 def _fresh(gamma: Gamma) -> Iterator[None]:
-    gamma.grid.sh(HOME, "rm -f *.ran", user="alice")
-    gamma.grid.sh(FAR, "rm -f *.ran", user=ACCOUNT)
     yield
     gamma.grid.lab("net", FAR, "heal")
     gamma.until_clean()
@@ -48,32 +49,45 @@ def submit(gamma: Gamma, name: str) -> str:
     return job
 
 
-def test_a_job_of_oar_is_granted_and_runs(gamma: Gamma) -> None:
-    job = submit(gamma, "granted")
-    gamma.grid.until(lambda: ends(gamma.grid, job), "its end", LONG_S)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What was told of a job that ran at gamma, and of one that came home from it."""
 
-    assert "granted: its job has started at gamma" in why(gamma.grid, job)
-    assert gamma.read("granted.ran").splitlines()[1:] == ["end"]
+    granted: str
+    home: str
 
 
-def test_a_task_comes_home_from_a_silent_oar(gamma: Gamma) -> None:
-    """What waited there is deleted when the link is back."""
-    fill = gamma.grid.sh(FAR, FILL, user="bo_gamma").split()
-    for number in fill:
-        gamma.until_state(number, "Running")
+@pytest.fixture(scope="module")
+def outcome(gamma: Gamma) -> Outcome:
+    """Let one run, fill gamma behind it, and cut it off while another waits there."""
+    grid = gamma.grid
+    granted = submit(gamma, "granted")
+    fill = grid.sh(FAR, FILL, user="bo_gamma").split()
     try:
+        for number in fill:
+            gamma.until_state(number, "Running")
         job = submit(gamma, "waits")
-        with cut(gamma.grid, "gamma"):
-            gamma.grid.until(lambda: ends(gamma.grid, job), "its end", LONG_S)
-            told = why(gamma.grid, job)
+        grid.until(lambda: ends(grid, granted), "its end", LONG_S)
+        with cut(grid, "gamma"):
+            grid.until(lambda: ends(grid, job), "its end", LONG_S)
+            told = why(grid, job)
         others = {int(number) for number in fill}
-        gamma.grid.until(
+        grid.until(
             lambda: {int(one["Job_Id"]) for one in gamma.jobs()} == others, "its copy to go", LONG_S
         )
     finally:
-        gamma.grid.sh(FAR, f"oardel {' '.join(fill)}", user="bo_gamma")
+        grid.sh(FAR, f"oardel {' '.join(fill)}", user="bo_gamma")
+    return Outcome(granted=why(grid, granted), home=told)
 
-    assert "claimed by home: recalled from gamma: gamma has not answered for" in told
+
+def test_a_job_of_oar_is_granted_and_runs(gamma: Gamma, outcome: Outcome) -> None:
+    assert "granted: its job has started at gamma" in outcome.granted
+    assert gamma.read("granted.ran").splitlines()[1:] == ["end"]
+
+
+def test_a_task_comes_home_from_a_silent_oar(gamma: Gamma, outcome: Outcome) -> None:
+    """What waited there is deleted when the link is back."""
+    assert "claimed by home: recalled from gamma: gamma has not answered for" in outcome.home
     assert gamma.read("waits.ran") == ""
     ran = gamma.grid.sh(HOME, "cat waits.ran", user="alice").splitlines()
     assert (len(ran), ran[-1]) == (2, "end")
