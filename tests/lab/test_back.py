@@ -2,18 +2,21 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from uuid import uuid4
 
 import pytest
 
+from tests.lab.abreast import abreast as abreast
 from tests.lab.away import QUIET, lines, wait_for, why
 from tests.lab.configured import configured
 from tests.lab.grid import OTHER, Grid
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("open_back")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
 MANY = 10  # jobs each way; each cluster has 4 slots
 RAN = "echo $JOB_ID $HOSTNAME >>$JOB_NAME.ran; sleep 1; exit 3\n"
+QUICK = r"/^\[queue.transfer-beta\]/a recall_wait_s = 10"
 HOMES = pytest.mark.parametrize("home", ["alpha", "beta"])
 # accounting(5): name, account, failed; rescheduled ones have failed 24 and 25
 ENDS = (
@@ -22,9 +25,9 @@ ENDS = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _fresh_notes(grid: Grid) -> None:
-    grid.sh("alpha-master", "rm -f *.ran", user="alice")
+@pytest.fixture(autouse=True, scope="module")
+def _open_with_fresh_notes(grid: Grid, open_back: None) -> None:
+    grid.sh("alpha-master", "rm -f *.ran back.*", user="alice")
 
 
 @contextmanager
@@ -63,12 +66,12 @@ def is_marked(grid: Grid, job: str, cluster: str) -> bool:
     return waits and "a transfer brought this job here" in told and "remote=false" in told
 
 
+@pytest.mark.usefixtures("abreast")
 @HOMES
 def test_a_job_crosses_and_its_end_status_and_output_come_back(grid: Grid, home: str) -> None:
     away = OTHER[home]
     script = 'echo "$1 on $HOSTNAME"; echo oops >&2; exit 7\n'
-    files = ("-o", "back.out", "-e", "back.err")
-    grid.sh("alpha-master", "rm -f back.*", user="alice")
+    files = ("-o", f"back.{home}.out", "-e", f"back.{home}.err")
     job = grid.submit(
         *("-N", "back", "-q", f"transfer-{away}", *files), cluster=home, script=script
     )
@@ -77,17 +80,18 @@ def test_a_job_crosses_and_its_end_status_and_output_come_back(grid: Grid, home:
 
     assert (record["exit_status"], record["failed"]) == ("7", "0")
     assert record["qname"] == f"transfer-{away}"
-    assert [host.split("-n")[0] for host in lines(grid, "back.out")] == [f" on {away}"]
-    assert lines(grid, "back.err") == ["oops"]
+    assert [host.split("-n")[0] for host in lines(grid, files[1])] == [f" on {away}"]
+    assert lines(grid, files[3]) == ["oops"]
     remote = grid.accounting(grid.remote_id(job, home), away)
     assert (remote["account"], remote["qname"]) == (f"gb.{home}.{job}.0.1", "all.q")
 
 
+@pytest.mark.usefixtures("abreast")
 @HOMES
 def test_what_is_deleted_at_home_is_deleted_there(grid: Grid, home: str) -> None:
     job = cross(grid, home, "gone", script="sleep 300\n")
     remote = grid.remote_id(job, home)
-    wait_for(grid, remote, "r", OTHER[home])
+    wait_for(grid, remote, "r", OTHER[home], limit_s=90)
 
     grid.cell(home, "qdel", job)
 
@@ -95,21 +99,55 @@ def test_what_is_deleted_at_home_is_deleted_there(grid: Grid, home: str) -> None
     grid.until_gone(remote, OTHER[home])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A job that waited at the other cluster, marked, and what it had written by then."""
+
+    job: str
+    remote: str
+    before: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Full:
+    """The jobs that found the other cluster full, by home, and one of alpha's to be recalled."""
+
+    hops: dict[str, Kept]
+    recalled: Kept
+
+
+@pytest.fixture(scope="module")
+def full_clusters(grid: Grid) -> Full:
+    """Send jobs to full clusters, then free alpha, so that the one comes home, then beta."""
+    with configured(grid, QUICK), full(grid, "beta"):
+        job = grid.overflow("-N", "recalled", *QUIET, script=RAN)
+        crossed = cross(grid, "alpha", "hop-alpha")
+        with full(grid, "alpha"):
+            hops = {"beta": kept(grid, cross(grid, "beta", "hop-beta"), "beta", "hop-beta")}
+            hops["alpha"] = kept(grid, crossed, "alpha", "hop-alpha")
+            recalled = kept(grid, job, "alpha", "recalled")
+        end_of(grid, job, "alpha")
+    return Full(hops=hops, recalled=recalled)
+
+
+def kept(grid: Grid, job: str, home: str, name: str) -> Kept:
+    """Wait until the other cluster has marked what it was sent."""
+    remote, away = grid.remote_id(job, home), OTHER[home]
+    grid.until(lambda: is_marked(grid, remote, away), f"{remote} to be marked at {away}")
+    return Kept(job=job, remote=remote, before=lines(grid, f"{name}.ran"))
+
+
 @HOMES
 def test_a_job_that_finds_the_other_cluster_full_waits_there_and_is_not_sent_back(
-    grid: Grid, home: str
+    grid: Grid, full_clusters: Full, home: str
 ) -> None:
     """The other cluster's queue back is open and free: the job was in it, and was sent off."""
-    away = OTHER[home]
-    with full(grid, away):
-        job = cross(grid, home, "hop")
-        remote = grid.remote_id(job, home)
-        grid.until(lambda: is_marked(grid, remote, away), f"{remote} to be marked at {away}")
-        before = lines(grid, "hop.ran")
+    away, hop = OTHER[home], full_clusters.hops[home]
+    job, remote = hop.job, hop.remote
     status = end_of(grid, job, home)
 
-    assert (before, status) == ([], "3")
-    assert [line.partition("-n")[0] for line in lines(grid, "hop.ran")] == [f"{job} {away}"]
+    assert (hop.before, status) == ([], "3")
+    assert [line.partition("-n")[0] for line in lines(grid, f"hop-{home}.ran")] == [f"{job} {away}"]
     assert grid.remote_ids(job, home) == [remote]
     assert grid.remote_ids(remote, away) == []
     assert [one["qname"] for one in grid.records(job, home)] == [f"transfer-{away}"]
@@ -130,22 +168,19 @@ def test_slots_of_a_queue_back_are_no_free_slots(grid: Grid, home: str) -> None:
     grid.until(lambda: shown() == [[away, "yes", "0", "4"]], f"{away} to show 4 free slots", 30)
 
 
-def test_a_job_that_was_kept_from_going_back_can_still_be_recalled(grid: Grid) -> None:
+def test_a_job_that_was_kept_from_going_back_can_still_be_recalled(
+    grid: Grid, full_clusters: Full
+) -> None:
     """It comes home by the transfer that sent it, and not through the other cluster's queue."""
-    quick = r"/^\[queue.transfer-beta\]/a recall_wait_s = 10"
-    with configured(grid, quick), full(grid, "beta"):
-        job = grid.overflow("-N", "recalled", *QUIET, script=RAN)
-        remote = grid.remote_id(job)
-        grid.until(lambda: is_marked(grid, remote, "beta"), f"{remote} to be marked at beta")
-        status = end_of(grid, job, "alpha")
-        told = why(grid, job)
+    job, remote = full_clusters.recalled.job, full_clusters.recalled.remote
 
-    assert status == "3"
-    assert "recalled from beta" in told
+    assert end_of(grid, job, "alpha") == "3"
+    assert "recalled from beta" in why(grid, job)
     assert [line.partition("-n")[0] for line in lines(grid, "recalled.ran")] == [f"{job} alpha"]
     assert grid.remote_ids(remote, "beta") == []
 
 
+@pytest.mark.usefixtures("abreast")
 @pytest.mark.parametrize("asks", [True, False], ids=["sent away", "free to go"])
 def test_many_jobs_each_way_at_once_run_once_each_with_one_hop_at_most(
     grid: Grid, asks: bool
