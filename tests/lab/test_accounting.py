@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,42 @@ def account(grid: Grid, job: str, user: str = "alice") -> Mapping[str, Any]:
     return grid.until(both, f"qacct_remote -j {job}")
 
 
-def test_a_jobs_account_has_both_sides_and_tells_the_same_as_beta(grid: Grid) -> None:
-    job = grid.transfer(*QUIET, "-N", "count", script=BURN)
-    told = account(grid, job, user="bob")
-    theirs = grid.accounting(grid.remote_id(job), "beta")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """The ids of jobs that cross: one to beta before a rotation and two after it, one to delta."""
+
+    first: str
+    second: str
+    count: str
+    far: str
+
+
+@pytest.fixture(scope="module")
+def sent(grid: Grid, open_to_delta: None) -> Sent:
+    """Rotate beta's accounting as soon as the first job's record is there, and send the others."""
+    far = grid.submit("-q", "transfer-delta", *QUIET, script=BURN)
+    first = grid.transfer(*QUIET, script=BURN)
+    grid.accounting(grid.remote_id(first), "beta")
+    grid.sh("alpha-master", f"mv {FILE} {FILE}.1")
+    return Sent(
+        first=first,
+        second=grid.transfer(*QUIET, script=BURN),
+        count=grid.transfer(*QUIET, "-N", "count", script=BURN),
+        far=far,
+    )
+
+
+def test_a_rotation_between_two_jobs_loses_neither(grid: Grid, sent: Sent) -> None:
+    jobs = (sent.first, sent.second)
+
+    ids = [account(grid, job)["tasks"][0]["remote"][0]["job_id"] for job in jobs]
+
+    assert ids == [int(grid.remote_id(job)) for job in jobs]
+
+
+def test_a_jobs_account_has_both_sides_and_tells_the_same_as_beta(grid: Grid, sent: Sent) -> None:
+    told = account(grid, sent.count, user="bob")
+    theirs = grid.accounting(grid.remote_id(sent.count), "beta")
 
     (task,) = told["tasks"]
     (remote,) = task["remote"]
@@ -52,17 +85,6 @@ def test_a_jobs_account_has_both_sides_and_tells_the_same_as_beta(grid: Grid) ->
     assert remote["user_s"] == pytest.approx(float(theirs["ru_utime"].rstrip("s")), abs=0.001)
     assert [remote["exit_status"], task["local"][0]["exit_status"]] == [3, 3]
     assert told["notes"] == []
-
-
-def test_a_rotation_between_two_jobs_loses_neither(grid: Grid) -> None:
-    first = grid.transfer(*QUIET, script=BURN)
-    grid.accounting(grid.remote_id(first), "beta")
-    grid.sh("alpha-master", f"mv {FILE} {FILE}.1")
-    second = grid.transfer(*QUIET, script=BURN)
-
-    ids = [account(grid, job)["tasks"][0]["remote"][0]["job_id"] for job in (first, second)]
-
-    assert ids == [int(grid.remote_id(first)), int(grid.remote_id(second))]
 
 
 def test_an_end_that_no_message_told_is_taken_from_what_was_read(grid: Grid) -> None:
@@ -87,13 +109,8 @@ def test_an_end_that_no_message_told_is_taken_from_what_was_read(grid: Grid) -> 
     assert (end["exit_status"].split()[0], calls_of_qacct) == ("3", "")
 
 
-def test_where_no_accounting_is_seen_the_end_tells_the_usage(
-    grid: Grid, open_to_delta: None
-) -> None:
-    del open_to_delta
-    job = grid.submit("-q", "transfer-delta", *QUIET, script=BURN)
-
-    told = account(grid, job)
+def test_where_no_accounting_is_seen_the_end_tells_the_usage(grid: Grid, sent: Sent) -> None:
+    told = account(grid, sent.far)
 
     (remote,) = told["tasks"][0]["remote"]
     assert (remote["cluster"], remote["owner"], remote["exit_status"]) == ("delta", "alice", 3)
@@ -104,8 +121,8 @@ def test_where_no_accounting_is_seen_the_end_tells_the_usage(
     ]
 
 
-def test_totals_and_unknown_jobs_are_told(grid: Grid) -> None:
-    account(grid, grid.transfer(*QUIET, script=BURN))
+def test_totals_and_unknown_jobs_are_told(grid: Grid, sent: Sent) -> None:
+    account(grid, sent.count)
 
     totals = json.loads(qacct(grid, "-o", "alice", "-d", "1", "--json", user="bob").out)["totals"]
     unknown = qacct(grid, "-j", "999999")
@@ -131,9 +148,9 @@ def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid, remote_usage: No
     del remote_usage
     evil = "PATH=/home/alice,PYTHONPATH=/home/alice,SGE_JOB_SPOOL_DIR=/home/alice"
     job = grid.transfer(*QUIET, "-v", evil, script=BURN)
+    deleted = grid.transfer(*QUIET, script="sleep 300\n")
     here = grid.accounting_of_end(job)
     there = grid.accounting(grid.remote_id(job), "beta")
-    deleted = grid.transfer(*QUIET, script="sleep 300\n")
     remote = grid.remote_id(deleted)
     wait_for(grid, remote, "r")
     kill(grid, starter(grid, deleted))
