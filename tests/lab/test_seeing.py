@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -37,9 +38,46 @@ def why(grid: Grid, job: str) -> str:
     return done.out
 
 
-def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(grid: Grid) -> None:
-    job = grid.transfer("-b", "y", "sleep", "600")
-    remote_id = grid.remote_id(job)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained:
+    """How a job ended while beta was drained, and how another waited that came meanwhile."""
+
+    end: Mapping[str, str]
+    waiting: str
+    state: str
+    queue: Mapping[str, Any]
+
+
+@pytest.fixture(scope="module")
+def sleeper(grid: Grid) -> str:
+    """Submit a job to look at."""
+    return grid.transfer("-b", "y", "sleep", "600")
+
+
+@pytest.fixture(scope="module")
+def drained(grid: Grid, sleeper: str) -> Drained:
+    """Drain beta for a while; one job ends there meanwhile, another comes. The sleeper stays."""
+    go = grid.sh("alpha-master", "mktemp -u /home/alice/go.XXXXXX", user="alice").strip()
+    there = grid.transfer(script=f"until [ -e {go} ]; do sleep 0.2; done; exit 4\n")
+    grid.remote_id(there)
+    grid.sh("alpha-master", "gridbridge drain beta --reason 'new disks'")
+    try:
+        grid.until(lambda: not grid.is_open(), "the queue to be closed", 30)
+        waiting = grid.transfer("-b", "y", "true")
+        queue = next(one for one in status(grid)["queues"] if one["cluster"] == "beta")
+        grid.sh("alpha-master", f"touch {go}", user="alice")
+        end = grid.accounting_of_end(there)
+        state = grid.states()[waiting]
+    finally:
+        grid.sh("alpha-master", "gridbridge undrain beta")
+    return Drained(end=end, waiting=waiting, state=state, queue=queue)
+
+
+def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(
+    grid: Grid, sleeper: str, drained: Drained
+) -> None:
+    del drained  # which is over: what waited for it runs meanwhile
+    job, remote_id = sleeper, grid.remote_id(sleeper)
 
     running = transfer(grid, job, "r")
     assert str(running["transfer"]["remote_id"]) == remote_id
@@ -56,6 +94,20 @@ def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(gr
     told = grid.until(lambda: "; that is over\n" in why(grid, job) and why(grid, job), "its end")
     assert told.startswith(f"job {job} of alice was sent to beta as job {remote_id}; that is")
     assert f"submitted to beta as {remote_id}, " in told
+
+
+def test_a_drained_cluster_ends_what_it_has_and_takes_nothing_new(
+    grid: Grid, drained: Drained
+) -> None:
+    end_of_waiting = grid.accounting_of_end(drained.waiting)
+    refused = grid.on("alpha-master", "gridbridge", "drain", "beta", "--reason", "x", user="bob")
+
+    ends = (drained.end["exit_status"], end_of_waiting["exit_status"])
+    assert (ends, drained.state) == (("4", "0"), "qw")
+    assert drained.queue["why"].startswith("drained by root ")
+    assert drained.queue["why"].endswith("ago: new disks")
+    assert (refused.status, len(refused.err.splitlines())) == (2, 1)
+    assert "Permission denied" in refused.err
 
 
 def test_a_silent_poller_is_told_first_and_its_queues_close_until_it_is_back(grid: Grid) -> None:
@@ -92,27 +144,3 @@ def test_what_is_published_is_all_that_a_user_needs(grid: Grid) -> None:
     assert state.status != 0
     assert "/opt/gridbridge/share/man:" in pages
     assert {"gridbridge-why.1", "gridbridge.toml.5", "gridbridge-poller.8"} <= set(pages.split())
-
-
-def test_a_drained_cluster_ends_what_it_has_and_takes_nothing_new(grid: Grid) -> None:
-    go = grid.sh("alpha-master", "mktemp -u /home/alice/go.XXXXXX", user="alice").strip()
-    there = grid.transfer(script=f"until [ -e {go} ]; do sleep 0.2; done; exit 4\n")
-    grid.remote_id(there)
-    grid.sh("alpha-master", "gridbridge drain beta --reason 'new disks'")
-    try:
-        grid.until(lambda: not grid.is_open(), "the queue to be closed", 30)
-        waiting = grid.transfer("-b", "y", "true")
-        queue = next(one for one in status(grid)["queues"] if one["cluster"] == "beta")
-        grid.sh("alpha-master", f"touch {go}", user="alice")
-        end = grid.accounting_of_end(there)
-        state = grid.states()[waiting]
-    finally:
-        grid.sh("alpha-master", "gridbridge undrain beta")
-    end_of_waiting = grid.accounting_of_end(waiting)
-    refused = grid.on("alpha-master", "gridbridge", "drain", "beta", "--reason", "x", user="bob")
-
-    assert (end["exit_status"], state, end_of_waiting["exit_status"]) == ("4", "qw", "0")
-    assert queue["why"].startswith("drained by root ")
-    assert queue["why"].endswith("ago: new disks")
-    assert (refused.status, len(refused.err.splitlines())) == (2, 1)
-    assert "Permission denied" in refused.err
