@@ -50,6 +50,14 @@ def a_job(grid: Grid, user: str = "alice", account: str = NAME) -> str:
     return grid.submit(*options, user=user, cluster="beta", script="sleep 60\n")
 
 
+@pytest.fixture(scope="module")
+def held(grid: Grid) -> Iterator[str]:
+    """Return a job of alice's that waits for its release, and that nobody may touch."""
+    job = a_job(grid)
+    yield job
+    grid.cell("beta", "qdel", job)
+
+
 def state(grid: Grid, job: str) -> str:
     return grid.states("beta").get(job, "")
 
@@ -100,17 +108,15 @@ def test_a_job_whose_id_is_unknown_is_found_by_its_name_and_owner(grid: Grid) ->
     ids=lambda words: " ".join(words) or "nothing",
 )
 def test_anything_but_a_verb_and_a_record_is_refused(
-    grid: Grid, arguments: tuple[str, ...]
+    grid: Grid, held: str, arguments: tuple[str, ...]
 ) -> None:
-    job = a_job(grid)
-    record = write_record(grid, remote_id=job)
+    record = write_record(grid, remote_id=held)
 
     done = as_user(grid, *[word.format(record=record) for word in arguments])
 
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("gridbridge-as-user: ")
-    assert state(grid, job) == "hqw"
-    grid.cell("beta", "qdel", job)
+    assert state(grid, held) == "hqw"
 
 
 FORGERIES = {
@@ -132,16 +138,14 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES.keys())
-def test_a_record_that_is_none_is_refused(grid: Grid, forgery: str) -> None:
-    job = a_job(grid)
-    record, new = write_record(grid, remote_id=job), f"m.{secrets.token_hex(8)}"
+def test_a_record_that_is_none_is_refused(grid: Grid, held: str, forgery: str) -> None:
+    record, new = write_record(grid, remote_id=held), f"m.{secrets.token_hex(8)}"
     grid.sh(HOST, "umask 022; " + forgery.format(spool=SPOOL, record=record, new=new), user="alice")
 
     done = as_user(grid, "delete", new)
 
     assert (done.status, done.out) == (2, ""), done
-    assert state(grid, job) == "hqw"
-    grid.cell("beta", "qdel", job)
+    assert state(grid, held) == "hqw"
     grid.sh(HOST, f"rm -rf {SPOOL}/{new} {SPOOL}/{record}")
 
 
