@@ -82,6 +82,7 @@ def test_a_full_state_file_delays_and_loses_nothing(grid: Grid, small_state: Non
     assert "full" in log or NO_ROOM in log
 
 
+@pytest.mark.long
 def test_a_full_spool_delays_and_loses_nothing(grid: Grid, small_spool: None) -> None:
     fill(grid, f"{SPOOL}/wake")  # what lies in the spool itself is removed at once
     job = grid.transfer("-N", "full", script="exit 3\n")

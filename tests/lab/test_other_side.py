@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -11,6 +13,7 @@ from tests.lab.away import (
     SLEEP,
     complex_at,
     ends,
+    is_known,
     lines,
     reason,
     statuses,
@@ -19,129 +22,273 @@ from tests.lab.away import (
     why,
 )
 from tests.lab.grid import Grid
+from tests.lab.phases import (
+    Outcomes,
+    Phases,
+    Steps,
+    as_it_is,
+    closed_beta,
+    closed_home,
+    no_jobs_left,
+    roomy,
+)
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("clean_homes")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
-NODES = ("beta-n1", "beta-n2")
-TROUBLES = {
-    "full TMPDIR": (
-        "mount -t tmpfs -o size=64k,mode=1777 none /tmp; cat /dev/zero >/tmp/filler || :",
-        "umount -l /tmp",
-        r"can not write the script to /tmp/\S+",
-    ),
-    "read-only home": (
-        "mount -o remount,bind,ro /home",
-        "mount -o remount,bind,rw /home",
-        "can not append to standard output",
-    ),
-}
+NODES = LOST, LEFT = "beta-n1", "beta-n2"
 RUN = "echo $HOSTNAME >>$JOB_NAME.ran\n"
 
 
-def test_an_unknown_resource_is_an_error_until_that_is_cleared(grid: Grid) -> None:
-    """The reason is in qstat -j; once beta knows the resource, qmod -cj has the job run."""
-    with complex_at(grid, "onlyhere", "alpha-master", "transfer-beta"):
-        grid.until(lambda: not is_known(grid, "onlyhere"), "beta not to know it")
-        job = grid.transfer("-N", "refused", "-l", "onlyhere=1", *QUIET, script=f"{RUN}exit 4\n")
-        told = reason(grid, job)
-        with complex_at(grid, "onlyhere", "beta-master", "all.q"):
-            grid.until(lambda: is_known(grid, "onlyhere"), "the service to know of it")
-            grid.cell("alpha", "qmod", "-cj", job)
-            records = grid.until(lambda: ends(grid, job, 2), "its second end")
-
-    assert "gridbridge: beta has no resource onlyhere" in told
-    assert statuses(records[1:]) == {("0", "4")}
-    assert [host.partition("-")[0] for host in lines(grid, "refused.ran")] == ["beta"]
-    assert len(grid.remote_ids(job)) == 1
-
-
-def test_a_soft_request_that_beta_does_not_know_is_left_out_and_told(grid: Grid) -> None:
-    """Grid Engine would refuse the whole job for it."""
-    with complex_at(grid, "onlyhere", "alpha-master", "transfer-beta"):
-        grid.until(lambda: not is_known(grid, "onlyhere"), "beta not to know it")
-        job = grid.transfer("-soft", "-l", "onlyhere=1", *QUIET, script="exit 5\n")
-        end = grid.accounting_of_end(job)
-    why = grid.on("alpha-master", "gridbridge", "why", job, user="alice").out
-
-    assert end["exit_status"] == "5"
-    assert "soft request onlyhere=1 left out: beta has no resource onlyhere" in why
-
-
-def is_known(grid: Grid, resource: str) -> bool:
-    """Say whether beta has told the service of a resource, and the starters know it."""
-    told = grid.on("alpha-master", "cat", "/var/lib/gridbridge/published/vocabularies/beta").out
-    return resource in told.split()
-
-
-@pytest.mark.parametrize(("breaks", "mends", "complaint"), TROUBLES.values(), ids=TROUBLES.keys())
-def test_a_host_that_can_not_run_it_says_why_and_the_job_runs_later(
-    grid: Grid, breaks: str, mends: str, complaint: str
-) -> None:
-    with on_every_node(grid, breaks, mends):
-        job = grid.transfer("-N", "later", "-j", "y", script=f"{RUN}exit 5\n")
-        told = reason(grid, job)
-        grid.until_gone(grid.remote_id(job), "beta")
-    grid.cell("alpha", "qmod", "-cj", job)
-    records = grid.until(lambda: ends(grid, job, 2), "its second end")
-
-    assert re.search(rf"gridbridge: {complaint} on beta-n\d", told), told
-    assert statuses(records[1:]) == {("0", "5")}
-    assert len(lines(grid, "later.ran")) == 1
-    assert len(grid.remote_ids(job)) == 2
-    until_all_gone(grid, grid.remote_ids(job))
+@contextmanager
+def only(grid: Grid, node: str) -> Iterator[None]:
+    """Have jobs started on one node of beta alone."""
+    others = [f"all.q@{each}" for each in NODES if each != node]
+    grid.cell("beta", "qmod", "-d", *others, user="root")
+    try:
+        yield
+    finally:
+        grid.cell("beta", "qmod", "-e", *others, user="root")
 
 
 @contextmanager
-def on_every_node(grid: Grid, breaks: str, mends: str) -> Iterator[None]:
-    """Break something on every host that may run the job, and mend it."""
-    try:
-        for host in NODES:
-            grid.sh(host, breaks)
+def to_be_lost(grid: Grid) -> Iterator[None]:
+    """Have all that is submitted cross to the node that is lost later."""
+    with closed_home(grid), only(grid, LOST):
         yield
-    finally:
-        for host in NODES:
-            grid.on(host, "sh", "-c", mends)
 
 
-def test_a_job_that_an_operator_of_beta_deletes_ends_or_waits_with_the_reason(
-    grid: Grid, deleted: dict[str, str]
+@contextmanager
+def broken(grid: Grid, breaks: str, mends: str) -> Iterator[None]:
+    """Break something on the only node that runs jobs, and mend it."""
+    with only(grid, LEFT):
+        try:
+            grid.sh(LEFT, breaks)
+            yield
+        finally:
+            grid.on(LEFT, "sh", "-c", mends)
+
+
+FILL = "mount -t tmpfs -o size=64k,mode=1777 none /tmp; cat /dev/zero >/tmp/filler || :"
+BIND = "mount -o remount,bind,{} /home"
+PHASES: Phases = {
+    "one node runs jobs": to_be_lost,
+    "beta is closed": closed_beta,
+    "TMPDIR is full": partial(broken, breaks=FILL, mends="umount -l /tmp"),
+    "homes are read-only": partial(broken, breaks=BIND.format("ro"), mends=BIND.format("rw")),
+    "all is well": as_it_is,
+}
+
+
+@pytest.fixture(scope="module")
+def came(grid: Grid) -> Iterator[Outcomes]:
+    """Let all go wrong that the tests ask about; alpha alone has a resource `onlyhere`."""
+    scenarios = (unknown, left_out, *TROUBLES.values(), deleted, lost)
+    here = complex_at(grid, "onlyhere", "alpha-master", "transfer-beta")
+    with no_jobs_left(grid), roomy(grid), here:
+        yield Outcomes(grid, *scenarios, phases=PHASES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mended:
+    """What became of a job that was in error state, and was cleared."""
+
+    reason: str
+    statuses: set[tuple[str, str]]  # of its ends but the first
+    hosts: tuple[str, ...]
+    remote_ids: tuple[str, ...]
+
+
+def cleared(grid: Grid, job: str, name: str, told: str) -> Mended:
+    """Clear a job's error state and wait for its second end."""
+    grid.cell("alpha", "qmod", "-cj", job)
+    records = grid.until(lambda: ends(grid, job, 2), "its second end")
+    return Mended(
+        reason=told,
+        statuses=statuses(records[1:]),
+        hosts=tuple(host.partition("-")[0] for host in lines(grid, f"{name}.ran")),
+        remote_ids=tuple(grid.remote_ids(job)),
+    )
+
+
+def unknown(grid: Grid) -> Steps[Mended]:
+    """Ask for a resource that beta gets only later."""
+    grid.until(lambda: not is_known(grid, "onlyhere"), "beta not to know it")
+    options = ("-N", "refused", "-l", "onlyhere=1", *QUIET)
+    job = grid.transfer(*options, script=f"{RUN}exit 4\n")
+    told = reason(grid, job)
+
+    yield "beta is closed"
+    with complex_at(grid, "onlyhere", "beta-master", "all.q"):
+        yield "all is well"
+        grid.until(lambda: is_known(grid, "onlyhere"), "the service to know of it")
+        return cleared(grid, job, "refused", told)
+
+
+def test_an_unknown_resource_is_an_error_until_that_is_cleared(came: Outcomes) -> None:
+    """The reason is in qstat -j; once beta knows the resource, qmod -cj has the job run."""
+    job = came.of(unknown)
+
+    assert "gridbridge: beta has no resource onlyhere" in job.reason
+    assert job.statuses == {("0", "4")}
+    assert job.hosts == ("beta",)
+    assert len(job.remote_ids) == 1
+
+
+def left_out(grid: Grid) -> tuple[str, str]:
+    """Ask for the resource if possible; return the exit status and what is told."""
+    grid.until(lambda: not is_known(grid, "onlyhere"), "beta not to know it")
+    job = grid.transfer("-soft", "-l", "onlyhere=1", *QUIET, script="exit 5\n")
+    end = grid.accounting_of_end(job)
+    return end["exit_status"], why(grid, job)
+
+
+def test_a_soft_request_that_beta_does_not_know_is_left_out_and_told(came: Outcomes) -> None:
+    """Grid Engine would refuse the whole job for it."""
+    status, told = came.of(left_out)
+
+    assert status == "5"
+    assert "soft request onlyhere=1 left out: beta has no resource onlyhere" in told
+
+
+def troubled(grid: Grid, name: str, phase: str) -> Steps[Mended]:
+    """Submit a job that no host can run, and clear it when they are mended."""
+    yield phase
+    job = grid.transfer("-N", name, "-j", "y", script=f"{RUN}exit 5\n")
+    told = reason(grid, job)
+    grid.until_gone(grid.remote_id(job), "beta")
+
+    yield "all is well"
+    found = cleared(grid, job, name, told)
+    until_all_gone(grid, found.remote_ids)
+    return found
+
+
+TROUBLES = {
+    r"can not write the script to /tmp/\S+": partial(
+        troubled, name="later-tmp", phase="TMPDIR is full"
+    ),
+    "can not append to standard output": partial(
+        troubled, name="later-home", phase="homes are read-only"
+    ),
+}
+
+
+@pytest.mark.parametrize("complaint", TROUBLES.keys(), ids=["full TMPDIR", "read-only home"])
+def test_a_host_that_can_not_run_it_says_why_and_the_job_runs_later(
+    came: Outcomes, complaint: str
 ) -> None:
-    """One that ran ended as killed; of one that had not begun nothing is known, so it may."""
-    running, waiting = deleted
-    record = grid.accounting(running)
-    told = reason(grid, waiting)
+    job = came.of(TROUBLES[complaint])
 
-    assert statuses([record]) == {("100", "137")}
-    killed = "there      killed by signal 9: beta says failed 100, exit status 137"
-    assert killed in why(grid, running)
-    assert f"gridbridge: beta has no trace of job {deleted[waiting]}" in told
-    assert grid.sh("alpha-master", "cat far-*.ran", user="bob").count("beta-n") == 1
-    until_all_gone(grid, deleted.values())
+    assert re.search(rf"gridbridge: {complaint} on beta-n\d", job.reason), job.reason
+    assert job.statuses == {("0", "5")}
+    assert len(job.hosts) == 1
+    assert len(job.remote_ids) == 2
 
 
-@pytest.fixture(scope="module", autouse=True)
-def deleted(grid: Grid) -> Iterator[dict[str, str]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What became of two jobs of bob's that an operator of beta deleted, running and waiting."""
+
+    remote_ids: tuple[str, str]
+    statuses: set[tuple[str, str]]
+    why: str
+    reason: str  # of the one that had not begun
+    runs: int
+
+
+def deleted(grid: Grid) -> Steps[Deleted]:
     """Have an operator of beta delete two jobs of bob's; what comes of them takes a while."""
     grid.sh("alpha-master", "rm -f far-*.ran", user="bob")
     running = grid.transfer("-N", "far-1", *QUIET, user="bob", script=f"{RUN}{SLEEP}")
     remotes = {running: grid.remote_id(running)}
     wait_for(grid, remotes[running], "r")
-    with closed_beta(grid):
-        waiting = grid.transfer("-N", "far-2", *QUIET, user="bob", script=RUN)
-        remotes[waiting] = grid.remote_id(waiting)
-        wait_for(grid, remotes[waiting], "qw")
-        grid.cell("beta", "qdel", *remotes.values(), user="root")
-        for remote in remotes.values():
-            grid.until_gone(remote, "beta")
-    yield remotes
-    grid.cell("alpha", "qdel", "-u", "bob", user="root")
+
+    yield "beta is closed"
+    waiting = grid.transfer("-N", "far-2", *QUIET, user="bob", script=RUN)
+    remotes[waiting] = grid.remote_id(waiting)
+    wait_for(grid, remotes[waiting], "qw")
+    grid.cell("beta", "qdel", *remotes.values(), user="root")
+    until_all_gone(grid, remotes.values())
+
+    yield "all is well"
+    told = reason(grid, waiting)
+    record = grid.accounting(running)
+    grid.cell("alpha", "qdel", waiting, user="root")
+    return Deleted(
+        remote_ids=(remotes[running], remotes[waiting]),
+        statuses=statuses([record]),
+        why=why(grid, running),
+        reason=told,
+        runs=grid.sh("alpha-master", "cat far-*.ran", user="bob").count("beta-n"),
+    )
 
 
-@contextmanager
-def closed_beta(grid: Grid) -> Iterator[None]:
-    """Let nothing start at beta; what runs there goes on."""
-    grid.cell("beta", "qmod", "-d", "all.q", user="root")
+def test_a_job_that_an_operator_of_beta_deletes_ends_or_waits_with_the_reason(
+    came: Outcomes,
+) -> None:
+    """One that ran ended as killed; of one that had not begun nothing is known, so it may."""
+    jobs = came.of(deleted)
+
+    assert jobs.statuses == {("100", "137")}
+    killed = "there      killed by signal 9: beta says failed 100, exit status 137"
+    assert killed in jobs.why
+    assert f"gridbridge: beta has no trace of job {jobs.remote_ids[1]}" in jobs.reason
+    assert jobs.runs == 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """What was told while the node was lost, and how a job ended that may not run again."""
+
+    unknown: str
+    state: str
+    end: tuple[str, str]  # failed, exit status
+
+
+def lost(grid: Grid) -> Steps[Lost]:
+    """Cut the power of the node on which two jobs run; one may run again, and does."""
+    rerun = grid.submit("-N", "again", *QUIET, "-r", "y", script=SLEEP)
+    other = grid.submit("-N", "once", *QUIET, "-r", "n", script=SLEEP)
+    grid.until(lambda: _run_on(grid, LOST, rerun, other), "both to run")
+
+    yield "TMPDIR is full"
+    grid.lab("power", LOST, "cut")
     try:
-        yield
+        yield "homes are read-only"
+        told = grid.until(lambda: _unknown(grid, rerun), "the host to be missed", 90)
+        state = grid.states()[rerun]
+        yield "all is well"
     finally:
-        grid.cell("beta", "qmod", "-e", "all.q", user="root")
+        grid.lab("power", LOST, "on")
+    end = grid.accounting_of_end(other, 120)
+    grid.until(lambda: "R" in grid.states().get(rerun, ""), "a rerun", 60)
+    grid.cell("alpha", "qdel", rerun)
+    grid.until_gone(rerun)
+    failed, status = end["failed"].split()[0], end["exit_status"].split()[0]
+    return Lost(unknown=told, state=state, end=(failed, status))
+
+
+def test_a_lost_remote_host_is_unknown_until_beta_says_what_became_of_the_job(
+    came: Outcomes,
+) -> None:
+    """A job that may run again comes home; another ends as killed with its host."""
+    jobs = came.of(lost)
+
+    assert f"does not hear of host {LOST}" in jobs.unknown
+    assert jobs.state == "hr"
+    assert jobs.end == ("100", "137")
+
+
+def _run_on(grid: Grid, node: str, *jobs: str) -> bool:
+    """Say whether the remote jobs of these all run on a node."""
+    out = grid.cell("beta", "qstat", "-u", "*", user="root").out
+    ids = {grid.remote_id(job) for job in jobs}
+    rows = [row for row in map(str.split, out.splitlines()) if row and row[0] in ids]
+    return [(row[4], row[7]) for row in rows] == [("r", f"all.q@{node}")] * len(jobs)
+
+
+def _unknown(grid: Grid, job: str) -> str:
+    """Return the published transfers with a job that is unknown; empty while there is none."""
+    out = grid.sh("alpha-master", "cat /var/lib/gridbridge/published/transfers.json")
+    rows = [line for line in out.splitlines() if "unknown" in line]
+    return rows[0] if rows and f"gb.alpha.{job}." in out else ""

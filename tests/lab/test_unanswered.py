@@ -1,6 +1,8 @@
-"""What is asked, and killed, while beta's qmaster does not answer: frozen, then stopped."""
+"""What is asked, and killed, while beta's qmaster does not answer: frozen, cut off, stopped."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -41,10 +43,25 @@ Record = dict[str, str]
 RUN = "date +%N >>$JOB_NAME.ran\n"
 UNTIL_GO = "date +%N >>$JOB_NAME.ran\nuntil [ -e stop.go ]; do sleep 0.2; done\nexit 3\n"
 OUTAGE = 5  # tasks that run as beta is stopped, and that come meanwhile
+
+
+@contextmanager
+def cut_off_beta(grid: Grid) -> Iterator[None]:
+    """Let connections to beta's master hang."""
+    grid.lab("net", "beta-master", "cut")
+    try:
+        yield
+    finally:
+        grid.lab("net", "beta-master", "heal")
+        grid.require_ready()
+
+
 PHASES: Phases = {
     "beta answers": as_it_is,
     "beta is frozen": frozen_beta,
     "beta is thawed": as_it_is,
+    "beta is cut off": cut_off_beta,
+    "beta is healed": as_it_is,
     "beta is stopped": stopped_beta,
     "beta is started": as_it_is,
 }
@@ -54,9 +71,8 @@ PHASES: Phases = {
 def came(grid: Grid) -> Iterator[Outcomes]:
     """Do all that the tests ask about, side by side."""
     with no_jobs_left(grid), roomy(grid):
-        yield Outcomes(
-            grid, early, steps, while_frozen, while_stopped, alone, outage, phases=PHASES
-        )
+        scenarios = (early, steps, while_frozen, while_stopped, alone, *OUTAGES.values())
+        yield Outcomes(grid, *scenarios, phases=PHASES)
 
 
 def early(grid: Grid) -> Steps[tuple[Record, list[str], list[str], list[str]]]:
@@ -190,40 +206,56 @@ def test_a_starter_killed_while_beta_is_down_leaves_nothing_there(came: Outcomes
     assert submitted == [remote]
 
 
-def outage(grid: Grid) -> Steps[tuple[list[str], set[tuple[str, str]]]]:
-    """Have tasks end, and others begin to cross, while beta has no qmaster.
+def outage(
+    grid: Grid, name: str, gone: str, back: str
+) -> Steps[tuple[list[str], set[tuple[str, str]]]]:
+    """Have tasks end, and others begin to cross, while beta does not answer the service.
 
     Return the tasks that ran, and all ends.
     """
-    note = "echo $JOB_NAME.$SGE_TASK_ID >>outage.ran\n"
-    until_go = f"{note}until [ -e outage.go ]; do sleep 0.2; done\n"
+    note = f"echo $JOB_NAME.$SGE_TASK_ID >>{name}.ran\n"
+    until_go = f"{note}until [ -e {name}.go ]; do sleep 0.2; done\n"
     away = grid.transfer("-N", "away", "-t", f"1-{OUTAGE}", *QUIET, script=until_go)
-    grid.until(lambda: len(lines(grid, "outage.ran")) == OUTAGE, "all to run")
+    grid.until(lambda: len(lines(grid, f"{name}.ran")) == OUTAGE, "all to run")
 
-    yield "beta is stopped"
+    yield gone
+    before = _silences(grid)
     late = grid.transfer("-N", "late", "-t", f"1-{OUTAGE}", *QUIET, script=note)
     for task in range(1, OUTAGE + 1):
         starter(grid, late, task)
-    grid.sh("alpha-master", "touch outage.go", user="alice")
+    grid.sh("alpha-master", f"touch {name}.go", user="alice")
+    grid.until(lambda: _silences(grid) > before, "the service to notice")
 
-    yield "beta is started"
+    yield back
     records = [
         record
         for job in (away, late)
         for record in grid.until(lambda j=job: ends(grid, j, OUTAGE), "all to end", 120)
     ]
     until_all_gone(grid, [*grid.remote_ids(away), *grid.remote_ids(late)])
-    return sorted(lines(grid, "outage.ran")), statuses(records)
+    return sorted(lines(grid, f"{name}.ran")), statuses(records)
 
 
-def test_tasks_that_run_or_cross_while_the_remote_qmaster_is_stopped_run_once_each(
-    came: Outcomes,
+OUTAGES = {
+    "cut off": partial(outage, name="cut", gone="beta is cut off", back="beta is healed"),
+    "stopped": partial(outage, name="stopping", gone="beta is stopped", back="beta is started"),
+}
+
+
+@pytest.mark.parametrize("how", OUTAGES.keys())
+def test_tasks_that_run_or_cross_while_the_remote_qmaster_is_away_run_once_each(
+    came: Outcomes, how: str
 ) -> None:
-    """That it is away for a minute, under more jobs, is in test_faults.py."""
-    ran, found = came.of(outage)
+    """What a longer outage does is in test_faults.py."""
+    ran, found = came.of(OUTAGES[how])
 
     assert ran == [f"{job}.{task}" for job in ("away", "late") for task in range(1, OUTAGE + 1)]
     assert found == {("0", "0")}
+
+
+def _silences(grid: Grid) -> int:
+    """Return how often the service has had no answer of beta."""
+    return grid.logged("event=no_answer cluster=beta").count("\n")
 
 
 def _held_names(grid: Grid, job: str) -> list[str]:
