@@ -1,0 +1,51 @@
+"""Tests that run side by side tell each its own outcome; needs no lab."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tests.lab.abreast import run_all
+
+LIMIT_S = 10
+
+
+@dataclass(eq=False)
+class Item:
+    """As much of a pytest.Function as matters here."""
+
+    obj: Callable[[], object]
+
+
+def run(*tests: Callable[[], object]) -> list[Item]:
+    """Run tests as items of one lane, all of them at once."""
+    items = [Item(test) for test in tests]
+    run_all([({item: item.obj for item in items}, len(items))])  # type: ignore[dict-item]
+    return items
+
+
+def test_they_run_at_the_same_time() -> None:
+    both = threading.Barrier(2)
+    items = run(lambda: both.wait(LIMIT_S), lambda: both.wait(LIMIT_S))
+
+    assert {item.obj() for item in items} == {0, 1}
+
+
+def test_one_that_failed_says_so_and_the_others_do_not() -> None:
+    well, failed = run(lambda: None, lambda: 1 / 0)
+
+    assert well.obj() is None
+    with pytest.raises(ZeroDivisionError):
+        failed.obj()
+
+
+def test_one_that_is_called_again_runs_again() -> None:
+    """A test that failed gets a second chance, not its first outcome once more."""
+    ran: list[int] = []
+    (item,) = run(lambda: ran.append(1))
+    item.obj()
+    before = list(ran)
+    item.obj()
+
+    assert (before, ran) == ([1], [1, 1])
