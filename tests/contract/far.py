@@ -6,7 +6,7 @@ import itertools
 import os
 import pwd
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -199,8 +199,10 @@ class Far:
             list(calls.map(lambda job: self.hot("release_as", job, "work"), jobs))
         return jobs
 
-    def ends(self, jobs: Iterable[str]) -> dict[str, JobEnd]:
-        """Wait for the ends of several jobs and return them by id."""
+    def ends(self, jobs: Collection[str]) -> dict[str, JobEnd]:
+        """Wait for the ends of several jobs, with one look for all, and return them by id."""
+        numbers = set(map(int, jobs))
+        self._until(lambda: not numbers & set(self.snapshot(*jobs).jobs), f"{jobs} to go", 180)
         with ThreadPoolExecutor(AT_ONCE) as calls:
             return dict(calls.map(lambda job: (job, self.end(job)), jobs))
 
@@ -244,8 +246,8 @@ class Far:
             list(calls.map(lambda job: self.hot("delete", str(job)), listed))
         self._until(lambda: not self._listed(), "our jobs to be gone")
 
-    def _until(self, look: Callable[[], T], what: str) -> T:
-        return until(look, what, pause_s=self.reach.pause_s)
+    def _until(self, look: Callable[[], T], what: str, limit_s: float = 60) -> T:
+        return until(look, what, limit_s, self.reach.pause_s)
 
     def _listed(self) -> set[int]:
         ours = set(map(int, self.accounts))
