@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.away import once
+from tests.lab.claimed import frozen_poller
 from tests.lab.configured import configured
 from tests.lab.gamma import ACCOUNT, FAR, LONG_S, QUEUE, Gamma
 from tests.lab.grid import Grid
@@ -76,8 +77,10 @@ def test_a_stopped_database_is_waited_for(gamma: Gamma) -> None:
     """Nobody can be asked: what runs goes on, what is sent is looked for before it goes again."""
     running = gamma.submit(UNTIL_GO)
     gamma.until_state(gamma.number(running), "Running")
-    gamma.grid.sh(FAR, "labctl stop postgresql")
-    sent = gamma.submit(RAN)
+    with frozen_poller(gamma.grid):  # it would close the queue
+        gamma.grid.sh(FAR, "labctl stop postgresql")
+        sent = gamma.submit(RAN)
+        gamma.grid.until(lambda: "r" in gamma.grid.states()[sent], f"{sent} to be sent")
     gamma.until_told(running, "gamma, which has not answered")
     gamma.until_told(sent, "DBI connect")
     told = gamma.grid.on("alpha-master", "gridbridge", "check").out
