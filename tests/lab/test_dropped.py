@@ -1,9 +1,12 @@
 """A cluster that is taken out of gridbridge.toml: its jobs wait, and everything says why."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
-from tests.lab.away import remote_of, wait_for
-from tests.lab.configured import configured
+from tests.lab.away import kill, remote_of, wait_for
+from tests.lab.configured import POLLER, TOML
 from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
@@ -16,7 +19,7 @@ def test_its_jobs_wait_and_end_well_once_it_is_back(grid: Grid) -> None:
     job = grid.transfer("-N", "dropped", "-o", "/dev/null", "-j", "y", script=script)
     wait_for(grid, remote_of(grid, job), "r")
 
-    with configured(grid, WITHOUT_BETA):
+    with without_beta(grid):
         why = grid.until(lambda: _why(grid, job), "why to tell it")
         check = grid.on("alpha-master", "gridbridge", "check")
         state = grid.states()[job]
@@ -27,6 +30,24 @@ def test_its_jobs_wait_and_end_well_once_it_is_back(grid: Grid) -> None:
     assert "nobody asks beta; silence ends no job" in why
     assert "beta: open transfers" in check.out
     assert (state, record["exit_status"].split()[0]) == ("hr", "5")
+
+
+@contextmanager
+def without_beta(grid: Grid) -> Iterator[None]:
+    """Have the next poller know nothing of beta; the queue to it closes some time then."""
+    grid.sh("alpha-master", f"cp {TOML} {TOML}.kept && sed -i '{WITHOUT_BETA}' {TOML}")
+    try:
+        _end_poller(grid)
+        yield
+    finally:
+        grid.sh("alpha-master", f"mv {TOML}.kept {TOML}")
+        _end_poller(grid)
+        grid.require_ready()
+
+
+def _end_poller(grid: Grid) -> None:
+    """End it; the sensor starts another."""
+    kill(grid, *grid.on("alpha-master", "pgrep", "-f", POLLER).out.split(), signal="TERM")
 
 
 def _why(grid: Grid, job: str) -> str:
