@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pytest
 
@@ -17,6 +18,7 @@ HOME = "/var/lib/gridbridge"
 SPOOL = "/var/spool/gridbridge"
 LATENCY_S = 5.0
 ARRIVAL_S = 2.0
+SLOTS = 4  # of beta
 
 LOCKER = """
 import fcntl, os, sys, time
@@ -46,7 +48,7 @@ FLOOD = """
 import os, sys
 spool = "/var/spool/gridbridge"
 text = open(sys.argv[1], "rb").read()
-for number in range(20000):
+for number in range(int(sys.argv[2])):
     end = os.open(f"{spool}/m.flood{number}", os.O_WRONLY | os.O_CREAT)
     os.write(end, text.replace(b".999.", b".%d." % (900000 + number)))
     os.close(end)
@@ -72,6 +74,19 @@ def running(grid: Grid, program: str, name: str) -> Iterator[str]:
         grid.on(HOST, "kill", "-9", pid)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A job of hers that runs at beta until a file of that path is there."""
+
+    job: str
+    path: str
+
+    @property
+    def name(self) -> str:
+        """Return the transfer's name."""
+        return f"gb.alpha.{self.job}.0.1"
+
+
 def record(grid: Grid, name: str) -> dict[str, object]:
     """Return what is published of an open transfer, empty when there is none."""
     rows = json.loads(grid.sh(HOST, f"cat {HOME}/published/transfers.json"))["transfers"]
@@ -82,25 +97,40 @@ def hold_until_file(path: str) -> str:
     return f"while [ ! -e {path} ]; do sleep 0.1; done; date +%s.%N >{path}.end; exit 3\n"
 
 
-def end_latency_s(grid: Grid, job: str, path: str) -> float:
+def end_latency_s(grid: Grid, one: Running) -> float:
     """Let the job end, and return how long it was until the local one had ended."""
-    grid.sh(HOST, f"touch {path}", user="alice")
-    grid.until(lambda: job not in grid.states(), f"{job} to end", 60)
+    grid.sh(HOST, f"touch {one.path}", user="alice")
+    grid.until(lambda: one.job not in grid.states(), f"{one.job} to end", 60)
     gone_at = time.time()
-    return gone_at - float(grid.sh(HOST, f"cat {path}.end"))
+    return gone_at - float(grid.sh(HOST, f"cat {one.path}.end"))
 
 
-def running_transfer(grid: Grid, path: str) -> str:
-    job = grid.transfer("-N", "hers", script=hold_until_file(path))
-    grid.until(
-        lambda: str(record(grid, f"gb.alpha.{job}.0.1").get("remote_state")) == "r",
-        f"{job} to run at beta",
+def running_transfers(grid: Grid, count: int) -> tuple[Running, ...]:
+    """Submit jobs that cross, and wait until beta runs them all."""
+    paths = grid.sh(HOST, "mktemp -u /home/alice/go.XXXXXX; " * count, user="alice").split()
+    sent = tuple(
+        Running(job=grid.transfer("-N", "hers", script=hold_until_file(path)), path=path)
+        for path in paths
     )
-    return job
+    for one in sent:
+        grid.until(
+            lambda n=one.name: str(record(grid, n).get("remote_state")) == "r",
+            f"{one.job} to run at beta",
+        )
+    return sent
 
 
-def fresh_path(grid: Grid) -> str:
-    return grid.sh(HOST, "mktemp -u /home/alice/go.XXXXXX", user="alice").strip()
+@pytest.fixture(scope="module")
+def hers(grid: Grid) -> Iterator[Running]:
+    """Give a test its own of the jobs that were all sent at once, as many as beta has slots."""
+    return iter(running_transfers(grid, SLOTS))
+
+
+@pytest.fixture
+def running_job(grid: Grid, hers: Iterator[Running]) -> Running:
+    """Return a job of hers that runs at beta, another one for each test."""
+    open_ones = (one for one in hers if one.job in grid.states())
+    return next(open_ones, None) or running_transfers(grid, 1)[0]
 
 
 REACH = {
@@ -125,12 +155,10 @@ REACH = {
 }
 
 
-def test_her_transfer_is_out_of_his_reach(grid: Grid) -> None:
+def test_her_transfer_is_out_of_his_reach(grid: Grid, running_job: Running) -> None:
     """Even when he has learnt the names that nobody can list."""
-    path = fresh_path(grid)
-    job = running_transfer(grid, path)
     hers, fifo = grid.sh(
-        HOST, f"cd {SPOOL}; f=$(grep -l gb.alpha.{job}.0.1 m.*); echo $f; sed -n s/wake=//p $f"
+        HOST, f"cd {SPOOL}; f=$(grep -l {running_job.name} m.*); echo $f; sed -n s/wake=//p $f"
     ).split()
     words = {"spool": SPOOL, "home": HOME, "hers": hers, "fifo": fifo}
     script = "".join(
@@ -139,14 +167,12 @@ def test_her_transfer_is_out_of_his_reach(grid: Grid) -> None:
     )
 
     assert grid.sh(HOST, script + "true", user="bob") == ""
-    assert end_latency_s(grid, job, path) < LATENCY_S
-    assert grid.accounting(job)["exit_status"] == "3"
+    assert end_latency_s(grid, running_job) < LATENCY_S
+    assert grid.accounting(running_job.job)["exit_status"] == "3"
 
 
-def test_what_he_forges_is_his(grid: Grid) -> None:
-    path = fresh_path(grid)
-    job = running_transfer(grid, path)
-    name = f"gb.alpha.{job}.0.1"
+def test_what_he_forges_is_his(grid: Grid, running_job: Running) -> None:
+    name = running_job.name
     remote = str(record(grid, name)["remote_id"])
     head = f"transfer={name}\\nat=1767225600\\nremote_id={remote}\\n"
     forgeries = (
@@ -163,35 +189,31 @@ def test_what_he_forges_is_his(grid: Grid) -> None:
     grid.until(lambda: "forged" not in grid.sh(HOST, f"ls {SPOOL}"), "the forgeries to be read")
 
     assert record(grid, name)["remote_state"] == "r"
-    assert end_latency_s(grid, job, path) < LATENCY_S
-    assert grid.accounting(job)["exit_status"] == "3"
+    assert end_latency_s(grid, running_job) < LATENCY_S
+    assert grid.accounting(running_job.job)["exit_status"] == "3"
 
 
 def test_locks_and_descriptors_that_he_holds_delay_nobody(grid: Grid) -> None:
     """A new poller starts, too, while he holds all that he can open."""
-    path = fresh_path(grid)
     with running(grid, LOCKER, "locker") as count:
         assert int(count) > 20
         poller = grid.sh(HOST, "pgrep -f gridbridge.services.poller").split()
         grid.on(HOST, "kill", "-9", *poller)
-        job = running_transfer(grid, path)
+        (one,) = running_transfers(grid, 1)
 
-        assert end_latency_s(grid, job, path) < LATENCY_S
+        assert end_latency_s(grid, one) < LATENCY_S
         assert grid.sh(HOST, "pgrep -f gridbridge.services.poller").split() != poller
 
 
-def test_a_flood_of_his_delays_nobody(grid: Grid) -> None:
-    path = fresh_path(grid)
-    job = running_transfer(grid, path)
+@pytest.mark.parametrize("many", [2000, pytest.param(20000, marks=pytest.mark.long)])
+def test_a_flood_of_his_delays_nobody(grid: Grid, running_job: Running, many: int) -> None:
     text = "kind=record\\ntransfer=gb.alpha.999.0.1\\nat=1767225600\\nremote=beta\\n"
     text += "queue=transfer-beta\\nphase=submitting\\nwake=flood1\\n"
     grid.sh(HOST, f"umask 022; printf '{text}' >/tmp/one", user="bob")
     grid.sh(HOST, f"cat >/tmp/flood.py <<'END'\n{FLOOD}\nEND", user="bob")
-    grid.sh(HOST, "umask 022; python3 /tmp/flood.py /tmp/one", user="bob")
+    grid.sh(HOST, f"umask 022; python3 /tmp/flood.py /tmp/one {many}", user="bob")
 
-    second_path = fresh_path(grid)
-    second = running_transfer(grid, second_path)
-    latencies = [end_latency_s(grid, job, path), end_latency_s(grid, second, second_path)]
+    latencies = [end_latency_s(grid, one) for one in (running_job, *running_transfers(grid, 1))]
     grid.sh(HOST, f"cd {SPOOL} && find . -ignore_readdir_race -user bob -delete")
 
     assert max(latencies) < LATENCY_S, latencies
@@ -212,18 +234,16 @@ def test_his_full_quota_is_his_trouble(grid: Grid) -> None:
     assert grid.sh(HOST, f"find {SPOOL} -user bob -type f") == ""
 
 
-def test_records_reach_the_state_file_within_two_seconds(grid: Grid) -> None:
-    path = fresh_path(grid)
-    job = running_transfer(grid, path)
+def test_records_reach_the_state_file_within_two_seconds(grid: Grid, running_job: Running) -> None:
     query = (
         "import sqlite3; rows = sqlite3.connect('file:/var/lib/gridbridge/state.db?mode=ro',"
-        f" uri=True).execute('select at, text from events where name = \\'gb.alpha.{job}.0.1\\'');"
+        f" uri=True).execute('select at, text from events where name = \\'{running_job.name}\\'');"
         "print(*rows, sep='\\n')"
     )
-    mtime = f"cd {SPOOL}; stat -c %.Y $(grep -l gb.alpha.{job}.0.1 m.*)"
+    mtime = f"cd {SPOOL}; stat -c %.Y $(grep -l {running_job.name} m.*)"
     sent_at = float(grid.sh(HOST, mtime))
     rows = grid.sh(HOST, f'python3 -c "{query}"')
-    end_latency_s(grid, job, path)
+    end_latency_s(grid, running_job)
 
     assert "released" in rows
     stamp = re.search(r"\('?([^',]+)'?, 'submitted to beta as \d+, released'", rows)
