@@ -205,7 +205,7 @@ def test_locks_and_descriptors_that_he_holds_delay_nobody(grid: Grid) -> None:
         assert grid.sh(HOST, "pgrep -f gridbridge.services.poller").split() != poller
 
 
-@pytest.mark.parametrize("many", [2000, pytest.param(20000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("many", [4000, pytest.param(20000, marks=pytest.mark.long)])
 def test_a_flood_of_his_delays_nobody(grid: Grid, running_job: Running, many: int) -> None:
     text = "kind=record\\ntransfer=gb.alpha.999.0.1\\nat=1767225600\\nremote=beta\\n"
     text += "queue=transfer-beta\\nphase=submitting\\nwake=flood1\\n"
