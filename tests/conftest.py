@@ -31,4 +31,4 @@ def _note_chance(report: pytest.TestReport) -> None:
     reason = crash.message.splitlines()[0] if crash else "see above"
     if JUNIT.exists():
         with (JUNIT / "second-chances").open("a") as file:
-            file.write(f"{report.nodeid}: {reason}\n")
+            file.write(f"{order.plain(report.nodeid)}: {reason}\n")

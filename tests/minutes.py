@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from tests.order import SECONDS
+from tests.order import SECONDS, plain
 
 JUNIT = Path(__file__).parents[1] / ".build/junit"
 LAB = ("tests/contract", "tests/lab")
@@ -41,8 +41,8 @@ def _stage(path: Path) -> Iterator[Took]:
     for case in etree.parse(path).iter("testcase"):
         module = re.match(r"tests(\.[a-z_]+)+", case.get("classname", ""))
         file = f"{module[0].replace('.', '/')}.py" if module else ""
-        name = case.get("name", "").partition("@")[0]  # what follows is pytest-xdist's
-        yield Took(path.stem, file, name, float(case.get("time", 0)))
+        name, seconds = plain(case.get("name", "")), float(case.get("time", 0))
+        yield Took(path.stem, file, name, seconds)
 
 
 def folder_of(took: Took) -> str:

@@ -3,6 +3,7 @@
 How long each took when it was last noted stands in seconds.toml (`python -m tests.minutes --note`).
 """
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -15,6 +16,11 @@ UNKNOWN_S = 1e6  # a new file comes first: it may be long
 def file_of(item: pytest.Item) -> str:
     """Return the file of a test, as in seconds.toml."""
     return item.nodeid.partition("::")[0]
+
+
+def plain(name: str) -> str:
+    """Return the id of a test without the file that pytest-xdist knows it by."""
+    return re.sub(r"@tests/[a-z_/]+\.py$", "", name)
 
 
 def arrange(items: list[pytest.Item]) -> None:
