@@ -64,6 +64,7 @@ def silent_execd(grid: Grid) -> Iterator[None]:
 PHASES: Phases = {
     "home is closed": closed_home,
     "beta is closed": closed_beta,
+    "all is open": as_it_is,
     "power is back": power_is_back,
     "home is closed again": closed_home,
     "the execd is silent": silent_execd,
@@ -92,7 +93,7 @@ def again(grid: Grid) -> Steps[Again]:
     job = grid.submit("-N", "rj", *QUIET, script=UNTIL_GO)
     grid.until(lambda: lines(grid, "rj.ran"), "the first run")
 
-    yield "beta is closed"
+    yield "all is open"  # while another job is made to cross, home is closed
     grid.cell("alpha", "qmod", "-rj", job, user="root")
     grid.until(lambda: lines(grid, "rj.ran")[1:], "the second run", 90)
     grid.sh("alpha-master", "touch rj.go", user="alice")
