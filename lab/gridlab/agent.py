@@ -65,7 +65,7 @@ def _run(host: Host, account: login.Account, request: Mapping[str, Any]) -> Answ
         out, err = running.communicate(request["stdin"].encode(), request["timeout_s"])
     except subprocess.TimeoutExpired:
         os.killpg(running.pid, signal.SIGKILL)
-        running.communicate()
+        running.wait()
         return {"status": None, "out": "", "err": ""}
     status = running.returncode if running.returncode >= 0 else 128 - running.returncode
     return {"status": status, "out": _text(out), "err": _text(err)}

@@ -16,7 +16,8 @@ from gridbridge.batch.submission import Result, Submission
 from gridbridge.model.job import JobEnd
 from gridbridge.model.route import Cell, Folder, Login, OarServer
 from gridbridge.model.snapshot import ClusterSnapshot
-from tests.contract.resident import HOST, Residents
+from tests.contract import resident
+from tests.contract.resident import HOST
 from tests.contract.waiting import PAUSE_S, until
 from tests.lab.grid import Grid
 
@@ -25,7 +26,6 @@ UNKNOWN = "9999998"  # below Grid Engine's largest job number
 TIMEOUT_S = 15.0
 AT_ONCE = 3  # calls of a test, where it has many to make
 FRONTEND = "gamma-master"  # alpha-master reaches it by ssh only
-RESIDENTS = Residents()
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ class LabReach:
     def call(self, half: str, name: str, *arguments: object, **options: object) -> Any:
         """Call a function of the installed adapter as the caller, on the lab's host."""
         module = f"gridbridge.batch.{self._adapter}.{half}"
-        return RESIDENTS.call(self._caller, module, name, self._where, *arguments, **options)
+        return resident.call(self._caller, module, name, self._where, *arguments, **options)
 
     def sh(self, script: str) -> str:
         """Run a shell script where the jobs' files are, as their owner."""

@@ -1,16 +1,20 @@
-"""The lab's resident agents (lab/gridlab/agent.py), kept while the tests run."""
+"""Processes that stay on the lab's hosts while the tests run, such as its resident agents."""
 
 import json
 import subprocess
 import threading
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = str(ROOT / "lab" / "lab")
-AGENT = "/mnt/checkout/lab/agent"
+AGENT = "/mnt/checkout/lab/agent"  # lab/gridlab/agent.py
+GRACE_S = 15.0  # beyond a command's own limit
+
+Process = subprocess.Popen[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,50 +26,79 @@ class Done:
     err: str
 
 
+class Gone(Exception):
+    """A process has ended in the place of an answer, or gave none in time."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+        self.words = words
+
+
+class Residents:
+    """Processes that answer each line with a line: of each kind as many as are asked at once."""
+
+    def __init__(self, command: Callable[[str], tuple[str, ...]]) -> None:
+        self._command = command  # of `lab on`, for a kind
+        self._idle: dict[str, list[Process]] = defaultdict(list)
+        self._lock = threading.Lock()
+
+    def ask(self, kind: str, line: str, limit_s: float) -> str:
+        """Return what a process of that kind answers, or raise Gone."""
+        process = self._take(kind)
+        answer = _ask(process, line, limit_s)
+        if not answer:
+            _, words = process.communicate()
+            raise Gone(process.returncode, words)
+        with self._lock:
+            self._idle[kind].append(process)
+        return answer
+
+    def _take(self, kind: str) -> Process:
+        """Return one that nobody asks just now; those of a host that was off are gone."""
+        with self._lock:
+            while idle := self._idle[kind]:
+                process = idle.pop()
+                if process.poll() is None:
+                    return process
+                process.communicate()
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        return subprocess.Popen([LAB, "on", *self._command(kind)], text=True, **streams)
+
+
+def _ask(process: Process, line: str, limit_s: float) -> str:
+    """Return the line that answers another one, empty when there is none."""
+    assert process.stdin
+    assert process.stdout
+    watch = threading.Timer(limit_s, process.kill)
+    watch.start()
+    try:
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        return process.stdout.readline()
+    except BrokenPipeError:
+        return ""
+    finally:
+        watch.cancel()
+
+
 class Agents:
-    """As many agents of a host as commands run there at once."""
+    """Commands on the lab's hosts, by agents."""
 
     def __init__(self) -> None:
-        self._idle: dict[str, list[subprocess.Popen[str]]] = defaultdict(list)
-        self._lock = threading.Lock()
+        self._residents = Residents(lambda host: (host, "--", AGENT))
 
     def run(self, host: str, argv: tuple[str, ...], user: str, stdin: str, limit_s: float) -> Done:
         """Run a command on a host; subprocess.TimeoutExpired if it takes too long.
 
         A host that is off, or goes off meanwhile, gives the exit status and the words of `lab on`.
         """
-        agent = self._take(host)
         request = {"argv": argv, "user": user, "stdin": stdin, "timeout_s": limit_s}
-        line = _ask(agent, json.dumps(request))
-        if not line:
-            _, told = agent.communicate()
-            return Done(status=agent.returncode, out="", err=told)
-        with self._lock:
-            self._idle[host].append(agent)
+        try:
+            line = self._residents.ask(host, json.dumps(request), limit_s + GRACE_S)
+        except Gone as gone:
+            return Done(status=gone.status, out="", err=gone.words)
         answer: dict[str, Any] = json.loads(line)
         if answer["status"] is None:
             raise subprocess.TimeoutExpired(argv, limit_s)
         return Done(**answer)
-
-    def _take(self, host: str) -> subprocess.Popen[str]:
-        """Return an agent that nobody asks just now; those of a host that was off are gone."""
-        with self._lock:
-            while idle := self._idle[host]:
-                agent = idle.pop()
-                if agent.poll() is None:
-                    return agent
-                agent.communicate()
-        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        return subprocess.Popen([LAB, "on", host, "--", AGENT], text=True, **streams)
-
-
-def _ask(agent: subprocess.Popen[str], request: str) -> str:
-    """Return the line that answers a request, empty when the agent has gone."""
-    assert agent.stdin
-    assert agent.stdout
-    try:
-        agent.stdin.write(request + "\n")
-        agent.stdin.flush()
-    except BrokenPipeError:
-        return ""
-    return agent.stdout.readline()

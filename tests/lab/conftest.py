@@ -54,16 +54,6 @@ def all_open(open_to_delta: None, open_to_gamma: None) -> None:
     """Have every transfer queue open."""
 
 
-@pytest.fixture
-def clean_homes(grid: Grid) -> Iterator[None]:
-    """Have no notes of earlier jobs in alice's home, and leave none of her jobs anywhere."""
-    grid.sh("alpha-master", "rm -f *.ran", user="alice")
-    yield
-    grid.cell("alpha", "qdel", "-u", "alice", user="root")
-    grid.cell("beta", "qdel", "-u", "alice", user="root")
-    grid.require_ready()
-
-
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Show the daemons' and our own logs under a failed lab test, and leave none of its jobs."""
@@ -76,13 +66,3 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.sections.append(("lab logs", grid.logs()))
     if grid and report.when == "teardown" and item.stash[HAS_FAILED]:
         grid.clear()
-        _prepare_anew(item)
-
-
-def _prepare_anew(item: pytest.Item) -> None:
-    """Give up what a failed test's module has prepared: its second chance begins without it."""
-    assert isinstance(item, pytest.Function)
-    for definitions in item._fixtureinfo.name2fixturedefs.values():
-        for each in definitions:
-            if each.scope == "module":
-                each.finish(item._request)

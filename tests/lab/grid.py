@@ -28,6 +28,7 @@ PAUSE_S = 0.1  # between two looks, at first
 BACK_OFF = 0.05  # of what was waited is added
 LONGEST_PAUSE_S = 1.0
 SHARE = 2  # a look is followed by a pause of as many times what it took: others wait as well
+SLOW_PAUSE_S = 3.0  # but not longer
 
 T = TypeVar("T")
 
@@ -193,7 +194,8 @@ class Grid:
 
 def pause_s(waited_s: float, look_s: float) -> float:
     """Return how long to wait until the next look, after so long a wait and so long a look."""
-    return max(SHARE * look_s, min(LONGEST_PAUSE_S, PAUSE_S + BACK_OFF * waited_s))
+    own, usual = SHARE * look_s, PAUSE_S + BACK_OFF * waited_s
+    return max(min(SLOW_PAUSE_S, own), min(LONGEST_PAUSE_S, usual))
 
 
 def is_rescheduled(record: dict[str, str]) -> bool:

@@ -11,6 +11,7 @@ from tests.lab.grid import Grid
 pytestmark = pytest.mark.lab
 
 HOST = "alpha-n2"
+KILLED, OFF = 137, 125  # exit statuses of `lab on`
 
 
 def by_lab_on(host: str, user: str, argv: tuple[str, ...], stdin: str) -> Done:
@@ -65,15 +66,21 @@ def test_commands_at_once_have_an_agent_each(grid: Grid) -> None:
     assert told == ("", "")
 
 
-def test_a_host_that_was_off_has_another_agent() -> None:
-    agents = Agents()
-    before = agents.run(HOST, ("true",), "root", "", 20)
-    subprocess.run([LAB, "power", HOST, "cut"], check=True)
-    try:
-        off = agents.run(HOST, ("true",), "root", "", 20)
-    finally:
-        subprocess.run([LAB, "power", HOST, "on"], check=True, capture_output=True)
-    after = agents.run(HOST, ("true",), "root", "", 20)
+def test_a_host_that_was_off_has_another_agent(grid: Grid) -> None:
+    """One that is asked while its host goes off is killed with it."""
+    agents, told = Agents(), []
 
-    assert (before.status, off.status, after.status) == (0, 125, 0)
-    assert off.err == f"lab: {HOST} is off; switch it on with: lab/lab power {HOST} on\n"
+    def ask() -> int:
+        told.append(agents.run(HOST, ("true",), "root", "", 20))
+        return told[-1].status
+
+    before = ask()
+    grid.lab("power", HOST, "cut")
+    try:
+        grid.until(lambda: ask() == OFF, "it to be off")
+    finally:
+        grid.lab("power", HOST, "on")
+
+    assert (before, ask()) == (0, 0)
+    assert {each.status for each in told} <= {0, KILLED, OFF}
+    assert told[-2].err == f"lab: {HOST} is off; switch it on with: lab/lab power {HOST} on\n"

@@ -240,7 +240,6 @@ def test_an_oar_job_runs_on_a_node_and_tells_its_exit_status(grid: Grid) -> None
     assert out.split() in (["gamma-n1", "al_gamma"], ["gamma-n2", "al_gamma"])
 
 
-@pytest.mark.usefixtures("abreast")
 def test_each_node_of_gamma_has_two_slots(grid: Grid) -> None:
     """Five jobs fill four slots; oardel ends them all."""
     array = oarsub(grid, "sleep 300", "--array", "5")

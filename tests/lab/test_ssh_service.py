@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.lab.away import Since
 from tests.lab.delta import (
     ACCOUNT,
     FAR,
@@ -109,9 +110,12 @@ def cut(ready: Grid) -> Cut:
         ready.until(lambda: ready.on(FAR, "pgrep", "-x", "qsub").out, "qsub to wait at delta")
         assert set(before) < set(connections(ready))
         ready.lab("net", FAR, "cut")
+        watch = Since()
         until_told(ready, submitted, f"no whole answer from {FAR}, which may have done it")
         until_told(ready, running, "delta, which has not answered")
-        ready.until(lambda: not connections(ready), "the connection to be given up", SILENT_S)
+        ready.until(
+            lambda: not connections(ready), "the connection to be given up", watch.left(SILENT_S)
+        )
         ready.sh(FAR, "touch go", user=ACCOUNT)
         ready.until(lambda: running in far_read(ready, "ran"), "the job to end at delta")
     finally:
@@ -167,10 +171,10 @@ def test_a_network_that_is_cut_during_the_submission_leads_to_one_job(
 def test_what_a_full_sshd_turns_away_waits_and_runs_once(ready: Grid) -> None:
     """The service is in, and goes on; when its connection ends it waits for its turn as well."""
     with full_sshd(ready) as holder:
-        asked = [answered_at(ready)]
-        ready.until(lambda: newly_asked(ready, asked) > 2, "answers meanwhile")
         job = submit(ready, 'echo "$SGE_TASK_ID" >>tasks\n', "-t", "1-4")
         until_told(ready, job, f"can't reach {FAR}: kex_exchange_identification")
+        asked = [answered_at(ready)]
+        ready.until(lambda: newly_asked(ready, asked) > 2, "answers meanwhile")
         ready.sh(FAR, f"kill {' '.join(sessions(ready))}")
         ready.until(
             lambda: f"can't reach {FAR}" in unreached(ready), "the service to be turned away"

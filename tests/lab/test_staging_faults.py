@@ -186,7 +186,10 @@ def strike_all(grid: Grid, jobs: Mapping[str, str]) -> None:
                 left.pop(name).strike(grid, jobs[name])
         return not left
 
-    grid.until(strike, "each fault to have come", LONG_S)
+    try:
+        grid.until(strike, "each fault to have come", LONG_S)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; to come: {sorted(left)}") from error
 
 
 def cut_off(grid: Grid) -> dict[str, str]:
