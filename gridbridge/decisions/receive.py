@@ -5,14 +5,17 @@ change its sender's own transfers. Messages may come twice and late: what is kno
 (dead wins, an id is never unlearned, a verdict is given once).
 """
 
-from collections.abc import Mapping
+from collections.abc import Container
 from datetime import datetime
+from typing import TypeAlias
 
 from gridbridge.model.claim import is_claim
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.plan import Rejected
 from gridbridge.model.transfer import Transfer
+
+Way: TypeAlias = tuple[str, str]  # a queue and the cluster that it leads to
 
 MAX_JOB_DIGITS = 9  # as in model/ids; Grid Engine begins anew at 9,999,999
 MAX_WAKE_CHARACTERS = 64
@@ -46,11 +49,11 @@ def receive(
     return Rejected(what=message.transfer, reason=f"unknown kind {message.kind!r}")
 
 
-def refuse_route(message: Message, home: str, remotes: Mapping[str, str]) -> Rejected | None:
-    """Refuse a record that names no route of ours; `remotes` has each queue's cluster."""
+def refuse_route(message: Message, home: str, routes: Container[Way]) -> Rejected | None:
+    """Refuse a record that names no route of ours."""
     if parse_transfer(message.transfer).cluster != home:
         return Rejected(what=message.transfer, reason=f"not of cluster {home}")
-    if message.kind == Kind.RECORD and remotes.get(message.queue) != message.remote:
+    if message.kind == Kind.RECORD and (message.queue, message.remote) not in routes:
         reason = f"no transfer queue {message.queue!r} leads to {message.remote!r}"
         return Rejected(what=message.transfer, reason=reason)
     return None

@@ -3,10 +3,11 @@
 import logging
 import pwd
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gridbridge.apply.transfer import Hands
-from gridbridge.decisions.receive import answer, fault, receive, refuse_route
+from gridbridge.decisions.receive import Way, answer, fault, receive, refuse_route
 from gridbridge.model.message import Kind
 from gridbridge.model.plan import Rejected
 from gridbridge.model.policy import Policy
@@ -34,14 +35,22 @@ class Letters:
         self._inbox = inbox
         self._ledger = ledger
         self._hands = hands
+        self._routes: set[Way] = set()
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
-        """Judge what comes by another configuration."""
+        """Judge what comes by another configuration.
+
+        A starter goes by the route that it has read: one of an older configuration still holds.
+        """
         self.linger_s = LINGER_S - policy.poller.spool_interval_s  # until the look before that
         self._home = policy.site.cluster
-        self._remotes = {name: queue.cluster for name, queue in policy.queues.items()}
+        self.allow((name, queue.cluster) for name, queue in policy.queues.items())
         self._limit = policy.poller.spool_files_per_uid
+
+    def allow(self, routes: Iterable[Way]) -> None:
+        """Take records that name one of these, too: starters are shown it."""
+        self._routes.update(routes)
 
     def take(self, at_once: bool) -> tuple[Transfer, ...]:
         """Bring the spool's news into the ledger; return the transfers that changed.
@@ -110,7 +119,7 @@ class Letters:
 
         A transfer that was sent when its queue was configured still leads there.
         """
-        routes = self._remotes | ({known.queue: known.remote} if known else {})
+        routes = self._routes | ({(known.queue, known.remote)} if known else set())
         return refuse_route(letter.message, self._home, routes) or receive(
             known,
             letter.message,

@@ -39,6 +39,8 @@ def go_on(configuration: Configuration, signals: Signals) -> None:
             if configuration.take(signals.hung_up()):
                 put_in_force(configuration, service)
             service.round()
+            if service.has_unasked():
+                follow(service, service.policy)
         except StateError as error:
             service = _again(configuration, service, error, signals)
         signals.wait(configuration.policy.poller.spool_interval_s)

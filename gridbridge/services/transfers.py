@@ -108,7 +108,9 @@ class TransferService:
 
     def show_routes(self) -> None:
         """Show where each queue leads, and tell of the clusters that transfers are still at."""
-        self.views.routes(frozenset(one.queue for one in self.ledger.all()))
+        used = {(one.queue, one.remote) for one in self.ledger.all()}
+        self.letters.allow(used)  # their routes stay where starters read them
+        self.views.routes(frozenset(queue for queue, _ in used))
         for cluster in sorted(self.dropped()):
             _log.warning("event=dropped cluster=%s why=%r", cluster, dropped.sentence(cluster))
 
@@ -231,6 +233,14 @@ class TransferService:
     def dropped(self) -> frozenset[str]:
         """Return the clusters of open transfers that gridbridge.toml does not have."""
         return frozenset(one.remote for one in self.ledger.all()) - self.policy.clusters.keys()
+
+    def has_unasked(self) -> bool:
+        """Say whether a configured cluster has open transfers, and nobody asks it.
+
+        It was left alone when the last queue to it was taken out, before their starters spoke.
+        """
+        clusters = frozenset(one.remote for one in self.ledger.all())
+        return bool(clusters & self.policy.clusters.keys() - self.observers.keys())
 
     def act(self, action: Action) -> None:
         """Do what is quick; have the owner's threads do what needs a cluster, once at a time."""

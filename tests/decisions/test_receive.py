@@ -122,7 +122,7 @@ def test_a_record_that_is_read_again_changes_nothing() -> None:
     ids=["ours", "known by its name", "another home", "another queue", "another cluster"],
 )
 def test_a_record_names_a_queue_of_ours_and_where_it_leads(message: Message, reason: str) -> None:
-    refused = refuse_route(message, "alpha", {"transfer-beta": "beta"})
+    refused = refuse_route(message, "alpha", {("transfer-beta", "beta")})
 
     assert (refused.reason if refused else "") == reason
 

@@ -21,6 +21,7 @@ from gridbridge.state import published, shown
 from tests.services.messages import RECORD
 from tests.services.test_rounds import LONG_AGO, Machine, Told
 
+OTHER = RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
 AGES_AGO = LONG_AGO.replace(year=2020)
 EXPANDED = (dict, list, tuple, set, frozenset, deque, MethodType, partial)
 
@@ -162,6 +163,24 @@ def test_without_a_queue_a_cluster_is_asked_until_its_transfers_are_home(running
     while_open = running.service.observers.keys() - {"alpha"}
 
     assert (while_open, running.beta.is_dismissed) == ({"beta"}, False)
+
+
+@pytest.mark.parametrize("is_other_away", [False, True], ids=["alone", "with another"])
+def test_who_was_sent_by_a_route_that_is_gone_since_is_taken_home(
+    running: Running, is_other_away: bool
+) -> None:
+    """A starter reads its route, and tells of its transfer a moment later."""
+    if is_other_away:
+        running.send(OTHER)
+    running.follow(queues={})
+    running.send(RECORD)
+    was_unasked = running.service.has_unasked()
+    running.follow()
+
+    assert RECORD.transfer in {one.name for one in running.service.ledger.all()}
+    assert was_unasked is not is_other_away
+    assert "beta" in running.service.observers
+    assert not running.service.has_unasked()
 
 
 def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Running) -> None:

@@ -380,6 +380,19 @@ def test_a_route_is_withdrawn_once_no_transfer_uses_it(machine: Machine) -> None
     assert (with_transfer, route.exists()) == (True, False)
 
 
+def test_who_is_sent_after_a_restart_by_a_route_that_still_holds_is_taken_home(
+    machine: Machine,
+) -> None:
+    """It is there as long as transfers are that use it, so a queue may still send by it."""
+    other = RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
+    machine.send(other)
+    machine.policy = replace(machine.policy, queues={})
+    machine.restart()
+    machine.send(RECORD)
+
+    assert {one.name for one in machine.service.ledger.all()} == {other.transfer, RECORD.transfer}
+
+
 def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
     machine.send(RECORD)
     machine.answer("r")
