@@ -41,6 +41,7 @@ SECTIONS = (
 )
 NO_SECTION = f"not a section; {SECTIONS}"
 AT_ONCE = os.O_NONBLOCK  # a FIFO would wait for its writer
+MAX_BYTES = 1 << 20  # a file of thousands of queues is shorter; longer ones would stop the service
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 HEADER = """\
 # gridbridge.toml: every key with its meaning, what may stand there, and its default.
@@ -79,10 +80,13 @@ def read(path: str, trusted_owner: int | None = None) -> bytes:
             problems = tuple(_distrust(path, os.fstat(file.fileno()), trusted_owner))
             if problems:
                 raise ConfigError(problems)
-            return file.read()
+            raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         remedy = "a readable copy of conf/gridbridge.toml has to be there"
         raise ConfigError((f"{path}: {error.strerror}; {remedy}",)) from error
+    if len(raw) > MAX_BYTES:
+        raise ConfigError((f"{path}: too long; at most {MAX_BYTES} bytes are read",))
+    return raw
 
 
 def text(policy: Policy) -> str:

@@ -79,6 +79,14 @@ def test_a_fifo_is_refused_at_once(tmp_path: Path) -> None:
     assert [f"grid.toml: not a file; a {COPY}"] == problems_of(tmp_path / "grid.toml")
 
 
+def test_a_file_without_an_end_is_refused_before_it_is_read(path: Path) -> None:
+    """It may be a link to one of 3 TB that has a hole in it, and costs nobody anything."""
+    os.truncate(path, 1 << 40)
+
+    with pytest.raises(ConfigError, match="too long; at most 1048576 bytes are read"):
+        config.load(str(path))
+
+
 def test_the_trusted_owner_s_file_is_read(path: Path) -> None:
     assert config.load(str(path), trusted_owner=os.getuid()).site.cluster == "alpha"
 
