@@ -20,17 +20,21 @@ class Breakers:
 
     def __init__(self, policy: Poller, views: Views) -> None:
         # The clock may have been set back while no process ran.
-        latest = datetime.now(UTC) + timedelta(seconds=policy.breaker_pause_max_s)
         self._known = {
-            one.cluster: replace(one, until=one.until and min(one.until, latest))
+            one.cluster: _shortened(one, policy.breaker_pause_max_s)
             for one in views.shown_breakers()
         }
         self._policy = policy
         self._views = views
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration."""
+        """Go on under another configuration; nothing stays closed for longer than its longest."""
         self._policy = policy.poller
+        before = dict(self._known)
+        for name, known in before.items():
+            self._known[name] = _shortened(known, self._policy.breaker_pause_max_s)
+        if self._known != before:
+            self._show()
 
     def hear(self, before: Transfer | None, one: Transfer) -> None:
         """Take a transfer's news."""
@@ -76,3 +80,9 @@ class Breakers:
 
     def _show(self) -> None:
         self._views.breakers(ShownBreakers(breakers=tuple(self._known.values())))
+
+
+def _shortened(one: ShownBreaker, limit_s: float) -> ShownBreaker:
+    """Return a breaker that is closed for so long at most from now on."""
+    latest = datetime.now(UTC) + timedelta(seconds=limit_s)
+    return replace(one, until=one.until and min(one.until, latest))

@@ -4,7 +4,7 @@ import gc
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import MethodType
@@ -14,6 +14,7 @@ import pytest
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import Kind, Message, Outcome
 from gridbridge.model.policy import Policy, Poller, TransferQueue
+from gridbridge.model.shown import ShownBreaker
 from gridbridge.services.assembly import follow
 from gridbridge.services.observer import Observer
 from gridbridge.services.push import Push
@@ -196,6 +197,17 @@ def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Runni
 
     assert kept == AGES_AGO
     assert running.service.since >= before
+
+
+def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:
+    until = datetime.now(UTC) + timedelta(hours=1)
+    running.service.breakers._put(ShownBreaker(cluster="beta", times=9, until=until))
+    running.follow(poller=Poller(breaker_pause_s=5, breaker_pause_max_s=5))
+    latest = datetime.now(UTC) + timedelta(seconds=5)
+
+    [known] = running.service.views.shown_breakers()
+    assert known.until is not None
+    assert known.until <= latest
 
 
 def test_what_waits_for_its_record_waits_on(running: Running) -> None:
