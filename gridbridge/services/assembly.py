@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 from gridbridge.apply.routes import away, keep_connections
@@ -59,9 +60,10 @@ def build(configuration: Configuration) -> TransferService:
         hands=Hands(policy),
         views=Views(policy, configuration=configuration.shown()),
         observers={name: _observer(policy, name) for name in clusters},
-        pushes={name: _push(policy, name) for name in clusters if _pushes(policy, name)},
     )
     try:
+        for name in filter(partial(_pushes, policy), clusters):
+            service.pushes[name] = _push(policy, name)
         service.load()
     except StateError:
         service.shut_down()

@@ -8,17 +8,22 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import MethodType
+from unittest.mock import Mock
 
 import pytest
 
+from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import Push as PushKind
 from gridbridge.model.message import Kind, Message, Outcome
 from gridbridge.model.policy import Policy, Poller, TransferQueue
 from gridbridge.model.shown import ShownBreaker
-from gridbridge.services.assembly import follow
+from gridbridge.services import assembly
+from gridbridge.services.assembly import build, follow
 from gridbridge.services.observer import Observer
 from gridbridge.services.push import Push
 from gridbridge.state import published, shown
+from gridbridge.state.database import Database
 from tests.services.messages import RECORD
 from tests.services.test_rounds import LONG_AGO, Machine, Told
 
@@ -271,3 +276,32 @@ def test_the_service_shows_its_new_queues_and_since_when_it_runs(running: Runnin
     assert after
     assert before.started_at == after.started_at
     assert [route.queue for route in after.routes] == ["transfer-beta", "transfer-gamma"]
+
+
+def test_a_service_that_can_t_be_put_together_gives_all_back(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again and again, while a FIFO can't be made on a full disk."""
+    begun: list[Pushed] = []
+    closed: list[Database] = []
+
+    def push(*_: object) -> Pushed:
+        if begun:
+            raise StateError("no FIFO")
+        begun.append(Pushed())
+        return begun[0]
+
+    clusters = {
+        name: replace(cluster, push=PushKind.QEVENT)
+        for name, cluster in running.policy.clusters.items()
+    }
+    site = replace(running.policy.site, state=f"sqlite:///{running.folder}/state.db")
+    policy = replace(running.policy, clusters=clusters, site=site)
+    monkeypatch.setattr(assembly, "_push", push)
+    monkeypatch.setattr(Database, "close", lambda self: closed.append(self))
+    configuration = Mock(policy=policy)
+    with pytest.raises(StateError, match="no FIFO"):
+        build(configuration)
+
+    assert [each.is_stopped for each in begun] == [True]
+    assert len(closed) == 1
