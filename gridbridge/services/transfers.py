@@ -111,6 +111,7 @@ class TransferService:
         used = {(one.queue, one.remote) for one in self.ledger.all()}
         self.letters.allow(used)  # their routes stay where starters read them
         self.views.routes(frozenset(queue for queue, _ in used))
+        self.views.asked(self.observers)
         for cluster in sorted(self.dropped()):
             _log.warning("event=dropped cluster=%s why=%r", cluster, dropped.sentence(cluster))
 

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -85,6 +85,10 @@ class Views:
         published.withdraw_routes(used.union(self._policy.queues), self._folder)
         drains.make_folder(self._folder)
         self._show_service()
+
+    def asked(self, clusters: Container[str]) -> None:
+        """Show no other clusters than these: what nobody asks any more does not answer."""
+        shown.withdraw_clusters(clusters, self._folder)
 
     def load(
         self,

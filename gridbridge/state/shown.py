@@ -6,7 +6,7 @@ of a local job that was ever sent away: `jobs/12.json`, or `jobs/12.3.json` for 
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -116,6 +116,13 @@ def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:
         path = published.history_path(local, folder)
         if local not in living and os.stat(path).st_mtime < before.timestamp():
             files.remove(path)
+
+
+def withdraw_clusters(asked: Container[str], folder: str) -> None:
+    """Remove the answers of all clusters but these."""
+    for name in _names(f"{folder}/{CLUSTERS}"):
+        if name.endswith(".json") and name.removesuffix(".json") not in asked:
+            files.remove(f"{folder}/{CLUSTERS}/{name}")
 
 
 def changed_at(folder: str) -> datetime | None:

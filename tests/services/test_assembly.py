@@ -278,6 +278,17 @@ def test_the_service_shows_its_new_queues_and_since_when_it_runs(running: Runnin
     assert [route.queue for route in after.routes] == ["transfer-beta", "transfer-gamma"]
 
 
+def test_a_cluster_that_nobody_asks_any_more_is_not_shown_as_one_that_answers(
+    running: Running,
+) -> None:
+    folder = f"{running.folder}/published"
+    before = shown.read_all(folder).clusters.keys()
+    running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
+
+    assert "beta" in before
+    assert "beta" not in shown.read_all(folder).clusters
+
+
 def test_a_service_that_can_t_be_put_together_gives_all_back(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
