@@ -1,6 +1,7 @@
 """Which changes of gridbridge.toml a running service takes, and what the check says of that."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
@@ -11,13 +12,22 @@ ITEM = "poller: gridbridge.toml"
 OLDER = "the service has an older gridbridge.toml"
 ANEW = "only a new service takes that: end the poller when nothing is away"
 
+Stay: TypeAlias = tuple[str, str]  # a person with a job away, and the cluster where it is
 
-def unchangeable(before: Policy, after: Policy, path: str = CONFIG) -> tuple[str, ...]:
+
+def unchangeable(
+    before: Policy, after: Policy, path: str = CONFIG, away: Iterable[Stay] = ()
+) -> tuple[str, ...]:
     """Return what a running service can't take, a line each as `config.load` writes them.
 
     Transfers bear the cluster's name, a site of embedded clusters has other rights, a process has
-    its account for life, and another state file knows nothing of what is away.
+    its account for life, and another state file knows nothing of what is away. Whose account a
+    remote job is of says whose it is: that stays while the job is away.
     """
+    return (*_fixed(before, after, path), *_accounts(before, after, path, away))
+
+
+def _fixed(before: Policy, after: Policy, path: str) -> tuple[str, ...]:
     changed = {
         "[site] cluster": (before.site.cluster, after.site.cluster),
         "[site] service_account": (before.site.service_account, after.site.service_account),
@@ -29,6 +39,19 @@ def unchangeable(before: Policy, after: Policy, path: str = CONFIG) -> tuple[str
         for key, (old, new) in changed.items()
         if old != new
     )
+
+
+def _accounts(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:
+    """Tell the accounts that would be others while jobs run there as the old ones."""
+    for person, cluster in sorted(set(away)):
+        if cluster not in before.clusters or cluster not in after.clusters:
+            continue
+        old, new = (one.clusters[cluster].users.account_of(person) for one in (before, after))
+        if old != new:
+            yield (
+                f'{path}: [cluster.{cluster}.users] {person} = "{new}": a job of {person} is there'
+                f' as "{old}"; put that back, and change it when none is away'
+            )
 
 
 def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[Finding]:

@@ -8,12 +8,12 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gridbridge import config
-from gridbridge.decisions.reload import unchangeable
+from gridbridge.decisions.reload import Stay, unchangeable
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
@@ -22,6 +22,7 @@ from gridbridge.model.shown import ShownConfiguration
 
 SETTLE_S = 0.5
 
+Away = Callable[[], Iterable[Stay]]
 Look = tuple[int, ...]  # what tells a file from the one that was there; empty: none can be seen
 
 _log = logging.getLogger(__name__)
@@ -86,11 +87,14 @@ class Configuration:
         """The configuration in force."""
         return self.in_force.policy
 
-    def take(self, at_once: bool = False) -> bool:
-        """Look whether another file has come, and put it in force or refuse it; say whether so."""
+    def take(self, at_once: bool = False, away: Away = tuple) -> bool:
+        """Look whether another file has come, and put it in force or refuse it; say whether so.
+
+        `away` tells whose jobs are where: what they depend on can't change.
+        """
         if not self._watch.has_changed(at_once):
             return False
-        found = judge(self._path, self.in_force)
+        found = judge(self._path, self.in_force, away())
         if isinstance(found, Refusal):
             return self._refuse(found, at_once)
         is_news = found is not self.in_force or self.refused is not None
@@ -118,7 +122,7 @@ class Configuration:
         )
 
 
-def judge(path: str, in_force: InForce) -> InForce | Refusal:
+def judge(path: str, in_force: InForce, away: Iterable[Stay] = ()) -> InForce | Refusal:
     """Read a file that came; return what is in force when it says the same."""
     sha256 = ""
     try:
@@ -129,7 +133,7 @@ def judge(path: str, in_force: InForce) -> InForce | Refusal:
         policy = config.parse(path, raw)
     except ConfigError as error:
         return Refusal(sha256=sha256, problems=error.problems)
-    if problems := unchangeable(in_force.policy, policy, path):
+    if problems := unchangeable(in_force.policy, policy, path, away):
         return Refusal(sha256=sha256, problems=problems)
     return InForce(policy=policy, sha256=sha256, since=datetime.now(UTC))
 

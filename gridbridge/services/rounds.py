@@ -36,7 +36,7 @@ def go_on(configuration: Configuration, signals: Signals) -> None:
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
     while not signals.is_stopped:
         try:
-            if configuration.take(signals.hung_up()):
+            if configuration.take(signals.hung_up(), service.stays):
                 put_in_force(configuration, service)
             service.round()
             if service.has_unasked():
@@ -65,7 +65,7 @@ def _again(
         service.shut_down()
         _log.error("event=trouble why=%r", str(trouble))
         signals.wait(TROUBLE_PAUSE_S)
-        configuration.take(signals.hung_up())
+        configuration.take(signals.hung_up(), service.stays)
         try:
             service = build(configuration)
             _set_level(configuration.policy)

@@ -235,6 +235,10 @@ class TransferService:
         """Return the clusters of open transfers that gridbridge.toml does not have."""
         return frozenset(one.remote for one in self.ledger.all()) - self.policy.clusters.keys()
 
+    def stays(self) -> frozenset[tuple[str, str]]:
+        """Return who has a transfer open, and at which cluster."""
+        return frozenset((one.owner, one.remote) for one in self.ledger.all())
+
     def has_unasked(self) -> bool:
         """Say whether a configured cluster has open transfers, and nobody asks it.
 

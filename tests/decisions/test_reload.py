@@ -9,6 +9,7 @@ from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.policy import LogLevel, Policy, Poller, Site, TransferQueue
 from gridbridge.model.setup import State
 from gridbridge.model.site import ConfigurationFacts, PollerFacts
+from gridbridge.model.users import Users
 
 CLUSTER = Cluster(qmaster_port=1, execd_port=2)
 SITE = Site(cluster="alpha")
@@ -66,6 +67,25 @@ def test_what_a_site_is_takes_a_new_service(changes: dict[str, object], told: st
 
     anew = "only a new service takes that: end the poller when nothing is away"
     assert problem == f"FILE: {told}; {anew}"
+
+
+def by_ssh(**accounts: str) -> Policy:
+    far = Cluster(qmaster_port=1, execd_port=2, ssh="far", users=Users(accounts))
+    return replace(POLICY, clusters={"alpha": CLUSTER, "delta": far})
+
+
+def test_the_account_of_who_has_a_job_away_stays() -> None:
+    """It says whose the job there is: under another one nobody would know it any more."""
+    before, after = by_ssh(alice="al", bob="bo"), by_ssh(alice="bo", bob="al", carol="ca")
+    away = [("alice", "delta"), ("alice", "delta"), ("carol", "alpha")]
+
+    (problem,) = unchangeable(before, after, "FILE", away)
+
+    assert problem == (
+        'FILE: [cluster.delta.users] alice = "bo": a job of alice is there as "al";'
+        " put that back, and change it when none is away"
+    )
+    assert unchangeable(before, after, "FILE", [("dave", "delta"), ("bob", "gone")]) == ()
 
 
 def judged(poller: PollerFacts, **how: bool) -> list[tuple[State, str, tuple[str, ...]]]:

@@ -15,14 +15,14 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from gridbridge import config
 from gridbridge.apply import transfer
 from gridbridge.methods import control, starter
 from gridbridge.methods.task import Task
 from gridbridge.model import claim
 from gridbridge.model.message import Desired, Kind, Message, Outcome, encode
 from gridbridge.model.places import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
-from gridbridge.services import poller
+from gridbridge.services.assembly import build
+from gridbridge.services.configuration import Configuration
 from gridbridge.services.transfers import TransferService
 from gridbridge.shell import files
 from gridbridge.state import published, spool
@@ -107,10 +107,13 @@ def rounds(is_done: Callable[[TransferService], bool], **of_queues: float) -> Ca
 
     def act() -> None:
         os.dup2(os.open("/opt/poller.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-        policy = config.load(CONFIG)
+        configuration = Configuration(CONFIG)
+        policy = configuration.policy
         queues = {name: replace(one, **of_queues) for name, one in policy.queues.items()}  # type: ignore[arg-type]
         quick = replace(policy.poller, interval_s=0.1)
-        service = poller.build(replace(policy, poller=quick, queues=queues))
+        changed = replace(policy, poller=quick, queues=queues)
+        configuration.in_force = replace(configuration.in_force, policy=changed)
+        service = build(configuration)
         deadline = time.monotonic() + LIMIT_S
         while not is_done(service):
             assert time.monotonic() < deadline, "the poller's work has no end"

@@ -22,6 +22,8 @@ execd_port = 2
 """
 SLOWER = f"{RIGHT}interval_s = 7\n"
 WRONG = f"{RIGHT}interval_s = 1\nlost_polls = 0\n"
+DELTA = 'qmaster_port = 1\nexecd_port = 2\nssh = "delta"\nusers = { alice = "al" }\n'
+FAR = RIGHT.replace("[poller]", f"[cluster.delta]\n{DELTA}[poller]")
 OTHERS = RIGHT.replace("[cluster.alpha]", 'service_account = "grid"\n[cluster.alpha]')
 
 
@@ -144,6 +146,20 @@ def test_what_only_a_new_service_can_take_is_refused_as_a_whole(site: Site) -> N
     (told,) = site.refused
     assert told.startswith('FILE: [site] service_account = "grid": the service has "gridbridge";')
     assert site.interval_s == 5
+
+
+def test_an_account_changes_once_no_job_is_away_as_it(site: Site) -> None:
+    site.write(FAR)
+    site.configuration.take(at_once=True)
+    site.write(FAR.replace('"al"', '"other"'))
+
+    site.configuration.take(at_once=True, away=lambda: [("alice", "delta")])
+    (told,) = site.refused
+    site.configuration.take(at_once=True)
+
+    assert told.startswith('FILE: [cluster.delta.users] alice = "other": a job of alice is there')
+    assert site.refused == ()
+    assert site.configuration.policy.clusters["delta"].users == {"alice": "other"}
 
 
 @pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])
