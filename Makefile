@@ -7,6 +7,7 @@ SOURCES := gridbridge tests bench lab docs
 SHELL_FILES = $(wildcard sge-methods/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) $(wildcard gridbridge/batch/oar/*.sh) $(filter-out tools/capture-golden,$(wildcard tools/*)) lab/apart
 LABS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 9)))
 IN_LABS := -n $(LABS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 -raR --reruns 1 --rerun-except RanTwice
+WAITING := $(shell echo $$(($(LABS) + 1)))  # workers of tests that mostly wait
 JUNIT := .build/junit
 PYTEST := $(BIN)/pytest -q
 BUDGET_MIN := 30
@@ -61,7 +62,7 @@ test-lab: $(VENV)/ready ## the lab's own tests
 	$(PYTEST) -m lab_lifecycle
 
 test-stages: check docs
-	$(call stage,embedded) -n auto -m '(killing or apart) and not long'
+	$(call stage,embedded) -n $(WAITING) -m '(killing or apart) and not long'
 	@if [ "$$(id -u)" -eq 0 ]; then $(MAKE) --no-print-directory test-as-root; else \
 	echo "left out, for they need root: the tests marked root, lab and lab_lifecycle"; fi
 

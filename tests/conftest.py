@@ -19,16 +19,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Show why a test needed its second chance; here, where a run in several processes looks."""
-    for report in terminalreporter.stats.get("rerun", ()):
+    again = terminalreporter.stats.get("rerun", ())
+    for report in again:
         terminalreporter.section(f"RERUN {report.nodeid}")
         terminalreporter.write_line(report.longreprtext[-4000:])
-        _note_chance(report)
+    if again and JUNIT.exists():  # for the end of `make test`
+        (JUNIT / "second-chances").write_text("".join(map(_chance, again)))
 
 
-def _note_chance(report: pytest.TestReport) -> None:
-    """Keep it for the end of `make test`."""
+def _chance(report: pytest.TestReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     reason = crash.message.splitlines()[0] if crash else "see above"
-    if JUNIT.exists():
-        with (JUNIT / "second-chances").open("a") as file:
-            file.write(f"{order.plain(report.nodeid)}: {reason}\n")
+    return f"{order.plain(report.nodeid)}: {reason}\n"

@@ -62,7 +62,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     grid = getattr(item, "funcargs", {}).get("grid")
     if grid and report.when != "teardown":
         item.stash[HAS_FAILED] = report.failed
-    if grid and report.when != "teardown" and report.failed:
+    if grid and report.failed:
         report.sections.append(("lab logs", grid.logs()))
     if grid and report.when == "teardown" and item.stash[HAS_FAILED]:
         grid.clear()

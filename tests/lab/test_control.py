@@ -240,6 +240,9 @@ def warned(grid: Grid) -> Steps[dict[str, Record]]:
     wait_for(grid, remotes["stops"], "hs", limit_s=NOTIFY_S - 2)
     grid.until_gone(jobs["deaf"], limit_s=watch.left(2 * NOTIFY_S))
     wait_for(grid, remotes["deaf"], "", limit_s=watch.left(2 * NOTIFY_S))
+    # To a stopped job the KILL of `-notify` is told again before it is due, and so never comes.
+    grid.cell("alpha", "qmod", "-usj", jobs["stops"])
+    wait_for(grid, remotes["stops"], "r")
     grid.cell("alpha", "qdel", jobs["stops"])
     return {name: grid.accounting(jobs[name]) for name in ("tidy", "deaf")}
 
