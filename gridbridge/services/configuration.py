@@ -77,9 +77,7 @@ class Configuration:
         """Read the first one; ConfigError when it is wrong."""
         self._path = path
         self._watch = Watch(path, clock)  # before it is read, so that no change is missed
-        raw = config.read(path)
-        policy = config.parse(path, raw)
-        self.in_force = InForce(policy=policy, sha256=digest(raw), since=datetime.now(UTC))
+        self.in_force = _parsed(path, config.read(path))
         self.refused: Refusal | None = None
 
     @property
@@ -130,12 +128,18 @@ def judge(path: str, in_force: InForce, away: Iterable[Stay] = ()) -> InForce | 
         sha256 = digest(raw)
         if sha256 == in_force.sha256:
             return in_force
-        policy = config.parse(path, raw)
+        found = _parsed(path, raw)
     except ConfigError as error:
         return Refusal(sha256=sha256, problems=error.problems)
-    if problems := unchangeable(in_force.policy, policy, path, away):
+    if problems := unchangeable(in_force.policy, found.policy, path, away):
         return Refusal(sha256=sha256, problems=problems)
-    return InForce(policy=policy, sha256=sha256, since=datetime.now(UTC))
+    return found
+
+
+def _parsed(path: str, raw: bytes) -> InForce:
+    """Return a file as it takes force now; ConfigError when it is wrong."""
+    policy = config.parse(path, raw)
+    return InForce(policy=policy, sha256=digest(raw), since=datetime.now(UTC))
 
 
 def look(path: str) -> Look:

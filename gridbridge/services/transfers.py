@@ -233,7 +233,11 @@ class TransferService:
 
     def dropped(self) -> frozenset[str]:
         """Return the clusters of open transfers that gridbridge.toml does not have."""
-        return frozenset(one.remote for one in self.ledger.all()) - self.policy.clusters.keys()
+        return self.used() - self.policy.clusters.keys()
+
+    def used(self) -> frozenset[str]:
+        """Return the clusters of open transfers."""
+        return frozenset(one.remote for one in self.ledger.all())
 
     def stays(self) -> frozenset[tuple[str, str]]:
         """Return who has a transfer open, and at which cluster."""
@@ -244,8 +248,7 @@ class TransferService:
 
         It was left alone when the last queue to it was taken out, before their starters spoke.
         """
-        clusters = frozenset(one.remote for one in self.ledger.all())
-        return bool(clusters & self.policy.clusters.keys() - self.observers.keys())
+        return bool(self.used() & self.policy.clusters.keys() - self.observers.keys())
 
     def act(self, action: Action) -> None:
         """Do what is quick; have the owner's threads do what needs a cluster, once at a time."""

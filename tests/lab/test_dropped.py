@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.lab.away import kill, remote_of, wait_for
-from tests.lab.configured import POLLER, TOML
+from tests.lab.configured import TOML, pollers
 from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
@@ -47,7 +47,7 @@ def without_beta(grid: Grid) -> Iterator[None]:
 
 def _end_poller(grid: Grid) -> None:
     """End it; the sensor starts another."""
-    kill(grid, *grid.on("alpha-master", "pgrep", "-f", POLLER).out.split(), signal="TERM")
+    kill(grid, *pollers(grid), signal="TERM")
 
 
 def _why(grid: Grid, job: str) -> str:
