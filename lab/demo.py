@@ -1,4 +1,4 @@
-"""make demo: alice floods alpha, the overflow crosses to beta, and both accountings agree.
+"""make demo: alice floods alpha, the overflow crosses, and both sides' accountings agree.
 
 One job is deleted and one suspended on the way. A live table shows every job and where it runs;
 without a terminal each change is a line. As root it plays in the lab, else with `--embedded` on
@@ -13,14 +13,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from grids import Folders, Grid, Lab, Report, Row
+from screen import Screen
 
 JOBS = 12
 HOME_SLOTS = 4
 LIMIT_S = 180
 OPEN_LIMIT_S = 40
 LOOK_S = 1.0
-TO_BETA = "on its way to beta"
 SUSPENDED = "suspended"
+PUT_BACK = "put back at alpha"
+MASTER = "-master"  # of a host that runs no jobs: what is there is in a transfer queue, and bounces
 KILLED = "137"  # 128 + SIGKILL, as qacct shows a deleted job
 NEEDS = """\
 The demo in the lab needs root on Debian 12, for it builds two Grid Engine clusters in namespaces of
@@ -36,7 +38,9 @@ class Job:
     exit_status: str
     state: str = "qw"
     where: str = "waits at alpha"
+    cluster: str = ""  # that it was sent to
     remote_id: str = ""
+    is_on_node: bool = False  # of that cluster
     fate: str = ""  # deleted, or suspended and so on
 
 
@@ -129,7 +133,7 @@ def follow(grid: Grid, jobs: dict[str, Job], plot: Plot) -> None:
         while any(job.state for job in jobs.values()) and time.monotonic() < deadline:
             jobs.update(look(grid, jobs))
             act(grid, jobs, plot)
-            screen.show(jobs.values(), plot)
+            screen.show(jobs.values(), plot.done)
             time.sleep(LOOK_S)  # the time between two pictures, not a wait for anything
     finally:
         screen.close()
@@ -145,31 +149,37 @@ def look(grid: Grid, jobs: Mapping[str, Job]) -> dict[str, Job]:
 def seen(job: Job, row: Row | None, transfer: Mapping[str, object] | None) -> Job:
     """Return the job as one look finds it."""
     if row is None:
-        return replace(job, state="", where="ended" if not job.fate else f"ended ({job.fate})")
+        where = "ended" if not job.fate else f"ended ({job.fate})"
+        return replace(job, state="", where=where, is_on_node=False)
+    found = replace(job, state=row.state, is_on_node=False)
+    if row.is_put_back:
+        return replace(found, where=PUT_BACK)
     if transfer:
-        remote_id = str(transfer["remote_id"] or "")
-        where = away(str(transfer["remote_state"]), str(transfer["remote_host"]), remote_id)
-        return replace(job, state=row.state, where=where, remote_id=remote_id)
+        return away(found, {name: str(value or "") for name, value in transfer.items()})
     if row.queue.startswith("transfer-"):
-        return replace(job, state=row.state, where="comes home" if job.remote_id else TO_BETA)
+        cluster = row.queue.partition("@")[0].removeprefix("transfer-")
+        return replace(found, where="comes home" if job.remote_id else f"on its way to {cluster}")
     where = f"runs at {row.queue.rpartition('@')[2]}" if row.queue else "waits at alpha"
-    return replace(job, state=row.state, where=where)
+    return replace(found, where=where, cluster="", remote_id="")
 
 
-def away(state: str, host: str, remote_id: str) -> str:
-    """Say what beta's letters say."""
-    if not remote_id:
-        return TO_BETA
+def away(job: Job, transfer: Mapping[str, str]) -> Job:
+    """Return a job as the cluster that it was sent to shows it."""
+    cluster, host, number = (transfer[key] for key in ("remote", "remote_host", "remote_id"))
+    if not number:
+        return replace(job, where=f"on its way to {cluster}")
+    there, state = replace(job, cluster=cluster, remote_id=number), transfer["remote_state"]
     if re.search("[sST]", state):
-        return f"{SUSPENDED} at {host} as {remote_id}"
+        return replace(there, where=f"{SUSPENDED} at {host} as {number}")
     if "r" in state or "t" in state:
-        return f"runs at {host} as {remote_id}"
-    return f"waits at beta as {remote_id}"
+        on_node = bool(host) and not host.endswith(MASTER)
+        return replace(there, where=f"runs at {host} as {number}", is_on_node=on_node)
+    return replace(there, where=f"waits at {cluster} as {number}")
 
 
 def act(grid: Grid, jobs: dict[str, Job], plot: Plot) -> None:
-    """Delete one job that runs at beta and suspend another; resume that when beta shows it."""
-    running = [job.number for job in jobs.values() if job.where.startswith("runs at beta")]
+    """Delete one job on a node of beta and suspend another; resume that when beta shows it."""
+    running = [job.number for job in jobs.values() if job.is_on_node and job.cluster == "beta"]
     if not plot.deleted and len(running) > 1:
         plot.deleted, plot.suspended = running[:2]
         grid.do("delete", plot.deleted)
@@ -187,8 +197,8 @@ def act(grid: Grid, jobs: dict[str, Job], plot: Plot) -> None:
 
 def end_of(grid: Grid, job: Job, plot: Plot) -> End:
     """Read a job's end from both accountings."""
-    home = grid.record(job.number, is_away=False)
-    away = grid.record(job.remote_id, is_away=True) if job.remote_id else {}
+    home = grid.record(job.number)
+    away = grid.remote_record(job.number, job.cluster, job.remote_id) if job.remote_id else {}
     end = End(
         job=job,
         home_status=home.get("exit_status", "none"),
@@ -209,10 +219,11 @@ def fault(end: End, account: str, *, is_deleted: bool) -> str:
         return f"exit status {end.home_status} at home, not {expected}"
     if not end.job.remote_id:
         return ""
-    if account != f"gb.alpha.{end.job.number}.0.1":
-        return f"beta accounts job {end.job.remote_id} to {account or 'nobody'}"
+    cluster = end.job.cluster
+    if not re.fullmatch(rf"gb\.alpha\.{end.job.number}\.0\.\d+", account):
+        return f"{cluster} accounts job {end.job.remote_id} to {account or 'nobody'}"
     if not is_deleted and end.away_status != expected:
-        return f"exit status {end.away_status} at beta, not {expected}"
+        return f"exit status {end.away_status} at {cluster}, not {expected}"
     return ""
 
 
@@ -231,10 +242,11 @@ def plot_holes(ends: Iterable[End], plot: Plot) -> list[str]:
 
 def tell(ends: Iterable[End]) -> None:
     """Print the last table: ids, hosts and exit statuses of both sides."""
-    head = ("JOB", "REMOTE ID", "REMOTE HOST", "EXIT STATUS", "THERE", "")
+    head = ("JOB", "CLUSTER", "REMOTE ID", "REMOTE HOST", "EXIT STATUS", "THERE", "")
     rows = [
         (
             end.job.number,
+            end.job.cluster or "-",
             end.job.remote_id or "-",
             end.away_host or "-",
             end.home_status,
@@ -248,54 +260,6 @@ def tell(ends: Iterable[End]) -> None:
     for row in (head, *rows):
         cells = (text.ljust(width) for text, width in zip(row, widths, strict=True))
         print("  ".join(cells).rstrip())
-
-
-class Screen:
-    """The live table of a terminal, or one line for each change."""
-
-    def __init__(self) -> None:
-        self._said: dict[str, str] = {}
-        self._deeds = 0
-        self._begun = time.monotonic()
-        self._live = None
-        if sys.stdout.isatty():
-            from rich.live import Live
-
-            self._live = Live(auto_refresh=False)
-            self._live.start()
-
-    def show(self, jobs: Iterable[Job], plot: Plot) -> None:
-        """Show every job and where it is."""
-        if self._live is not None:
-            self._live.update(_table(jobs, plot), refresh=True)
-            return
-        for job in jobs:
-            self._say(job.number, f"job {job.number} {job.where}")
-        for deed in plot.done[self._deeds :]:
-            self._say(deed, deed)
-        self._deeds = len(plot.done)
-
-    def close(self) -> None:
-        """Leave the last picture where it is."""
-        if self._live is not None:
-            self._live.stop()
-
-    def _say(self, key: str, text: str) -> None:
-        if self._said.get(key) != text:
-            self._said[key] = text
-            print(f"{time.monotonic() - self._begun:4.0f} s  {text}", flush=True)
-
-
-def _table(jobs: Iterable[Job], plot: Plot) -> object:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, caption="\n".join(plot.done), caption_justify="left")
-    for title in ("JOB", "STATE", "WHERE", ""):
-        table.add_column(title)
-    for job in jobs:
-        style = "green" if "beta" in job.where else "dim" if not job.state else ""
-        table.add_row(job.number, job.state or "-", job.where, job.fate, style=style)
-    return table
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,6 +40,11 @@ class Row:
     state: str
     queue: str  # with its host; empty while it waits
 
+    @property
+    def is_put_back(self) -> bool:
+        """Say whether it waits to be started again (Rq; sge_status(5))."""
+        return "R" in self.state and "q" in self.state
+
 
 class Grid(Protocol):
     """Alpha with a transfer queue to beta, as one person sees it."""
@@ -60,8 +65,12 @@ class Grid(Protocol):
         """Delete, suspend or resume a job."""
         ...
 
-    def record(self, job: str, *, is_away: bool) -> dict[str, str]:
-        """Return a job's exit status, host and account as alpha, or beta, accounts for it."""
+    def record(self, job: str) -> dict[str, str]:
+        """Return a job's exit status as alpha accounts for it."""
+        ...
+
+    def remote_record(self, job: str, cluster: str, number: str) -> dict[str, str]:
+        """Return the exit status, host and account of a job's run at another cluster."""
         ...
 
 
@@ -92,13 +101,24 @@ class Lab:
         program = {"delete": "qdel", "suspend": "qmod -sj", "resume": "qmod -usj"}[verb]
         _as_alice(f"{program} {job}")
 
-    def record(self, job: str, *, is_away: bool) -> dict[str, str]:
+    def record(self, job: str, of: str = "") -> dict[str, str]:
         """Ask qacct; wait for the record shortly."""
-        ask = f"{BETA if is_away else ''} qacct -j {job}"
+        ask = f"{of} qacct -j {job}"
         script = f"for n in $(seq 20); do {ask} && exit; sleep 0.5; done 2>/dev/null"
         record = _as_alice(script).split("=" * 62)[-1]
         rows = (line.split() for line in record.splitlines())
         return {row[0]: row[1] for row in rows if len(row) > 1}
+
+    def remote_record(self, job: str, cluster: str, number: str) -> dict[str, str]:
+        """Ask beta's own qacct; of a cluster where alice can't ask, qacct_remote."""
+        if cluster == "beta":
+            return self.record(number, of=BETA)
+        told = json.loads(_as_alice(f"qacct_remote -j {job} --json 2>/dev/null") or '{"tasks": []}')
+        runs = (run for task in told["tasks"] for run in task["remote"])
+        if (run := _last(runs, cluster)) is None:
+            return {}
+        status = str(run["exit_status"])
+        return {"exit_status": status, "hostname": run["host"], "account": run["transfer"]}
 
 
 class Folders:
@@ -143,14 +163,22 @@ class Folders:
         """Do it by the cluster's program."""
         _embedded("alpha", verb, job)
 
-    def record(self, job: str, *, is_away: bool) -> dict[str, str]:
+    def record(self, job: str) -> dict[str, str]:
+        """Ask the cluster's program."""
+        return self.remote_record("", "alpha", job)
+
+    def remote_record(self, job: str, cluster: str, number: str) -> dict[str, str]:
         """Ask the cluster's program; a signal is told as qacct does."""
-        cluster = "beta" if is_away else "alpha"
-        found = _blocks(_embedded(cluster, "ended", job))
+        del job  # its number there is enough
+        found = _blocks(_embedded(cluster, "ended", number))
         record = dict(found[0]) if found else {}
         if "signal" in record:
             record["exit_status"] = str(128 + int(record["signal"]))
         return record | {"hostname": cluster}
+
+
+def _last(runs: Iterable[Mapping[str, Any]], cluster: str) -> Mapping[str, Any] | None:
+    return next((run for run in reversed([*runs]) if run["cluster"] == cluster), None)
 
 
 def _row(job: Mapping[str, str]) -> Row:

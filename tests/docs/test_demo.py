@@ -86,11 +86,86 @@ def test_the_labs_part_without_root_explains_and_ends_with_2(
 def test_an_end_that_differs_is_wrong(
     demo: ModuleType, ended: dict[str, str], account: str, is_deleted: bool, wrong: str
 ) -> None:
-    job = demo.Job(number="7", exit_status="3", state="", remote_id="9")
+    job = demo.Job(number="7", exit_status="3", state="", cluster="beta", remote_id="9")
     usual = {"home_status": "3", "away_status": "3", "away_host": "beta-n1", "wrong": ""}
     end = demo.End(job=job, **(usual | ended))
 
     assert demo.fault(end, account, is_deleted=is_deleted) == wrong
+
+
+AT_BETA = {"remote": "beta", "remote_id": 9, "remote_state": "r", "remote_host": "beta-n1"}
+
+
+@pytest.mark.parametrize(
+    ("state", "queue", "transfer", "expected"),
+    [
+        pytest.param(
+            "r", "transfer-beta@alpha-master", AT_BETA, ("runs at beta-n1 as 9", "beta", True),
+            id="on a node",
+        ),
+        pytest.param(
+            "r",
+            "transfer-beta@alpha-master",
+            AT_BETA | {"remote_host": "beta-master"},
+            ("runs at beta-master as 9", "beta", False),
+            id="in a transfer queue of beta's, where it bounces",
+        ),
+        pytest.param(
+            "r",
+            "transfer-gamma@alpha-master",
+            AT_BETA | {"remote": "gamma", "remote_host": "gamma-n2"},
+            ("runs at gamma-n2 as 9", "gamma", True),
+            id="at a third cluster",
+        ),
+        pytest.param(
+            "r",
+            "transfer-gamma@alpha-master",
+            AT_BETA | {"remote": "gamma", "remote_id": None},
+            ("on its way to gamma", "", False),
+            id="on its way",
+        ),
+        pytest.param(
+            "Rq", "", AT_BETA, ("put back at alpha", "beta", False), id="put back while it is away"
+        ),
+        pytest.param(
+            "r", "all.q@alpha-n1", None, ("runs at alpha-n1", "", False), id="at home after all"
+        ),
+    ],
+)  # fmt: skip
+def test_a_look_tells_where_a_job_is(
+    demo: ModuleType,
+    state: str,
+    queue: str,
+    transfer: dict[str, object] | None,
+    expected: tuple[str, str, bool],
+) -> None:
+    before = demo.Job(number="7", exit_status="3")
+    if state == "Rq" or not transfer:  # it was there when we looked last
+        before = demo.Job(number="7", exit_status="3", cluster="beta", remote_id="9")
+    job = demo.seen(before, demo.Row(state=state, queue=queue), transfer)
+
+    assert (job.where, job.cluster, job.is_on_node) == expected
+
+
+def test_only_what_runs_on_a_node_is_suspended(demo: ModuleType) -> None:
+    """Of a job that has bounced nobody would see the end of its suspension."""
+    asked: list[tuple[str, str]] = []
+
+    class Watched:
+        person = "alice"
+
+        def do(self, verb: str, job: str) -> None:
+            asked.append((verb, job))
+
+    there = {"exit_status": "0", "cluster": "beta", "where": "runs at beta"}
+    jobs = {
+        "1": demo.Job(number="1", is_on_node=False, **there),
+        "2": demo.Job(number="2", is_on_node=True, **there),
+        "3": demo.Job(number="3", is_on_node=True, **there),
+    }
+    demo.act(Watched(), jobs, demo.Plot())
+
+    assert asked == [("delete", "2"), ("suspend", "3")]
 
 
 def test_a_plot_that_did_not_happen_is_wrong(demo: ModuleType) -> None:
