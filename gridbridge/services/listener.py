@@ -13,6 +13,7 @@ from gridbridge.batch.oar import ends
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.route import OarServer
 from gridbridge.services.push import AGAIN_S, Rate
+from gridbridge.shell.retry import until_stopped
 
 ROOM = 1000  # ids that are kept between two looks; who writes more than that has to wait
 
@@ -50,14 +51,15 @@ class Listener:
             return ids
 
     def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._listen()
-            except (GridbridgeError, OSError) as error:
-                self._tell(str(error))
-            self._stopped.wait(AGAIN_S)
+        until_stopped(self._listen, AGAIN_S, self._stopped)
 
     def _listen(self) -> None:
+        try:
+            self._hear()
+        except (GridbridgeError, OSError) as error:
+            self._tell(str(error))
+
+    def _hear(self) -> None:
         for ids in ends.listen(self._server):
             for one in ids:
                 self._keep(one)

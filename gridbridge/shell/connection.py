@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import paramiko
 from paramiko import AuthenticationException, BadHostKeyException, SSHException
@@ -20,6 +21,7 @@ from paramiko.hostkeys import InvalidHostKey
 
 from gridbridge.errors import CommandFailed, NotReached
 from gridbridge.model.route import Login
+from gridbridge.shell.retry import once_more
 from gridbridge.shell.runner import SIGKILL, Completed
 from gridbridge.shell.ssh import ALIVE_S, CLIENT, CONNECT_S, FAILED, FAR_SHELL, Client
 
@@ -54,6 +56,10 @@ class Way:
     login: Login
     home: str
     settings: Mapping[str, str | list[str]]  # of ~/.ssh/config, ssh_config(5)
+
+
+class Stale(SSHException):
+    """A connection that had carried requests carries no more; nothing of this one was sent."""
 
 
 class Connections(Client):
@@ -131,19 +137,38 @@ def _ask(line: Line, way: Way, request: bytes, deadline: float) -> tuple[Complet
 
 
 def _channel(line: Line, way: Way, deadline: float, command: str = FAR_SHELL) -> paramiko.Channel:
-    """Open a channel with the far shell in it; nothing of a request is sent yet."""
+    """Open a channel with the far shell in it; nothing of a request is sent yet.
+
+    A connection of earlier requests may have been ended there, as by a restart of sshd.
+    """
+    return once_more(partial(_open, line, way, deadline, command), Stale)
+
+
+def _open(line: Line, way: Way, deadline: float, command: str) -> paramiko.Channel:
+    transport, is_new = _transport(line, way, deadline)
+    try:
+        channel = transport.open_session(timeout=_left_s(deadline))
+        channel.settimeout(_left_s(deadline))
+        with _closed_at(deadline, channel):
+            channel.exec_command(command)  # paramiko waits for its answer without a limit
+    except (SSHException, OSError, EOFError) as error:
+        if is_new or transport.is_active():
+            raise
+        raise Stale(str(error)) from error
+    return channel
+
+
+def _transport(line: Line, way: Way, deadline: float) -> tuple[paramiko.Transport, bool]:
+    """Return the connection, and whether it was made for this request."""
     with line.lock:
         transport = line.client.get_transport() if line.client else None
-        if transport is None or not transport.is_active():
+        is_new = transport is None or not transport.is_active()
+        if is_new:
             _close(line)
             line.client = _connect(way, deadline)
             transport = line.client.get_transport()
     assert transport
-    channel = transport.open_session(timeout=_left_s(deadline))
-    channel.settimeout(_left_s(deadline))
-    with _closed_at(deadline, channel):
-        channel.exec_command(command)  # paramiko waits for its answer without a limit
-    return channel
+    return transport, is_new
 
 
 @contextmanager

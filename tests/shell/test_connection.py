@@ -16,7 +16,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, NotReached
 from gridbridge.model.route import Login
 from gridbridge.shell import connection, ssh
 from gridbridge.shell.connection import GRACE_S, Connections
@@ -33,6 +33,8 @@ class Server(paramiko.ServerInterface):
         self.key = paramiko.ECDSAKey.generate()
         self.connections = 0
         self.silent_at = ""
+        self.hang_up_at = ""
+        self.hang_ups = 1  # so often
         self.is_kept_alive = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -42,12 +44,16 @@ class Server(paramiko.ServerInterface):
         while True:
             transport = paramiko.Transport(self._listener.accept()[0])
             transport.add_server_key(self.key)
+            self.transport = transport
             transport.start_server(event=threading.Event(), server=self)
             self.connections += 1
 
     def _come_to(self, step: str) -> None:
         if step == self.silent_at:
             threading.Event().wait(2 * LIMIT_S)
+        if step == self.hang_up_at and self.hang_ups:
+            self.hang_ups -= 1
+            self.transport.close()
 
     def get_allowed_auths(self, username: str) -> str:
         """Say what anybody can try."""
@@ -136,3 +142,22 @@ def test_a_far_side_that_falls_silent_is_given_up_in_time_and_another_made(
     assert failed.value.transient
     assert took_s < SHORT_S + 2 * GRACE_S
     assert (ask(server).stdout, server.connections) == (b"in", 2)
+
+
+def test_a_connection_that_was_ended_there_is_made_anew_for_the_same_request(
+    server: Server,
+) -> None:
+    """As by a restart of sshd: nothing of the request had been sent."""
+    ask(server)
+    server.hang_up_at = "channel"
+
+    assert (ask(server).stdout, server.connections) == (b"in", 2)
+
+
+def test_a_new_connection_that_is_ended_there_is_not_tried_for_ever(server: Server) -> None:
+    server.hang_up_at = "channel"
+    server.hang_ups = 9
+    with pytest.raises(NotReached):
+        ask(server)
+
+    assert server.connections == 1

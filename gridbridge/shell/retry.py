@@ -1,0 +1,40 @@
+"""What is tried again, for programs that run long: how often, and after which pause.
+
+Hot programs never come here: their steps end, and the next step tries again.
+"""
+
+from collections.abc import Callable
+from threading import Event
+from typing import TypeVar
+
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    sleep_using_event,
+    stop_after_attempt,
+    stop_when_event_set,
+    wait_fixed,
+)
+
+T = TypeVar("T")
+
+
+def once_more(act: Callable[[], T], failed: type[Exception]) -> T:
+    """Do it a second time, at once, if it failed like that; that try's failure is raised."""
+    tries = Retrying(
+        retry=retry_if_exception_type(failed), stop=stop_after_attempt(2), reraise=True
+    )
+    return tries(act)
+
+
+def until_stopped(act: Callable[[], None], pause_s: float, stopped: Event) -> None:
+    """Do it again and again, with a pause after each time; what it raises ends that."""
+    tries = Retrying(
+        retry=retry_if_result(lambda _: True),
+        stop=stop_when_event_set(stopped),
+        wait=wait_fixed(pause_s),
+        sleep=sleep_using_event(stopped),
+        retry_error_callback=lambda _: None,
+    )
+    tries(act)
