@@ -18,6 +18,7 @@ from gridbridge.model.message import ERROR, REQUEUE, Desired, Message, Outcome
 from gridbridge.model.plan import Act, Action, Plan
 from gridbridge.model.policy import Poller
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import read_letters
 from gridbridge.model.transfer import Transfer
 
 SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
@@ -141,10 +142,19 @@ def _bury(transfer: Transfer, world: World, why: str) -> list[Action]:
     row = _remote_row(transfer, remote)
     if row and not row.state.is_deleting:
         return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
-    if row or transfer.wake in world.asleep:
+    if row or transfer.wake in world.asleep or _still_runs(transfer):
         return []
     act = Act.RELEASE_LOCAL if is_put_back(transfer.local_state) else Act.CLOSE
     return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
+
+
+def _still_runs(transfer: Transfer) -> bool:
+    """Say whether home has not told yet what becomes of the task: deleted, put back or gone.
+
+    One that is put back (qmod -rj) is listed as running until its execd has told of its end.
+    """
+    local = read_letters(transfer.local_state) if transfer.local_state else None
+    return local is not None and local.is_running and not local.is_deleting
 
 
 def _bring_home(transfer: Transfer, world: World) -> list[Action]:
