@@ -5,6 +5,7 @@ report is one write of at most PIPE_BUF bytes, and newlines that piled up get on
 value at all is the answer when the published ones are stale: a queue whose threshold has no
 value is closed (fails closed). It runs as root, and so reads nothing that a user could have
 written: the published files are owned by the service account and found through its folder.
+After an answer it sees to it that a poller runs, and ends one that hangs.
 """
 
 import os
@@ -16,9 +17,11 @@ from gridbridge.shell import lock
 from gridbridge.state import published
 
 START_AGAIN_S = 10  # a poller that dies at once is not started more often than this
+HUNG_S = 60  # a poller without a sign of life for so long hangs, and sooner where stale_s is low
 PIPE_BUF = 4096  # what one write puts into a pipe whole (pipe(7)); as Linux has it
 NOTHING = b"begin\nend\n"
-QUIT = b"quit\n"
+QUIT, REPORT, NOTHING_YET = "quit", "report", ""  # what execd asks for
+LINE_MAX = 64  # bytes; none of execd's words is as long
 POLLER = (PYTHON, "-I", "-c", "from gridbridge.services.poller import main; main()")
 CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
@@ -44,15 +47,24 @@ class Sensor:
         self._poller = poller
         self._told = ""
         self._started = -1.0e9
+        self._hung_s: float = HUNG_S
+        self._beat = 0.0  # the poller's last sign of life
+        self._silent_s = 0.0  # how long we look at that one
+        self._looked = 0.0
 
     def serve(self) -> None:
         """Answer each request, and see to the poller only after that."""
-        while (asked := os.read(0, 65536)) and not asked.endswith(QUIT):
-            try:
-                os.write(1, self.report(time.time()))
-            except BrokenPipeError:
+        requests = Requests()
+        while came := os.read(0, 65536):
+            asked = requests.take(came)
+            if asked == QUIT:
                 return
-            self.see_to_poller()
+            if asked == REPORT:
+                try:
+                    os.write(1, self.report(time.time()))
+                except BrokenPipeError:
+                    return
+                self.see_to_poller()
 
     def report(self, now: float) -> bytes:
         """Return one whole report, empty between its marks when there is nothing fresh to say."""
@@ -69,7 +81,8 @@ class Sensor:
         if owner == 0:
             raise StateError(f"{self._home} is root's: it has to be the service account's")
         path = published.load_path(f"{self._home}/published")
-        values = published.fresh_load(path, now, owner)
+        values, stale_s = published.fresh_load(path, now, owner)
+        self._hung_s = min(HUNG_S, 2 * stale_s)
         lines = "".join(f"{self._host}:{name}:{value}\n" for name, value in values.items())
         report = f"begin\n{lines}end\n".encode("ascii", "replace")
         if len(report) > PIPE_BUF:
@@ -79,14 +92,34 @@ class Sensor:
         return report
 
     def see_to_poller(self) -> None:
-        """Start the poller when none runs, and not again for a while."""
-        if time.monotonic() - self._started < START_AGAIN_S or self._is_running():
+        """Start the poller when none runs, and not again for a while; end one that hangs."""
+        path = f"{self._home}/poller.lock"
+        if self._hangs(lock.last_beat(path), time.time(), time.monotonic()):
+            self._replace(path)
+        if time.monotonic() - self._started < START_AGAIN_S or lock.is_held(path):
             return
         self._started = time.monotonic()
         start(self._poller, self._home)
 
-    def _is_running(self) -> bool | None:
-        return lock.is_held(f"{self._home}/poller.lock")
+    def _hangs(self, beat: float, now: float, passed: float) -> bool:
+        """Say whether the poller gave no sign of life for long, by a clock that nobody sets.
+
+        A sign from the future says until when there need be no other. Time in which nobody
+        looked counts little: the poller may have been frozen with us, and go on as we do.
+        """
+        step, self._looked = passed - self._looked, passed
+        is_heard = beat != self._beat or beat > now
+        self._beat = beat
+        self._silent_s = 0.0 if is_heard else self._silent_s + min(step, self._hung_s / 2)
+        return self._silent_s > self._hung_s
+
+    def _replace(self, path: str) -> None:
+        """End the poller that hangs; a later look starts another one."""
+        from gridbridge.shell import holder  # seldom needed
+
+        self._silent_s = 0.0
+        if pid := holder.kill(path):
+            self._tell(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
     def _tell(self, trouble: str) -> None:
         """Note a new trouble, or its end: execd sends our standard error to /dev/null."""
@@ -103,6 +136,21 @@ class Sensor:
                 os.close(end)
         except OSError:
             return
+
+
+class Requests:
+    """execd's lines, however they are cut: a pipe keeps bytes in order, and nothing else."""
+
+    def __init__(self) -> None:
+        self._begun = b""
+
+    def take(self, came: bytes) -> str:
+        """Return what the lines ask for that are whole by now; several ask for one report."""
+        *lines, begun = (self._begun + came).split(b"\n")
+        self._begun = begun[-LINE_MAX:]
+        if any(line.strip() == QUIT.encode() for line in lines):
+            return QUIT
+        return REPORT if lines else NOTHING_YET
 
 
 def start(program: tuple[str, ...], home: str) -> None:

@@ -12,6 +12,7 @@ from gridbridge.services.assembly import build, follow
 from gridbridge.services.configuration import Configuration
 from gridbridge.services.transfers import TransferService
 from gridbridge.shell import lock
+from gridbridge.shell.heart import BEAT_S, Heart
 from gridbridge.shell.signals import Signals
 
 TROUBLE_PAUSE_S = 5.0  # after a round that failed as a whole: a full disk is not mended sooner
@@ -25,16 +26,18 @@ def run(signals: Signals) -> None:
     _start_log(configuration.policy)
     if not lock.take(LOCK):
         sys.exit("gridbridge-poller: another one runs")
-    go_on(configuration, signals)
+    go_on(configuration, signals, Heart(LOCK))
     _log.info("event=stop")
     os._exit(0)  # a thread may wait for a cluster that does not answer; nothing of it is ours
 
 
-def go_on(configuration: Configuration, signals: Signals) -> None:
+def go_on(configuration: Configuration, signals: Signals, heart: Heart) -> None:
     """Do rounds until told to stop."""
+    heart.begin()
     service, policy = build(configuration), configuration.policy
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
     while not signals.is_stopped:
+        heart.beat()
         try:
             if configuration.take(signals.hung_up(), service.stays):
                 put_in_force(configuration, service)
@@ -42,8 +45,18 @@ def go_on(configuration: Configuration, signals: Signals) -> None:
             if service.has_unasked():
                 follow(service, service.policy)
         except StateError as error:
-            service = _again(configuration, service, error, signals)
-        signals.wait(configuration.policy.poller.spool_interval_s)
+            service = _again(configuration, service, error, signals, heart)
+        _pause(configuration.policy.poller.spool_interval_s, signals, heart)
+
+
+def _pause(limit_s: float, signals: Signals, heart: Heart) -> None:
+    """Sleep so long, or until a signal comes, and show meanwhile that we live."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        left_s = deadline - time.monotonic()
+        heart.beat()
+        if signals.wait(min(max(0.0, left_s), BEAT_S)) or left_s <= BEAT_S:
+            return
 
 
 def put_in_force(configuration: Configuration, service: TransferService) -> None:
@@ -55,7 +68,11 @@ def put_in_force(configuration: Configuration, service: TransferService) -> None
 
 
 def _again(
-    configuration: Configuration, service: TransferService, trouble: StateError, signals: Signals
+    configuration: Configuration,
+    service: TransferService,
+    trouble: StateError,
+    signals: Signals,
+    heart: Heart,
 ) -> TransferService:
     """Begin anew from the state file: what a failed round took from the spool is read again.
 
@@ -64,7 +81,7 @@ def _again(
     while not signals.is_stopped:
         service.shut_down()
         _log.error("event=trouble why=%r", str(trouble))
-        signals.wait(TROUBLE_PAUSE_S)
+        _pause(TROUBLE_PAUSE_S, signals, heart)
         configuration.take(signals.hung_up(), service.stays)
         try:
             service = build(configuration)

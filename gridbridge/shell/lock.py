@@ -1,10 +1,11 @@
 """The poller's lock: held as long as the process that took it lives (flock(2)).
 
-Hot programs load this module.
+Its file's time is the holder's sign of life. Hot programs load this module.
 """
 
 import fcntl
 import os
+import time
 
 from gridbridge.errors import StateError
 
@@ -14,7 +15,8 @@ OPTIONS = os.O_NOFOLLOW | os.O_CLOEXEC
 def take(path: str) -> bool:
     """Hold the lock as long as this process lives; False when another one does.
 
-    Nobody else may open the file: who can read it can lock it.
+    Nobody else may open the file: who can read it can lock it. The second lock is what tells
+    its holder's process id (fcntl(2), F_GETLK); it is lost if this process opens the file again.
     """
     try:
         end = os.open(path, os.O_RDWR | os.O_CREAT | OPTIONS, 0o600)
@@ -23,9 +25,31 @@ def take(path: str) -> bool:
         raise StateError(f"{path}: {error.strerror}") from error
     try:
         fcntl.flock(end, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(end, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
+
+
+def beat(path: str, ahead_s: float = 0) -> None:
+    """Show that the holder lives, and will be heard again within so many seconds.
+
+    It takes no room, so it works on a full disk; a disk that can't be written at all is
+    somebody else's to tell.
+    """
+    until = time.time() + ahead_s
+    try:
+        os.utime(path, (until, until), follow_symlinks=False)
+    except OSError:
+        return
+
+
+def last_beat(path: str) -> float:
+    """Return when the holder showed that it lives, 0 when that can't be seen."""
+    try:
+        return os.stat(path, follow_symlinks=False).st_mtime
+    except OSError:
+        return 0.0
 
 
 def is_held(path: str) -> bool | None:

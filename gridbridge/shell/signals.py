@@ -25,11 +25,12 @@ class Signals:
             signal.signal(number, self._stop)
         signal.signal(signal.SIGHUP, self._hang_up)
 
-    def wait(self, limit_s: float) -> None:
-        """Sleep so long, or until a signal comes."""
-        select.select([self._woken], [], [], limit_s)
+    def wait(self, limit_s: float) -> bool:
+        """Sleep so long, or until a signal comes; say whether one did."""
+        woken, _, _ = select.select([self._woken], [], [], limit_s)
         with suppress(BlockingIOError):
             os.read(self._woken, 4096)
+        return bool(woken)
 
     def hung_up(self) -> bool:
         """Say once whether SIGHUP has come; several since the last call are one."""

@@ -138,14 +138,14 @@ def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISH
     return removed
 
 
-def fresh_load(path: str, now: float, owner: int | None = None) -> dict[str, str]:
-    """Return the load values, none when they are older than they may be.
+def fresh_load(path: str, now: float, owner: int | None = None) -> tuple[dict[str, str], float]:
+    """Return the load values, none when they are older than they may be, and how old that is.
 
     A time in the future (somebody set the clock) is not fresh either. Raises ParseError for
     anything but what encode_load wrote.
     """
     taken_at, stale_s, values = read_load(path, owner)
-    return values if -1 <= now - taken_at <= stale_s else {}
+    return values if -1 <= now - taken_at <= stale_s else {}, stale_s
 
 
 def read_load(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:

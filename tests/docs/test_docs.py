@@ -12,6 +12,7 @@ import pytest
 
 from gridbridge import config
 from gridbridge.cli.main import gridbridge
+from gridbridge.methods.sensor import HUNG_S
 from gridbridge.model.places import HOME
 from gridbridge.model.policy import Site
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
@@ -95,6 +96,16 @@ def test_the_systemd_unit_runs_the_installed_poller_as_the_service_account() -> 
     assert unit["Service"]["User"] == Site(cluster="a").service_account
     assert unit["Service"]["ExecStart"] == "/opt/gridbridge/bin/gridbridge-poller"
     assert HOME == "/var/lib/gridbridge"  # that docs/operations.md names
+
+
+def test_systemd_ends_a_poller_that_gives_no_sign_of_life() -> None:
+    unit = configparser.ConfigParser()
+    unit.read(ROOT / "conf" / "systemd" / "gridbridge-poller.service")
+    service = unit["Service"]
+
+    assert (service["Type"], service["NotifyAccess"]) == ("notify", "main")
+    assert float(service["WatchdogSec"]) == HUNG_S
+    assert service["WatchdogSignal"] == "SIGKILL"  # one that is stopped does not hear SIGABRT
 
 
 def test_the_way_back_that_the_page_on_setting_up_shows_is_a_configuration(tmp_path: Path) -> None:

@@ -6,11 +6,26 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.lab.configured import configured
+from tests.lab.away import kill
+from tests.lab.configured import configured, pollers
 from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
 
+PYTHON = "/opt/gridbridge/venv/bin/python3"
+PROGRAM = (PYTHON, "-I", "-c", "from gridbridge.services.poller import main; main()")
+SENSOR = "[g]ridbridge.methods.sensor"
+HEARD = """
+import os, socket, subprocess, sys
+end = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+end.bind("\\0gridbridge-test")
+end.settimeout(30)
+manager = {"NOTIFY_SOCKET": "@gridbridge-test", "WATCHDOG_USEC": "60000000"}
+poller = subprocess.Popen(sys.argv[1:], env={**os.environ, **manager})
+told = [end.recv(4096).decode().split() for _ in range(3)]
+poller.kill()
+print(*(word for words in told for word in words))
+"""
 RUSH = 12  # tasks: more than the limit lets cross before the queue opens again
 
 
@@ -51,6 +66,48 @@ def test_a_queue_closes_at_its_pending_limit_and_opens_again(grid: Grid) -> None
         grid.until(have_ended, "all to end", 150)
 
     assert max(seen) <= 5 + 3, f"overshoot of {max(seen) - 5}"
+
+
+def test_a_poller_that_is_stopped_is_told_and_replaced(grid: Grid) -> None:
+    """Its queues close meanwhile; what is away comes home. `stale_s` says how soon all that is."""
+    with configured(grid, "/^.poller./a stale_s = 10"):
+        job = grid.transfer("-N", "away", script="sleep 5; exit 3\n")
+        grid.remote_id(job)
+        before = pollers(grid)
+        kill(grid, *before, signal="STOP")
+        status = ("gridbridge", "status")
+        grid.until(
+            lambda: "silent for" in grid.on("alpha-master", *status).out, "status to tell it"
+        )
+        check = grid.on("alpha-master", "gridbridge", "check").out
+        grid.until(lambda: "a" in _queue_letters(grid), "the queue to be closed")
+        after = grid.until(lambda: set(pollers(grid)) - set(before), "another poller")
+        grid.require_ready()
+
+        assert grid.accounting_of_end(job)["exit_status"] == "3"
+    assert not after & set(before)
+    assert ["broken", "poller"] in [line.split()[:2] for line in check.splitlines()], check
+    log = grid.sh("alpha-master", "cat /var/log/gridbridge-sensor.log")
+    assert f"poller {before[0]} gave no sign of life for 20 s: killed" in log
+
+
+def test_the_poller_tells_systemd_that_it_lives(grid: Grid) -> None:
+    """A listener in the place of systemd starts it, while the sensor starts none."""
+    grid.sh("alpha-master", f"pkill -STOP -f {SENSOR}")
+    try:
+        kill(grid, *pollers(grid))
+        grid.until(lambda: not pollers(grid), "no poller")
+        become = ("setpriv", "--reuid", "gridbridge", "--regid", "gridbridge", "--init-groups")
+        told = grid.on("alpha-master", *become, PYTHON, "-c", HEARD, *PROGRAM)
+    finally:
+        grid.sh("alpha-master", f"pkill -CONT -f {SENSOR}")
+        grid.require_ready()
+
+    assert told.out.split() == [
+        *("EXTEND_TIMEOUT_USEC=600000000", "WATCHDOG=1"),
+        *("READY=1", "WATCHDOG=1"),
+        *("READY=1", "WATCHDOG=1"),
+    ], told
 
 
 @contextmanager

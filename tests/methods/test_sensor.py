@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from gridbridge.methods.sensor import Sensor
+from gridbridge.methods.sensor import NOTHING_YET, QUIT, REPORT, Requests, Sensor
 from gridbridge.state import published
+from tests.shell.holders import a_holder
 
 EMPTY = b"begin\nend\n"
 VALUES = {"gb_beta_up": "1", "gb_beta_pending": "3"}
@@ -146,6 +147,42 @@ def test_quit_ends_it_without_a_word(execd: Execd, last: bytes) -> None:
     assert execd.packets(0) == []
 
 
+def cuts(line: bytes) -> Iterator[list[bytes]]:
+    """Return a few bytes in every way in which they can come."""
+    for mask in range(1 << len(line) - 1):
+        ends = [at + 1 for at in range(len(line) - 1) if mask >> at & 1]
+        yield [line[a:b] for a, b in zip([0, *ends], [*ends, len(line)], strict=True)]
+
+
+@pytest.mark.parametrize("words", [b"\n\r\n\nquit\n", b"\nquit\r\n", b"quit\n\n"])
+def test_execds_lines_mean_the_same_however_they_are_cut(words: bytes) -> None:
+    """Each piece that ends a line gets one answer, one that doesn't none, and quit is seen."""
+    for pieces in cuts(words):
+        requests = Requests()
+        asked = [requests.take(piece) for piece in pieces]
+        before = asked[: asked.index(QUIT)]
+
+        ends = [piece.count(b"\n") for piece in pieces[: len(before)]]
+        assert before == [REPORT if end else NOTHING_YET for end in ends], pieces
+        assert b"quit" in b"".join(pieces[: len(before) + 1])
+
+
+def test_a_line_that_never_ends_costs_no_memory_and_is_not_quit() -> None:
+    requests = Requests()
+    asked = {requests.take(b"x" * 65536) for _ in range(8)} | {requests.take(b"quit\n")}
+
+    assert asked == {NOTHING_YET, REPORT}
+
+
+def test_quit_in_two_pieces_ends_it_without_a_word(execd: Execd) -> None:
+    execd.answer()
+    execd.ask(b"qu")
+    execd.ask(b"it\n")
+
+    assert execd.sensor.wait(LIMIT_S) == 0
+    assert execd.packets(0) == []
+
+
 def test_the_end_of_execd_ends_it(execd: Execd) -> None:
     execd.answer()
 
@@ -254,6 +291,41 @@ def test_a_log_that_cannot_be_written_is_no_trouble(home: Path) -> None:
     assert report(home) == EMPTY
 
 
+def looks(sensor: Sensor, *signs: float, step_s: float = 10.0) -> list[bool]:
+    """Look at a sign of life every ten seconds; say each time whether the poller hangs."""
+    times = (1000.0 + step_s * number for number in range(len(signs)))
+    return [sensor._hangs(sign, 5000.0, passed) for sign, passed in zip(signs, times, strict=True)]
+
+
+def test_a_poller_hangs_that_gives_no_sign_of_life_for_a_minute(home: Path) -> None:
+    found = looks(a_sensor(home), *[4000.0] * 8)
+
+    assert found == [False] * 7 + [True]
+
+
+def test_a_poller_that_gives_signs_or_has_announced_a_pause_does_not_hang(home: Path) -> None:
+    sensor = a_sensor(home)
+    signs = [4000.0 + 30 * (number // 3) for number in range(20)]  # the clock may be anywhere
+
+    assert not any(looks(sensor, *signs))
+    assert not any(looks(sensor, *[5300.0] * 20))
+
+
+def test_time_in_which_nobody_looked_is_not_the_pollers(home: Path) -> None:
+    """Both were frozen for an hour: it is given the time to go on."""
+    assert looks(a_sensor(home), *[4000.0] * 3, step_s=3600.0) == [False, False, False]
+
+
+def test_a_poller_hangs_sooner_where_values_are_stale_sooner(home: Path) -> None:
+    path = home / "published/load"
+    path.write_bytes(published.encode_load(time.time(), 5, VALUES))
+    os.chown(path, SERVICE, -1)
+    sensor = a_sensor(home)
+    sensor.report(time.time())
+
+    assert looks(sensor, *[4000.0] * 4) == [False, False, False, True]
+
+
 POLLER = """
 import fcntl, os, sys, time
 home = os.environ["HOME"]
@@ -334,15 +406,21 @@ def test_a_running_poller_is_left_alone_and_outlives_the_sensor(idle_home: Path)
     os.kill(poller, signal.SIGKILL)
 
 
-def test_a_poller_that_hangs_closes_the_queue(idle_home: Path) -> None:
-    """It holds its lock and publishes nothing: the sensor answers on, with nothing."""
-    execd = Execd(idle_home, *a_program("stay"))
-    execd.answer()
-    until((idle_home / "holds").exists)
-    poller = int((idle_home / "holds").read_text().splitlines()[1])
-    os.kill(poller, signal.SIGSTOP)
-    publish(idle_home, 31)
+def test_a_poller_that_hangs_closes_the_queue_and_is_replaced(idle_home: Path) -> None:
+    """It holds its lock and gives no sign of life: the sensor answers on, with nothing."""
+    poller = a_holder(idle_home / "poller.lock")
+    poller.send_signal(signal.SIGSTOP)
+    path = idle_home / "published/load"
+    path.write_bytes(published.encode_load(time.time() - 1, 0.2, VALUES))
+    os.chown(path, SERVICE, -1)
+    execd = Execd(idle_home, *a_program())
 
-    assert execd.answer() == EMPTY
+    def is_replaced() -> bool:
+        assert execd.answer() == EMPTY
+        return (idle_home / "seen").exists()
+
+    until(is_replaced)
+    assert poller.wait() == -signal.SIGKILL
     assert execd.end() == 0
-    os.kill(poller, signal.SIGKILL)
+    told = (idle_home.parent / "sensor.log").read_text()
+    assert f"poller {poller.pid} gave no sign of life for 0.4 s: killed" in told

@@ -1,0 +1,46 @@
+"""The poller's signs of life: its lock's file has a time, and systemd a watchdog (sd_notify(3))."""
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+from gridbridge.shell import lock
+
+BEAT_S = 2.0  # between two signs
+BEGIN_S = 600.0  # putting a service together may take so long: a state file is migrated
+
+
+class Heart:
+    """Tells that this process goes on; whoever started it ends it when it does not."""
+
+    def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:
+        self._path = path
+        self._manager = environment.get("NOTIFY_SOCKET", "")
+        self._beaten_at = -BEAT_S
+
+    def begin(self) -> None:
+        """Tell that something long begins."""
+        self._beaten_at = -BEAT_S
+        lock.beat(self._path, BEGIN_S)
+        self._tell(f"EXTEND_TIMEOUT_USEC={BEGIN_S * 1e6:.0f}\nWATCHDOG=1")
+
+    def beat(self) -> None:
+        """Tell that this process goes on, at most every BEAT_S; once begun it is ready."""
+        if time.monotonic() - self._beaten_at < BEAT_S:
+            return
+        self._beaten_at = time.monotonic()
+        lock.beat(self._path)
+        self._tell("READY=1\nWATCHDOG=1")
+
+    def _tell(self, words: str) -> None:
+        """Tell systemd; whatever it does with that must not stop us."""
+        if not self._manager.startswith(("/", "@")):
+            return
+        address = self._manager.replace("@", "\0", 1) if self._manager[0] == "@" else self._manager
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as end:
+                end.setblocking(False)
+                end.sendto(words.encode(), address)
+        except OSError:
+            return

@@ -1,0 +1,88 @@
+"""The poller's signs of life reach systemd's socket and the time of its lock's file."""
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gridbridge.shell import lock
+from gridbridge.shell.heart import BEGIN_S, Heart
+
+READY, ALIVE = "READY=1", "WATCHDOG=1"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = tmp_path / "poller.lock"
+    path.touch()
+    os.utime(path, (1, 1))
+    return str(path)
+
+
+@pytest.fixture(params=["/", "@"], ids=["a file", "abstract"])
+def listener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, socket.socket]]:
+    """Listen as systemd does; gives the address as $NOTIFY_SOCKET has it."""
+    name = f"{tmp_path}/notify" if request.param == "/" else f"@gridbridge-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.bind(name.replace("@", "\0", 1) if request.param == "@" else name)
+        end.settimeout(5)
+        yield name, end
+
+
+def heard(end: socket.socket) -> set[str]:
+    return set(end.recv(4096).decode().split("\n"))
+
+
+def test_systemd_hears_that_it_begins_is_ready_and_lives(
+    path: str, listener: tuple[str, socket.socket]
+) -> None:
+    name, end = listener
+    heart = Heart(path, {"NOTIFY_SOCKET": name})
+    heart.begin()
+    begun = heard(end)
+    heart.beat()
+    heart.beat()  # too soon to be told again
+    beaten = heard(end)
+    end.setblocking(False)
+
+    assert ({READY, ALIVE} & begun, begun) == ({ALIVE}, {ALIVE, "EXTEND_TIMEOUT_USEC=600000000"})
+    assert beaten == {READY, ALIVE}
+    with pytest.raises(BlockingIOError):
+        end.recv(1)
+
+
+def test_a_begin_is_a_sign_from_the_future_and_a_beat_one_of_now(path: str) -> None:
+    before = lock.last_beat(path)
+    heart = Heart(path, {})
+    heart.begin()
+    begun = lock.last_beat(path)
+    heart.beat()
+
+    assert before == 1
+    assert abs(begun - time.time() - BEGIN_S) < 5
+    assert abs(lock.last_beat(path) - time.time()) < 5
+
+
+@pytest.mark.parametrize("name", ["", "vsock:2:1234", "/nobody/listens/here"])
+def test_a_heart_without_a_listener_beats_all_the_same(path: str, name: str) -> None:
+    Heart(path, {"NOTIFY_SOCKET": name}).beat()
+
+    assert lock.last_beat(path) > 1
+
+
+def test_a_listener_that_takes_nothing_does_not_stop_it(tmp_path: Path, path: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.bind(f"{tmp_path}/full")
+        for _ in range(1000):
+            Heart(path, {"NOTIFY_SOCKET": f"{tmp_path}/full"}).beat()
+
+    assert lock.last_beat(path) > 1
+
+
+def test_a_beat_on_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+    Heart(str(tmp_path / "none"), {}).beat()
+
+    assert lock.last_beat(str(tmp_path / "none")) == 0
