@@ -47,6 +47,12 @@ def alarm(shown: Shown, now: datetime) -> str:
     )
 
 
+def full(shown: Shown) -> str:
+    """Say that a folder of the service takes nothing more; empty when none is full."""
+    lacks = shown.service.full if shown.service else ""
+    return f"{lacks}; every transfer queue is closed until it has room" if lacks else ""
+
+
 def misconfigured(shown: Shown) -> str:
     """Say that the poller refuses the newest gridbridge.toml; empty when it does not."""
     known = shown.service.configuration if shown.service else None
@@ -141,6 +147,8 @@ def _thresholds(route: ShownRoute, shown: Shown, now: datetime) -> str:
     """Say which load value closes the queue."""
     if shown.load is None or now - shown.load.taken_at > shown.load.stale:
         return "its load values are too old"
+    if shown.service and shown.service.full:
+        return shown.service.full
     if why := drained(route.cluster, shown, now):
         return why
     prefix = f"gb_{route.cluster.replace('-', '_')}"

@@ -123,6 +123,7 @@ class ShownService:
     keep_closed_h: float
     routes: tuple[ShownRoute, ...] = ()
     configuration: ShownConfiguration | None = None  # None: by a version that did not tell
+    full: str = ""  # which of our folders takes nothing more, so that the queues are closed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

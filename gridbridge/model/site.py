@@ -15,6 +15,15 @@ class PathFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What the filesystem of a folder still takes of everybody but root."""
+
+    free_bytes: int | None = None  # None where it can't be looked at
+    free_files: int | None = None  # None where it has no such number, too
+    trouble: str = ""  # why nothing could be looked at or written just now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationFacts:
     """The gridbridge.toml that a living service has, next to the one that is there."""
 
@@ -67,6 +76,7 @@ class HostFacts:
     closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: folder in the way
     sudoers: str = ""
     import_trouble: str = ""
+    room: Mapping[str, Room] = field(default_factory=dict)  # by folder
     poller: PollerFacts = PollerFacts(is_running=False)
     cells: Mapping[str, CellFacts] = field(default_factory=dict)
     keys: tuple[KeyFacts, ...] = ()

@@ -9,7 +9,7 @@ from gridbridge import config
 from gridbridge.apply.routes import keep_connections
 from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions import check as decisions
-from gridbridge.decisions import dropped, folders, reload, section, setup, site
+from gridbridge.decisions import dropped, folders, reload, room, section, setup, site
 from gridbridge.decisions.setup.host import value_findings
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.places import CONFIG, PUBLISHED
@@ -17,7 +17,14 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.setup import Finding, SetupWorld, State, words
 from gridbridge.model.site import CellFacts, PollerFacts
 from gridbridge.services.configuration import digest
-from gridbridge.services.facts import cell_facts, folder_queues, host_facts, letters, poller_facts
+from gridbridge.services.facts import (
+    cell_facts,
+    folder_queues,
+    host_facts,
+    letters,
+    poller_facts,
+    rooms,
+)
 from gridbridge.services.logins import key_facts, rsync_facts
 from gridbridge.services.setup import cell_of, observe
 from gridbridge.services.wanted import Order, choose
@@ -78,6 +85,7 @@ def findings(policy: Policy, sha256: str) -> Iterator[Finding]:
     yield from site.program_findings(facts)
     yield from site.host_findings(facts, policy.site)
     yield site.state_finding(facts, policy.site)
+    yield from room.findings(facts.room)
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
         worlds = {queue: threads.submit(_world, policy, queue) for queue in policy.queues}
         keys, rsync = threads.submit(key_facts, policy), threads.submit(rsync_facts, policy)
@@ -102,6 +110,7 @@ def _folders(policy: Policy, sha256: str) -> Iterator[Finding]:
         cells = _cells(policy, threads)
     slots = {} if cells[policy.site.cluster].trouble else folder_queues(policy.local.folder)
     yield from decisions.no_queue(policy)
+    yield from room.findings(rooms())
     yield from folders.findings(poller_facts(sha256), cells, slots, policy)
 
 

@@ -10,7 +10,7 @@ from gridbridge.batch.gridengine import objects
 from gridbridge.batch.oar import server
 from gridbridge.decisions import site
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.places import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, SUDOERS
+from gridbridge.model.places import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, SPOOL, SUDOERS
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Folder, OarServer
 from gridbridge.model.site import (
@@ -19,6 +19,7 @@ from gridbridge.model.site import (
     HostFacts,
     PathFacts,
     PollerFacts,
+    Room,
 )
 from gridbridge.shell import host, lock
 from gridbridge.shell.runner import run
@@ -43,7 +44,13 @@ def host_facts(policy: Policy) -> HostFacts:
         },
         sudoers=host.text(SUDOERS),
         import_trouble=_import_trouble(account) if host.uid_of(account) else "",
+        room=rooms(),
     )
+
+
+def rooms() -> dict[str, Room]:
+    """Return what the folders still take into which messages and answers are written."""
+    return {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)}
 
 
 def poller_facts(sha256: str) -> PollerFacts:

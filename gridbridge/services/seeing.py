@@ -3,13 +3,14 @@
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions import health
+from gridbridge.decisions import health, room
 from gridbridge.decisions.why import tell, waits_for
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import parse_local, parse_transfer
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.report import Explanation, Report, TransferReport
 from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
+from gridbridge.shell import host
 from gridbridge.state import shown as files
 
 
@@ -22,7 +23,7 @@ def report(now: datetime, folder: str = PUBLISHED) -> Report:
     shown = files.read_all(folder)
     routes = shown.service.routes if shown.service else ()
     return Report(
-        alarm=health.alarm(shown, now) or health.misconfigured(shown),
+        alarm=_alarm(shown, now, folder) or health.full(shown) or health.misconfigured(shown),
         clusters=tuple(health.judge_cluster(one, now) for one in shown.clusters.values()),
         queues=tuple(health.judge_queue(one, shown, now) for one in routes),
         transfers=tuple(
@@ -44,10 +45,17 @@ def why(job: str, now: datetime, folder: str = PUBLISHED) -> tuple[str, tuple[Ex
     parse_local(job)
     shown = files.read_all(folder)
     tasks = files.read_job(folder, job)
-    alarm = health.alarm(shown, now)
+    alarm = _alarm(shown, now, folder)
     if not tasks:
         raise UnknownJob("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))
     return alarm, tuple(_explain(task, shown, now) for task in tasks)
+
+
+def _alarm(shown: Shown, now: datetime, folder: str) -> str:
+    """Say that the poller is silent, and if its folder is full, which it can't tell then."""
+    alarm = health.alarm(shown, now)
+    full = room.lack(folder, host.room(folder)) if alarm else ""
+    return f"{alarm}; {full}" if full else alarm
 
 
 def _explain(task: ShownTask, shown: Shown, now: datetime) -> Explanation:

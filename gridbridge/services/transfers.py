@@ -35,6 +35,7 @@ from gridbridge.services.observer import Answer, Observer
 from gridbridge.services.push import Push
 from gridbridge.services.recalls import Recalls
 from gridbridge.services.recovery import Recovery
+from gridbridge.services.room import Watch
 from gridbridge.services.views import Views
 from gridbridge.services.works import Works
 from gridbridge.shell.clock import Clock
@@ -78,6 +79,7 @@ class TransferService:
     works: Works = field(init=False)
     recalls: Recalls = field(init=False)
     claims: Claims = field(init=False)
+    room: Watch = field(init=False)
 
     def __post_init__(self) -> None:
         self.histories = Histories(self.policy.site.cluster, self.database, self.views)
@@ -94,6 +96,7 @@ class TransferService:
         self.books = Books(policy=self.policy, database=self.database, views=self.views)
         self.works = Works(self.hands, self.crew, self.books)
         self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew, self.claims)
+        self.room = Watch((self.spool, self.views.folder))
 
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
@@ -310,7 +313,7 @@ class TransferService:
     def publish(self, is_news: bool) -> None:
         """Show people and programs what they may see."""
         closed = self.breakers.closed(self.ledger.all())
-        self.views.load(self.answers.good, self.observers, closed)
+        self.views.load(self.answers.good, self.observers, closed, self.room.lacks())
         self.histories.publish()
         if is_news:
             self.views.transfers(self.ledger.all(), self.answers.good)

@@ -62,6 +62,12 @@ class Views:
         self._started_at = datetime.now(UTC)
         self._loaded_at = -FRESHEN_S
         self._values: dict[str, str] = {}
+        self._full = ""
+
+    @property
+    def folder(self) -> str:
+        """Where all of it is shown."""
+        return self._folder
 
     def follow(self, policy: Policy) -> None:
         """Show what follows under another configuration."""
@@ -95,11 +101,15 @@ class Views:
         snapshots: Mapping[str, ClusterSnapshot],
         observers: Mapping[str, Observer],
         closed: frozenset[str] = frozenset(),
+        full: str = "",
     ) -> None:
-        """Show the sensor the load values of every remote cluster."""
+        """Show the sensor the load values of every remote cluster; a full folder closes all."""
+        if full != self._full:
+            self._full = full
+            self._show_service()
         now = datetime.now(UTC)
         values: dict[str, str] = {}
-        shut = closed | drains.names(self._folder)
+        shut = closed | drains.names(self._folder) | (self._policy.remotes if full else set())
         for name in sorted(self._policy.remotes):
             stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
             remote = None if name in shut else snapshots.get(name)
@@ -183,6 +193,7 @@ class Views:
             keep_closed_h=self._policy.poller.keep_closed_h,
             routes=tuple(_routes(self._policy)),
             configuration=self._configuration,
+            full=printable(self._full),
         )
         self._put(shown.SERVICE, service)
 

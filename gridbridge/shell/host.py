@@ -6,13 +6,17 @@ import pwd
 import socket
 import stat
 import time
+from dataclasses import replace
 from math import inf
 
+from gridbridge.errors import StateError
 from gridbridge.model.setup import Daemon
-from gridbridge.model.site import PathFacts
+from gridbridge.model.site import PathFacts, Room
+from gridbridge.shell import files
 
 UNIT = ".service"
 LINE_BYTES = 4096
+TRIED = bytes(4096)  # as much as a message may have
 
 
 def name() -> str:
@@ -78,6 +82,28 @@ def _account(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"uid {uid}"
+
+
+def room(folder: str) -> Room:
+    """Return what a folder's filesystem still takes (statvfs(3))."""
+    try:
+        seen = os.statvfs(folder)
+    except OSError as error:
+        return Room(trouble=error.strerror or str(error))
+    free_files = seen.f_favail if seen.f_files else None
+    return Room(free_bytes=seen.f_bavail * seen.f_frsize, free_files=free_files)
+
+
+def room_by_trying(folder: str) -> Room:
+    """Return the same, having written a file there: a quota is seen by that alone."""
+    path = f"{folder}/{files.random_name(files.TEMPORARY)}"
+    try:
+        files.replace(path, TRIED, mode=0o600, durable=False)
+        files.remove(path)
+    except (StateError, OSError) as error:
+        cause = error.__cause__ if isinstance(error, StateError) else error
+        return replace(room(folder), trouble=getattr(cause, "strerror", "") or str(error))
+    return room(folder)
 
 
 def text(path: str) -> str:

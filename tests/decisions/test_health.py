@@ -5,7 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.health import age, alarm, judge_cluster, judge_queue, misconfigured
+from gridbridge.decisions.health import (
+    age,
+    alarm,
+    full,
+    judge_cluster,
+    judge_queue,
+    misconfigured,
+)
 from gridbridge.model.shown import Shown, ShownConfiguration
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 
@@ -58,6 +65,11 @@ def at_home(state: str, used: int = 1) -> Shown:
             id="the other cluster is silent",
         ),
         pytest.param(shown(load=load(age_s=31)), "its load values are too old", id="stale"),
+        pytest.param(
+            shown(load=load({"gb_beta_up": "0"}), service=replace(service(), full="/s is full")),
+            "/s is full",
+            id="nobody can write a message",
+        ),
         pytest.param(shown(load=None), "its load values are too old", id="no load values"),
         pytest.param(
             shown(clusters={"alpha": cluster("alpha")}),
@@ -115,6 +127,13 @@ def a_service_that_refuses(*problems: str) -> Shown:
 )
 def test_a_refused_configuration_is_told(what: Shown, told: str) -> None:
     assert misconfigured(what) == told
+
+
+def test_a_full_folder_is_told() -> None:
+    assert full(shown()) == full(Shown()) == ""
+    assert full(shown(service=replace(service(), full="/s is full"))) == (
+        "/s is full; every transfer queue is closed until it has room"
+    )
 
 
 def test_a_cluster_that_never_answered_says_so() -> None:

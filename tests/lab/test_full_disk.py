@@ -17,8 +17,8 @@ NO_ROOM = "No space left on device"
 
 @contextmanager
 def small(grid: Grid, folder: str, mode: str, subfolders: str) -> Iterator[None]:
-    """Cover a folder of the service with an empty filesystem of 4 MB."""
-    options = f"size=4m,mode={mode},uid=$(id -u gridbridge),gid=$(id -g gridbridge)"
+    """Cover a folder of the service with an empty filesystem of 4 MB and 2000 files."""
+    options = f"size=4m,nr_inodes=2000,mode={mode},uid=$(id -u gridbridge),gid=$(id -g gridbridge)"
     grid.sh(HOST, f"mount -t tmpfs -o {options} none {folder}")
     grid.sh(HOST, f"cd {folder} && mkdir {subfolders} && chown gridbridge: {subfolders}")
     grid.sh(HOST, f"cd {folder} && chmod {mode} {subfolders}")
@@ -80,6 +80,35 @@ def test_a_full_state_file_delays_and_loses_nothing(grid: Grid, small_state: Non
         lambda: grid.sh(HOST, f"grep event=well_again {HOME}/poller.log || true"), "the log"
     )
     assert "full" in log or NO_ROOM in log
+
+
+def use_up_files(grid: Grid, folder: str) -> None:
+    grid.on(HOST, "sh", "-c", f"cd {folder} && seq -f filler.%g 3000 | xargs touch")
+
+
+def state_of_the_queue(grid: Grid) -> str:
+    """Return what status says of transfer-beta, behind its name."""
+    told = grid.on(HOST, "gridbridge", "status", user="alice").out
+    return next(line for line in told.splitlines() if line.startswith("transfer-beta "))
+
+
+def test_a_full_spool_closes_the_queue_until_there_is_room(grid: Grid, small_spool: None) -> None:
+    """Its files, then its bytes: told by status and check, and seen by Grid Engine."""
+    grid.require_ready()
+    wake = f"{SPOOL}/wake"
+    for fill_up, what in ((use_up_files, "files are free"), (fill, "KiB are free")):
+        fill_up(grid, wake)
+        grid.until(lambda: not grid.is_open(), "the queue to be closed")
+        status = grid.on(HOST, "gridbridge", "status", user="alice").out
+        line, check = state_of_the_queue(grid), grid.on(HOST, "gridbridge", "check").out
+        grid.sh(HOST, f"cd {wake} && ls | grep ^filler | xargs rm -f")
+        grid.until(lambda: grid.is_open(), "the queue to be open")
+
+        full = f"{SPOOL} is full: 0 {what}, "
+        assert status.startswith(full), status
+        assert " no " in line and full in line, line  # noqa: PT018
+        found = [row for row in check.splitlines() if f"room in {SPOOL}" in row]
+        assert found and found[0].startswith("broken"), check  # noqa: PT018
 
 
 @pytest.mark.long

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ParseError, StateError
+from gridbridge.model.site import Room
 from gridbridge.services.seeing import UnknownJob, report, why
+from gridbridge.shell import host
 from tests.shown import NOW, history, load, publish, shown, transfer
 
 
@@ -20,6 +22,18 @@ def test_status_tells_of_clusters_queues_and_transfers(tmp_path: Path) -> None:
     ]
     assert [(one.queue, one.is_open) for one in told.queues] == [("transfer-beta", True)]
     assert [(one.job, one.waits_for) for one in told.transfers] == [("12", "its end")]
+
+
+def test_a_silent_poller_whose_folder_is_full_is_told_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can't tell that itself: it publishes nothing."""
+    folder = publish(tmp_path, shown(load=load(age_s=95)))
+    monkeypatch.setattr(host, "room", lambda _: Room(free_bytes=0))
+
+    assert report(NOW, folder).alarm.endswith(
+        f"closed; {folder} is full: 0 KiB are free, 1024 are needed"
+    )
 
 
 def test_an_empty_folder_is_told_as_a_service_that_never_ran(tmp_path: Path) -> None:

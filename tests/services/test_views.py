@@ -263,6 +263,24 @@ def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: s
     assert reported() == open_values == "gb_beta_up=1 gb_beta_pending=1 gb_beta_free=0"
 
 
+def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder: str) -> None:
+    views = Views(POLICY, folder)
+    views.routes(frozenset())
+    seen = ClusterSnapshot(
+        cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
+    )
+    observers = {"beta": Observer("beta", cell(POLICY, "beta"), POLICY.poller, lambda: 0.0)}
+
+    def told(full: str) -> tuple[str, str]:
+        views.load({"beta": seen}, observers, full=full)
+        _, _, values = published.read_load(published.load_path(folder))
+        service = shown.read_service(folder)
+        assert service
+        return values["gb_beta_up"], service.full
+
+    assert [told(full) for full in ("", "no room", "")] == [("1", ""), ("0", "no room"), ("1", "")]
+
+
 def test_what_a_terminal_would_obey_is_replaced() -> None:
     hostile = TRANSFER.but(
         reason="\x1b[2Jgone\n\udcff", verdict=Message(outcome="error", reason="\x07bell")
