@@ -6,10 +6,10 @@ from gridbridge.apply.routes import cell, home
 from gridbridge.batch.embedded import home as embedded
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import home as gridengine
-from gridbridge.batch.gridengine import submit
+from gridbridge.batch.gridengine import objects, submit
 from gridbridge.batch.gridengine.commands import OWN_QUEUES, STAYS
 from gridbridge.batch.gridengine.request import Request
-from gridbridge.decisions import homeward
+from gridbridge.decisions import homeward, rerun
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
 from gridbridge.model.policy import Policy
@@ -35,6 +35,10 @@ class Home(Protocol):
 
     def check(self, local: TransferId) -> None:
         """Raise GridbridgeError when no queue of its own could run a job."""
+        ...
+
+    def rerun(self, local: TransferId) -> str:
+        """Say, yes or no, whether a job that does not say it runs again after a lost host."""
         ...
 
 
@@ -85,6 +89,15 @@ class CellHome:
         if not any(gridengine.could_run(self._cell, each) for each in asked):
             raise GridbridgeError("no queue at home could run it")
 
+    def rerun(self, local: TransferId) -> str:
+        """Say what its request says by now, or the queues here in which it could have run."""
+        request = submit.request_of(self._cell, str(local.job))
+        if request.rerun:
+            return request.rerun
+        queues = dict(request.context).get(OWN_QUEUES, "").replace(" ", ",") or request.queues
+        own = objects.reruns(self._cell, self._policy.queues)
+        return rerun.of_queues(request.hard, queues, own)
+
 
 class FolderHome:
     """An embedded cluster."""
@@ -108,3 +121,8 @@ class FolderHome:
     def check(self, local: TransferId) -> None:
         """Refuse: no task is recalled to an embedded cluster (services.recalls)."""
         raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
+
+    def rerun(self, local: TransferId) -> str:
+        """Say no: it runs none of its own jobs again."""
+        del local
+        return rerun.NO

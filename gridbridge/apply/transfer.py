@@ -13,6 +13,7 @@ from gridbridge.decisions.transfer import verdict_of
 from gridbridge.errors import StateError
 from gridbridge.model.claim import name_of
 from gridbridge.model.ids import parse_transfer
+from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Message, Outcome, encode
 from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
 from gridbridge.model.plan import Act, Action, Orphan
@@ -144,7 +145,13 @@ class Hands:
         transfer = action.transfer
         where = away(self._policy, transfer.remote)
         end = status_of(where).end(where, transfer.remote_id, transfer.name)
-        return verdict_of(transfer, end) if end else None
+        return self.judge(end, transfer) if end else None
+
+    def judge(self, end: JobEnd, transfer: Transfer) -> Message:
+        """Return the verdict that an end stands for; home says whether a lost job runs again."""
+        if end.is_unseen and not transfer.rerun:
+            transfer = transfer.but(rerun=self._home.rerun(parse_transfer(transfer.name)))
+        return verdict_of(transfer, end)
 
 
 def _as_owner(verb: str, transfer: Transfer) -> None:

@@ -40,7 +40,7 @@ def marks(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[M
 
     `queues` is the job's list as it asked for it, empty for any.
     """
-    if any(name == REMOTE and is_remote(value) for name, value in hard):
+    if leaves(hard):
         return ()
     kept = kept_queues(queues, transfer_queues)
     by_queue = (Mark(queues=kept),) if kept else ()
@@ -62,9 +62,20 @@ def at_home(hard: Pairs) -> Pairs:
     return (*without_remote(hard), AT_HOME)
 
 
+def leaves(hard: Pairs) -> bool:
+    """Say whether a job asks to leave."""
+    return any(name == REMOTE and is_remote(value) for name, value in hard)
+
+
 def stays(hard: Pairs) -> bool:
     """Say whether a job asks to stay at home."""
     return any(name == REMOTE and not is_remote(value) for name, value in hard)
+
+
+def could_take(queues: str, name: str) -> bool:
+    """Say whether a list of queues may mean this one: by its name, or by anything but a name."""
+    wanted = (one.partition("@")[0] for one in queues.split(","))
+    return any(one in (name, *ANY) or not OPERATORS.isdisjoint(one) for one in wanted)
 
 
 def kept_queues(queues: str, transfer_queues: Collection[str]) -> str:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions import dropped
 from gridbridge.decisions.receive import ending
+from gridbridge.decisions.rerun import YES
 from gridbridge.model.claim import FENCED, JOB, is_grant
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.job import JobEnd
@@ -257,7 +258,7 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
     """Return the verdict that the other cluster's accounting stands for.
 
     The wrapper's own status carries 99 and 100 as 199 and 200. A job whose end nobody saw is run
-    again at home if it may be, and else ends as killed.
+    again at home if the transfer says that it may be, and else ends as killed.
     """
     told = Message(
         transfer=transfer.name,
@@ -277,7 +278,7 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
     reason = f"{transfer.remote} says {end.reason}"
     if end.signal is not None:
         return told.but(outcome=Outcome.SIGNAL, signal=str(end.signal), reason=reason)
-    if transfer.rerun != "no":
+    if transfer.rerun == YES:
         return told.but(outcome=Outcome.REQUEUE, reason=reason)
     return told.but(outcome=Outcome.SIGNAL, signal="9", reason=f"killed with its host: {reason}")
 

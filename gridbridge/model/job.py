@@ -31,3 +31,8 @@ class JobEnd:
     system_s: float = 0.0
     wallclock_s: float | None = None  # None where only its status is known
     max_rss_kb: float | None = None
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether nobody saw it."""
+        return self.exit_status is None and self.signal is None

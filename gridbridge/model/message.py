@@ -72,7 +72,7 @@ class Message:
     reason: str
     stage: str  # the folder there that holds its files; empty: none, or no more
     claim: str  # of a record: model.claim; of an end: whose claim kept the job from running
-    rerun: str  # yes when the local job may be run again (qsub -r, queue_conf(5) rerun)
+    rerun: str  # yes or no: the local job may be run again (qsub -r); empty: it does not say
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:

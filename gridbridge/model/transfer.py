@@ -25,7 +25,7 @@ class Transfer:
     phase: str  # message.Phase
     record: str  # the spool file that proves it, for gridbridge-as-user
     wake: str  # the starter's FIFO
-    rerun: str  # yes, no, or empty for as the queue says
+    rerun: str  # yes, no, or empty for as the queues at home say
     created_at: datetime
     updated_at: datetime
     remote_id: int = 0

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import partial
 
 from gridbridge.apply.transfer import Hands
 from gridbridge.decisions import transfer as rules
@@ -58,6 +59,9 @@ class Works:
         end = self._books.end(action.transfer) if action.act is Act.LOOK_UP_END else None
         if end is None:
             return self._crew.do(action.transfer.owner, self._hands.far, action)
+        if end.is_unseen:
+            judge = partial(self._hands.judge, end)
+            return self._crew.do(action.transfer.owner, judge, action.transfer)
         known: Future[Message | None] = Future()
         known.set_result(rules.verdict_of(action.transfer, end))
         return known

@@ -460,7 +460,7 @@ def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
         (JobEnd(exit_status=200), "", (Outcome.EXIT, "100", "")),
         (JobEnd(signal=9), "", (Outcome.SIGNAL, "", "9")),
         (JobEnd(signal=15), "no", (Outcome.SIGNAL, "", "15")),
-        (JobEnd(), "", (Outcome.REQUEUE, "", "")),
+        (JobEnd(), "", (Outcome.SIGNAL, "", "9")),
         (JobEnd(), "yes", (Outcome.REQUEUE, "", "")),
         (JobEnd(), "no", (Outcome.SIGNAL, "", "9")),
     ],

@@ -238,18 +238,22 @@ def test_a_job_that_an_operator_of_beta_deletes_ends_or_waits_with_the_reason(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """What was told while the node was lost, and how a job ended that may not run again."""
+    """What was told while the node was lost, and how the jobs ended that may not run again."""
 
     unknown: str
     state: str
-    end: tuple[str, str]  # failed, exit status
+    ends: set[tuple[str, str]]  # failed, exit status
+    once: list[int]  # how often those were sent
 
 
 def lost(grid: Grid) -> Steps[Lost]:
-    """Cut the power of the node on which two jobs run; one may run again, and does."""
+    """Cut the power of the node on which three jobs run; one may run again, and does.
+
+    One says nothing of that: its queue at home says no, the transfer queue yes.
+    """
     rerun = grid.submit("-N", "again", *QUIET, "-r", "y", script=SLEEP)
-    other = grid.submit("-N", "once", *QUIET, "-r", "n", script=SLEEP)
-    grid.until(lambda: _run_on(grid, LOST, rerun, other), "both to run")
+    others = [grid.submit("-N", "once", *QUIET, *says, script=SLEEP) for says in (["-r", "n"], [])]
+    grid.until(lambda: _run_on(grid, LOST, rerun, *others), "all to run")
 
     yield "TMPDIR is full"
     grid.lab("power", LOST, "cut")
@@ -260,12 +264,11 @@ def lost(grid: Grid) -> Steps[Lost]:
         yield "all is well"
     finally:
         grid.lab("power", LOST, "on")
-    end = grid.accounting_of_end(other, 120)
+    found = [grid.accounting_of_end(other, 120) for other in others]
     grid.until(lambda: "R" in grid.states().get(rerun, ""), "a rerun", 60)
     grid.cell("alpha", "qdel", rerun)
     grid.until_gone(rerun)
-    failed, status = end["failed"].split()[0], end["exit_status"].split()[0]
-    return Lost(unknown=told, state=state, end=(failed, status))
+    return Lost(unknown=told, state=state, ends=statuses(found), once=_counts(grid, others))
 
 
 def test_a_lost_remote_host_is_unknown_until_beta_says_what_became_of_the_job(
@@ -276,7 +279,8 @@ def test_a_lost_remote_host_is_unknown_until_beta_says_what_became_of_the_job(
 
     assert f"does not hear of host {LOST}" in jobs.unknown
     assert jobs.state == "hr"
-    assert jobs.end == ("100", "137")
+    assert jobs.ends == {("100", "137")}
+    assert jobs.once == [1, 1]
 
 
 def _run_on(grid: Grid, node: str, *jobs: str) -> bool:
@@ -285,6 +289,11 @@ def _run_on(grid: Grid, node: str, *jobs: str) -> bool:
     ids = {grid.remote_id(job) for job in jobs}
     rows = [row for row in map(str.split, out.splitlines()) if row and row[0] in ids]
     return [(row[4], row[7]) for row in rows] == [("r", f"all.q@{node}")] * len(jobs)
+
+
+def _counts(grid: Grid, jobs: list[str]) -> list[int]:
+    """Return as how many remote jobs each was sent."""
+    return [len(grid.remote_ids(job)) for job in jobs]
 
 
 def _unknown(grid: Grid, job: str) -> str:

@@ -1,6 +1,6 @@
 """What a cell's qconf shows of what a set-up touches; read one object after the other."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from gridbridge.batch.gridengine import qconf
 from gridbridge.batch.gridengine.status import names, show, snapshot
@@ -10,6 +10,7 @@ from gridbridge.model.route import Cell
 from gridbridge.model.setup import CellSetup, Settings
 from gridbridge.model.snapshot import QueueStatus
 
+ALL = "*"
 GLOBAL = "global"
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
 
@@ -50,6 +51,12 @@ def far_setup(cell: Cell) -> CellSetup:
 def queues(cell: Cell) -> Mapping[str, Settings]:
     """Return every queue's configuration."""
     return _each(cell, "-sql", "-sq")
+
+
+def reruns(cell: Cell, others: Container[str]) -> Mapping[str, str]:
+    """Return what each queue says of `rerun`, for some hosts differently; the others left out."""
+    shown = map(qconf.settings, show(cell, "-sq", ALL).split(b"\n\n"))
+    return {one["qname"]: one["rerun"] for one in shown if one and one["qname"] not in others}
 
 
 def queue_instances(cell: Cell, cluster: str) -> tuple[QueueStatus, ...]:
