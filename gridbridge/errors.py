@@ -24,6 +24,16 @@ class ConfigError(GridbridgeError):
         self.problems = problems
 
 
+class Untrusted(ConfigError):
+    """Nobody obeys a file that others can change; `mend` is the command line that ends that."""
+
+    def __init__(self, path: str, wrong: str, mend: str) -> None:
+        super().__init__((f"{path}: others could have written it: {wrong}; read it, then: {mend}",))
+        self.path = path
+        self.wrong = wrong
+        self.mend = mend
+
+
 class ParseError(GridbridgeError):
     """Bytes from outside are not what their format promises."""
 

@@ -1,5 +1,7 @@
 """What holds for every test: a busy machine makes none of them fail."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -7,6 +9,7 @@ from tests import order
 from tests.apart import apart as apart
 from tests.minutes import JUNIT
 
+os.umask(0o022)  # a gridbridge.toml that a group may write is not obeyed
 settings.register_profile("gridbridge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gridbridge")
 

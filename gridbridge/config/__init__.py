@@ -5,7 +5,6 @@ what would be right`. The file is TOML 1.0; keys and limits are those of model.p
 """
 
 import os
-import shlex
 import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +27,7 @@ from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
 from gridbridge.model.rules import KINDS, AnyRule
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME, Form, describe
 from gridbridge.model.users import Users
+from gridbridge.shell import trust
 
 Section: TypeAlias = Site | Cluster | TransferQueue | Poller | AnyRule
 S = TypeVar("S", bound=Section)
@@ -42,20 +42,18 @@ SECTIONS = (
 NO_SECTION = f"not a section; {SECTIONS}"
 AT_ONCE = os.O_NONBLOCK  # a FIFO would wait for its writer
 MAX_BYTES = 1 << 20  # a file of thousands of queues is shorter; longer ones would stop the service
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 HEADER = """\
 # gridbridge.toml: every key with its meaning, what may stand there, and its default.
 # A key behind # has its default. See docs/configuration.md.
 """
 
 
-def load(path: str, *, trusted_owner: int | None = None) -> Policy:
+def load(path: str) -> Policy:
     """Read the configuration; ConfigError tells everything that is wrong with it.
 
-    Who acts on the file as root gives `trusted_owner`: then the file has to belong to that uid,
-    and nobody else may write it.
+    Untrusted is raised to root for a file that anybody else could have written.
     """
-    return parse(path, read(path, trusted_owner))
+    return parse(path, read(path))
 
 
 def parse(path: str, raw: bytes) -> Policy:
@@ -73,13 +71,11 @@ def parse(path: str, raw: bytes) -> Policy:
     return _policy(sections)
 
 
-def read(path: str, trusted_owner: int | None = None) -> bytes:
+def read(path: str) -> bytes:
     """Return the file's bytes; ConfigError when it is none that may be trusted."""
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | AT_ONCE)) as file:
-            problems = tuple(_distrust(path, os.fstat(file.fileno()), trusted_owner))
-            if problems:
-                raise ConfigError(problems)
+            _refuse(path, file.fileno())
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         remedy = "a readable copy of conf/gridbridge.toml has to be there"
@@ -105,16 +101,13 @@ def text(policy: Policy) -> str:
     return "\n".join([*parts, _section_text("poller", policy.poller, _usual(policy.poller))])
 
 
-def _distrust(path: str, status: os.stat_result, trusted_owner: int | None) -> Iterator[str]:
-    name, mode = shlex.quote(path), stat.S_IMODE(status.st_mode)
-    if not stat.S_ISREG(status.st_mode):
-        yield f"{path}: not a file; a copy of conf/gridbridge.toml has to be there"
-    if trusted_owner is None:
-        return
-    if status.st_uid != trusted_owner:
-        yield f"{path}: belongs to uid {status.st_uid}; chown {trusted_owner} {name}"
-    if mode & OTHERS_WRITE:
-        yield f"{path}: others may write it, mode {mode:04o}; chmod go-w {name}"
+def _refuse(path: str, opened: int) -> None:
+    """Refuse what is no file, and to root one that others could have written."""
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        raise ConfigError((f"{path}: not a file; a copy of conf/gridbridge.toml has to be there",))
+    owner = trust.demanded()
+    if owner is not None:
+        trust.require(os.path.abspath(path), opened, owner)
 
 
 def _place(error: ValueError, raw: bytes) -> str:

@@ -15,14 +15,14 @@ import tomllib
 from typing import NoReturn
 
 from gridbridge.batch import submitter
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, Untrusted
 from gridbridge.model import message
 from gridbridge.model.configured import away
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Kind, Message
 from gridbridge.model.places import CONFIG, SPOOL
 from gridbridge.model.route import Away
-from gridbridge.shell import files, folder
+from gridbridge.shell import files, folder, trust
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import spool
 
@@ -53,7 +53,7 @@ def main() -> None:
         perform(sys.argv[1:])
     except (GridbridgeError, OSError) as error:
         os.write(2, f"gridbridge-as-user: {str(error)[:1000]}\n".encode("utf-8", "replace"))
-        os._exit(REFUSED if isinstance(error, Refused) else FAILED)
+        os._exit(REFUSED if isinstance(error, Refused | Untrusted) else FAILED)
 
 
 def perform(arguments: list[str]) -> NoReturn:
@@ -93,9 +93,9 @@ def watch(child: int, limit_s: float = LIMIT_S) -> NoReturn:
 
 def read_config(path: str) -> "dict[str, dict[str, object]]":
     """Read the configuration; only root may have written it."""
+    trust.require(path)
     try:
-        data, _ = files.read(path, CONFIG_MAX_BYTES, owner=0)
-        return tomllib.loads(data.decode())
+        return tomllib.loads(files.read(path, CONFIG_MAX_BYTES, owner=trust.ROOT)[0].decode())
     except (OSError, ValueError, GridbridgeError) as error:
         raise Refused(f"{path}: {error}") from error
 

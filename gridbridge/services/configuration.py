@@ -19,6 +19,7 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.shown import ShownConfiguration
+from gridbridge.shell import trust
 
 SETTLE_S = 0.5
 
@@ -137,9 +138,21 @@ def judge(path: str, in_force: InForce, away: Iterable[Stay] = ()) -> InForce | 
 
 
 def _parsed(path: str, raw: bytes) -> InForce:
-    """Return a file as it takes force now; ConfigError when it is wrong."""
+    """Return a file as it takes force now; ConfigError when it is wrong, or could be a stranger's.
+
+    A site of embedded clusters has no rights but those of the one person whose it is.
+    """
     policy = config.parse(path, raw)
+    if not policy.is_embedded:
+        _trust(path)
     return InForce(policy=policy, sha256=digest(raw), since=datetime.now(UTC))
+
+
+def _trust(path: str) -> None:
+    try:
+        trust.require(path, owner=os.geteuid())
+    except OSError as error:
+        raise ConfigError((f"{path}: {error.strerror}",)) from error
 
 
 def look(path: str) -> Look:

@@ -32,10 +32,10 @@ ASKS = 'resources by their names at home: { mem_free = "64G" }'
 A_PORT = "a whole number, 1 to 65535"
 
 
-def problems_of(path: Path, *, trusted_owner: int | None = None) -> list[str]:
+def problems_of(path: Path) -> list[str]:
     """Return what `load` finds wrong, without the file's name."""
     with pytest.raises(ConfigError) as refusal:
-        config.load(str(path), trusted_owner=trusted_owner)
+        config.load(str(path))
     return [problem.replace(str(path), "FILE") for problem in refusal.value.problems]
 
 

@@ -62,6 +62,49 @@ for number in range(300):
 """
 
 
+TOML = "/etc/gridbridge/gridbridge.toml"
+HERS = "/run/hers"  # the folder of programs that tell who ran them
+STRANGE = f"""set -e
+cp -p {TOML} /root/kept.toml
+mkdir {HERS} && cd {HERS}
+install -m 666 /dev/null ran
+cat >qconf <<'END'
+#!/bin/sh
+id -u >>{HERS}/ran
+exec /usr/lib/gridengine/"${{0##*/}}" "$@"
+END
+chmod 755 qconf
+for name in qstat qsub qping qacct qalter qdel; do ln qconf $name; done
+chown -R alice {HERS}
+"""
+OBEY = f"""
+cp -p /root/kept.toml {TOML}
+sed -i 's|^#*binaries = "/usr/lib/gridengine"|binaries = "{HERS}"|' {TOML}
+"""
+BACK = f"""
+chown root:root /etc/gridbridge; chmod 755 /etc/gridbridge
+rm {TOML}; cp -p /root/kept.toml {TOML}
+"""
+STRANGERS = {  # what makes a gridbridge.toml a stranger's
+    "the file": f"chown alice {TOML}",
+    "its mode": f"chmod 0666 {TOML}",
+    "its folder": "chmod 0777 /etc/gridbridge",
+    "its folder's owner": "chown alice /etc/gridbridge",
+    "what it leads to": f"mv {TOML} {HERS}/toml && ln -s {HERS}/toml {TOML}",
+}
+OBEYING = (  # what root runs that reads it
+    "gridbridge setup host",
+    "gridbridge setup transfer beta",
+    "gridbridge setup transfer beta --remove",
+    "gridbridge check",
+    "gridbridge explain --to beta -- -b y true",
+    "qacct_remote -j 1",
+    "qalter_remote -p 0 1",
+    "qdel_remote 1",
+    "gridbridge-as-user delete m.1",
+)
+
+
 @contextmanager
 def running(grid: Grid, program: str, name: str) -> Iterator[str]:
     """Run a program of bob's until the end of the block; yield its first line."""
@@ -250,3 +293,50 @@ def test_records_reach_the_state_file_within_two_seconds(grid: Grid, running_job
     assert stamp, rows
     seen_at = float(grid.sh(HOST, f"date -ud '{stamp[1]}' +%s.%N"))
     assert 0 <= seen_at - sent_at < ARRIVAL_S
+
+
+@pytest.fixture(scope="module")
+def strange(grid: Grid) -> Iterator[None]:
+    """Make programs of hers that note who runs them."""
+    grid.sh(HOST, STRANGE)
+    yield
+    grid.sh(HOST, f"rm -rf {HERS} /root/kept.toml")
+    grid.require_ready()
+
+
+@pytest.mark.usefixtures("strange")
+def test_neither_root_nor_the_service_runs_what_she_names(grid: Grid) -> None:
+    """Who writes gridbridge.toml names the programs that are run by it."""
+    refused = len(grid.logged("event=misconfigured").splitlines())
+    try:
+        grid.sh(HOST, f"{OBEY}{STRANGERS['the file']}")
+        told = {program: grid.on(HOST, *program.split()) for program in OBEYING}
+        grid.until(
+            lambda: len(grid.logged("event=misconfigured").splitlines()) > refused,
+            "the service to refuse the file",
+        )
+        ran = grid.sh(HOST, f"cat {HERS}/ran")
+    finally:
+        grid.sh(HOST, BACK)
+
+    assert ran == ""
+    for program, done in told.items():
+        words = done.out if program == "gridbridge check" else done.err
+        assert (done.status, "Traceback" in done.err) == (2, False), (program, done)
+        assert f"chown root {TOML}" in words, (program, done)
+    assert told["gridbridge setup host"].err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("strange")
+@pytest.mark.parametrize("how", STRANGERS.values(), ids=STRANGERS.keys())
+def test_root_obeys_no_file_that_she_could_have_written(grid: Grid, how: str) -> None:
+    try:
+        grid.sh(HOST, f"{OBEY}{how}")
+        done = grid.on(HOST, "gridbridge", "setup", "transfer", "beta")
+        ran = grid.sh(HOST, f"cat {HERS}/ran")
+    finally:
+        grid.sh(HOST, BACK)
+
+    assert (done.status, done.out, done.err.count("\n"), ran) == (2, "", 1, "")
+    assert done.err.startswith(f"gridbridge: {TOML}: others could have written it: ")
+    assert re.search(r"; read it, then: (chown( -h)? root|chmod go-w) /[a-z/.]+$", done.err)

@@ -261,3 +261,28 @@ def test_who_asks_hears_what_is_in_force_though_nothing_has_changed(
 
     assert news == [False, False]
     assert [message.split()[0] for message in caplog.messages] == ["event=configured"] * 2
+
+
+def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
+    """Whoever may write it could do all that the service may."""
+    site.write(SLOWER)
+    site.path.chmod(0o666)
+    site.turn(), site.turn()
+    taken, refused = site.interval_s, site.refused
+    site.path.chmod(0o644)
+    site.turn(), site.turn()
+
+    assert taken == 5
+    assert refused[0].startswith("FILE: others could have written it: others may write FILE, mode")
+    assert (site.interval_s, site.refused) == (7, ())
+
+
+def test_the_file_of_an_embedded_site_is_its_owner_s_affair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    path = tmp_path / "gridbridge.toml"
+    path.write_text('[site]\ncluster = "a"\n[cluster.a]\nkind = "embedded"\nfolder = "/a"\n')
+    path.chmod(0o666)
+
+    assert Configuration(str(path)).policy.is_embedded

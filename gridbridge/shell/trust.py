@@ -1,0 +1,109 @@
+"""Whether root alone decides what a path leads to: the file, each folder above it, each link.
+
+What root runs obeys no other file, as sshd(8) and sudo(8) do, and neither does the service;
+anybody else reads what they like, since nothing is run with more rights for it.
+"""
+
+import os
+import pwd
+import stat
+
+from gridbridge.errors import Untrusted
+from gridbridge.shell.runner import quote
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = 0
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH  # the group's bits are the mask of an ACL, too
+MAX_LINKS = 40  # path_resolution(7)
+PLAIN = "/-_.+@%"
+
+Doubt = tuple[str, str]  # what is wrong with a place, and the command that mends it
+
+
+def demanded() -> int | None:
+    """Return whose the files have to be that we obey: root's for root, anybody's for others."""
+    return ROOT if os.geteuid() == ROOT else None
+
+
+def require(path: str, opened: int | None = None, owner: int = ROOT) -> None:
+    """Raise Untrusted unless only `owner` and root can change a file and what leads to it.
+
+    Who has `opened` it asks about that file as well; OSError when the path leads nowhere.
+    """
+    doubts = dict(along(path, owner))
+    if opened is not None:
+        doubts |= of(path, os.fstat(opened), owner)
+    if doubts:
+        raise Untrusted(path, ", ".join(doubts), " && ".join(doubts.values()))
+
+
+def along(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
+    """Give what lets others change what a path leads to.
+
+    In a sticky folder nobody else renames or removes what is root's, so it may lie above.
+    """
+    for place in _way(path):
+        facts = os.lstat(place)
+        is_sticky = facts.st_mode & stat.S_ISVTX and place != path
+        yield from (_owned if is_sticky else of)(place, facts, owner)
+
+
+def beneath(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
+    """Give every place in a folder, with what lets others than root change it."""
+    for at, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            place = f"{at}/{name}"
+            yield place, tuple(of(place, os.lstat(place)))
+
+
+def of(place: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
+    """Give what lets others change one file, folder or link."""
+    yield from _owned(place, facts, owner)
+    if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):
+        mode = stat.S_IMODE(facts.st_mode)
+        yield f"others may write {place}, mode {mode:04o}", f"chmod go-w {_word(place)}"
+
+
+def name_of(uid: int) -> str:
+    """Return an account's name, its number when it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _owned(place: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
+    if facts.st_uid not in (ROOT, owner):
+        link = "-h " if stat.S_ISLNK(facts.st_mode) else ""
+        yield f"{place} belongs to {name_of(facts.st_uid)}", f"chown {link}root {_word(place)}"
+
+
+def _way(path: str) -> "Iterator[str]":
+    """Give each place through which a path leads, a link before what it leads to."""
+    left, at, links = path.split("/")[::-1], "", 0
+    yield "/"
+    while left:
+        name = left.pop()
+        if name == "..":
+            at = at.rpartition("/")[0]
+        if name in ("", ".", ".."):
+            continue
+        yield f"{at}/{name}"
+        try:
+            target = os.readlink(f"{at}/{name}")
+        except OSError:  # no link
+            at = f"{at}/{name}"
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            raise OSError(40, "Too many levels of symbolic links")
+        left.extend(target.split("/")[::-1])
+        at = "" if target.startswith("/") else at
+
+
+def _word(place: str) -> str:
+    is_plain = place.isascii() and place.translate({ord(sign): None for sign in PLAIN}).isalnum()
+    return place if is_plain else quote(place)

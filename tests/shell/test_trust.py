@@ -1,0 +1,110 @@
+"""What root obeys is root's, and so is all that leads to it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import Untrusted
+from gridbridge.shell import trust
+
+ME = os.getuid()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a file of ours two folders below one of ours."""
+    (tmp_path / "etc/bridge").mkdir(parents=True)
+    path = tmp_path / "etc/bridge/file"
+    path.write_text("")
+    path.chmod(0o644)
+    return path
+
+
+def doubts(path: Path) -> list[str]:
+    """Return what is wrong, without the folder of the test."""
+    found = trust.along(str(path), ME)
+    return [wrong.replace(f"{path.parents[2]}/", "") for wrong, _ in found]
+
+
+def test_a_file_that_nobody_else_can_change_is_trusted(path: Path) -> None:
+    assert doubts(path) == []
+    trust.require(str(path), owner=ME)
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646, 0o666], ids=["group", "others", "both"])
+def test_a_file_that_others_may_write_is_not(path: Path, mode: int) -> None:
+    path.chmod(mode)
+
+    assert doubts(path) == [f"others may write etc/bridge/file, mode {mode:04o}"]
+
+
+def test_each_folder_above_counts(path: Path) -> None:
+    path.parent.chmod(0o775)
+    path.parents[1].chmod(0o757)
+
+    assert doubts(path) == [
+        "others may write etc, mode 0757",
+        "others may write etc/bridge, mode 0775",
+    ]
+
+
+def test_a_sticky_folder_may_lie_above_and_is_no_folder_of_ours_itself(path: Path) -> None:
+    """Nobody renames what is another's in it; yet anybody adds to it."""
+    path.parent.chmod(0o1777)
+
+    assert doubts(path) == []
+    assert doubts(path.parent)[0].endswith("etc/bridge, mode 1777")
+
+
+def test_a_link_is_trusted_as_what_it_leads_to_is(path: Path) -> None:
+    link = path.parents[1] / "link"
+    link.symlink_to("./bridge/../bridge/file")
+    path.parent.chmod(0o777)
+
+    found = [wrong for wrong, _ in trust.along(str(link), ME)]
+    assert set(found) == {f"others may write {path.parent}, mode 0777"}
+
+
+def test_links_in_a_circle_are_no_file(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+    with pytest.raises(OSError, match="Too many levels"):
+        trust.require(str(path), owner=ME)
+
+
+def test_the_mends_are_told_as_one_line(path: Path) -> None:
+    odd = path.rename(path.parent / "a file's")
+    odd.chmod(0o646)
+    path.parent.chmod(0o757)
+
+    with pytest.raises(Untrusted) as refused:
+        trust.require(str(odd), owner=ME)
+    quoted = str(odd).replace("'", "'\\''")
+    assert refused.value.mend == f"chmod go-w {path.parent} && chmod go-w '{quoted}'"
+    assert str(refused.value).endswith(f"read it, then: {refused.value.mend}")
+    assert "\n" not in str(refused.value)
+
+
+def test_who_opened_a_file_asks_about_that_one(path: Path, tmp_path: Path) -> None:
+    """Somebody may put another file in its place meanwhile."""
+    other = tmp_path / "other"
+    other.write_text("")
+    other.chmod(0o666)
+
+    with other.open() as opened, pytest.raises(Untrusted):
+        trust.require(str(path), opened.fileno(), ME)
+
+
+@pytest.mark.root
+def test_what_belongs_to_another_is_not_trusted(path: Path) -> None:
+    link = path.parent / "link"
+    link.symlink_to("file")
+    os.lchown(link, 1, 1)
+    os.chown(path, 1, 1)
+
+    assert [mend.split()[:-1] for _, mend in trust.along(str(link))] == [
+        ["chown", "-h", "root"],
+        ["chown", "root"],
+    ]
