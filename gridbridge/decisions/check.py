@@ -94,6 +94,8 @@ def _answer(name: str, cell: CellFacts, host: str) -> Finding:
     if is_refused:
         edit = Edit(verb=Verb.ADMIT, cell=name, kind="admin", name=host)
         item = f"{name}: admin host {host}"
+    elif cell.other_port:
+        return _wrong_port(name, cell)
     else:
         edit = Edit(verb=Verb.SHELL, cell=name, value="sge_qmaster")
     return Finding(
@@ -104,6 +106,17 @@ def _answer(name: str, cell: CellFacts, host: str) -> Finding:
         mend=(edit,) if cell.master else (),
         where=cell.master,
         hint="" if cell.master else _hint(name, cell),
+    )
+
+
+def _wrong_port(name: str, cell: CellFacts) -> Finding:
+    """Judge a qmaster that answers where nobody asks: a second one would do harm."""
+    return Finding(
+        item=f"{name}: qmaster",
+        state=State.BROKEN,
+        found=f"{cell.trouble}, but one answers on port {cell.other_port} of {cell.master}",
+        right=f"qmaster_port = {cell.other_port}, if that is the cell's",
+        hint=f"compare the ports of [cluster.{name}] in {CONFIG} first; start no qmaster",
     )
 
 

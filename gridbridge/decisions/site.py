@@ -3,9 +3,11 @@
 `gridbridge setup host` makes the edits of the first half; `gridbridge check` judges all.
 """
 
+import re
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from gridbridge.model.places import (
@@ -20,7 +22,7 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.policy import Site
 from gridbridge.model.setup import Edit, Finding, State, Verb
-from gridbridge.model.site import HostFacts, PathFacts
+from gridbridge.model.site import HostFacts, PathFacts, TreeFacts
 
 SPOOL_MODE = 0o1733  # anybody may add a message, only the service lists them
 PROGRAMS = (
@@ -42,6 +44,7 @@ FOLDERS: Mapping[str, int] = MappingProxyType(  # the service account's, with th
         f"{SPOOL}/claims": SPOOL_MODE,
     }
 )
+NO_COMMENT = re.compile(r"\s*#(\s*[0-9]|include)")
 UNSEEN = "not visible to this user"
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -58,6 +61,7 @@ def host_findings(facts: HostFacts, site: Site) -> tuple[Finding, ...]:
 def program_findings(facts: HostFacts) -> Iterator[Finding]:
     """Judge the files that Grid Engine and sudo run: a job's owner has to reach them."""
     yield from (_program(path, facts) for path in PROGRAMS)
+    yield from (_tree(folder, found) for folder, found in facts.trees.items())
     yield _interpreter(facts)
     yield _configuration(facts)
 
@@ -80,6 +84,18 @@ def state_finding(facts: HostFacts, site: Site) -> Finding:
 def state_path(site: Site) -> str:
     """Return where the state file lies, empty for a database."""
     return site.state.partition("://")[2][1:] if site.state.startswith("sqlite:") else ""
+
+
+def untrusted(path: str, wrong: str, mend: str) -> Finding:
+    """Return the finding of a file that root does not obey, since others can change it."""
+    return Finding(
+        item=f"file {path}",
+        state=State.BROKEN,
+        found=wrong,
+        right="root's, and so each folder above it; nobody else writes there",
+        mend=(_shell(mend),),
+        hint="read the file first: all in it may be somebody else's",
+    )
 
 
 def _account(facts: HostFacts, site: Site) -> Finding:
@@ -123,7 +139,17 @@ def _sudoers(facts: HostFacts, site: Site) -> Finding:
         return _broken(item, "missing", line, mend)
     if line not in facts.sudoers.splitlines():
         return _broken(item, "without its line", line, mend)
+    if more := tuple(each for each in _said(facts.sudoers) if each != line):
+        return _broken(item, f"says more: {more[0]}", f"{line}, and nothing else", mend)
     return Finding(item=item, state=State.OK, found=line)
+
+
+def _said(sudoers: str) -> Iterator[str]:
+    """Give the lines that mean something; `#1000` is a user and `#include` a file (sudoers(5))."""
+    for line in sudoers.splitlines():
+        is_comment = line.lstrip().startswith("#") and not NO_COMMENT.match(line)
+        if line.strip() and not is_comment:
+            yield line
 
 
 def _program(path: str, facts: HostFacts) -> Finding:
@@ -139,6 +165,19 @@ def _program(path: str, facts: HostFacts) -> Finding:
         return Finding(item=item, state=State.OK, found=_shown(found))
     mend = _shell(f"chown root:root {name} && chmod a+rx,go-w {name}")
     return _broken(item, _shown(found), "root's, for others to read and run", mend)
+
+
+def _tree(folder: str, found: TreeFacts) -> Finding:
+    """Judge what root runs, and reads for that: whoever changes it is root."""
+    item, name = f"folder {folder}", shlex.quote(folder)
+    if not found.wrong:
+        return Finding(item=item, state=State.OK, found=f"root's alone, {found.files} files")
+    more = f", and {len(found.wrong) - 1} more" if found.wrong[1:] else ""
+    within = f"chown -hR root:root {name} && chmod -R go-w {name}"
+    mend = _shell(" && ".join((*found.above, within)))
+    right = "root's with all in it, and nobody else writes there"
+    hint = "what others wrote stays: install gridbridge again if you can't tell what that is"
+    return replace(_broken(item, f"{found.wrong[0]}{more}", right, mend), hint=hint)
 
 
 def _interpreter(facts: HostFacts) -> Finding:

@@ -13,6 +13,8 @@ METHODS = "/opt/gridbridge/sge-methods"
 FORMER = "/etc/gridbridge/former.json"  # what setup found before it changed shared settings
 AT_HOME = ("remote", "hostname", "qname")  # resources that name places of the local cluster
 OURS = "gb_"  # what the load values that the sensor reports begin with
+# What root runs, and what it reads to do so.
+ROOTS = (METHODS, "/opt/gridbridge/venv", "/opt/gridbridge/bin", "/etc/gridbridge")
 SUDOERS = "/etc/sudoers.d/gridbridge"
 
 

@@ -133,6 +133,7 @@ class Wanted:
         default_factory=dict
     )  # parallel environments, by the mapping
     rejected: Mapping[str, str] = field(default_factory=dict)  # those that it does not let go: why
+    resources: tuple[str, ...] = ()  # what the mapping names that a job may ask for
 
     @property
     def prefix(self) -> str:
@@ -159,6 +160,7 @@ class SetupWorld:
     away: CellSetup
     gids: frozenset[int] = frozenset()  # of groups that exist on the transfer host
     execd: Daemon | None = None
+    other_slots: int = 0  # of all other queues on the transfer host
 
 
 def pairs(value: str) -> dict[str, str]:

@@ -24,6 +24,15 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TreeFacts:
+    """What in a folder, and above it, somebody else than root could change."""
+
+    files: int  # how many were looked at
+    wrong: tuple[str, ...]
+    above: tuple[str, ...] = ()  # the commands that mend what lies above
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationFacts:
     """The gridbridge.toml that a living service has, next to the one that is there."""
 
@@ -52,6 +61,7 @@ class CellFacts:
     ahead_s: float | None = None  # its qmaster's clock before ours; None when it doesn't tell
     trouble: str = ""  # why it gave no answer
     master: str = ""
+    other_port: int = 0  # where a qmaster answers on that host, though not where we ask; 0: nowhere
     slots: int | None = None  # of an OAR server; None: a cell's are its queues
 
 
@@ -72,6 +82,7 @@ class HostFacts:
     name: str
     service_uid: int  # 0: there is no such account
     paths: Mapping[str, PathFacts]
+    trees: Mapping[str, TreeFacts] = field(default_factory=dict)  # of what root alone may change
     hidden: frozenset[str] = frozenset()  # paths that the user of the check may not look at
     closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: folder in the way
     sudoers: str = ""

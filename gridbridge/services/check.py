@@ -11,7 +11,7 @@ from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions import check as decisions
 from gridbridge.decisions import dropped, folders, reload, room, section, setup, site
 from gridbridge.decisions.setup.host import value_findings
-from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.errors import ConfigError, GridbridgeError, Untrusted
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.setup import Finding, SetupWorld, State, words
@@ -115,9 +115,8 @@ def _folders(policy: Policy, sha256: str) -> Iterator[Finding]:
 
 
 def _cells(policy: Policy, threads: ThreadPoolExecutor) -> dict[str, CellFacts]:
-    """Ask the clusters that matter: the local one and those that queues lead to."""
-    used = {policy.site.cluster, *policy.remotes}
-    names = [name for name in policy.clusters if name in used]
+    """Ask every cluster of the file: one that no queue leads to yet is about to be used."""
+    names = tuple(policy.clusters)
     return dict(zip(names, threads.map(lambda name: cell_facts(name, policy), names), strict=True))
 
 
@@ -148,6 +147,9 @@ def _world(policy: Policy, queue: str) -> SetupWorld:
 
 
 def _unreadable(error: ConfigError) -> Iterator[Finding]:
+    if isinstance(error, Untrusted):
+        yield site.untrusted(error.path, error.wrong, error.mend)
+        return
     for problem in error.problems:
         place, _, wrong = problem.partition(": ")
         yield Finding(item=f"file {place}", state=State.BROKEN, found=wrong, hint="edit the file")

@@ -10,7 +10,16 @@ from gridbridge.batch.gridengine import objects
 from gridbridge.batch.oar import server
 from gridbridge.decisions import site
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.places import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, SPOOL, SUDOERS
+from gridbridge.model.places import (
+    CONFIG,
+    HOME,
+    LOCK,
+    PUBLISHED,
+    PYTHON,
+    ROOTS,
+    SPOOL,
+    SUDOERS,
+)
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Folder, OarServer
 from gridbridge.model.site import (
@@ -20,8 +29,9 @@ from gridbridge.model.site import (
     PathFacts,
     PollerFacts,
     Room,
+    TreeFacts,
 )
-from gridbridge.shell import host, lock
+from gridbridge.shell import host, lock, trust
 from gridbridge.shell.runner import run
 from gridbridge.state import published, shown
 
@@ -37,6 +47,7 @@ def host_facts(policy: Policy) -> HostFacts:
         name=host.name(),
         service_uid=host.uid_of(account),
         paths=_paths(policy),
+        trees={folder: tree for folder in ROOTS if (tree := _tree(folder))},
         hidden=frozenset(path for path in _strict(policy) if host.is_hidden(path))
         | frozenset(path for path in (SUDOERS,) if host.is_unreadable(path)),
         closed_to_others={
@@ -90,7 +101,8 @@ def cell_facts(cluster: str, policy: Policy) -> CellFacts:
             master=master,
         )
     except GridbridgeError as error:
-        return CellFacts(trouble=str(error), master=master)
+        port = objects.other_port(there) if master and not there.login else 0
+        return CellFacts(trouble=str(error), master=master, other_port=port)
 
 
 def _server_facts(there: OarServer) -> CellFacts:
@@ -135,6 +147,17 @@ def _paths(policy: Policy) -> dict[str, PathFacts]:
     seen = {path: host.path_facts(path) for path in _strict(policy)}
     seen |= {path: host.path_facts(path, follow=True) for path in (*site.PROGRAMS, CONFIG)}
     return {path: found for path, found in seen.items() if found}
+
+
+def _tree(folder: str) -> TreeFacts | None:
+    """Look who else than root could change a folder; None where it is not, or not ours to see."""
+    try:
+        above = dict(trust.along(folder))
+        within = [doubts for _, doubts in trust.beneath(folder)]
+    except OSError:
+        return None
+    wrong = (*above, *(what for doubts in within for what, _ in doubts))
+    return TreeFacts(files=len(within), wrong=wrong, above=tuple(above.values()))
 
 
 def _strict(policy: Policy) -> tuple[str, ...]:

@@ -51,12 +51,8 @@ def _missing(policy: Policy, cluster: str) -> str:
 
 
 def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
-    """Return the clusters by ssh to which queues lead."""
-    return [
-        (name, each)
-        for name, each in policy.clusters.items()
-        if each.ssh and name in policy.remotes
-    ]
+    """Return the clusters by ssh, used or not."""
+    return [(name, each) for name, each in policy.clusters.items() if each.ssh]
 
 
 def _people(policy: Policy, named: Users) -> Iterator[str]:

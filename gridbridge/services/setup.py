@@ -147,6 +147,8 @@ def observe(
     With `unheard` the remote one need not: that is told of why, and it counts as empty.
     """
     home = objects.cell_setup(cell(policy, wanted.home), wanted.host)
+    slots = dict(objects.slots_on(cell(policy, wanted.home), wanted.host))
+    slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}
     try:
         there = _away(policy, wanted, home)
     except GridbridgeError as error:
@@ -160,6 +162,7 @@ def observe(
         away=there,
         gids=host.gids(),
         execd=host.daemon("sge_execd") if wanted.host == host.name() else None,
+        other_slots=sum(count for queue, count in slots.items() if queue != wanted.queue),
     )
 
 

@@ -11,7 +11,7 @@ from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import MAX_SLOTS, Policy, TransferQueue
 from gridbridge.model.route import Cell, OarServer
-from gridbridge.model.rules import PeRule
+from gridbridge.model.rules import PeRule, ResourceRule
 from gridbridge.model.settings import OBJECT_NAME
 from gridbridge.model.setup import Wanted, is_transfer
 from gridbridge.shell import host
@@ -59,6 +59,11 @@ def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
         rejected={
             name: rule.reject for name, rule in _pe_rules(policy, order.cluster) if rule.reject
         },
+        resources=tuple(
+            name
+            for (_, name), rule in policy.maps.get(order.cluster, {}).items()
+            if isinstance(rule, ResourceRule) and not rule.reject
+        ),
     )
 
 

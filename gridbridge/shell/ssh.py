@@ -50,6 +50,7 @@ FAR_SHELL = (  # sh and csh take this line
 NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run, or is not there
 NOT_FOUND = 127  # as runner.run says of both
 FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # what a shell says of a program that a signal ended
+BAD_MODE = b'": bad permissions'  # of `Load key "PATH": bad permissions`
 AS_TYPED = ("utf-8", "surrogateescape")  # the caller's bytes, whatever their encoding
 
 
@@ -167,6 +168,12 @@ def is_whole(token: str, stdout: bytes, stderr: bytes) -> bool:
     return (stdout.count(mark), stderr.count(mark)) == (3, 2)
 
 
+def _open_key(words: bytes) -> str:
+    """Return the file of a key that the client refused for its mode, empty for none."""
+    before, refused, _ = words.partition(BAD_MODE)
+    return before.rpartition(b'"')[2].decode("utf-8", "replace") if refused else ""
+
+
 def _become(login: Login) -> tuple[str, ...]:
     if not login.person or os.geteuid():
         return ()
@@ -216,6 +223,8 @@ def explain(login: Login, words: bytes) -> str:
     if b"Host key verification failed" in words:
         return f"{person} does not know {known}'s host key; if it is right: {adds}"
     if b"Permission denied" in words:
+        if key := _open_key(words):
+            return f"ssh does not use the key of {person}, which others may read: chmod 600 {key}"
         account = login.user or person
         return f"{login.host} does not let the key of {person} into the account {account}"
     return ""

@@ -17,7 +17,7 @@ from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.places import CONFIG, SPOOL, SUDOERS
 from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.setup import Finding, State
-from gridbridge.model.site import CellFacts, HostFacts, KeyFacts, PathFacts, PollerFacts
+from gridbridge.model.site import CellFacts, HostFacts, KeyFacts, PathFacts, PollerFacts, TreeFacts
 
 SITE = Site(cluster="alpha")
 POLICY = Policy(
@@ -78,8 +78,26 @@ def command(facts: HostFacts) -> str:
     return edit.value
 
 
+def granting(line: str) -> HostFacts:
+    """Return a host whose sudoers file has one more line."""
+    return replace(a_host(), sudoers=f"# ours\n{sudoers_line(SITE)}\n\n{line}\n")
+
+
+def changeable(folder: str) -> HostFacts:
+    """Return a host on which others may change one of root's folders."""
+    wrong = TreeFacts(files=3, wrong=("/x belongs to alice", "more"), above=("chmod go-w /etc",))
+    return replace(a_host(), trees={folder: wrong})
+
+
 def test_nothing_is_said_of_a_site_that_is_well() -> None:
-    assert judged(a_host()) == []
+    assert judged(granting("   # a comment")) == []
+
+
+def test_what_others_could_have_changed_is_told_by_one_example() -> None:
+    (found,) = judged(changeable("/opt/gridbridge/venv"))
+
+    assert (found.item, found.state) == ("folder /opt/gridbridge/venv", State.BROKEN)
+    assert found.found == "/x belongs to alice, and 1 more"
 
 
 @pytest.mark.parametrize(
@@ -95,6 +113,12 @@ def test_nothing_is_said_of_a_site_that_is_well() -> None:
         (a_host(sudoers=a_path(0o644)), SUDOERS),
         (a_host(sudoers=a_path(0o440, 5)), SUDOERS),
         (replace(a_host(), sudoers="# nothing"), sudoers_line(SITE)),
+        (granting("gridbridge ALL=(root) NOPASSWD: /bin/sh"), sudoers_line(SITE)),
+        (granting("#include /tmp/more"), sudoers_line(SITE)),
+        (granting("#990 ALL=(ALL) NOPASSWD: ALL"), sudoers_line(SITE)),
+        (changeable("/opt/gridbridge/venv"), "chmod -R go-w /opt/gridbridge/venv"),
+        (changeable("/etc/gridbridge"), "chown -hR root:root /etc/gridbridge"),
+        (changeable("/etc/gridbridge"), "chmod go-w /etc && chown"),
         (a_host(spool=None), "-m 1733 /var/spool/gridbridge"),
         (a_host(spool=a_path(0o1777, SERVICE, True)), "-m 1733 /var/spool/gridbridge"),
         (a_host(spool=a_path(0o1733, 0, True)), "-o gridbridge"),
@@ -117,6 +141,12 @@ def test_nothing_is_said_of_a_site_that_is_well() -> None:
         "sudoers-mode",
         "sudoers-owner",
         "sudoers-without-its-line",
+        "sudoers-with-another-line",
+        "sudoers-with-another-file",
+        "sudoers-with-a-uid",
+        "package-of-another",
+        "configuration-folder-of-another",
+        "folder-above-of-another",
         "no-spool",
         "spool-can-be-listed",
         "spool-of-another",
@@ -197,12 +227,13 @@ def test_a_poller_without_fresh_values_is_broken_and_started_again(
             "beta: admin host tee",
             State.BROKEN,
         ),
+        (replace(WELL, trouble="refused", other_port=6454), "beta: qmaster", State.BROKEN),
         (replace(WELL, version="GE 6.2u5"), "beta: version", State.WARNING),
         (replace(WELL, ahead_s=None), "beta: clock", State.WARNING),
         (replace(WELL, ahead_s=5.1), "beta: clock", State.WARNING),
         (replace(WELL, ahead_s=-5.1), "beta: clock", State.WARNING),
     ],
-    ids=["silent", "denied", "version", "no-clock", "ahead", "behind"],
+    ids=["silent", "denied", "elsewhere", "version", "no-clock", "ahead", "behind"],
 )
 def test_a_remote_cell_is_judged_by_its_answer_version_and_clock(
     cell: CellFacts, item: str, state: State
@@ -210,6 +241,13 @@ def test_a_remote_cell_is_judged_by_its_answer_version_and_clock(
     (each,) = judged(replace(a_host(), cells={"beta": cell}))
 
     assert (each.item, each.state) == (item, state)
+
+
+def test_no_qmaster_is_started_where_one_answers_on_another_port() -> None:
+    wrong = replace(WELL, trouble="refused", other_port=6454)
+    (found,) = judged(replace(a_host(), cells={"beta": wrong}))
+
+    assert (found.mend, found.right) == ((), "qmaster_port = 6454, if that is the cell's")
 
 
 OAR = CellFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions.setup import findings
 from gridbridge.decisions.setup.host import value_findings, wider_range
 from gridbridge.decisions.setup.queue import (
@@ -158,8 +159,75 @@ def test_the_queue_comes_after_every_home_queue_by_its_own_seq_no() -> None:
     assert "seq_no 310" in value.split("\n")
 
 
-def test_a_seq_no_of_the_sites_own_choice_stays_while_it_is_the_highest() -> None:
-    assert edits(a_ready_world(seq_no="7")) == []
+@pytest.mark.parametrize("chosen", ["70", "7", "0,[tee=7]"], ids=["last", "between", "here"])
+def test_an_order_of_queues_that_was_given_by_hand_is_kept(chosen: str) -> None:
+    """Its jobs go away before the slow machines at home have any."""
+    world = a_ready_world(seq_no=chosen)
+    slow = {"seq_no": "50", "complex_values": "remote=FALSE"}
+
+    assert edits(at_home(world, queues={**world.home.queues, "slow.q": slow})) == []
+
+
+A_LICENSE = "lic lic INT <= YES YES 0 0"
+
+
+def a_mapped_world(row: str, **home: object) -> SetupWorld:
+    """Return a ready world whose mapping names the resource of a row of `qconf -sc`."""
+    name = row.split()[0]
+    world = a_ready_world(replace(WANTED, resources=(name,)))
+    complexes = {**world.home.complexes, **qconf.complexes(row.encode())}
+    return at_home(world, **{"complexes": complexes, **home})
+
+
+@pytest.mark.parametrize(
+    ("row", "value"),
+    [
+        ("gpu gpu BOOL == YES NO 0 0", "gpu=TRUE"),
+        (A_LICENSE, "lic=9999999"),
+        ("vmem vm MEMORY <= YES JOB 0 0", "vmem=9999T"),
+        ("span s TIME <= YES NO 0 0", "span=99999:00:00"),
+        ("few few INT >= YES NO 0 0", "few=0"),
+    ],
+    ids=["bool", "consumable", "memory", "time", "at most"],
+)
+def test_a_queue_promises_what_the_mapping_names(row: str, value: str) -> None:
+    """Who asks for a resource that has a value nowhere waits for ever."""
+    world = a_mapped_world(row)
+    new = at_home(world, queues={"all.q": world.home.queues["all.q"]})
+    (made,) = [text for verb, *_, text in edits(new) if verb == "add queue"]
+
+    name = row.split()[0]
+    assert wrong(world) == {f"queue transfer-beta: resource {name}": State.WARNING}
+    assert edits(world) == [("merge into attribute", "transfer-beta", "complex_values", value)]
+    assert f"complex_values remote=TRUE,{value}" in made.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("row", "home"),
+    [
+        (A_LICENSE, {"exec_hosts": {"global": {}, "tee": {"load_values": "lic=3"}}}),
+        (A_LICENSE, {"exec_hosts": {"global": {"complex_values": "lic=3"}, "tee": {}}}),
+        ("h_rt h_rt TIME <= YES NO 0 0", {}),
+        ("hostname h HOST == YES NO 0 0", {}),
+        ("big big BOOL == FORCED NO 0 0", {}),
+        ("own own INT <= NO NO 0 0", {}),
+        (A_LICENSE, {"complexes": a_ready_world().home.complexes}),
+    ],
+    ids=["load", "global", "limit", "place", "forced", "not to be asked for", "unknown here"],
+)
+def test_a_queue_need_not_promise(row: str, home: dict[str, object]) -> None:
+    assert edits(a_mapped_world(row, **home)) == []
+
+
+def test_what_was_promised_is_right_and_a_word_is_for_people_to_choose() -> None:
+    world = a_mapped_world(A_LICENSE)
+    queue = {**world.home.queues["transfer-beta"], "complex_values": "remote=TRUE,lic=2"}
+    chosen = at_home(world, queues={**world.home.queues, "transfer-beta": queue})
+    word = a_mapped_world("model m RESTRING == YES NO NONE 0")
+    (found,) = [each for each in findings(word) if each.state != State.OK]
+
+    assert edits(chosen) == edits(word) == []
+    assert found.hint == "qconf -mattr queue complex_values model=... transfer-beta"
 
 
 @pytest.mark.parametrize(
@@ -259,6 +327,15 @@ def test_the_default_range_of_group_ids_is_too_small_for_many_slots() -> None:
     )
 
     assert wrong(a_ready_world(wanted)) == {"gid_range": State.BROKEN}
+
+
+def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None:
+    """Its own jobs and those of another transfer queue take theirs from the same range."""
+    world = replace(a_ready_world(), other_slots=90)
+
+    (found,) = [each for each in findings(world) if each.state != State.OK]
+    assert (found.item, found.mend[0].value) == ("gid_range", "20000-20119")
+    assert found.found == "gid_range 20000-20100, 101 free for 100 slots of all queues here"
 
 
 @pytest.mark.parametrize(

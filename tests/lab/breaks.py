@@ -47,6 +47,15 @@ edit='s/^pe_name .*/pe_name loud/; s|^start_proc_args .*|start_proc_args /bin/tr
 qconf -sp smp | sed "$edit" >pe
 qconf -Ap pe; beta qconf -Ap pe; qconf -aattr queue pe_list loud transfer-beta
 """
+TIDY = f"""
+qconf -dp loud >/dev/null; beta qconf -dp loud >/dev/null
+sed -i '/resource.colour/,$d' {TOML}
+if qconf -sc | grep -q ^colour; then
+    qconf -dattr queue complex_values colour=0 transfer-beta
+    qconf -sc | sed '/^colour /d' >c && qconf -Mc c
+fi
+true
+"""
 
 Break = tuple[str, str]  # the item, and the script that breaks it; `beta-master: ` before it: there
 Item = Mapping[str, Any]
@@ -55,7 +64,11 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
     {
         "starter-not-executable": (f"program {METHODS}/starter", f"chmod 0700 {METHODS}/starter"),
         "program-of-another": (f"program {METHODS}/epilog", f"chown alice {METHODS}/epilog"),
-        "configuration-writable": (f"file {TOML}", f"chmod 0666 {TOML}"),
+        "package-writable": (
+            "folder /opt/gridbridge/venv",
+            "chmod 0666 /opt/gridbridge/venv/lib/python3*/site-packages/gridbridge/errors.py",
+        ),
+        "methods-writable": (f"folder {METHODS}", f"chmod 0777 {METHODS}"),
         "published-writable": (
             "folder /var/lib/gridbridge/published",
             "chmod 0777 /var/lib/gridbridge/published",
@@ -95,7 +108,12 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
         ),
         "queue-order": ("queue order", "scheduler queue_sort_method load"),
         "damping-time": ("damping time", "scheduler load_adjustment_decay_time 0:0:0"),
-        "gid-range": ("gid_range", f"host '{SENSOR}\ngid_range 20000-20010'"),
+        "gid-range": ("gid_range", f"host '{SENSOR}\ngid_range 20000-20219'"),  # beta's alone
+        "resource-nowhere": (
+            "queue transfer-beta: resource colour",
+            "complex colour 'colour colour INT <= YES NO 0 0';"
+            f" printf '[map.beta.resource.colour]\nto = \"x\"\n' >>{TOML}",
+        ),
         "thresholds": (
             "queue transfer-beta: load_thresholds",
             "queue load_thresholds np_load_avg=1.75",
@@ -128,18 +146,21 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
             "cd /var/lib/gridbridge/published; rm -rf verdicts.wrong; mv verdicts aside;"
             " ln -s aside verdicts",
         ),
-        "no-sudoers": ("sudoers /etc/sudoers.d/gridbridge", "rm /etc/sudoers.d/gridbridge"),
         "report-time": ("load report time", f"host '{SENSOR}\nload_report_time 00:00:40'"),
+        "sudoers-line": (
+            "sudoers /etc/sudoers.d/gridbridge",
+            "echo '# nothing' >/etc/sudoers.d/gridbridge",
+        ),
         "pe-with-procedures": ("queue transfer-beta: pe loud", PROCEDURES),
         "disabled": ("queue transfer-beta@alpha-master: state", "qmod -d transfer-beta"),
         "beta-submit-host": ("beta: submit host alpha-master", "beta qconf -ds alpha-master"),
     },
     {
-        "package-unreadable": ("programs run as a user", "chmod 0700 /opt/gridbridge/venv/lib"),
-        "sudoers-line": (
+        "sudoers-grants-more": (
             "sudoers /etc/sudoers.d/gridbridge",
-            "echo '# nothing' >/etc/sudoers.d/gridbridge",
+            "echo 'gridbridge ALL=(root) NOPASSWD: /bin/true' >>/etc/sudoers.d/gridbridge",
         ),
+        "package-unreadable": ("programs run as a user", "chmod 0700 /opt/gridbridge/venv/lib"),
         "no-sensor": ("load sensor", "host 'load_sensor none'"),
         "beta-admin-host": ("beta: admin host alpha-master", "beta-master: qconf -dh alpha-master"),
     },
@@ -147,11 +168,18 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
         "sensor-not-started": ("load values", BLIND),
     },
     {
+        "no-sudoers": ("sudoers /etc/sudoers.d/gridbridge", "rm /etc/sudoers.d/gridbridge"),
         "error-state": ("queue transfer-beta@alpha-master: state", FAILED),
     },
     {
         "poller-frozen": ("poller", FROZEN),
         "qmaster-down": ("beta: qmaster", "beta-master: labctl stop qmaster"),
+    },
+    {  # root looks no further
+        "configuration-of-another": (
+            f"file {TOML}",
+            f"chown alice {TOML}; chmod 0666 {TOML}; chmod 0777 /etc/gridbridge",
+        ),
     },
     {
         "no-queue": ("queue transfer-beta", "qconf -dq transfer-beta"),
@@ -230,7 +258,7 @@ def play(site: Site, breaks: Mapping[str, Break]) -> dict[str, Outcome]:
     for found in reported.values():
         for command in found["commands"]:
             site.sh(command, found["where"] or MASTER)
-    site.sh(CELLS + "qconf -dp loud >/dev/null; beta qconf -dp loud >/dev/null; true")
+    site.sh(f"{CELLS}{TIDY}")
     left = _left(site)
     return {
         name: Outcome(item=item, reported=reported.get(item, MappingProxyType({})), left=left)

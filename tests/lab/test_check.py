@@ -111,6 +111,38 @@ def test_a_wrong_clock_is_a_warning(site: Site) -> None:
     site.settle()
 
 
+BY_HAND = f"""set -e
+cp -p {TOML} /tmp/kept
+sed -i 's/^qmaster_port = 6454/qmaster_port = 6464/' {TOML}
+printf '[cluster.omega]\nkind = "oar"\nssh = "gamma-master:1"\n' >>{TOML}
+echo 'SGE_QMASTER_PORT=6454; export SGE_QMASTER_PORT' >/var/lib/gridengine/beta/common/settings.sh
+chmod 644 ~bob/.ssh/id_*
+qconf -rattr queue seq_no 400 all.q
+"""
+BACK = f"""
+cp -p /tmp/kept {TOML}
+rm /var/lib/gridengine/beta/common/settings.sh
+chmod 600 ~bob/.ssh/id_*; chmod 644 ~bob/.ssh/id_*.pub
+qconf -rattr queue seq_no 0 all.q
+"""
+
+
+def test_what_was_done_by_hand_is_told_as_what_it_is(site: Site) -> None:
+    """A port, a key's mode, a cluster to which no queue leads; the order of queues is kept."""
+    try:
+        site.sh(BY_HAND)
+        wrong = site.wrong()
+    finally:
+        site.sh(BACK)
+
+    assert wrong["beta: qmaster"]["right"] == "qmaster_port = 6454, if that is the cell's"
+    assert (wrong["beta: qmaster"]["commands"], wrong["beta: qmaster"]["where"]) == ([], "")
+    assert "chmod 600 /home/bob/.ssh/id_" in wrong["delta: key of bob"]["found"]
+    assert "can't reach gamma-master" in wrong["omega: OAR server"]["found"]
+    assert not [name for name in wrong if name.endswith("seq_no")]
+    site.settle()
+
+
 def test_an_untried_version_is_a_warning(site: Site) -> None:
     fake = '[ "$1" = -help ] \\&\\& { echo GE 6.2u5; exit; }; exec /usr/lib/gridengine/qconf "$@"'
     site.sh(

@@ -22,6 +22,9 @@ case "$*" in
 *) echo "load_sensor none";;
 esac
 """
+QSTAT = """#!/bin/sh
+echo '<job_info><queue_info></queue_info><job_info></job_info></job_info>'
+"""
 
 
 @pytest.fixture
@@ -31,6 +34,8 @@ def policy(tmp_path: Path) -> Policy:
     (tmp_path / "default/common/act_qmaster").write_text("master\n")
     (tmp_path / "qconf").write_text(QCONF)
     (tmp_path / "qconf").chmod(0o755)
+    (tmp_path / "qstat").write_text(QSTAT)
+    (tmp_path / "qstat").chmod(0o755)
     place = f'root = "{tmp_path}"\ncell = "default"\nbinaries = "{tmp_path}"\n'
     path = tmp_path / "gridbridge.toml"
     path.write_text(

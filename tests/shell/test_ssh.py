@@ -244,8 +244,12 @@ def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
         (b"Host key verification failed.\n", "ssh-keyscan -p 2222 far >>~/.ssh/known_hosts"),
         (b"WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\n", "ssh-keygen -R '[far]:2222'"),
         (b"al@far: Permission denied (publickey).\n", "far does not let the key of"),
+        (
+            b'Load key "/home/a/.ssh/id": bad permissions\r\nal@far: Permission denied (key).',
+            "which others may read: chmod 600 /home/a/.ssh/id",
+        ),
     ],
-    ids=["unknown host", "changed host", "key refused"],
+    ids=["unknown host", "changed host", "key refused", "key open to others"],
 )
 def test_what_a_person_can_mend_is_told(words: bytes, told: str) -> None:
     assert told in ssh.explain(Login(host="far", user="al", port="2222"), words)

@@ -1,22 +1,29 @@
 """What a cell's qconf shows of what a set-up touches; read one object after the other."""
 
-from collections.abc import Container, Mapping
+import re
+import socket
+from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 
 from gridbridge.batch.gridengine import qconf
 from gridbridge.batch.gridengine.status import names, show, snapshot
 from gridbridge.batch.gridengine.submit import call
-from gridbridge.errors import StateError
+from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.route import Cell
-from gridbridge.model.setup import CellSetup, Settings
+from gridbridge.model.setup import CellSetup, Settings, same_host
 from gridbridge.model.snapshot import QueueStatus
+from gridbridge.shell import host
 
 ALL = "*"
 GLOBAL = "global"
+PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # of settings.sh
+SERVICE = "sge_qmaster"  # of services(5)
+PROBE_S = 5.0
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
 
 
-def cell_setup(cell: Cell, host: str) -> CellSetup:
-    """Return the cell's set-up, with what it knows of `host`; CommandFailed when it is silent."""
+def cell_setup(cell: Cell, of_host: str) -> CellSetup:
+    """Return the cell's set-up, with what it knows of a host; CommandFailed when it is silent."""
     return CellSetup(
         master=master(cell),
         complexes=qconf.complexes(show(cell, "-sc")),
@@ -24,8 +31,8 @@ def cell_setup(cell: Cell, host: str) -> CellSetup:
         environments=_each(cell, "-spl", "-sp"),
         scheduler=qconf.settings(show(cell, "-ssconf")),
         common=qconf.settings(show(cell, "-sconf")),
-        host=_host_configuration(cell, host),
-        exec_hosts=_exec_hosts(cell, host),
+        host=_host_configuration(cell, of_host),
+        exec_hosts=_exec_hosts(cell, of_host),
         operators=names(cell, "-so"),
         managers=names(cell, "-sm"),
         submit_hosts=names(cell, "-ss"),
@@ -64,6 +71,12 @@ def queue_instances(cell: Cell, cluster: str) -> tuple[QueueStatus, ...]:
     return snapshot(cell, cluster, ())[0].queues
 
 
+def slots_on(cell: Cell, name: str) -> Mapping[str, int]:
+    """Return the slots of every queue on a host."""
+    seen = queue_instances(cell, "")
+    return {each.queue: each.slots_total for each in seen if same_host(each.host, name)}
+
+
 def check_answers(cell: Cell) -> None:
     """Ask the qmaster something small; CommandFailed tells why it doesn't answer."""
     show(cell, "-sql")
@@ -85,6 +98,30 @@ def master_offset_s(cell: Cell, now: float) -> float | None:
     return qconf.clock(done.stdout, now)
 
 
+def other_port(cell: Cell) -> int:
+    """Return the port where a qmaster answers on act_qmaster's host, though not at ours; else 0.
+
+    Asked are those that the cell's settings.sh and services(5) name.
+    """
+    known = (port for port in _known_ports(cell) if port != cell.qmaster_port)
+    return next((int(port) for port in known if _is_qmaster(cell, port)), 0)
+
+
+def _known_ports(cell: Cell) -> Iterator[str]:
+    text = host.text(f"{cell.root}/{cell.cell}/common/settings.sh")
+    yield from dict.fromkeys(PORT.findall(text))
+    with suppress(OSError):
+        yield str(socket.getservbyname(SERVICE, "tcp"))
+
+
+def _is_qmaster(cell: Cell, port: str) -> bool:
+    argv = (f"{cell.binaries}/qping", "-info", master(cell), port, "qmaster", "1")
+    try:
+        return call(cell.within(PROBE_S), argv).status == 0
+    except CommandFailed:
+        return False
+
+
 def master(cell: Cell) -> str:
     """Return the host whose qmaster acts now (bootstrap(5): act_qmaster)."""
     path = f"{cell.root}/{cell.cell}/common/act_qmaster"
@@ -101,14 +138,14 @@ def _each(cell: Cell, listing: str, showing: str) -> Mapping[str, Settings]:
     return {name: qconf.settings(show(cell, showing, name)) for name in names(cell, listing)}
 
 
-def _host_configuration(cell: Cell, host: str) -> Settings | None:
-    done = call(cell, qconf.show(cell, "-sconf", host))
+def _host_configuration(cell: Cell, name: str) -> Settings | None:
+    done = call(cell, qconf.show(cell, "-sconf", name))
     if done.status and any(words in done.stdout + done.stderr for words in UNDEFINED):
         return None
     return qconf.settings(done.checked().stdout)
 
 
-def _exec_hosts(cell: Cell, host: str) -> Mapping[str, Settings]:
+def _exec_hosts(cell: Cell, of_host: str) -> Mapping[str, Settings]:
     known = {name.lower() for name in names(cell, "-sel")}
-    wanted = [name for name in (GLOBAL, host) if name == GLOBAL or name.lower() in known]
+    wanted = [name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in known]
     return {name: qconf.settings(show(cell, "-se", name)) for name in wanted}

@@ -89,14 +89,15 @@ def _seconds(text: str) -> int:
 
 
 def _gid_range(world: SetupWorld) -> Finding:
-    """Judge the additional group ids: each running job takes one, also on this host."""
+    """Judge the additional group ids: each running job of any queue takes one on this host."""
     found, item = world.home.effective("gid_range"), "gid_range"
-    needed = world.wanted.slots + SPARE_GROUPS
+    slots = world.wanted.slots + world.other_slots
     free = len(_gids(found) - world.gids)
-    if free >= needed:
+    if free >= slots + SPARE_GROUPS:
         return Finding(item=item, state=State.OK, found=f"{found}, {free} free")
-    right = wider_range(found, needed, world.gids)
-    return _setting(world, item, "gid_range", f"{found}, {free} free", right)
+    right = wider_range(found, slots + SPARE_GROUPS, world.gids)
+    few = f"{found}, {free} free for {slots} slots of all queues here"
+    return _setting(world, item, "gid_range", few, right)
 
 
 def _gids(text: str) -> set[int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from gridbridge.decisions.setup.requests import promised, request_findings
 from gridbridge.model.places import METHODS
 from gridbridge.model.setup import (
     Edit,
@@ -33,6 +34,7 @@ def queue_findings(world: SetupWorld) -> tuple[Finding, ...]:
     return (
         *(_attribute(wanted, name, found.get(name, ""), value) for name, value in right.items()),
         _remote(wanted, found),
+        *request_findings(world, found),
         *_environments(world, found),
     )
 
@@ -76,7 +78,7 @@ def thresholds(wanted: Wanted) -> str:
 
 
 def _seq_no(world: SetupWorld) -> str:
-    """Return a number above every home queue's, the present one when it is."""
+    """Return a number above every home queue's; any but 0 that is there is somebody's choice."""
     others = [
         int(number)
         for name, queue in world.home.queues.items()
@@ -85,7 +87,7 @@ def _seq_no(world: SetupWorld) -> str:
     ]
     highest = max(others, default=0)
     present = world.home.queues.get(world.wanted.queue, {}).get("seq_no", "")
-    if present.isdigit() and int(present) > highest:
+    if any(map(int, _numbers(present))):
         return present
     return str(SEQ_NO if highest < SEQ_NO else highest + SEQ_NO_STEP)
 
@@ -102,7 +104,7 @@ def _missing(world: SetupWorld, right: Mapping[str, str]) -> Finding:
         "qname": wanted.queue,
         **right,
         "pe_list": " ".join(safe_environments(world)) or "NONE",
-        "complex_values": "remote=TRUE",
+        "complex_values": ",".join(("remote=TRUE", *promised(world))),
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
     edit = Edit(verb=Verb.ADD_QUEUE, cell=wanted.home, name=wanted.queue, value=text)
