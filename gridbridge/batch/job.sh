@@ -1,10 +1,9 @@
 # The remote half of a transfer. What stands above was written for one job: gb_* and gb_job.
 # It runs the job as it would have run at home and tells its end twice: by a message in the
-# spool, where this host sees that, and by its own end. 99 and 100 would requeue or block the
-# remote job (sge_shepherd(8)): 199 and 200 stand for them.
+# spool, where this host sees that, and by its own end. 99 and 100 would requeue or block the remote
+# job (sge_shepherd(8)): 199 and 200 stand for them, and for those signals that nobody sends.
 # shellcheck shell=sh disable=SC2034,SC2046,SC2086,SC2094,SC2154,SC3028,SC3045 # set or used above, set by execd; every sh has ulimit -c
-umask 022
-trap : HUP INT TERM USR1 USR2 XCPU XFSZ # Grid Engine signals the group: the job hears them itself
+umask 022 && trap : HUP INT TERM USR1 USR2 XCPU XFSZ # Grid Engine signals the group: the job hears them itself
 
 tell() { # the lines of a message that differ; its time is the file's, and an empty line ends it
     [ -n "$gb_spool" ] || return 0
@@ -16,13 +15,13 @@ tell() { # the lines of a message that differ; its time is the file's, and an em
         '' 2>/dev/null >"$gb_spool/w.$gb_token" || rm -f "$gb_spool/w.$gb_token"
 }
 
+die() { ulimit -c 0 && trap - HUP INT TERM USR1 USR2 XCPU XFSZ && kill "-$1" $$ && false; } # leaving no core
 refuse() { # what can't be opened or found here: an administrator has to look
     tell outcome=error "reason=$1 on $HOSTNAME"
     exit 200
 }
 
-set -f
-read -r gb_began gb_rest </proc/uptime # not into _, which tells of the shell below
+set -f && read -r gb_began gb_rest </proc/uptime # not into _, which tells of the shell below
 read -r gb_started </proc/$$/cmdline # `-sh`: /etc/profile and its kin have changed our environment
 case ${_+adds}${SHLVL+adds}$gb_started in adds* | -*) # as do bash and ksh: take what execd made
     IFS='
@@ -53,7 +52,8 @@ status=$?
 trap '' HUP INT TERM USR1 USR2 XCPU XFSZ # the end must be told
 if [ "$status" -gt 128 ] && { read -r _ <&4 || [ "$status" = 130 ] || [ "$status" = 141 ]; }; then # a shell is silent about INT and PIPE
     tell outcome=signal "signal=$((status - 128))"
-    ulimit -c 0 && trap - HUP INT TERM USR1 USR2 XCPU XFSZ && kill "-$((status - 128))" $$
+    die $((status - 128))
 fi
 tell outcome=exit "exit_status=$status"
-case $status in 99 | 100) exit $((status + 100)) ;; *) exit "$status" ;; esac
+case $status in 99 | 100) status=$((status + 100)) ;; 199 | 200) die $((status - 136)) || status=1 ;; esac
+exit "$status"

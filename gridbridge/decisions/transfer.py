@@ -257,8 +257,8 @@ def pushed(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> 
 def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
     """Return the verdict that the other cluster's accounting stands for.
 
-    The wrapper's own status carries 99 and 100 as 199 and 200. A job whose end nobody saw is run
-    again at home if the transfer says that it may be, and else ends as killed.
+    The wrapper's own end carries 99 and 100 as 199 and 200, and those as signals. A job whose end
+    nobody saw is run again at home if the transfer says that it may be, and else ends as killed.
     """
     told = Message(
         transfer=transfer.name,
@@ -272,8 +272,7 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
     if end.exit_status == FENCED_STATUS and is_ungranted(transfer):
         reason = f"{FENCED_AT} {transfer.remote}: it got no grant"
         return told.but(outcome=Outcome.REQUEUE, claim=FENCED, reason=reason)
-    if end.exit_status is not None:
-        status = UNMAPPED.get(end.exit_status, end.exit_status)
+    if (status := true_status(end)) is not None:
         return told.but(outcome=Outcome.EXIT, exit_status=str(status))
     reason = f"{transfer.remote} says {end.reason}"
     if end.signal is not None:
@@ -281,6 +280,16 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
     if transfer.rerun == YES:
         return told.but(outcome=Outcome.REQUEUE, reason=reason)
     return told.but(outcome=Outcome.SIGNAL, signal="9", reason=f"killed with its host: {reason}")
+
+
+def true_status(end: JobEnd) -> int | None:
+    """Return the exit status that the wrapper's end stands for; None of a signal, or of nothing.
+
+    A wrapper that is killed while it ends may leave any other end, but none that runs a job again.
+    """
+    if end.signal is not None:
+        return CARRIED.get(end.signal)
+    return UNMAPPED.get(end.exit_status, end.exit_status) if end.exit_status is not None else None
 
 
 def is_ungranted(transfer: Transfer) -> bool:
@@ -291,6 +300,7 @@ def is_ungranted(transfer: Transfer) -> bool:
 FENCED_STATUS = 199  # grant.sh; of a job that was granted it is an exit 99
 FENCED_AT = "fenced at"  # what the reason of such an end begins with
 UNMAPPED = {199: REQUEUE, 200: ERROR}  # what job.sh ends with instead
+CARRIED = {63: 199, 64: 200}  # signals by which it ends for those
 
 
 def load_values(

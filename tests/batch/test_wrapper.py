@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.batch.wrapper import BODY, Start, WrappedJob, bundle
+from gridbridge.decisions.transfer import true_status
+from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Message
 from tests.messages import decode_in_place
 
@@ -160,7 +162,8 @@ def test_a_job_starts_as_the_shepherd_starts_it(
 
 
 @pytest.mark.parametrize(
-    ("status", "remote"), [(0, 0), (7, 7), (99, 199), (100, 200), (127, 127), (255, 255)]
+    ("status", "remote"),
+    [(0, 0), (7, 7), (99, 199), (100, 200), (127, 127), (199, -63), (200, -64), (255, 255)],
 )
 def test_an_exit_status_is_told_and_never_requeues_the_remote_job(
     site: Site, status: int, remote: int
@@ -171,6 +174,45 @@ def test_an_exit_status_is_told_and_never_requeues_the_remote_job(
     assert (ended, told.outcome, told.exit_status) == (remote, "exit", str(status))
     assert (told.transfer, told.remote_id, told.host) == ("gb.alpha.12.0.1", "77", "beta-n1")
     assert (told.at, int(told.wallclock_s) <= 2) == ("", True)
+
+
+@pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
+def test_the_wrappers_end_alone_tells_every_exit_status(tmp_path: Path, shell: str) -> None:
+    """Where no message comes the accounting has to tell, and neither 99 nor 100 may be in it."""
+    (tmp_path / ".gridbridge").mkdir()
+    statuses = range(256) if shell == "/bin/dash" else TELLING
+    ends = {status: end_of_body(tmp_path, shell, status) for status in statuses}
+
+    assert not {99, 100} & {end.exit_status for end in ends.values()}
+    told = {status: true_status(end) for status, end in ends.items()}
+    assert told == {status: None if status in BY_SIGNAL else status for status in ends}
+    assert {status: ends[status].signal for status in BY_SIGNAL} == BY_SIGNAL
+
+
+TELLING = (0, 98, 99, 100, 130, 137, 141, 191, 192, 199, 200, 255)
+BY_SIGNAL = {130: 2, 141: 13}  # decision 0011
+STUBS = f"""gb_spool= gb_needs= gb_soh= gb_name=1
+gb_stdout=/dev/null gb_stderr=/dev/null gb_stdin=/dev/null
+install() {{ :; }}
+gb_write_script() {{ :; }}
+gb_job() ( exit "$STATUS" )
+. {BODY}
+"""
+
+
+def end_of_body(tmpdir: Path, shell: str, status: int) -> JobEnd:
+    """Run the wrapper without its job, for there are many; return what a shepherd learns."""
+    env = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmpdir), "STATUS": str(status)}
+    code = subprocess.run([shell, "-c", STUBS], env=env, check=False, timeout=20).returncode
+    return JobEnd(exit_status=code) if code >= 0 else JobEnd(signal=-code)
+
+
+@pytest.mark.parametrize("status", [199, 200])
+def test_where_a_signal_is_ignored_its_status_is_another_failure(site: Site, status: int) -> None:
+    """Whatever is ignored at entry stays so; 0 would be a success, 199 would run it again."""
+    ignoring = ("/usr/bin/env", "--ignore-signal=RTMAX", "--ignore-signal=RTMAX-1", "/bin/sh")
+
+    assert site.run(*ignoring, script=b"exit %d\n" % status) == 1
 
 
 @pytest.mark.parametrize("signal", [1, 2, 6, 9, 10, 11, 12, 13, 15, 24])

@@ -49,9 +49,11 @@ def test_a_released_job_runs_once_under_its_real_name(far: Far) -> None:
 
 
 def test_exit_statuses_and_signals_are_accounted_for_as_they_are(far: Far) -> None:
-    """An exit status above 128 is no signal."""
+    """An exit status above 128 is no signal; by 63 and 64 the wrapper tells of 199 and 200."""
     scripts = {f"exit {status}\n": (status, None) for status in (0, 1, 7, 137, 199, 255)}
-    scripts |= {f"ulimit -c 0; kill -{number} $$\n": (None, number) for number in (6, 9, 15)}
+    scripts |= {
+        f"ulimit -c 0; kill -{number} $$\n": (None, number) for number in (6, 9, 15, 63, 64)
+    }
     jobs = dict(zip(far.start_all(scripts), scripts.values(), strict=True))
     ends = far.ends(jobs)
 
