@@ -11,6 +11,7 @@ from gridbridge.batch.submission import ONE_HOP, Submission
 from gridbridge.errors import Unmappable
 from gridbridge.methods import job
 from gridbridge.model.ids import is_transfer
+from gridbridge.state import published
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def send(step: "Step") -> Submission:
     config = step.task.config()
     step.record = step.record.but(rerun=request.rerun)
     parallel = _translate(step, request, job.parallel(config))
+    _keep_there(step, request)
     name, place = step.record.transfer, stage(step, request, config)
     script = wrapper.bundle(
         job.wrapped(
@@ -69,6 +71,14 @@ def stage(step: "Step", request: Request, config: dict[str, str]) -> str:
     from gridbridge.methods import staging
 
     return staging.begin(step, request, config)
+
+
+def _keep_there(step: "Step", request: Request) -> None:
+    """Keep it from the queues there that would send it on, where there are any."""
+    if told := published.read_stay(step.route.remote, step.task.published):
+        from gridbridge.model import stay
+
+        request.targets, request.stays = stay.decode(told).kept(request.targets)
 
 
 def _translate(step: "Step", request: Request, parallel: str) -> str:

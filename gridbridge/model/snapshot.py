@@ -50,6 +50,7 @@ class QueueStatus:
     letters: str = ""
     kinds: str = "B"  # B batch, I interactive, P parallel
     sends_away: bool = False  # its jobs run at yet another cluster: its slots are not this one's
+    says_stay: bool = False  # it says of itself that none of its jobs does
 
     @property
     def queue(self) -> str:

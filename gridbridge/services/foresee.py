@@ -28,7 +28,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.route import Cell, OarServer, Route
 from gridbridge.services.drain import refuse_unreached
-from gridbridge.services.requests import translated, words_of
+from gridbridge.services.requests import keep_there, translated, words_of
 from gridbridge.shell.folder import STAGE_DIR, WORK
 
 ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
@@ -70,6 +70,7 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
     known = words_of(remote)
     try:
         parallel, there = translated(request, asked_parallel, rules, known, remote, policy.queues)
+        keep_there(request, remote)
         place = _carried(route(policy, queue), request, name)
     except (Unmappable, Unstageable) as error:
         return Foreseen(job=job, cluster=remote, refused=printable(str(error)))

@@ -18,7 +18,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.services.reach import LIMIT_S, NotDone, Told, each_away, reach, require_own
-from gridbridge.services.requests import translated, words_of
+from gridbridge.services.requests import keep_there, translated, words_of
 
 HOLD, RELEASE = "u", "U"
 
@@ -111,4 +111,5 @@ def _resources(one: ShownTransfer, wanted: Pairs, policy: Policy, folder: str) -
     hard = tuple(pair for pair in request.hard if not is_place(pair[0]))
     if not hard:
         raise NotDone(f"nothing of that is asked for at {one.remote}")
-    return commands.resource_options(hard, request.soft)
+    keep_there(request, one.remote, folder)
+    return commands.resource_options(hard, request.soft, request.stays)

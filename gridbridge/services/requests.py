@@ -10,7 +10,7 @@ from gridbridge.batch.gridengine.commands import OWN_QUEUES
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.decisions.mapping import Asked, translate
 from gridbridge.decisions.vocabulary import understood
-from gridbridge.model import mapping, vocabulary
+from gridbridge.model import mapping, stay, vocabulary
 from gridbridge.model.mapping import Mapping
 from gridbridge.model.places import PUBLISHED, is_place
 from gridbridge.model.route import Route
@@ -38,6 +38,12 @@ def words_of(cluster: str, folder: str = PUBLISHED) -> Vocabulary | None:
     """Return the words that a cluster last told; None while it has told none."""
     told = published.read_vocabulary(cluster, folder)
     return None if told is None else vocabulary.decode(told)
+
+
+def keep_there(request: Request, remote: str, folder: str = PUBLISHED) -> None:
+    """Keep a job from the queues of a cluster that would send it on, where there are any."""
+    if told := published.read_stay(remote, folder):
+        request.targets, request.stays = stay.decode(told).kept(request.targets)
 
 
 def translated(

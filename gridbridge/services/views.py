@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 from gridbridge import __version__
 from gridbridge.apply.routes import mapping, route
 from gridbridge.apply.transfer import put
+from gridbridge.decisions.onward import stay
 from gridbridge.decisions.receive import ending
 from gridbridge.decisions.transfer import load_values
 from gridbridge.errors import StateError
 from gridbridge.model import mapping as mappings
+from gridbridge.model import stay as stays
 from gridbridge.model import vocabulary
 from gridbridge.model.accounting import RemoteRecord
 from gridbridge.model.ids import parse_transfer
@@ -38,8 +40,10 @@ from gridbridge.model.shown import (
     ShownUsage,
 )
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.stay import Stay
 from gridbridge.model.transfer import Event, Transfer
 from gridbridge.services.observer import Answer, Observer
+from gridbridge.shell import files
 from gridbridge.state import accounts, drains, published, shown
 
 FRESHEN_S = 2.0  # the load values' own age is the sign that the poller lives
@@ -63,6 +67,7 @@ class Views:
         self._loaded_at = -FRESHEN_S
         self._values: dict[str, str] = {}
         self._full = ""
+        self._stays: dict[str, Stay | None] = {}
 
     @property
     def folder(self) -> str:
@@ -133,6 +138,8 @@ class Views:
     def answer(self, answer: Answer, last: ClusterSnapshot | None) -> None:
         """Show a cluster as it last answered, and why it did not just now."""
         self._put(f"{shown.CLUSTERS}/{answer.cluster}.json", _cluster(answer, last))
+        if answer.snapshot:
+            self._stay(answer.cluster, stay(answer.snapshot.queues))
         if answer.vocabulary:
             path = published.vocabulary_path(answer.cluster, self._folder)
             put(path, vocabulary.encode(answer.vocabulary))
@@ -196,6 +203,17 @@ class Views:
             full=printable(self._full),
         )
         self._put(shown.SERVICE, service)
+
+    def _stay(self, cluster: str, now: Stay | None) -> None:
+        """Show starters what keeps their jobs from queues there that would send them on."""
+        if cluster in self._stays and self._stays[cluster] == now:
+            return
+        path = published.stay_path(cluster, self._folder)
+        if now:
+            put(path, stays.encode(now))
+        else:
+            files.remove(path)
+        self._stays[cluster] = now
 
     def _put(self, name: str, value: object) -> None:
         put(os.path.join(self._folder, name), shown.encode(value))

@@ -36,6 +36,11 @@ def vocabulary_path(cluster: str, published: str = PUBLISHED) -> str:
     return f"{published}/vocabularies/{cluster}"
 
 
+def stay_path(cluster: str, published: str = PUBLISHED) -> str:
+    """Return where lies what keeps jobs at a cluster, if a queue there would send them on."""
+    return f"{published}/stays/{cluster}"
+
+
 def verdict_path(transfer: str, uid: int, published: str = PUBLISHED) -> str:
     """Return where the verdict on a person's transfer appears when there is one."""
     return f"{published}/verdicts/{uid}/{transfer}"
@@ -83,6 +88,14 @@ def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read the words that a cluster knows, for model.vocabulary; None while it has told none."""
     try:
         return files.read(vocabulary_path(cluster, published), WORDS_MAX_BYTES)[0]
+    except FileNotFoundError:
+        return None
+
+
+def read_stay(cluster: str, published: str = PUBLISHED) -> bytes | None:
+    """Read what keeps jobs at a cluster, for model.stay; None where nothing has to."""
+    try:
+        return files.read(stay_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
         return None
 

@@ -57,6 +57,7 @@ def test_the_cluster_s_own_shell_runs_the_wrapper() -> None:
             ("-hard", "-l", "h_rt=60", "-hard", "-l", "arch"),
         ),
         (request(soft=(("arch", "x"),)), ("-soft", "-l", "arch=x")),
+        (request(stays=True), ("-hard", "-l", "remote=false")),
         (
             request(
                 hard=(("remote", "true"), ("hostname", "n1"), ("qname", "q"), ("gb_beta_free", "1"))
@@ -64,7 +65,10 @@ def test_the_cluster_s_own_shell_runs_the_wrapper() -> None:
             (),
         ),
     ],
-    ids=["notify", "project", "ckpt", "low", "high", "share", "context", "hard", "soft", "home"],
+    ids=[
+        *("notify", "project", "ckpt", "low", "high", "share", "context", "hard", "soft"),
+        *("stays", "home"),
+    ],
 )
 def test_a_request_is_passed_on_or_dropped(asked: Request, words: tuple[str, ...]) -> None:
     assert submit(asked) == (*submit(request()), *words)

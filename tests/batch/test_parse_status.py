@@ -94,6 +94,7 @@ def test_a_transfer_queue_of_another_site_is_known_by_its_resource() -> None:
 
     assert seen.free_slots == 4
     assert [queue.queue for queue in seen.queues if queue.sends_away] == ["transfer-alpha"]
+    assert [queue.queue for queue in seen.queues if queue.says_stay] == ["all.q", "all.q"]
 
 
 @pytest.mark.parametrize(

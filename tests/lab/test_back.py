@@ -14,6 +14,7 @@ from tests.lab.grid import OTHER, Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
+SIXTEEN = 16  # tasks that find the other cluster full
 MANY = 10  # jobs each way; each cluster has 4 slots
 RAN = "echo $JOB_ID $HOSTNAME >>$JOB_NAME.ran; sleep 1; exit 3\n"
 QUICK = r"/^\[queue.transfer-beta\]/a recall_wait_s = 10"
@@ -22,6 +23,9 @@ HOMES = pytest.mark.parametrize("home", ["alpha", "beta"])
 ENDS = (
     "awk -F: '$5 == \"{name}\" && $12 != 24 && $12 != 25 {{ print $7 }}'"
     " $SGE_ROOT/{cell}/common/accounting"
+)
+ENDED_IN = (  # of beta, every queue that a transfer of a job of alpha's was in
+    "awk -F: '$7 ~ /^gb[.]alpha[.]{job}[.]/ {{ print $1 }}' $SGE_ROOT/beta/common/accounting"
 )
 
 
@@ -60,10 +64,16 @@ def end_of(grid: Grid, job: str, cluster: str) -> str:
 
 
 def is_marked(grid: Grid, job: str, cluster: str) -> bool:
-    """Say whether a job may not be sent on any more, and waits."""
+    """Say whether a queue back has sent a job away, so that it is marked, and waits."""
     told = grid.cell(cluster, "qstat", "-j", job).out
     waits = "r" not in grid.states(cluster).get(job, "")
     return waits and "a transfer brought this job here" in told and "remote=false" in told
+
+
+def asked(grid: Grid, job: str, cluster: str) -> list[str]:
+    """Return the queues and resources that a job waits for, hard."""
+    told = grid.cell(cluster, "qstat", "-j", job).out.splitlines()
+    return [row.split()[-1] for row in told if row.startswith(("hard_queue", "hard resource"))]
 
 
 @pytest.mark.usefixtures("abreast")
@@ -101,10 +111,11 @@ def test_what_is_deleted_at_home_is_deleted_there(grid: Grid, home: str) -> None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A job that waited at the other cluster, marked, and what it had written by then."""
+    """A job that waited at the other cluster, for what, and what it had written by then."""
 
     job: str
     remote: str
+    asked: list[str]
     before: list[str]
 
 
@@ -114,46 +125,105 @@ class Full:
 
     hops: dict[str, Kept]
     recalled: Kept
+    many: str  # an array of SIXTEEN
+    by_queue: Kept  # sent while beta's own queue said nothing of `remote`
+    bounced: str  # at beta, of a site that knows nothing of its queue back
 
 
 @pytest.fixture(scope="module")
 def full_clusters(grid: Grid) -> Full:
     """Send jobs to full clusters, then free alpha, so that the one comes home, then beta."""
+    until_known(grid, "all_say=yes")
     with configured(grid, QUICK), full(grid, "beta"):
         job = grid.overflow("-N", "recalled", *QUIET, script=RAN)
+        many = cross(grid, "alpha", "many", "-t", f"1-{SIXTEEN}")
         crossed = cross(grid, "alpha", "hop-alpha")
+        alien = ("-N", "alien", "-A", "gb.gone.7.0.1", *QUIET)
+        bounced = grid.submit(*alien, cluster="beta", script=RAN)
         with full(grid, "alpha"):
             hops = {"beta": kept(grid, cross(grid, "beta", "hop-beta"), "beta", "hop-beta")}
             hops["alpha"] = kept(grid, crossed, "alpha", "hop-alpha")
             recalled = kept(grid, job, "alpha", "recalled")
+            grid.until(lambda: is_marked(grid, bounced, "beta"), f"{bounced} to be marked")
+            by_queue = sent_to_silent_queue(grid)
         end_of(grid, job, "alpha")
-    return Full(hops=hops, recalled=recalled)
+    return Full(hops=hops, recalled=recalled, many=many, by_queue=by_queue, bounced=bounced)
+
+
+def sent_to_silent_queue(grid: Grid) -> Kept:
+    """Send a job while beta's own queue says nothing of `remote`."""
+    change = ("queue", "complex_values", "remote=FALSE", "all.q")
+    grid.cell("beta", "qconf", "-dattr", *change, user="root")
+    try:
+        until_known(grid, "queues=all.q")
+        return kept(grid, cross(grid, "alpha", "by-queue"), "alpha", "by-queue")
+    finally:
+        grid.cell("beta", "qconf", "-aattr", *change, user="root")
+
+
+def until_known(grid: Grid, last: str) -> None:
+    """Wait until starters of alpha are told so of beta's queues."""
+    path = "/var/lib/gridbridge/published/stays/beta"
+    grid.until(
+        lambda: grid.on("alpha-master", "cat", path).out.splitlines()[-1:] == [last], last, 30
+    )
 
 
 def kept(grid: Grid, job: str, home: str, name: str) -> Kept:
-    """Wait until the other cluster has marked what it was sent."""
+    """Wait until what was sent waits at the other cluster, as it may."""
     remote, away = grid.remote_id(job, home), OTHER[home]
-    grid.until(lambda: is_marked(grid, remote, away), f"{remote} to be marked at {away}")
-    return Kept(job=job, remote=remote, before=lines(grid, f"{name}.ran"))
+    wait_for(grid, remote, "qw", away)
+    words = asked(grid, remote, away)
+    return Kept(job=job, remote=remote, asked=words, before=lines(grid, f"{name}.ran"))
 
 
 @HOMES
 def test_a_job_that_finds_the_other_cluster_full_waits_there_and_is_not_sent_back(
     grid: Grid, full_clusters: Full, home: str
 ) -> None:
-    """The other cluster's queue back is open and free: the job was in it, and was sent off."""
+    """The other cluster's queue back is open and free: the job asks for the others alone."""
     away, hop = OTHER[home], full_clusters.hops[home]
     job, remote = hop.job, hop.remote
     status = end_of(grid, job, home)
     end_of(grid, remote, away)
 
-    assert (hop.before, status) == ([], "3")
+    assert (hop.before, hop.asked, status) == ([], ["remote=false"], "3")
     assert [line.partition("-n")[0] for line in lines(grid, f"hop-{home}.ran")] == [f"{job} {away}"]
     assert grid.remote_ids(job, home) == [remote]
     assert grid.remote_ids(remote, away) == []
     assert [one["qname"] for one in grid.records(job, home)] == [f"transfer-{away}"]
     records = [(one["qname"], one["failed"].split()[0]) for one in grid.records(remote, away)]
-    assert records == [(f"transfer-{home}", "25"), ("all.q", "0")]
+    assert records == [("all.q", "0")]
+
+
+def test_none_of_many_that_find_the_other_cluster_full_is_tried_in_its_queue_back(
+    grid: Grid, full_clusters: Full
+) -> None:
+    grid.until_gone(full_clusters.many, limit_s=120)
+    told = grid.sh("alpha-master", ENDED_IN.format(job=full_clusters.many))
+
+    assert told.split() == ["all.q"] * SIXTEEN
+
+
+def test_where_a_queue_says_nothing_of_remote_the_others_are_named(
+    grid: Grid, full_clusters: Full
+) -> None:
+    hop = full_clusters.by_queue
+    status = end_of(grid, hop.job, "alpha")
+
+    assert (hop.asked, status) == (["all.q"], "3")
+    assert [one["qname"] for one in grid.records(hop.remote, "beta")] == ["all.q"]
+
+
+def test_a_job_that_a_transfer_brought_is_marked_by_a_queue_back(
+    grid: Grid, full_clusters: Full
+) -> None:
+    """Of a site whose service has not yet seen that queue, or is an older one."""
+    job = full_clusters.bounced
+    end_of(grid, job, "beta")
+    records = [(one["qname"], one["failed"].split()[0]) for one in grid.records(job, "beta")]
+
+    assert records == [("transfer-alpha", "25"), ("all.q", "0")]
 
 
 @HOMES

@@ -6,6 +6,7 @@ from gridbridge.errors import GridbridgeError, NoRoute, ParseError
 from gridbridge.methods.answers import UNABLE, end_nowhere, pause
 from gridbridge.methods.starter import take
 from gridbridge.model.message import Desired, Kind, Message, Phase
+from gridbridge.model.stay import Stay, encode
 from tests.methods.cells import TRANSFER, Place
 
 
@@ -336,3 +337,28 @@ def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place:
         "tried in vain: qstat: error: unable to contact qmaster",  # the search for what it left
     ]
     assert [each.reason for each in [place.task().record()] if each] == [""]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (b"", False),
+        (
+            encode(Stay(queues="all.q", all_say="yes")),
+            "-hard -l h_rt=INFINITY -hard -l remote=false",
+        ),
+        (encode(Stay(queues="all.q,big.q")), "-q all.q,big.q -hard -l h_rt=INFINITY"),
+    ],
+    ids=["no queue back", "all say so", "some do"],
+)
+def test_a_job_is_not_submitted_to_a_queue_that_would_send_it_on(
+    place: Place, told: bytes, expected: str
+) -> None:
+    if told:
+        (place.folder / "published/stays").mkdir()
+        (place.folder / "published/stays/beta").write_bytes(told)
+
+    place.step()
+
+    [submission] = place.calls("beta qsub")
+    assert expected in submission if expected else "remote" not in submission

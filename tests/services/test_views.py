@@ -13,7 +13,7 @@ from gridbridge.model.message import Message
 from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.rules import ProjectRule, QueueRule, ResourceRule
 from gridbridge.model.shown import ShownDrain
-from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.transfer import Event, Transfer
 from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.services.histories import Histories
@@ -290,3 +290,24 @@ def test_what_a_terminal_would_obey_is_replaced() -> None:
 
     assert seen.reason == "\N{REPLACEMENT CHARACTER}[2Jgone" + "\N{REPLACEMENT CHARACTER}" * 2
     assert seen.outcome == "needs an administrator: \N{REPLACEMENT CHARACTER}bell"
+
+
+def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: str) -> None:
+    """A service that begins anew shows what it sees, whatever lies there of one before it."""
+    back = QueueStatus(
+        name="transfer-alpha@b", slots_used=0, slots_reserved=0, slots_total=2, sends_away=True
+    )
+    all_q = replace(back, name="all.q@b", sends_away=False, says_stay=True)
+    seen = ClusterSnapshot(
+        cluster="beta", taken_at=NOW, queues=(), jobs={}, pending=0, free_slots=0
+    )
+    told = []
+    views = Views(POLICY, folder)
+    for queues in ((all_q,), (all_q, back), (all_q, back)):
+        snapshot = replace(seen, queues=queues)
+        views.answer(Answer(cluster="beta", snapshot=snapshot), snapshot)
+        told.append(published.read_stay("beta", folder))
+    Views(POLICY, folder).answer(Answer(cluster="beta", snapshot=seen), seen)
+
+    assert told == [None, *[b"queues=all.q\nall_say=yes\n"] * 2]
+    assert published.read_stay("beta", folder) is None

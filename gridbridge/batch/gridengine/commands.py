@@ -16,6 +16,7 @@ OURS = "gridbridge_"  # what the names of our notes in a job's context begin wit
 OWN_QUEUES = f"{OURS}queues"  # in a job's context while it is pinned to a transfer queue
 
 STAYS = f"{OURS}stays"  # in its context: it asks for remote=false when it is not pinned
+STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
 UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
 
 
@@ -139,7 +140,7 @@ def submit_held(
     )
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
-    options += without_places("-hard", request.hard) + without_places("-soft", request.soft)
+    options += resource_options(request.hard, request.soft, request.stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
 
@@ -163,9 +164,10 @@ def alter(cell: Cell, job: str, options: Argv) -> Argv:
     return (f"{cell.binaries}/qalter", *options, job)
 
 
-def resource_options(hard: Pairs, soft: Pairs) -> Argv:
-    """Return the options that replace a job's requests for resources."""
-    return without_places("-hard", hard) + without_places("-soft", soft)
+def resource_options(hard: Pairs, soft: Pairs, stays: bool = False) -> Argv:
+    """Return the options for resources of a job away, that replace those it has."""
+    stay = resources("-hard", STAY if stays else ())
+    return without_places("-hard", hard) + stay + without_places("-soft", soft)
 
 
 def _given(option: str, value: str) -> Argv:

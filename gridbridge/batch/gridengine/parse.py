@@ -25,6 +25,7 @@ _OURS = f"{PREFIX}."
 _TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's
 _ROW, _QUEUE = "job_list", "Queue-List"
 _TRUE = {"1.000000", "1", "TRUE", "true"}
+_FALSE = {"0.000000", "0", "FALSE", "false"}
 _PARTS = {"queue_info", "job_info"}  # both are printed even when they are empty
 _Value = TypeVar("_Value")
 _Leafs = dict[str, list[str]]
@@ -126,7 +127,7 @@ class _Lists:
     def take(self, element: etree._Element) -> None:
         leafs = {child.tag: child.text or "" for child in element}
         if element.tag == _QUEUE:
-            self.queues.append(_queue(leafs, sends_away=_sends_away(element)))
+            self.queues.append(_queue(leafs, _remote(element)))
             return
         job_id = int(leafs["JB_job_number"])
         self._tasks[leafs["state"]] += count_tasks(leafs.get("tasks", ""))
@@ -169,7 +170,7 @@ def _check_whole(root: etree._Element) -> None:
     raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no words in it'}")
 
 
-def _queue(leafs: dict[str, str], *, sends_away: bool) -> QueueStatus:
+def _queue(leafs: dict[str, str], remote: str | None) -> QueueStatus:
     return QueueStatus(
         name=leafs["name"],
         slots_used=int(leafs["slots_used"]),
@@ -177,14 +178,15 @@ def _queue(leafs: dict[str, str], *, sends_away: bool) -> QueueStatus:
         slots_total=int(leafs["slots_total"]),
         letters=leafs.get("state", ""),
         kinds=leafs.get("qtype", "B"),
-        sends_away=sends_away,
+        sends_away=remote in _TRUE,
+        says_stay=remote in _FALSE,
     )
 
 
-def _sends_away(queue: etree._Element) -> bool:
-    """Say whether a queue offers `remote`: a BOOL, which 8.1.9 prints as a number here."""
+def _remote(queue: etree._Element) -> str | None:
+    """Return what a queue says of `remote`: a BOOL, which 8.1.9 prints as a number here."""
     shown = {(one.get("name"), one.get("type")): one.text for one in queue.iterfind("resource")}
-    return shown.get(("remote", "qf")) in _TRUE  # of the queue's own, and fixed (qstat(1), -F)
+    return shown.get(("remote", "qf"))  # of the queue's own, and fixed (qstat(1), -F)
 
 
 def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:

@@ -33,6 +33,7 @@ class Request:
         "rerun",
         "share",
         "soft",
+        "stays",
         "targets",
         "variables",
     )
@@ -56,6 +57,7 @@ class Request:
         queues = _leaves(_section(xml, b"JB_hard_queue_list"), b"QR_name")
         self.queues = ",".join(map(_text, queues))
         self.targets = ""  # queues at the remote cluster, when a mapping names some
+        self.stays = False  # it asks there for queues that send nothing away
         self.project = _leaf(xml, b"JB_project")
         self.checkpoint = _leaf(xml, b"JB_checkpoint_name")
         self.notify = _leaf(xml, b"JB_notify") == "true"

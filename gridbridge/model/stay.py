@@ -1,0 +1,48 @@
+"""What keeps a job from the queues of another cluster that would send it on; published a cluster.
+
+Hot programs load this module where another cluster has such a queue.
+"""
+
+from gridbridge.model import lines
+
+
+class Stay:
+    """The queues of another cluster that send nothing away, and whether all of them say so."""
+
+    queues: str  # their names, with commas
+    all_say: str  # yes: `-l remote=false` finds each of them
+
+    def __init__(self, *, queues: str, all_say: str = "") -> None:
+        self.queues = queues
+        self.all_say = all_say
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stay) and vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        return f"Stay(queues={self.queues!r}, all_say={self.all_say!r})"
+
+    def kept(self, targets: str) -> tuple[str, bool]:
+        """Return the queues to ask for, and whether to ask for `remote=false`.
+
+        `targets` are those that a mapping names, empty for any. Where none of them is known to
+        send nothing away, they are asked for as they are.
+        """
+        names = self.queues.split(",")
+        wanted = targets.split(",") if targets else names
+        kept = [each for each in wanted if each.partition("@")[0] in names]
+        if not kept:
+            return targets, False
+        if self.all_say:
+            return targets, True
+        return ",".join(kept), False
+
+
+def encode(stay: Stay) -> bytes:
+    """Write it as it is published."""
+    return lines.encode(vars(stay))
+
+
+def decode(data: bytes) -> Stay:
+    """Read what is published; ParseError for anything else."""
+    return Stay(**{"queues": "", **lines.decode(data, ("queues", "all_say"))})
