@@ -12,10 +12,10 @@ import sys
 from gridbridge.batch import keeper_of, submitter
 from gridbridge.batch.submission import NOT_INTERACTIVE, Result
 from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable, Unstageable
-from gridbridge.methods import answers, job, limits, sending
-from gridbridge.methods.remote import delete_remote, find
+from gridbridge.methods import answers, job, sending
+from gridbridge.methods.remote import delete_remote, find, follow
 from gridbridge.methods.task import HELD, Task, now
-from gridbridge.model.message import ERROR, REQUEUE, Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.message import ERROR, REQUEUE, Kind, Message, Outcome, Phase
 from gridbridge.model.route import Cell
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published, spool
@@ -98,14 +98,21 @@ class Step:
         self.hold_at_home()
         if self.record.phase == Phase.SUBMITTING and (refusal := self.submit(is_new)):
             return refusal
-        if answer := self.heed():
-            return answer
-        self.follow(self.task.desired())
-        return self.die() if self.task.is_dead() else self.wait()
+        return self.go_on()
 
-    def heed(self) -> str:
+    def go_on(self) -> str:
+        """Do what is due for a job that is there."""
+        said = published.read_message(self.task.verdict(self.record.transfer))
+        seen = said if said and said.outcome == Outcome.AGREE else None
+        if answer := self.heed(None if seen else said):
+            return answer
+        follow(self, seen)
+        if self.task.is_dead():
+            return self.die()
+        return answers.pause(self.task, self.record) if seen else self.wait()
+
+    def heed(self, verdict: Message | None) -> str:
         """Do what the service published, or a recall that was begun; empty for nothing."""
-        verdict = published.read_message(self.task.verdict(self.record.transfer))
         begun = self.task.wish()
         wish = verdict or begun
         if wish and wish.outcome == Outcome.RECALL:
@@ -216,40 +223,6 @@ class Step:
         """End a job whose files can't be carried: it stays in error state until that is mended."""
         delete_remote(self.away, self.record)
         return self.finish(Message(outcome=Outcome.ERROR, reason=str(error)), has_run=False)
-
-    def follow(self, desired: str) -> None:
-        """Bring the remote job to where the local one should be; safe to repeat."""
-        if self.noted and not limits.is_wanted(self.task, self.route.home, self.noted):
-            self.noted = ""
-        if self.noted == Desired.DEAD:  # its job has its time: we wait for its end
-            self.far.delete(self.away, self.record.remote_id)
-            return
-        was_suspended = self.record.desired == Desired.SUSPENDED  # an adopted one; ours runs
-        desired = desired or self.noted or (Desired.RUNNING if was_suspended else "")
-        self.release(desired)
-        if self.record.phase == Phase.RELEASED:
-            self.act(desired)
-
-    def release(self, desired: str) -> None:
-        """Let the remote job start, unless the local one is suspended."""
-        if self.record.phase == Phase.HELD and desired != Desired.SUSPENDED and self.is_carried():
-            self.far.release_as(self.away, self.record.remote_id, self.task.env["JOB_NAME"])
-            self.note(phase=Phase.RELEASED)
-
-    def is_carried(self) -> bool:
-        """Carry what it declares there; False when it was deleted meanwhile."""
-        if not self.record.stage:
-            return True
-        from gridbridge.methods import staging
-
-        return staging.bring_in(self)
-
-    def act(self, desired: str) -> None:
-        """Suspend or resume the remote job, waiting or running."""
-        if desired == Desired.SUSPENDED:
-            self.far.suspend_any(self.away, self.record.remote_id)
-        elif desired == Desired.RUNNING:
-            self.far.resume_any(self.away, self.record.remote_id)
 
     def die(self) -> str:
         """Delete the remote job and end by SIGKILL, as `qdel` would have ended it at home.

@@ -10,6 +10,7 @@ import time
 
 from gridbridge.batch.gridengine.request import read_config, read_environment
 from gridbridge.errors import GridbridgeError
+from gridbridge.methods import asked
 from gridbridge.model.ids import TransferId
 from gridbridge.model.message import MAX_BYTES, Desired, Kind, Message, decode, encode_short
 from gridbridge.model.places import PUBLISHED, SPOOL
@@ -19,6 +20,7 @@ from gridbridge.state import published, spool
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
 HELD = "held"  # the step that gives the local task its hold
+INTENT = "intent"  # the mark that a method has noted something: the starter's shell looks for it
 UNLIMITED = ("", "INFINITY", "NONE")
 WHY_CHARACTERS = 400  # of a reason in a record
 INFINITE_S = float("inf")
@@ -120,13 +122,25 @@ class Task:
         return os.path.exists(f"{self.private}/dead")
 
     def ask(self, desired: str) -> None:
-        """Note what the local job should be, for the starter and the service."""
-        intent = Message(kind=Kind.INTENT, desired=desired, at=now())
+        """Note what the local job should be, for the starter; the service has to know of a death.
+
+        Of the rest the starter tells it, which knows the order.
+        """
         if desired == Desired.DEAD:
-            self._keep("dead", intent)
-        self._keep("intent", intent)  # what the starter's shell looks for
+            self._keep("dead", Message(kind=Kind.INTENT, desired=desired, at=now()))
+        else:
+            asked.note(self.private, desired, asked.begun(os.getppid()))
+        self.note_done(INTENT)
+        if desired == Desired.DEAD:
+            self.tell(desired)
+
+    def tell(self, desired: str) -> None:
+        """Tell the service what the local job should be, if it knows of a transfer."""
         if record := self.record():
-            spool.send(intent.but(transfer=record.transfer), self.our_spool)
+            spool.send(
+                Message(kind=Kind.INTENT, transfer=record.transfer, desired=desired, at=now()),
+                self.our_spool,
+            )
 
     def tell_spared(self) -> None:
         """Tell the service, and so `gridbridge why`, that a local time limit ended nothing."""
@@ -136,16 +150,25 @@ class Task:
             )
 
     def desired(self) -> str:
-        """Return what a method last asked for (message.Desired), empty when none ever did.
+        """Return what was asked for last (message.Desired), empty when nothing ever was.
 
-        The rename takes the note over: one that comes meanwhile is the next step's.
+        The service is told what is new of that, before anything follows from it. A note that
+        comes meanwhile makes the mark anew, and is the next step's.
         """
         if self.is_dead():
             return Desired.DEAD
-        if os.path.exists(f"{self.private}/intent"):  # only we remove it
-            os.rename(f"{self.private}/intent", f"{self.private}/desired")
-        note = self._note("desired")
-        return note.desired if note else ""
+        files.remove(f"{self.private}/{INTENT}")
+        note = asked.newest(self.private)
+        desired = asked.desired_of(note)
+        if not asked.is_told(note):
+            self.tell(desired)
+            asked.settle(self.private, note)
+        return desired
+
+    def learn(self, desired: str, order: asked.Order) -> None:
+        """Note what somebody else than a method saw that the local job should be, and when."""
+        if asked.is_before(asked.newest(self.private), order):
+            asked.note(self.private, desired, order)
 
     def close(self, outcome: Message) -> None:
         """Note that nothing of the transfer lives: the service forgets it."""

@@ -38,6 +38,7 @@ class Outcome:
     SIGNAL = "signal"  # killed by it
     REQUEUE = "requeue"  # 99: nothing lives elsewhere, run it again
     RECALL = "recall"  # none yet: the service wishes it to be brought home, if it waits
+    AGREE = "agree"  # none yet: the local job is `desired` and not as its methods told
     ERROR = "error"  # 100: an administrator has to look; reason
 
 

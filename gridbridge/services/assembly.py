@@ -95,7 +95,7 @@ def follow(service: TransferService, policy: Policy) -> None:
 def _parts(service: TransferService) -> tuple[Part, ...]:
     """Return what else keeps the configuration; the rest has nothing of it."""
     first = (service.hands, service.views, service.breakers, service.letters)
-    return (*first, service.books, service.recalls, service.claims)
+    return (*first, service.books, service.recalls, service.claims, service.agreements)
 
 
 def _follow_observers(

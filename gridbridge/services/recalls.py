@@ -4,6 +4,7 @@ The wish lies where the verdict would, so a verdict that comes meanwhile takes i
 """
 
 import logging
+from collections.abc import Set
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 
@@ -59,6 +60,10 @@ class Recalls:
         """Keep when home last answered by a clock that was set by so much."""
         if self._free_at:
             self._free_at += step
+
+    def out(self) -> Set[Key]:
+        """Return the transfers that are being recalled."""
+        return self._out.keys()
 
     def decide(self, world: World, troubles: dict[str, str]) -> None:
         """Take back what came too late, and wish for those that are due."""

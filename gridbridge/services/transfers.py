@@ -20,6 +20,7 @@ from gridbridge.model.places import SPOOL
 from gridbridge.model.plan import Act, Action, Plan
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer import Transfer
+from gridbridge.services.agreements import Agreements
 from gridbridge.services.answers import Answers
 from gridbridge.services.books import Books
 from gridbridge.services.breakers import Breakers
@@ -80,6 +81,7 @@ class TransferService:
     recalls: Recalls = field(init=False)
     claims: Claims = field(init=False)
     room: Watch = field(init=False)
+    agreements: Agreements = field(init=False)
 
     def __post_init__(self) -> None:
         self.histories = Histories(self.policy.site.cluster, self.database, self.views)
@@ -97,6 +99,7 @@ class TransferService:
         self.works = Works(self.hands, self.crew, self.books)
         self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew, self.claims)
         self.room = Watch((self.spool, self.views.folder))
+        self.agreements = Agreements(self.policy, self.ledger, self.hands)
 
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
@@ -143,6 +146,7 @@ class TransferService:
                 everything = self.world(tuple(self.ledger.all()))
                 self.claims.decide(everything)
                 self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
+                self.agreements.decide(everything, self.recalls.out())
             elif changed:
                 self.plan(self.ledger.among(changed))
             self.publish(bool(came or changed))
@@ -160,6 +164,7 @@ class TransferService:
             self.farewells.move(step)
             self.answers.move(step)
             self.recalls.move(step)
+            self.agreements.forget()
             self.breakers.move(step)
             self.since += step
             self.looked_at += step

@@ -87,6 +87,11 @@ def ask(desired: str) -> Callable[[], None]:
     return act
 
 
+def see(desired: str) -> Callable[[], None]:
+    """Return what submits a job, and has the service say what it saw of the local one."""
+    return end(outcome=Outcome.AGREE, desired=desired, at=f"{time.time():.3f}")
+
+
 def end(**values: str) -> Callable[[], None]:
     """Return what submits a job and brings its verdict."""
 
@@ -217,6 +222,18 @@ def waits_after(name: str, state: str) -> Callable[[], list[str]]:
     return look
 
 
+def agrees(desired: str, state: str) -> Callable[[], list[str]]:
+    """Return a check that the next step follows what was seen, and that the service hears of it."""
+
+    def look() -> list[str]:
+        killing.run(step)
+        files.remove(published.verdict_path(NAME, os.getuid()))
+        told = {m.desired for m in sandbox.messages() if m.kind == Kind.INTENT}
+        return [*waits(state)(), *check("the service knows", told, {desired})]
+
+    return look
+
+
 def is_dead(name: str = "") -> Callable[[], list[str]]:
     """Return a check that the starter dies and nothing lives elsewhere."""
 
@@ -307,6 +324,7 @@ def nothing() -> None:
 SCENARIOS = {
     "submit": Scenario(nothing, step, waits()),
     "follow-suspend": Scenario(ask(Desired.SUSPENDED), step, waits("hs")),
+    "follow-agree": Scenario(see(Desired.SUSPENDED), step, agrees(Desired.SUSPENDED, "hs")),
     "follow-dead": Scenario(ask(Desired.DEAD), step, is_dead()),
     "finish": Scenario(end(), step, ends("exit 7")),
     "finish-requeue": Scenario(end(outcome=Outcome.REQUEUE), step, ends("exit 99", "r")),

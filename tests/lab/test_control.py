@@ -1,6 +1,7 @@
 """What is done to a local job happens to its remote one: suspend, resume, qdel, limits."""
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -38,6 +39,8 @@ Record = dict[str, str]
 RUN = "date +%N >>$JOB_NAME.ran\n"
 MESSAGES = "/var/spool/gridengine/alpha/execd/alpha-master/messages"
 NOTIFY_S = 10
+HASTY = 8  # tasks at once
+REPAIRED_S = 4 * 5.0 + 2  # four intervals, and what it takes to look
 PHASES: Phases = {
     "the queue may be suspended": as_it_is,
     "beta has room": as_it_is,
@@ -49,7 +52,7 @@ PHASES: Phases = {
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
     """Do all that the tests ask about, side by side."""
-    scenarios = (pair, three, waiting, limited, soft, warned)
+    scenarios = (pair, hasty, three, waiting, limited, soft, warned)
     with no_jobs_left(grid), roomy(grid), short_notify(grid, NOTIFY_S):
         yield Outcomes(grid, *scenarios, phases=PHASES)
 
@@ -75,10 +78,9 @@ def pair(grid: Grid) -> Steps[list[Record]]:
     grid.cell("alpha", "qmod", "-usj", f"{job}.1")
     wait_for(grid, one, "r", limit_s=10)
 
-    for option, wish in (("-sj", "suspended"), ("-usj", "running"), ("-sj", "suspended")):
+    for option in ("-sj", "-usj", "-sj"):
         grid.cell("alpha", "qmod", option, f"{job}.1")
-        grid.until(lambda w=wish: is_noted(grid, f"{job}.1", w), f"{wish} to be noted", 10)
-    wait_for(grid, one, "hs", limit_s=10)
+    wait_for(grid, one, "hs", limit_s=REPAIRED_S)
 
     yield "beta is full"
     watch = Since()
@@ -90,17 +92,74 @@ def pair(grid: Grid) -> Steps[list[Record]]:
     return grid.until(lambda: ends(grid, job, 2), "two records")
 
 
-def is_noted(grid: Grid, task: str, wish: str) -> bool:
-    """Say whether a method has noted a wish and ended; the shepherd skips what comes meanwhile."""
-    notes = f"/tmp/{task}.transfer-beta/.gridbridge"
-    look = f"cat {notes}/intent || cat {notes}/desired; pgrep -f [g]ridbridge.methods.control"
-    told = grid.on("alpha-master", "sh", "-c", look).out.splitlines()
-    return f"desired={wish}" in told and not told[-1].isdigit()
-
-
 def test_a_running_task_is_suspended_and_resumed_alone_or_with_its_queue(came: Outcomes) -> None:
     """And a suspended one is deleted like any other; a second qdel changes nothing."""
     assert statuses(came.of(pair)) == {("100", "137")}
+
+
+def hasty(grid: Grid, rounds: int = 1) -> Steps[None]:
+    """Suspend and resume tasks in close succession, and the reverse; what home lists holds."""
+    yield "beta has room"
+    job = grid.transfer("-N", "hasty", "-t", f"1-{HASTY}", *QUIET, script=SLEEP)
+    tasks = {f"{job}.{task}": remote_of(grid, job, task) for task in range(1, HASTY + 1)}
+    for remote in tasks.values():
+        wait_for(grid, remote, "r")
+    for _ in range(rounds):
+        follow_each_other(grid, tasks, "-sj", "-usj")
+        until_agreed(grid, tasks, is_suspended=False)
+        grid.cell("alpha", "qmod", "-sj", job)
+        until_agreed(grid, tasks, is_suspended=True)
+        follow_each_other(grid, tasks, "-usj", "-sj")
+        until_agreed(grid, tasks, is_suspended=True)
+        grid.cell("alpha", "qmod", "-usj", job)
+        until_agreed(grid, tasks, is_suspended=False)
+    grid.cell("alpha", "qdel", job)
+
+
+def follow_each_other(grid: Grid, tasks: Iterable[str], first: str, then: str) -> None:
+    """Do one thing to each task and the other up to half a second later."""
+    pairs = (
+        f"(qmod {first} {task}; sleep {random.uniform(0, 0.5):.2f}; qmod {then} {task}) &"
+        for task in tasks
+    )
+    grid.sh("alpha-master", "\n".join((*pairs, "wait")), user="alice")
+
+
+def until_agreed(grid: Grid, tasks: dict[str, str], is_suspended: bool) -> None:
+    """Wait until no method is at work and the remote tasks are as the local ones were told to."""
+    methods = "'[g]ridbridge.methods.(control|starter)'"
+    busy = f"pgrep -af {methods} || ls /tmp/*.transfer-beta/.gridbridge/intent"
+
+    def agrees() -> bool:
+        nonlocal last
+        there = grid.states("beta")
+        wrong = [each for each in tasks.values() if ("s" in there[each]) is not is_suspended]
+        last = wrong or grid.on("alpha-master", "sh", "-c", busy).out
+        return not last
+
+    here = grid.states()
+    last: object = None
+    assert {"s" in here[task] for task in tasks} == {is_suspended}
+    try:
+        grid.until(agrees, f"all to be suspended: {is_suspended}", REPAIRED_S)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; not yet: {last}") from error
+
+
+def test_suspended_and_resumed_at_once_a_job_is_the_same_at_both_sides(came: Outcomes) -> None:
+    """The shepherd runs methods side by side, and skips some: sixteen pairs, both orders."""
+    assert came.of(hasty) is None
+
+
+@pytest.mark.long
+def test_both_sides_agree_after_a_hundred_pairs(grid: Grid) -> None:
+    with no_jobs_left(grid), roomy(grid):
+        Outcomes(grid, many_hasty, phases=PHASES).of(many_hasty)
+
+
+def many_hasty(grid: Grid) -> Steps[None]:
+    """Do so for a hundred pairs and more."""
+    return (yield from hasty(grid, rounds=7))
 
 
 def three(grid: Grid) -> Steps[tuple[list[Record], list[str]]]:

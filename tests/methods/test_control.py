@@ -68,17 +68,6 @@ def test_a_job_suspended_before_its_submission_stays_held_through_later_steps(
     assert (held, place.away()) == ("hqw", "qw")
 
 
-def test_the_last_of_several_wishes_holds(place: Place) -> None:
-    place.step()
-    place.start_away()
-
-    for method in (control.suspend, control.resume, control.suspend):
-        method(place.task())
-    place.step()
-
-    assert place.away() == "hs"
-
-
 def test_a_wish_that_beta_could_not_hear_is_carried_out_later(place: Place) -> None:
     place.step()
     place.start_away()
@@ -236,8 +225,9 @@ def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(
 def test_a_method_before_the_first_step_is_heard_by_it(place: Place) -> None:
     control.suspend(place.task())
 
+    assert os.path.exists(place.folder / "tmp/.gridbridge/intent")
     assert place.task().desired() == Desired.SUSPENDED
-    assert os.path.exists(place.folder / "tmp/.gridbridge/desired")
+    assert not os.path.exists(place.folder / "tmp/.gridbridge/intent")
 
 
 @pytest.mark.parametrize("name", ["suspend", "resume", "terminate"])

@@ -41,6 +41,7 @@ COMMANDS = {
     "gridbridge.batch.gridengine.request",
     "gridbridge.batch.gridengine.submit",
     "gridbridge.batch.submission",
+    "gridbridge.methods.asked",
     "gridbridge.methods.task",
     "gridbridge.model.ids",
     "gridbridge.shell.runner",

@@ -181,8 +181,11 @@ def suspend_any(cell: Cell, job: str) -> None:
 
 
 def resume_any(cell: Cell, job: str) -> None:
-    """Take back what suspend_any did, whichever it was."""
-    if "s" in states(cell, job):
+    """Take back what suspend_any did, whichever it was.
+
+    What is suspended without our hold, which comes first, somebody else has suspended there.
+    """
+    if {"h", "s"} <= set(states(cell, job)):
         _do(cell, commands.unsuspend(cell, job), gone_is_fine=True)
     release(cell, job, gone_is_fine=True)
 

@@ -1,0 +1,76 @@
+"""What the local job should be: what its methods asked for, in the order in which they began.
+
+Grid Engine's shepherd runs methods side by side, so the order in which they end says nothing. Each
+leaves a note of its own that is named by when its shell began (proc(5): starttime): the note of
+the last counts, nobody overwrites another's, and no lock is needed. Dead wins over all (Task).
+"""
+
+import os
+import time
+
+from gridbridge.shell import files
+
+ASKED, TOLD = "asked", "told"  # a note, and one that the service has been told of
+START = 19  # of a process, in the fields of /proc/PID/stat behind its name
+TICKS = os.sysconf("SC_CLK_TCK")  # a second
+
+Order = tuple[int, int]  # clock ticks since the host's start, and a pid
+
+
+def begun(pid: int) -> Order:
+    """Return when a process began."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[START]), pid
+
+
+def ago(age_s: float = 0.0) -> Order:
+    """Return the order of what was so long ago, by a clock that nobody sets; never later than now.
+
+    A note from the future would count for as long.
+    """
+    return int((time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, age_s)) * TICKS), 0
+
+
+def note(folder: str, desired: str, order: Order) -> None:
+    """Note what somebody asks for (message.Desired)."""
+    files.replace(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}", b"", durable=False)
+
+
+def newest(folder: str) -> str:
+    """Return the name of the last note; empty when there is none."""
+    return max(_notes(folder), key=_order, default="")
+
+
+def desired_of(name: str) -> str:
+    """Return what a note asks for; empty of none."""
+    return name.rpartition(".")[2]
+
+
+def is_told(name: str) -> bool:
+    """Say whether the service has been told of a note; there is none to tell of at first."""
+    return not name.startswith(ASKED)
+
+
+def is_before(name: str, order: Order) -> bool:
+    """Say whether a note, or none, is older than what was seen then: by more than clocks differ."""
+    return not name or _order(name)[0] + TICKS < order[0]
+
+
+def settle(folder: str, name: str) -> None:
+    """Keep the last note as told, and none before it."""
+    kept = f"{TOLD}{name.removeprefix(ASKED)}"
+    os.rename(f"{folder}/{name}", f"{folder}/{kept}")
+    for other in _notes(folder):
+        if other != kept and _order(other) <= _order(kept):
+            files.remove(f"{folder}/{other}")
+
+
+def _notes(folder: str) -> list[str]:
+    return [name for name in os.listdir(folder) if name.startswith((f"{ASKED}.", f"{TOLD}."))]
+
+
+def _order(name: str) -> tuple[int, int, bool]:
+    """Order notes; of one moment, which only a test can meet, the one that is new is the last."""
+    word, ticks, pid, _ = name.split(".")
+    return int(ticks), int(pid), word == ASKED
