@@ -8,6 +8,7 @@ what runs then is let be. The deletion itself tells whether the job had started.
 import time
 
 from gridbridge.batch.gridengine import submit as cell
+from gridbridge.methods import remote
 from gridbridge.methods.task import Task, now
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.route import Cell
@@ -21,14 +22,15 @@ KILLS = ("9", "12", "15")  # of a deletion: KILL, before it USR2 (-notify), or T
 KILLED = "it had just started there and was deleted"
 
 
-def recall(task: Task, away: Cell, remote_id: str, wished: Message) -> Message | int:
+def recall(task: Task, away: Cell, record: Message, wished: Message) -> Message | int:
     """Do what is due; return how the task ends, or in how many seconds to look again."""
-    begun = task.wish()
+    remote_id, begun = record.remote_id, task.wish()
     if begun is None:
         begun = wished.but(at=now())
         task.keep_wish(begun)
     if begun.phase == GONE:
         return _confirm(away, remote_id, begun)
+    remote.is_there(away, record)  # and not another's under its number
     cell.hold(away, remote_id, gone_is_fine=True)
     letters = cell.states(away, remote_id)
     if begun.phase == DELETING and (not letters or "d" in letters):

@@ -1,11 +1,13 @@
-"""The remote job of a record: brought to where the local one should be, or deleted.
+"""The remote job of a record: brought to where the local one should be, and never another's.
 
-A step before us may not have lived to note its id.
+A step before us may not have lived to note its id, and the other cluster's numbers may have begun
+anew since it was noted.
 """
 
 import time
 
 from gridbridge.batch import submitter
+from gridbridge.errors import GridbridgeError
 from gridbridge.methods import asked, limits
 from gridbridge.methods.task import me
 from gridbridge.model.message import Desired, Kind, Message, Phase
@@ -25,7 +27,7 @@ def follow(step: "Step", seen: Message | None) -> None:
     if step.noted and not limits.is_wanted(step.task, step.route.home, step.noted):
         step.noted = ""
     if step.noted == Desired.DEAD:  # its job has its time: we wait for its end
-        step.far.delete(step.away, step.record.remote_id)
+        delete_remote(step.away, step.record)
         return
     _learn(step, seen, now)
     desired = step.task.desired()
@@ -47,8 +49,9 @@ def _learn(step: "Step", seen: Message | None, now: asked.Order) -> None:
 
 
 def _release(step: "Step") -> None:
-    """Let the remote job start."""
-    if _is_carried(step):
+    """Let the remote job start, unless the local one was deleted meanwhile."""
+    _make_sure(step)
+    if _is_carried(step) and not step.task.is_dead():
         step.far.release_as(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
         step.note(phase=Phase.RELEASED)
 
@@ -64,19 +67,56 @@ def _is_carried(step: "Step") -> bool:
 
 def _act(step: "Step", desired: str) -> None:
     """Suspend or resume the remote job, waiting or running."""
+    if desired not in (Desired.SUSPENDED, Desired.RUNNING):
+        return
+    _make_sure(step)
     if desired == Desired.SUSPENDED:
         step.far.suspend_any(step.away, step.record.remote_id)
-    elif desired == Desired.RUNNING:
+    elif not step.task.is_dead():
         step.far.resume_any(step.away, step.record.remote_id)
+
+
+def _make_sure(step: "Step") -> None:
+    """Ask whose job it is, unless this step has submitted it; GridbridgeError: not ours."""
+    if not step.is_sure:
+        is_there(step.away, step.record)
+        step.is_sure = True
 
 
 def find(away: Away, record: Message) -> str:
     """Return our remote job that an earlier step submitted and did not note."""
-    owner = away.login.user if away.login else me()
-    return submitter(away).find_held(away, record.transfer, owner)
+    return submitter(away).find_held(away, record.transfer, _owner(away))
 
 
 def delete_remote(away: Away, record: Message) -> None:
-    """Delete the remote job of a record if the other cluster can be asked just now."""
-    if record.kind == Kind.RECORD and (remote_id := record.remote_id or find(away, record)):
+    """Delete the remote job of a record if the other cluster can be asked just now.
+
+    These are two requests, whatever the record knows.
+    """
+    if record.kind != Kind.RECORD:
+        return
+    if not record.remote_id:
+        remote_id = find(away, record)  # and nobody else's
+    else:
+        remote_id = record.remote_id if is_there(away, record) else ""
+    if remote_id:
         submitter(away).delete(away, remote_id)
+
+
+def is_there(away: Away, record: Message) -> bool:
+    """Say whether the other cluster still knows the job of a record.
+
+    Raises GridbridgeError when the job of that id is another's, or of another transfer: a
+    cluster's numbers may have begun anew.
+    """
+    found = submitter(away).owner_and_account(away, record.remote_id)
+    if found[0] and found != (_owner(away), record.transfer):
+        raise GridbridgeError(
+            f"job {record.remote_id} of {record.remote} is {found[0]}'s,"
+            f" account {found[1]!r}: not {record.transfer}"
+        )
+    return bool(found[0])
+
+
+def _owner(away: Away) -> str:
+    return away.login.user if away.login else me()

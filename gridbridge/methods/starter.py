@@ -71,6 +71,7 @@ class Step:
         self.task = task
         self.noted = noted
         self.left_out = ""  # of its request, and why
+        self.is_sure = False  # that the job of the record's id is ours
         self.arguments = arguments
         self.route = task.route()
         self.away = task.away(self.route)
@@ -131,7 +132,7 @@ class Step:
         from gridbridge.methods import recall
 
         assert isinstance(self.away, Cell)  # services.recalls wishes none home from elsewhere
-        done = recall.recall(self.task, self.away, self.record.remote_id, wish)
+        done = recall.recall(self.task, self.away, self.record, wish)
         if isinstance(done, Message):
             return self.finish(done, has_run=False)
         return answers.sleep(self.task, "again", done, self.record)
@@ -207,6 +208,7 @@ class Step:
             if answer.result != Result.ACCEPTED:
                 raise GridbridgeError(answer.reason)
             found = answer.remote_id
+        self.is_sure = True
         self.note(phase=Phase.HELD, remote_id=found)
         return ""
 

@@ -33,7 +33,10 @@ case "$me $*" in
     { echo "<unknown_jobs></unknown_jobs>"; exit 0; }
     echo "<JB_job_number>41</JB_job_number><JB_owner>$(id -un)</JB_owner>"
     echo "<JB_account>$2</JB_account>" ;;
-"qstat -j "*) cat "$jobs/detail" ;;
+"qstat -j "*) [ ! -e "$jobs/detail" ] || exec cat "$jobs/detail"
+    [ -e "$jobs/$2" ] || { echo "<unknown_jobs></unknown_jobs>"; exit 0; }
+    echo "<JB_job_number>$2</JB_job_number><JB_owner>$(cat "$jobs/owner" || id -un)</JB_owner>"
+    echo "<JB_account>$(cat "$jobs/name")</JB_account>" ;;
 "qstat "*) for job in "$jobs"/[0-9]*; do
         echo "<JB_job_number>${job##*/}</JB_job_number><state>$(cat "$job")</state></job_list>"
     done; echo "</job_info>" ;;
@@ -128,6 +131,12 @@ class Place:
     def start_away(self) -> None:
         """Let the waiting remote job start."""
         (self.folder / "beta/41").write_text("r")
+
+    def begin_anew(self, owner: str = "", transfer: str = "") -> None:
+        """Let beta have given the number of our job to another one: whose, or of which transfer."""
+        for name, value in (("owner", owner), ("name", transfer)):
+            if value:
+                (self.folder / "beta" / name).write_text(value)
 
     def calls(self, words: str) -> list[str]:
         """Return the clients' calls that hold these words."""

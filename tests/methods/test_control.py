@@ -186,6 +186,74 @@ def test_the_epilog_finds_a_job_whose_id_was_not_noted(place: Place) -> None:
     assert place.away() is None
 
 
+@pytest.mark.parametrize("change", [{"owner": "bob"}, {"transfer": "gb.alpha.9.0.1"}])
+def test_no_deletion_hits_another_job_that_got_the_number(
+    place: Place, shell: subprocess.Popen[bytes], change: dict[str, str]
+) -> None:
+    """A cluster's numbers may begin anew while a transfer is open."""
+    place.step()
+    place.start_away()
+    place.begin_anew(**change)
+    place.home("dr")
+
+    with pytest.raises(control.GridbridgeError, match="job 41 of beta is"):
+        control.epilog(place.task())
+    control.terminate(place.task())
+
+    assert place.step() == f"signal {signal.SIGKILL.value}"
+    assert (place.away(), place.calls("qdel")) == ("r", [])
+
+
+def test_a_deletion_asks_once_and_deletes_once(place: Place) -> None:
+    """The time that a terminate method gives is enough for two requests."""
+    place.step()
+    place.task().ask(Desired.DEAD)
+    before = len(place.calls("beta"))
+
+    place.step()
+
+    after = [call.split()[1] for call in place.calls("beta")[before:]]
+    assert after == ["qstat", "qdel"]
+
+
+def test_a_job_that_is_gone_is_not_deleted_under_its_number(place: Place) -> None:
+    place.step()
+    (place.folder / "beta/41").unlink()
+    place.task().ask(Desired.DEAD)
+
+    place.step()
+
+    assert place.calls("qdel") == []
+
+
+@pytest.mark.parametrize("method", [control.suspend, control.resume], ids=["suspend", "resume"])
+def test_another_job_that_got_the_number_is_neither_suspended_nor_resumed(
+    place: Place, method: Callable[..., None]
+) -> None:
+    place.step()
+    (place.folder / "beta/41").write_text("hs" if method is control.resume else "r")
+    before = place.away()
+    place.begin_anew(transfer="gb.alpha.9.0.1")
+    method(place.task())
+
+    with pytest.raises(control.GridbridgeError, match=r"not gb\.alpha\.7\.0\.1"):
+        place.step()
+
+    assert place.away() == before
+
+
+def test_another_job_that_got_the_number_is_not_released(place: Place) -> None:
+    control.suspend(place.task())
+    place.step()
+    place.begin_anew(transfer="gb.alpha.9.0.1")
+    control.resume(place.task())
+
+    with pytest.raises(control.GridbridgeError, match=r"not gb\.alpha\.7\.0\.1"):
+        place.step()
+
+    assert place.away() == "hqw"
+
+
 def test_the_epilog_leaves_to_the_service_what_beta_does_not_answer(place: Place) -> None:
     place.step()
     place.down("beta")

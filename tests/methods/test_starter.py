@@ -7,7 +7,7 @@ from gridbridge.methods.answers import UNABLE, end_nowhere, pause
 from gridbridge.methods.starter import take
 from gridbridge.model.message import Desired, Kind, Message, Phase
 from gridbridge.model.stay import Stay, encode
-from tests.methods.cells import TRANSFER, Place
+from tests.methods.cells import CLIENT, TRANSFER, Place
 
 
 def test_the_first_step_submits_held_and_releases_the_recorded_id(place: Place) -> None:
@@ -20,6 +20,26 @@ def test_the_first_step_submits_held_and_releases_the_recorded_id(place: Place) 
         ["qalter", "-h"],
         ["qalter", "-N"],
     ]
+
+
+def test_a_job_that_was_just_submitted_is_not_asked_about(place: Place) -> None:
+    """One request less for each transfer."""
+    place.step()
+
+    assert [call.split()[1] for call in place.calls("beta")] == ["qsub", "qalter"]
+
+
+def test_a_job_that_is_deleted_while_it_is_submitted_is_never_released(place: Place) -> None:
+    """A submission may take seconds; the terminate method notes the death meanwhile."""
+    qsub = place.folder / "bin/qsub"
+    dead = f"{place.task().private}/dead"
+    qsub.write_text(CLIENT.replace("\n", f"\n: >{dead}\n", 1))
+
+    answer = place.step()
+
+    assert answer == "signal 9"
+    assert place.calls("qalter -N") == []
+    assert (len(place.calls("qdel")), place.away()) == (1, None)
 
 
 def test_the_hold_at_home_comes_before_the_submission(place: Place) -> None:
