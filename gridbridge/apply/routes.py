@@ -13,7 +13,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Claim, Cluster, Kind, Push
 from gridbridge.model.mapping import ANY, PROJECT, QUEUE, RESOURCE, Mapping, Rule
 from gridbridge.model.places import CONFIG, PYTHON
-from gridbridge.model.policy import Policy
+from gridbridge.model.policy import Identity, Policy
 from gridbridge.model.route import Away, Cell, Folder, Home, Login, OarServer, Route, login
 from gridbridge.model.rules import AnyRule, Rules
 from gridbridge.model.users import Asks
@@ -111,6 +111,7 @@ def route(policy: Policy, queue: str) -> Route:
         remote_ends=ends(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
         remote_claim=_claim(policy, cluster),
+        identity="" if section.identity is Identity.HOME else section.identity.value,
         staged="yes" if section.staged else "",
         stage_in=section.stage_in,
         stage_out=section.stage_out,

@@ -4,6 +4,7 @@ The bundle needs nothing but sh on the remote side and no shared filesystem: the
 arguments and environment travel inside it, quoted by the one function for it.
 """
 
+from gridbridge.batch import own
 from gridbridge.shell import files
 from gridbridge.shell.runner import quote
 
@@ -36,6 +37,7 @@ class WrappedJob:
         "environment",
         "login",
         "name",
+        "own",
         "script",
         "shell",
         "spool",
@@ -62,6 +64,7 @@ class WrappedJob:
         stdout: str = QUIET,
         stderr: str = QUIET,
         claim: str = "",
+        own: str = "",
     ) -> None:
         self.transfer = transfer
         self.spool = spool
@@ -76,6 +79,7 @@ class WrappedJob:
         self.stdout = stdout
         self.stderr = stderr
         self.claim = claim  # what claims the job in sh, of ours; empty: nothing does
+        self.own = own  # what stands before Grid Engine's commands there (own); empty: nothing
 
 
 def bundle(job: WrappedJob) -> bytes:
@@ -83,7 +87,8 @@ def bundle(job: WrappedJob) -> bytes:
     with open(BODY, "rb") as body:
         ours = _header(job) + _script_writer(job.script) + _runner(job)
         whole = ours.encode(*AS_TYPED) + body.read()
-    return whole.replace(FIRST, job.claim.encode() + FIRST, 1) if job.claim else whole
+    before = (job.claim + job.own).encode()
+    return whole.replace(FIRST, before + FIRST, 1) if before else whole
 
 
 def _header(job: WrappedJob) -> str:
@@ -138,11 +143,18 @@ def _environment(job: WrappedJob) -> list[str]:
     """Return the assignments; the remote side's own places come from its variables."""
     words = ['"GRIDBRIDGE_REMOTE_CELL=$SGE_CELL"']
     words += [quote(f"{name}={value}") for name, value in job.environment if name != "PATH"]
-    words += [f'"PATH=$TMPDIR:"{quote(value)}' for name, value in job.environment if name == "PATH"]
+    words += _path(job)
     words += ['"GRIDBRIDGE_REMOTE_JOB_ID=$JOB_ID"', '"GRIDBRIDGE_REMOTE_JOB_NAME=$JOB_NAME"']
     if job.script:
         words.append('"JOB_SCRIPT=$gb_script"')
     return words
+
+
+def _path(job: WrappedJob) -> list[str]:
+    """Return the assignment of PATH, if its execd's is not the job's: TMPDIR comes first in it."""
+    ours = '"PATH=$gb_private:$TMPDIR:"' if job.own else '"PATH=$TMPDIR:"'
+    own = [f"{ours}{quote(value)}" for name, value in job.environment if name == "PATH"]
+    return own or (['"PATH=$gb_private:$PATH"'] if job.own else [])
 
 
 def _command(job: WrappedJob) -> list[str]:
@@ -158,12 +170,19 @@ def _command(job: WrappedJob) -> list[str]:
     shell = _shell(job)
     if job.start == Start.BINARY:
         line = "".join(f"{argument or EMPTY} " for argument in job.arguments)
-        return [*shell, "-c", quote(line), *_zeroth(job)]
+        path = own.PATH_BEHIND_PROFILE if _may_lose_path(job) else ""
+        return [*shell, "-c", path + quote(line), *_zeroth(job)]
     if job.start == Start.STDIN:
         return [*shell, "-s", *arguments]
     if job.start == Start.UNIX:
         return ['"$gb_script"', *arguments]
-    return [*shell, '"$gb_script"', *arguments]
+    behind = own.behind_profile(job.script) if _may_lose_path(job) else []
+    return [*shell, *behind, '"$gb_script"', *arguments]
+
+
+def _may_lose_path(job: WrappedJob) -> bool:
+    """Say whether a profile may set a PATH without what stands before Grid Engine's commands."""
+    return bool(job.own and job.login and job.shell.rpartition("/")[2] in BOURNE_SHELLS)
 
 
 def _zeroth(job: WrappedJob) -> list[str]:

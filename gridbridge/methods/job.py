@@ -4,12 +4,13 @@ What execd and the shepherd tell a starter: SGE_STARTER_* and SGE_STD*_PATH in t
 `handle_as_binary`, `no_shell` and the limits in active_jobs/N.T/config.
 """
 
+from gridbridge.batch import own
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.wrapper import Start, WrappedJob
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods.task import Task
 from gridbridge.model.places import is_place
-from gridbridge.model.route import Route
+from gridbridge.model.route import EMBEDDED, OAR, Route
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs
 LOCAL_IDENTITY = (  # what the job shall see of its home, not of where it runs
@@ -29,6 +30,7 @@ LOCAL_IDENTITY = (  # what the job shall see of its home, not of where it runs
     "SGE_TASK_LAST",
     "SGE_TASK_STEPSIZE",
 )
+HOME_JOB_ID = "GRIDBRIDGE_HOME_JOB_ID"
 SUBMIT_SIDE = "SGE_O_"  # what qsub noted about the submission: it was made at home
 SERIAL = "none"  # pe in execd's config
 PARALLEL = ("PE", "PE_HOSTFILE")  # set by the execd that runs a parallel job
@@ -85,11 +87,19 @@ def wrapped(
         shell=env["SGE_STARTER_SHELL_PATH"],
         login=env.get("SGE_STARTER_USE_LOGIN_SHELL") == "true",
         arguments=arguments[1:] if is_script else arguments,
-        environment=_environment(task, request, config, is_script),
+        environment=_environment(task, request, config, is_script, route.identity),
         script=_script(env["JOB_SCRIPT"]) if is_script else b"",
         claim=claim,
+        own=_own(task, route),
         **_streams(route, env, stage),
     )
+
+
+def _own(task: Task, route: Route) -> str:
+    """Return what tells Grid Engine's commands there the job's number, if it knows another."""
+    if route.identity or route.remote_kind in (OAR, EMBEDDED):
+        return ""
+    return own.lines(task.job, task.env["SGE_TASK_ID"])
 
 
 def folder(route: Route, config: dict[str, str], stage: str = "") -> str:
@@ -150,7 +160,7 @@ def _script(path: str) -> bytes:
 
 
 def _environment(
-    task: Task, request: Request, config: dict[str, str], is_script: bool
+    task: Task, request: Request, config: dict[str, str], is_script: bool, identity: str
 ) -> tuple[tuple[str, str], ...]:
     """Return the user's own variables and the job's identity at home, in a stable order."""
     values = task.environment()
@@ -160,6 +170,8 @@ def _environment(
         own["PATH"] = own["PATH"].removeprefix(f"{task.env['TMPDIR']}:")
     home = {name: task.env[name] for name in LOCAL_IDENTITY if name in task.env}
     home |= {name: value for name, value in task.env.items() if name.startswith(SUBMIT_SIDE)}
+    if identity:  # JOB_ID is that of the cluster that runs it
+        home[HOME_JOB_ID] = home.pop("JOB_ID")
     if not is_script:  # of a script it is the copy's path
         home["JOB_SCRIPT"] = task.env["JOB_SCRIPT"]
     return tuple(sorted((own | home).items()))

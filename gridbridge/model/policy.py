@@ -63,6 +63,13 @@ class Site:
     )
 
 
+class Identity(StrEnum):
+    """Whose number of a job its JOB_ID is."""
+
+    HOME = "home"
+    REMOTE = "remote"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueue:
     """A local queue whose jobs run on another cluster."""
@@ -90,6 +97,12 @@ class TransferQueue:
     remote_usage: bool = field(
         default=False,
         metadata=setting("an epilog, run as root, puts the remote usage into the local accounting"),
+    )
+    identity: Identity = field(
+        default=Identity.HOME,
+        metadata=setting(
+            "which number a job's JOB_ID is: the one at home, or the one it has there"
+        ),
     )
     staged: bool = field(
         default=False,

@@ -156,6 +156,7 @@ class Route:
     remote_ssh: str  # where its programs run, HOST or HOST:PORT; empty for here
     remote_ends: str  # the FIFO there in which jobs of OAR tell their ends; empty: they don't
     remote_stage_dir: str  # where transfers have their folders there, for what is carried
+    identity: str  # `remote`: JOB_ID is the job's number there; empty: the one at home
     remote_claim: str  # as model.claim says: `file`, or `grant SECONDS ACCOUNT`; empty: none
     staged: str  # yes: every job of the queue is staged, also one that declares nothing
     stage_in: str  # what is carried there of a job that says nothing of it (model.staging)

@@ -17,8 +17,8 @@ GOOD = SITE + CLUSTERS + QUEUE
 
 KEYS_OF_THE_SITE = "the keys are cluster, service_account, state, min_uid, log_level"
 KEYS_OF_A_QUEUE = (
-    "the keys are cluster, pending_limit, slots, asks, remote_usage, staged, stage_in, stage_out,"
-    " recall_wait_s, recall_limit, recall_unreachable_s"
+    "the keys are cluster, pending_limit, slots, asks, remote_usage, identity, staged, stage_in,"
+    " stage_out, recall_wait_s, recall_limit, recall_unreachable_s"
 )
 A_CLUSTER_NAME = "lower-case letters, digits and -, a letter first, at most 32"
 A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass"

@@ -50,6 +50,7 @@ COMMANDS = {
     "select",
 }
 STARTER = {
+    "gridbridge.batch.own",
     "gridbridge.batch.wrapper",
     "gridbridge.methods.answers",
     "gridbridge.methods.job",

@@ -1,0 +1,35 @@
+"""A job away that knows its number at home: its Grid Engine commands are told the one it has there.
+
+own.sh stands before each of them, in a folder of the wrapper's own that is first in the job's PATH.
+"""
+
+from gridbridge.shell.runner import quote
+
+BODY = f"{__file__.rpartition('/')[0]}/own.sh"
+COMMANDS = ("qalter", "qdel", "qhold", "qmod", "qrls", "qstat", "qsub")
+CALL = '#!/bin/sh\n. "${0%/*}/own"\n'
+PATH_BEHIND_PROFILE = "\"PATH='$gb_private':\\$PATH; \""  # of -c, within the wrapper
+RUN_BEHIND_PROFILE = '"PATH=\'$gb_private\':\\$PATH; . \\"\\$0\\""'
+MINDS_THAT = b"(return"  # as scripts do that find out whether they are read by another
+
+
+def lines(job: int, task: str) -> str:
+    """Return what writes them, in sh, for a job and its task at home."""
+    with open(BODY, encoding="ascii") as body:
+        text = f"gb_own={job} gb_task={quote(task)}\n{body.read()}"
+    files = " ".join(f'"$gb_private/{name}"' for name in COMMANDS)
+    return f"""printf 'gb_there=%s %s' "$JOB_ID" {quote(text)} >"$gb_private/own" &&
+    for gb_each in {files}; do printf %s {quote(CALL)} >"$gb_each" || break; done &&
+    chmod 755 {files} || refuse "can not write to $TMPDIR"
+"""
+
+
+def behind_profile(script: bytes) -> list[str]:
+    """Return the words by which a login shell runs a script once its profile has set its PATH.
+
+    Debian's sets one of its own. The shell reads the script itself then, under the same name, so it
+    is done only where the script names one of the commands, and does not mind who reads it.
+    """
+    if MINDS_THAT in script or not any(name.encode() in script for name in COMMANDS):
+        return []
+    return ["-c", RUN_BEHIND_PROFILE]

@@ -1,0 +1,128 @@
+"""A job away that knows its number at home: its commands are given the one it has there."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch import own
+from gridbridge.batch.wrapper import Start
+from tests.batch.test_wrapper import Site, make_site
+
+REAL = '#!/bin/sh\nprintf "%s" "${0##*/}"; printf "|%s" "$@"; echo\n'
+HOME, TASK = 12, "3"  # its number there is 77
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """Return a host with Grid Engine's commands, which tell what they were given."""
+    (tmp_path / "bin").mkdir()
+    for name in own.COMMANDS:
+        (tmp_path / "bin" / name).write_text(REAL)
+        (tmp_path / "bin" / name).chmod(0o755)
+    return make_site(tmp_path)
+
+
+def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]:
+    """Return what the commands were given that a line of a job's script calls."""
+    path = f"{site.tmpdir.parent}/bin:/usr/bin:/bin"
+    environment = (("JOB_ID", str(HOME)), ("PATH", path), ("SGE_TASK_ID", task))
+    job = {"script": f"{line}\n".encode(), "own": own.lines(HOME, task)} | values
+    assert site.run(environment=environment, **job) == 0, site.out.read_text()
+    return site.out.read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        (
+            "qsub -hold_jid $JOB_ID next.sh 12 -hold_jid 12",
+            "qsub|-hold_jid|77|next.sh|12|-hold_jid|12",
+        ),
+        ("qsub -terse -p 12 -pe mpi 12 -hold_jid 9,$JOB_ID -N 12 next.sh", ""),
+        ("qsub -binding env linear:12 -hold_jid 12 -t 12 -b y 12", ""),
+        ("qsub -V -cwd -hold_jid_ad 12", "qsub|-V|-cwd|-hold_jid_ad|77"),
+        ("qdel $JOB_ID", "qdel|77"),
+        ("qdel -f 11 $JOB_ID,120,12.3,12.4", "qdel|-f|11|77,120,77,77.4"),
+        ("qdel $JOB_ID -t $SGE_TASK_ID", "qdel|77"),
+        ("qdel -t 4 12", "qdel|-t|4|77"),
+        ("qdel -u 12", "qdel|-u|12"),
+        ("qalter -p 12 -h u -hold_jid 12 12 13", "qalter|-p|12|-h|u|-hold_jid|77|77|13"),
+        ("qmod -sj $JOB_ID; qmod -msg 12 -usj 12", "qmod|-sj|77\nqmod|-msg|12|-usj|77"),
+        ("qhold -h u 12 && qrls 12", "qhold|-h|u|77\nqrls|77"),
+        ("qstat -u 12 -j $JOB_ID", "qstat|-u|12|-j|77"),
+        ("qstat 12", "qstat|12"),
+        (
+            "qsub -N \"a  b\" -hold_jid 12 -v \"X='$HOME'\" '*'",
+            "qsub|-N|a  b|-hold_jid|77|-v|X=''|*",
+        ),
+        ("JOB_ID=90 qdel 12", "qdel|12"),
+        ("env -u JOB_ID qdel 12", "qdel|12"),
+    ],
+)
+def test_the_jobs_own_number_becomes_the_one_it_has_there(
+    site: Site, line: str, given: str
+) -> None:
+    """An option's value and a script's arguments stay as they are, whatever number they are."""
+    expected = given or line.replace("$JOB_ID", "12").replace(" ", "|").replace(
+        "-hold_jid|9,12", "-hold_jid|9,77"
+    ).replace("-hold_jid|12", "-hold_jid|77")
+
+    assert told(site, line) == expected.splitlines()
+
+
+def test_the_job_of_a_site_that_has_no_array_is_named_as_it_is(site: Site) -> None:
+    assert told(site, "qdel 12.1 12", task="undefined") == ["qdel|77.1|77"]
+
+
+@pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
+@pytest.mark.parametrize("start", [Start.POSIX, Start.BINARY])
+def test_a_profile_that_sets_another_path_takes_nothing_away(
+    site: Site, shell: str, start: str
+) -> None:
+    """/etc/profile of Debian does; the script still has its name, arguments and functions."""
+    home = site.tmpdir.parent / "home"
+    home.mkdir()
+    path = f"{site.tmpdir.parent}/bin:/usr/bin:/bin"
+    (home / ".profile").write_text(f"PATH={path}\nof_the_profile() {{ echo there; }}\n")
+    script = b'qdel $JOB_ID; of_the_profile; echo "${0##*/} $1"; exit 3\n'
+    values = {"script": script, "arguments": ("a  b",)}
+    if start == Start.BINARY:
+        values = {"arguments": ("qdel $JOB_ID; of_the_profile; echo", "12 a; exit 3")}
+    environment = (("HOME", str(home)), ("JOB_ID", str(HOME)))
+    status = site.run(
+        shell=shell,
+        login=True,
+        start=start,
+        environment=environment,
+        own=own.lines(HOME, TASK),
+        **values,
+    )
+
+    last = "12 a" if start == Start.BINARY else "12 a  b"
+    assert (status, site.out.read_text()) == (3, f"qdel|77\nthere\n{last}\n")
+
+
+def test_a_script_that_names_no_command_or_minds_who_reads_it_is_started_as_ever() -> None:
+    assert own.behind_profile(b"echo $0\n") == []
+    assert own.behind_profile(b"(return 0 2>/dev/null) && exit\nqdel $JOB_ID\n") == []
+    assert own.behind_profile(b"qdel $JOB_ID\n") != []
+
+
+def test_without_room_for_them_the_job_is_not_started(site: Site) -> None:
+    lines = own.lines(HOME, TASK).replace("$gb_private/own", "/dev/full")
+
+    assert site.run(script=b"echo ran\n", own=lines) == 200
+    assert not site.out.exists()
+
+
+def test_what_stands_before_the_commands_stays_short() -> None:
+    assert len(Path(own.BODY).read_text().splitlines()) < 60
+
+
+def test_a_job_without_it_has_nothing_before_its_commands(site: Site) -> None:
+    assert told(site, "qdel $JOB_ID; ls $TMPDIR/.gridbridge", own="") == [
+        "qdel|12",
+        "12",
+        "killed",
+        "times",
+    ]

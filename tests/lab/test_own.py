@@ -1,0 +1,85 @@
+"""Inside a job that is away its own number means the job itself, as it would at home."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.lab.away import QUIET, lines
+from tests.lab.configured import configured
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+NODES = ("beta-n1", "beta-n2")
+SCRIPT = """qstat -j $JOB_ID | sed -n 's/^job_number: *//p' >own.number
+echo $GRIDBRIDGE_REMOTE_JOB_ID >own.there
+qsub -hold_jid $JOB_ID -N next -o /dev/null -j y next.sh $JOB_ID >/dev/null
+qalter -ac told=$JOB_ID $JOB_ID >/dev/null
+qstat -j $JOB_ID | grep -o told=.* >own.told
+sleep 3
+echo own >>own.ran
+qdel $JOB_ID
+sleep 60
+echo survived >>own.ran
+"""
+NEXT = "echo next $1 >>own.ran\n"
+BY_REMOTE = r'/^\[queue.transfer-beta\]/a identity = "remote"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Came:
+    """What a job did to itself, and what its commands told."""
+
+    job: str
+    status: str
+    number: list[str]
+    there: list[str]
+    told: list[str]
+    ran: list[str]
+
+
+@pytest.fixture(scope="module")
+def submitting(grid: Grid) -> Iterator[None]:
+    """Let jobs of beta submit there."""
+    grid.cell("beta", "qconf", "-as", ",".join(NODES), user="root")
+    yield
+    grid.cell("beta", "qconf", "-ds", ",".join(NODES), user="root")
+
+
+@pytest.fixture(scope="module")
+def came(grid: Grid, submitting: None) -> Came:
+    """Run a job that looks at itself, submits one behind itself, and deletes itself."""
+    del submitting
+    grid.sh("alpha-master", f"rm -f own.* && printf '{NEXT}' >next.sh", user="alice")
+    job = grid.transfer("-N", "own", *QUIET, script=SCRIPT)
+    record = grid.accounting(job)
+    grid.until(lambda: len(lines(grid, "own.ran")) > 1, "the next one to run", 30)
+    number, there, told, ran = (
+        lines(grid, f"own.{name}") for name in ("number", "there", "told", "ran")
+    )
+    status = record["exit_status"].split()[0]
+    return Came(job=job, status=status, number=number, there=there, told=told, ran=ran)
+
+
+def test_a_job_is_asked_about_and_changed_under_its_own_number(came: Came) -> None:
+    assert came.number == came.there != [came.job]
+    assert came.told == [f"told={came.job}"]
+
+
+def test_what_waits_for_a_job_starts_after_it_and_the_job_deletes_itself(came: Came) -> None:
+    """Arguments and values stay as they are."""
+    assert came.status == "137"
+    assert came.ran == ["own", f"next {came.job}"]
+
+
+def test_a_queue_may_have_its_jobs_know_their_number_there(grid: Grid, submitting: None) -> None:
+    del submitting
+    grid.sh("alpha-master", "rm -f own.*", user="alice")
+    with configured(grid, BY_REMOTE):
+        script = "echo $JOB_ID $GRIDBRIDGE_HOME_JOB_ID >own.both; qdel $JOB_ID; sleep 60\n"
+        job = grid.transfer("-N", "own", *QUIET, script=script)
+        record = grid.accounting(job)
+
+    assert lines(grid, "own.both") == [f"{grid.remote_id(job)} {job}"]
+    assert record["exit_status"].split()[0] == "137"
