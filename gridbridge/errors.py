@@ -80,12 +80,29 @@ class CommandFailed(GridbridgeError):
         super().__init__(self.reason)
 
     @property
-    def reason(self) -> str:
+    def words(self) -> str:
         """One line: the program's own last words, or how it ended."""
         words = (self.stderr or self.stdout).decode("utf-8", "replace").strip().splitlines()
         ended = "no answer in time" if self.status is None else f"exit status {self.status}"
-        return f"{self.argv[0].rpartition('/')[2]}: {words[-1] if words else ended}"
+        return words[-1] if words else ended
+
+    @property
+    def reason(self) -> str:
+        """The same after the program's name."""
+        return f"{self.argv[0].rpartition('/')[2]}: {self.words}"
 
 
 class NotReached(CommandFailed):
     """The host that was to run a program could not be reached: nothing was sent to it."""
+
+
+class NotAdmitted(NotReached):
+    """The host, or this person's client, knows the other side's key or account not."""
+
+
+class Untaken(GridbridgeError):
+    """A cluster did not take a job, for now; `cause` is a message's."""
+
+    def __init__(self, why: str, cause: str) -> None:
+        super().__init__(why)
+        self.cause = cause

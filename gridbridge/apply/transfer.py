@@ -14,7 +14,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.claim import name_of
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Message, Outcome, encode
+from gridbridge.model.message import Cause, Message, Outcome, encode
 from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
 from gridbridge.model.plan import Act, Action, Orphan
 from gridbridge.model.policy import Policy
@@ -138,7 +138,9 @@ class Hands:
         reasons = [error for detail in found for error in detail.errors]
         self._delete(action)
         reason = "; ".join((action.why, *reasons[:1]))
-        return Message(transfer=transfer.name, outcome=Outcome.ERROR, reason=reason)
+        return Message(
+            transfer=transfer.name, outcome=Outcome.ERROR, cause=Cause.BLOCKED, reason=reason
+        )
 
     def _look_up_end(self, action: Action) -> Message | None:
         """Read the end from the remote accounting; None while there is no record of it."""
@@ -170,7 +172,9 @@ def no_trace(action: Action) -> Message:
     """Return the verdict on a job that the other cluster neither lists nor accounts for."""
     transfer = action.transfer
     reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
-    return Message(transfer=transfer.name, outcome=Outcome.ERROR, reason=reason)
+    return Message(
+        transfer=transfer.name, outcome=Outcome.ERROR, cause=Cause.VANISHED, reason=reason
+    )
 
 
 def put(path: str, data: bytes) -> None:

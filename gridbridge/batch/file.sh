@@ -5,16 +5,16 @@ set -C # O_EXCL, and no process: ln(1) would be one
 gb_tries=0
 until echo "$JOB_ID $HOSTNAME" 2>/dev/null >"$gb_claim"; do
     if [ -L "$gb_claim" ]; then
-        tell outcome=requeue claim=home "reason=fenced: home has its claim"
+        tell outcome=requeue claim=home cause=fenced "reason=fenced: home has its claim"
         exit 199
     fi
     [ ! -O "$gb_claim" ] || break
     if [ -e "$gb_claim" ] || [ ! -d "${gb_claim%/*}" ]; then
-        refuse "can not claim the job in ${gb_claim%/*}"
+        refuse host "can not claim the job in ${gb_claim%/*}"
     fi
     gb_tries=$((gb_tries + 1))
     if [ "$gb_tries" -gt "${gb_patience:-60}" ]; then
-        tell outcome=requeue claim=fenced "reason=fenced: can not claim the job in ${gb_claim%/*}"
+        tell outcome=requeue claim=fenced cause=fenced "reason=fenced: can not claim the job in ${gb_claim%/*}"
         exit 199
     fi
     sleep 1

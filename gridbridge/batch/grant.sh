@@ -9,6 +9,6 @@
         sleep 1
     done
 ) 2>/dev/null || {
-    tell outcome=requeue claim=fenced "reason=fenced: no grant came within $gb_patience s"
+    tell outcome=requeue claim=fenced cause=ungranted "reason=fenced: no grant came within $gb_patience s"
     exit 199
 }

@@ -16,8 +16,8 @@ tell() { # the lines of a message that differ; its time is the file's, and an em
 }
 
 die() { ulimit -c 0 && trap - HUP INT TERM USR1 USR2 XCPU XFSZ && kill "-$1" $$ && false; } # leaving no core
-refuse() { # what can't be opened or found here: an administrator has to look
-    tell outcome=error "reason=$1 on $HOSTNAME"
+refuse() { # for a cause, what can't be opened or found here: an administrator has to look
+    tell outcome=error "cause=$1" "reason=$2 on $HOSTNAME"
     exit 200
 }
 
@@ -42,11 +42,11 @@ gb_private=$TMPDIR/.gridbridge gb_script=$TMPDIR/.gridbridge/$gb_name
 install -D -m 755 /dev/null "$gb_script" && true >"$gb_private/killed" && true >"$gb_private/times" || exit 200
 # Kept open, for the job may remove its TMPDIR; in the first the shell says what killed its child.
 exec 2>"$gb_private/killed" 4<"$gb_private/killed" 5>"$gb_private/times" 6<"$gb_private/times"
-gb_write_script || refuse "can not write the script to $TMPDIR"
-true >>"$gb_stdout" || refuse "can not append to standard output"
-true >>"$gb_stderr" || refuse "can not append to standard error"
-[ -r "$gb_stdin" ] || refuse "can not read standard input"
-[ -z "$gb_needs" ] || gb_found || refuse "can not find $gb_needs"
+gb_write_script || refuse host "can not write the script to $TMPDIR"
+true >>"$gb_stdout" || refuse job "can not append to standard output"
+true >>"$gb_stderr" || refuse job "can not append to standard error"
+[ -r "$gb_stdin" ] || refuse job "can not read standard input"
+[ -z "$gb_needs" ] || gb_found || refuse job "can not find $gb_needs"
 gb_job "$@"
 status=$?
 trap '' HUP INT TERM USR1 USR2 XCPU XFSZ # the end must be told

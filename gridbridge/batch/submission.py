@@ -1,6 +1,6 @@
 """What a batch system answers to a submission; hot programs load this module."""
 
-from gridbridge.errors import CommandFailed, NotReached
+from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
 
 NOT_INTERACTIVE = "an interactive job can't run on another cluster; ask for -l remote=false"
 ONE_HOP = "a transfer brought this job here, and no job is sent on"
@@ -11,7 +11,9 @@ class Result:
 
     ACCEPTED = "accepted"
     REFUSED = "refused"  # for good: the same request will never be taken
+    DENIED = "denied"  # for good, and whatever is asked for: nobody may submit from here
     LATER = "later"  # nothing was submitted; the same request may be taken later
+    BARRED = "barred"  # the same, for the person's sake: a login, or a limit of theirs
     UNSURE = "unsure"  # the job may exist: look it up by name
 
 
@@ -28,6 +30,8 @@ class Submission:
 
 def unanswered(error: CommandFailed) -> Submission:
     """Return what is known when the program said nothing; one of status 127 never started."""
+    if isinstance(error, NotAdmitted):
+        return Submission(Result.BARRED, reason=error.reason)
     never_began = error.status == 127 or isinstance(error, NotReached)
     result = Result.LATER if never_began else Result.UNSURE
     return Submission(result, reason=error.reason)

@@ -2,93 +2,161 @@
 
 Jobs are counted, not tasks or tries, so one bad array is one failure. A job that runs there proves
 the cluster well. Once the time is over one job is let in to probe it: its failure doubles the time.
+
+People's processes tell all of this, so a transfer counts only once home's own list has its job as
+its owner's, and what is one owner's trouble alone closes nothing that others use.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import Enum
 
-from gridbridge.model.claim import HOME
+from gridbridge.decisions.causes import OF_THE_CLUSTER
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Desired, Outcome, Phase
+from gridbridge.model.message import Cause, Desired, Outcome, Phase
 from gridbridge.model.policy import Poller
-from gridbridge.model.shown import ShownBreaker
+from gridbridge.model.shown import ShownBreaker, ShownFailure
+from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer import Transfer
 
-TRIED = "tried in vain: "  # how starters tell of a submission that failed for now
-PERSONAL = ("ssh: ", "rsync: ")  # then it is about one person's key, or quota, or a broken line
 MAX_DOUBLINGS = 32
-WHY_CHARACTERS = 300
+SEVERAL = 2  # owners: more need not be remembered
+
+
+class Sign(Enum):
+    """What a transfer's news says of its cluster."""
+
+    FAILED = "failed"  # its job failed fast, for what is the cluster's fault
+    TAKEN = "taken"  # the cluster took its job
+    RAN = "ran"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """A job that failed fast."""
+class News:
+    """A transfer's news of its cluster."""
 
-    job: int
-    why: str
-    was_accepted: bool  # it failed though the cluster had taken it
+    sign: Sign
+    cluster: str
+    name: str
+    owner: str
+    at: datetime
+    cause: str = ""
+    was_accepted: bool = False  # it failed though the cluster had taken it
+
+    @property
+    def job(self) -> int:
+        """The local job."""
+        return parse_transfer(self.name).job
+
+    def is_proved(self, home: ClusterSnapshot) -> bool:
+        """Say whether home's own list has its job as its owner's."""
+        return any(row.owner == self.owner for row in home.jobs.get(self.job, ()))
 
 
-def failure(before: Transfer | None, one: Transfer, policy: Poller) -> Failure | None:
-    """Return what a transfer's news says against its cluster, None for nothing."""
-    why = _why(before, one)
+def news(before: Transfer | None, one: Transfer, policy: Poller) -> News | None:
+    """Return what a transfer's change says of its cluster, None for nothing."""
+    if cause := failure(before, one, policy):
+        return _news(Sign.FAILED, one, cause)
+    if has_run(one) and not (before and has_run(before)):
+        return _news(Sign.RAN, one)
+    if before and Phase.SUBMITTING == before.phase != one.phase:
+        return _news(Sign.TAKEN, one)
+    return None
+
+
+def _news(sign: Sign, one: Transfer, cause: str = "") -> News:
+    return News(
+        sign=sign,
+        cluster=one.remote,
+        name=one.name,
+        owner=one.owner,
+        at=one.updated_at,
+        cause=cause,
+        was_accepted=one.remote_id != 0,
+    )
+
+
+def failure(before: Transfer | None, one: Transfer, policy: Poller) -> str:
+    """Return the cause of a job's fast failure that is its cluster's fault; empty for none."""
     fast = timedelta(seconds=policy.breaker_fast_s)
-    if not why or one.desired == Desired.DEAD or one.updated_at - one.created_at > fast:
-        return None
-    job = parse_transfer(one.name).job
-    return Failure(job=job, why=why[:WHY_CHARACTERS], was_accepted=one.remote_id != 0)
-
-
-def _why(before: Transfer | None, one: Transfer) -> str:
-    if one.verdict:
-        is_news = before is None or before.verdict is None
-        failed = one.verdict.outcome in (Outcome.ERROR, Outcome.REQUEUE) and not has_run(one)
-        is_called = one.claimed == HOME
-        return one.verdict.reason if is_news and failed and not is_called else ""
-    if before and before.reason == one.reason:
+    is_news = before is None or before.cause != one.cause
+    if not is_news or one.cause not in OF_THE_CLUSTER or has_run(one):
         return ""
-    _, tried, why = one.reason.partition(TRIED)
-    if tried and one.phase == Phase.SUBMITTING:
-        return "" if why.startswith(PERSONAL) else why
-    _, refused, why = one.reason.partition(f"{one.remote} refused it: ")
-    return why if refused and one.is_over else ""
+    is_left = bool(one.verdict) or one.is_over or one.phase == Phase.SUBMITTING
+    is_fast = one.updated_at - one.created_at <= fast
+    return one.cause if is_left and is_fast and one.desired != Desired.DEAD else ""
 
 
 def has_run(one: Transfer) -> bool:
     """Say whether its remote job was seen to run, or ended by itself."""
-    if one.verdict and one.verdict.outcome in (Outcome.EXIT, Outcome.SIGNAL):
+    ended = one.verdict and one.verdict.outcome in (Outcome.EXIT, Outcome.SIGNAL)
+    if ended and one.cause != Cause.LOST:
         return True
     return "r" in one.remote_state
 
 
-def fail(known: ShownBreaker, failed: Failure, now: datetime, policy: Poller) -> ShownBreaker:
-    """Count a failure; the last that is borne, or that of a probe, closes the queues."""
+def hear(
+    known: ShownBreaker, one: News, transfers: Iterable[Transfer], now: datetime, policy: Poller
+) -> ShownBreaker:
+    """Take proved news; `transfers` are all that are open."""
+    if one.sign is Sign.RAN:
+        return ShownBreaker(cluster=known.cluster)
+    if one.sign is Sign.TAKEN:
+        return accept(known)
+    return fail(known, one, has_others(one, transfers), now, policy)
+
+
+def forgive(known: ShownBreaker, one: News) -> ShownBreaker:
+    """Take news that is not proved: it can be good for its owner's own failures alone."""
+    if one.sign is Sign.FAILED or known.times:
+        return known
+    keeps_accepted = one.sign is Sign.TAKEN
+    failed = tuple(
+        each
+        for each in known.failed
+        if each.owner != one.owner or (keeps_accepted and each.was_accepted)
+    )
+    return replace(known, failed=failed)
+
+
+def has_others(one: News, transfers: Iterable[Transfer]) -> bool:
+    """Say whether anybody else has a job at the cluster, as home's own list says."""
+    return any(
+        each.remote == one.cluster and each.owner != one.owner and each.local_state
+        for each in transfers
+    )
+
+
+def fail(
+    known: ShownBreaker, one: News, has_others: bool, now: datetime, policy: Poller
+) -> ShownBreaker:
+    """Count a failure; the last that is borne, or that of a probe, closes the queues.
+
+    With `has_others` those of one owner alone close nothing.
+    """
     if known.until and now < known.until:
         return known  # those that were on their way
-    jobs = (*(job for job in known.jobs if job != failed.job), failed.job)
+    fresh = ShownFailure(job=one.job, owner=one.owner, was_accepted=one.was_accepted)
+    older = (each for each in known.failed if each.job != one.job)
+    failed = (*older, fresh)[-policy.breaker_failures :]
+    counted = replace(known, failed=failed, cause=one.cause)
     borne = 1 if known.times else policy.breaker_failures
-    accepted = {*known.accepted, failed.job} if failed.was_accepted else {*known.accepted}
-    counted = ShownBreaker(
-        cluster=known.cluster,
-        jobs=jobs[-policy.breaker_failures :],
-        accepted=tuple(sorted(accepted.intersection(jobs))),
-        times=known.times,
-        failures=known.failures,
-        until=known.until,
-        why=failed.why,
-    )
-    return _trip(counted, now, policy) if len(jobs) >= borne else counted
+    owners = {*known.owners, *(each.owner for each in failed)}
+    if len(failed) < borne or (has_others and len(owners) < SEVERAL):
+        return counted
+    return _trip(counted, owners, now, policy)
 
 
-def _trip(counted: ShownBreaker, now: datetime, policy: Poller) -> ShownBreaker:
+def _trip(counted: ShownBreaker, owners: set[str], now: datetime, policy: Poller) -> ShownBreaker:
     pause_s = policy.breaker_pause_s * 2 ** min(counted.times, MAX_DOUBLINGS)
     return ShownBreaker(
         cluster=counted.cluster,
+        owners=tuple(sorted(owners)[:SEVERAL]),
         times=counted.times + 1,
-        failures=counted.failures + len(counted.jobs),
+        failures=counted.failures + len(counted.failed),
         until=now + timedelta(seconds=min(pause_s, policy.breaker_pause_max_s)),
-        why=counted.why,
+        cause=counted.cause,
     )
 
 
@@ -96,18 +164,20 @@ def accept(known: ShownBreaker) -> ShownBreaker:
     """Forget the jobs that the cluster did not even take: it took one."""
     if known.times:
         return known
-    return ShownBreaker(
-        cluster=known.cluster, jobs=known.accepted, accepted=known.accepted, why=known.why
-    )
+    return replace(known, failed=tuple(each for each in known.failed if each.was_accepted))
 
 
 def is_closed(
     known: ShownBreaker, transfers: Iterable[Transfer], now: datetime, policy: Poller
 ) -> bool:
-    """Say whether no job is let in: the time is not over, or a probe is out and young."""
+    """Say whether no job is let in: the time is not over, or a probe is out and young.
+
+    Only what home's own list has is a probe.
+    """
     if not known.until:
         return False
     young = max(known.until, now - timedelta(seconds=policy.breaker_fast_s))
     return now < known.until or any(
-        one.remote == known.cluster and one.created_at > young for one in transfers
+        one.remote == known.cluster and one.created_at > young and one.local_state
+        for one in transfers
     )

@@ -5,6 +5,7 @@ A queue closes by its load thresholds (queue_conf(5)): a value that is missing c
 
 from datetime import datetime, timedelta
 
+from gridbridge.decisions.causes import blame
 from gridbridge.model.report import ClusterReport, QueueReport
 from gridbridge.model.shown import Shown, ShownCluster, ShownQueue, ShownRoute
 
@@ -88,7 +89,8 @@ def failing(cluster: str, shown: Shown, now: datetime) -> str:
     known = shown.breakers.get(cluster)
     if known is None or known.until is None:
         return ""
-    failed = f"{count(known.failures, 'job')} in a row failed at {cluster}: {known.why}"
+    jobs = f"{count(known.failures, 'job')} in a row failed at {cluster}"
+    failed = f"{jobs}: {blame(known.cause, cluster)}"
     if now < known.until:
         return f"{failed}; one may try again in {age(known.until - now)}"
     return f"{failed}; one tries again"

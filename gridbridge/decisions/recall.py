@@ -18,7 +18,6 @@ from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer import Transfer
 
-RECALLED = "recalled from"  # what the reason of such a return begins with
 FRESH = timedelta(seconds=60)  # an older answer says nothing of who waits
 SETTLED = timedelta(seconds=10)  # a job that was just released may start at once
 
@@ -46,7 +45,7 @@ def due(
     for one in sorted(transfers, key=lambda one: (one.since or one.created_at, one.name)):
         slots, why = _asked(one, world, queues.get(one.queue), troubles.get(one.remote, ""), free)
         if why and slots <= free:
-            yield Recall(transfer=one, slots=slots, why=f"{RECALLED} {one.remote}: {why}")
+            yield Recall(transfer=one, slots=slots, why=f"recalled from {one.remote}: {why}")
             free -= slots
 
 

@@ -129,6 +129,7 @@ def _record(
         remote_id=int(message.remote_id or 0),
         created_at=now,
         updated_at=now,
+        cause=message.cause,
         reason=_progress(message),
     )
     if known is None:
@@ -136,7 +137,8 @@ def _record(
     if known.is_over or ORDER.index(message.phase) < ORDER.index(known.phase):
         return Rejected(what=message.transfer, reason="an older record than the one known")
     if _is_repeated(known, fresh):
-        return known.but(record=record, reason=fresh.reason if message.reason else known.reason)
+        told = fresh if message.reason else known
+        return known.but(record=record, cause=told.cause, reason=told.reason)
     return fresh.but(
         created_at=known.created_at,
         remote_id=known.remote_id or fresh.remote_id,
@@ -149,6 +151,7 @@ def _record(
         since=known.since,
         verdict=known.verdict,
         claimed=known.claimed if fresh.claim == known.claim else "",
+        listed=known.listed,
     )
 
 
@@ -188,6 +191,7 @@ def _ended(known: Transfer, message: Message, now: datetime) -> Transfer | Rejec
         verdict=message,
         updated_at=now,
         remote_host=message.host or known.remote_host,
+        cause=message.cause,
         reason=f"ended at {known.remote}: {ending(message)}",
     )
 
@@ -208,7 +212,9 @@ def _closed(known: Transfer, message: Message, now: datetime) -> Transfer:
     is_anothers = message.wake and known.wake and message.wake != known.wake
     if known.is_over or is_anothers:
         return known
-    return known.but(closed_at=now, updated_at=now, reason=f"ended here: {ending(message)}")
+    cause = message.cause or (known.verdict.cause if known.verdict else "")
+    reason = f"ended here: {ending(message)}"
+    return known.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
 
 
 def ending(message: Message) -> str:

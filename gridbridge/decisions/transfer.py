@@ -15,7 +15,7 @@ from gridbridge.decisions.rerun import YES
 from gridbridge.model.claim import FENCED, JOB, is_grant
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import ERROR, REQUEUE, Desired, Message, Outcome
+from gridbridge.model.message import ERROR, REQUEUE, Cause, Desired, Message, Outcome
 from gridbridge.model.plan import Act, Action, Plan
 from gridbridge.model.policy import Poller
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -64,8 +64,8 @@ def observe(transfer: Transfer, world: World) -> Transfer:
     if remote and transfer.remote_id and _is_news(transfer, remote):
         transfer = _observe_remote(transfer, remote)
     if transfer.remote in world.dropped and not transfer.verdict:
-        return transfer.but(reason=dropped.sentence(transfer.remote))
-    return transfer
+        return transfer.but(cause=Cause.DROPPED, reason=dropped.sentence(transfer.remote))
+    return transfer if transfer.cause != Cause.DROPPED else transfer.but(cause="")
 
 
 def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
@@ -90,6 +90,7 @@ def _observe_remote(transfer: Transfer, remote: ClusterSnapshot) -> Transfer:
         missed_polls=0,
         missing_since=None,
         seen_at=remote.taken_at,
+        cause=transfer.cause if transfer.verdict else "",
         reason=_remote_reason(row, remote),
     )
 
@@ -270,16 +271,17 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
         max_rss_kb="" if end.max_rss_kb is None else f"{end.max_rss_kb:.0f}",
     )
     if end.exit_status == FENCED_STATUS and is_ungranted(transfer):
-        reason = f"{FENCED_AT} {transfer.remote}: it got no grant"
-        return told.but(outcome=Outcome.REQUEUE, claim=FENCED, reason=reason)
+        reason = f"fenced at {transfer.remote}: it got no grant"
+        return told.but(outcome=Outcome.REQUEUE, claim=FENCED, cause=Cause.UNGRANTED, reason=reason)
     if (status := true_status(end)) is not None:
         return told.but(outcome=Outcome.EXIT, exit_status=str(status))
     reason = f"{transfer.remote} says {end.reason}"
     if end.signal is not None:
         return told.but(outcome=Outcome.SIGNAL, signal=str(end.signal), reason=reason)
     if transfer.rerun == YES:
-        return told.but(outcome=Outcome.REQUEUE, reason=reason)
-    return told.but(outcome=Outcome.SIGNAL, signal="9", reason=f"killed with its host: {reason}")
+        return told.but(outcome=Outcome.REQUEUE, cause=Cause.LOST, reason=reason)
+    reason = f"killed with its host: {reason}"
+    return told.but(outcome=Outcome.SIGNAL, signal="9", cause=Cause.LOST, reason=reason)
 
 
 def true_status(end: JobEnd) -> int | None:
@@ -298,7 +300,6 @@ def is_ungranted(transfer: Transfer) -> bool:
 
 
 FENCED_STATUS = 199  # grant.sh; of a job that was granted it is an exit 99
-FENCED_AT = "fenced at"  # what the reason of such an end begins with
 UNMAPPED = {199: REQUEUE, 200: ERROR}  # what job.sh ends with instead
 CARRIED = {63: 199, 64: 200}  # signals by which it ends for those
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from gridbridge.decisions import dropped
 from gridbridge.decisions.health import age, silence
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Desired, Phase
+from gridbridge.model.message import Cause, Desired, Phase
 from gridbridge.model.report import Attempt
 from gridbridge.model.shown import Shown, ShownHistory, ShownTransfer
 from gridbridge.model.states import JobState, SuspendedBy, read_letters
@@ -66,7 +66,7 @@ def waits_for(one: ShownTransfer, shown: Shown, now: datetime) -> str:
         return ""
     if one.outcome:
         return f"its starter, to take the end home ({one.outcome})"
-    if one.reason == dropped.sentence(one.remote):
+    if one.cause == Cause.DROPPED:
         return dropped.wait(one.remote)
     return _waits_away(one, shown, now)
 
@@ -87,9 +87,8 @@ def _waits_away(one: ShownTransfer, shown: Shown, now: datetime) -> str:
 
 
 def _tried(one: ShownTransfer) -> str:
-    """Say why its starter did not get farther, as the reason tells; empty when it did not try."""
-    _, separator, why = one.reason.partition("; ")
-    return separator + why
+    """Tell of its starter's last try; empty when that went well."""
+    return f": {one.reason}" if one.cause else ""
 
 
 def _missing(one: ShownTransfer, now: datetime) -> str:

@@ -2,9 +2,9 @@
 
 import os
 
-from gridbridge.errors import CommandFailed
+from gridbridge.errors import CommandFailed, GridbridgeError, NotAdmitted, NotReached, Untaken
 from gridbridge.methods.task import HELD, Task, now
-from gridbridge.model.message import ERROR, REQUEUE, Kind, Message, Outcome
+from gridbridge.model.message import ERROR, REQUEUE, Cause, Kind, Message, Outcome
 from gridbridge.state import spool
 
 RETRY_S = 5  # the first pause before a refused submission is tried again; it doubles
@@ -38,6 +38,20 @@ def end_in_error(task: Task, reason: str) -> str:
     """Answer that the job is to enter the error state; `qstat -j` shows the reason."""
     task.blame(reason)
     return f"exit {ERROR}"
+
+
+def excuse(task: Task, error: GridbridgeError) -> str:
+    """Answer that the step should be tried again, and tell the service why."""
+    return pause(task, task.excuse(str(error), cause_of(error)))
+
+
+def cause_of(error: GridbridgeError) -> str:
+    """Return what keeps a starter from going on."""
+    if isinstance(error, Untaken):
+        return error.cause
+    if isinstance(error, NotAdmitted):
+        return Cause.BARRED
+    return Cause.UNREACHED if isinstance(error, NotReached) else Cause.HERE
 
 
 def pause(task: Task, record: Message) -> str:

@@ -10,7 +10,7 @@ import time
 from gridbridge.batch.gridengine import submit as cell
 from gridbridge.methods import remote
 from gridbridge.methods.task import Task, now
-from gridbridge.model.message import Message, Outcome
+from gridbridge.model.message import Cause, Message, Outcome
 from gridbridge.model.route import Cell
 
 SETTLE_S = 2  # in which an order of the scheduler that was on its way arrives
@@ -65,13 +65,13 @@ def settled(begun: Message, verdict: Message) -> Message | None:
         return None
     is_news = is_kill and begun.phase == DELETING  # an answer has told so already
     reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
-    return Message(outcome=Outcome.REQUEUE, reason=reason)
+    return Message(outcome=Outcome.REQUEUE, cause=Cause.RECALLED, reason=reason)
 
 
 def _confirm(away: Cell, remote_id: str, begun: Message) -> Message | int:
     if cell.states(away, remote_id):
         return CONFIRM_S
-    return Message(outcome=Outcome.REQUEUE, reason=begun.reason)
+    return Message(outcome=Outcome.REQUEUE, cause=Cause.RECALLED, reason=begun.reason)
 
 
 def _let_be(task: Task, away: Cell, remote_id: str) -> int:

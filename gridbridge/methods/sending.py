@@ -7,15 +7,24 @@ import os
 
 from gridbridge.batch import wrapper
 from gridbridge.batch.gridengine.request import Request
-from gridbridge.batch.submission import ONE_HOP, Submission
+from gridbridge.batch.submission import ONE_HOP, Result, Submission
 from gridbridge.errors import Unmappable
 from gridbridge.methods import job
 from gridbridge.model.ids import is_transfer
+from gridbridge.model.message import Cause
 from gridbridge.state import published
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.methods.starter import Step
+
+CAUSES = {  # of what became of a submission
+    Result.REFUSED: Cause.REFUSED,
+    Result.DENIED: Cause.DENIED,
+    Result.LATER: Cause.UNREACHED,
+    Result.UNSURE: Cause.UNREACHED,
+    Result.BARRED: Cause.BARRED,
+}
 
 
 def send(step: "Step") -> Submission:

@@ -11,11 +11,18 @@ import sys
 
 from gridbridge.batch import keeper_of, submitter
 from gridbridge.batch.submission import NOT_INTERACTIVE, Result
-from gridbridge.errors import CommandFailed, GridbridgeError, NoRoute, Unmappable, Unstageable
+from gridbridge.errors import (
+    CommandFailed,
+    GridbridgeError,
+    NoRoute,
+    Unmappable,
+    Unstageable,
+    Untaken,
+)
 from gridbridge.methods import answers, job, sending
 from gridbridge.methods.remote import delete_remote, find, follow
 from gridbridge.methods.task import HELD, Task, now
-from gridbridge.model.message import ERROR, REQUEUE, Kind, Message, Outcome, Phase
+from gridbridge.model.message import ERROR, REQUEUE, Cause, Kind, Message, Outcome, Phase
 from gridbridge.model.route import Cell
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published, spool
@@ -58,10 +65,10 @@ def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
         return answers.end_nowhere(task, error)
     except CommandFailed as error:
         answers.complain(error)
-        return answers.end_unable(task, error) or answers.pause(task, task.excuse(str(error)))
+        return answers.end_unable(task, error) or answers.excuse(task, error)
     except GridbridgeError as error:
         answers.complain(error)
-        return answers.pause(task, task.excuse(str(error)))
+        return answers.excuse(task, error)
 
 
 class Step:
@@ -139,7 +146,7 @@ class Step:
 
     def note(self, **values: str) -> None:
         """Note how far we are; the act that it announces comes after."""
-        self.record = self.record.but(at=now(), reason=self.left_out, **values)
+        self.record = self.record.but(at=now(), cause="", reason=self.left_out, **values)
         self.task.save(self.record)
 
     def tell_again(self) -> str:
@@ -202,29 +209,31 @@ class Step:
             try:
                 answer = sending.send(self)
             except Unmappable as error:
-                return self.refused(str(error))
-            if answer.result == Result.REFUSED:
-                return self.refused(f"{self.route.remote} refused it: {answer.reason}")
+                return self.refused(str(error), Cause.UNMAPPABLE)
+            cause = sending.CAUSES.get(answer.result, "")
+            if answer.result in (Result.REFUSED, Result.DENIED):
+                return self.refused(f"{self.route.remote} refused it: {answer.reason}", cause)
             if answer.result != Result.ACCEPTED:
-                raise GridbridgeError(answer.reason)
+                raise Untaken(answer.reason, cause)
             found = answer.remote_id
         self.is_sure = True
         self.note(phase=Phase.HELD, remote_id=found)
         return ""
 
-    def refused(self, reason: str) -> str:
+    def refused(self, reason: str, cause: str) -> str:
         """End a job that can't go there: it runs at home, or nowhere."""
         from gridbridge.services import homeward
 
         own_queues = published.queues(self.task.published)
         job = str(self.task.job)
         verdict = homeward.refused(self.route.home, job, own_queues, reason)
-        return self.finish(verdict, has_run=False)
+        return self.finish(verdict.but(cause=cause), has_run=False)
 
     def unstageable(self, error: Unstageable) -> str:
         """End a job whose files can't be carried: it stays in error state until that is mended."""
         delete_remote(self.away, self.record)
-        return self.finish(Message(outcome=Outcome.ERROR, reason=str(error)), has_run=False)
+        end = Message(outcome=Outcome.ERROR, cause=Cause.FILES, reason=str(error))
+        return self.finish(end, has_run=False)
 
     def die(self) -> str:
         """Delete the remote job and end by SIGKILL, as `qdel` would have ended it at home.
@@ -252,6 +261,7 @@ class Step:
                 outcome=verdict.outcome,
                 exit_status=verdict.exit_status,
                 signal=verdict.signal,
+                cause=verdict.cause,
                 reason=verdict.reason,
                 at=now(),
             )

@@ -105,12 +105,12 @@ class Task:
         spool.send(record, self.our_spool)
         self._keep("record", record)
 
-    def excuse(self, why: str) -> Message:
+    def excuse(self, why: str, cause: str) -> Message:
         """Tell the service why a step is tried again, if it takes news; return the record."""
         record = self.record() or Message()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
         if record.kind == Kind.RECORD and record.reason != why:
-            record = record.but(reason=why, at=now())
+            record = record.but(cause=cause, reason=why, at=now())
             try:
                 self.save(record)
             except GridbridgeError:

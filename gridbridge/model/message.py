@@ -42,6 +42,28 @@ class Outcome:
     ERROR = "error"  # 100: an administrator has to look; reason
 
 
+class Cause:
+    """Why something did not go on, or failed: what decides; words are made for readers alone."""
+
+    UNKNOWN = "unknown"  # a word that we don't know
+    UNREACHED = "unreached"  # the cluster did not take it, for now, or did not answer
+    DENIED = "denied"  # the cluster takes no job that comes from here
+    BLOCKED = "blocked"  # the cluster put the job into the error state
+    VANISHED = "vanished"  # the cluster neither lists it nor accounts for it
+    LOST = "lost"  # nobody there saw its end
+    HOST = "host"  # its host there could not even begin
+    BARRED = "barred"  # the cluster does not let in this person, or has enough of theirs
+    FILES = "files"  # what is carried for it can't be
+    REFUSED = "refused"  # its request, by the cluster
+    UNMAPPABLE = "unmappable"  # its request, by the words that the cluster knows
+    JOB = "job"  # its own shell, input or output is not there
+    HERE = "here"  # its starter could not go on, for what is on this side
+    RECALLED = "recalled"  # home took it back
+    FENCED = "fenced"  # its claim was home's, or could not be had
+    UNGRANTED = "ungranted"  # no grant of ours came
+    DROPPED = "dropped"  # gridbridge.toml has its cluster no more
+
+
 class Desired:
     """What the local job should be; DEAD wins over whatever comes later."""
 
@@ -70,7 +92,8 @@ class Message:
     system_s: str
     max_rss_kb: str
     host: str
-    reason: str
+    reason: str  # for readers
+    cause: str
     stage: str  # the folder there that holds its files; empty: none, or no more
     claim: str  # of a record: model.claim; of an end: whose claim kept the job from running
     rerun: str  # yes or no: the local job may be run again (qsub -r); empty: it does not say
@@ -91,6 +114,7 @@ class Message:
 
 
 KEYS = tuple(Message.__annotations__)
+CAUSES = frozenset(value for name, value in vars(Cause).items() if name.isupper())
 
 
 def encode(message: Message) -> bytes:
@@ -106,7 +130,13 @@ def encode_short(message: Message) -> bytes:
 
 
 def decode(data: bytes) -> Message:
-    """Read a message; ParseError for anything that encode would not have written."""
+    """Read a message; ParseError for anything that encode would not have written.
+
+    A cause that a newer program gives is an unknown one.
+    """
     if len(data) > MAX_BYTES:
         raise ParseError(f"a message has at most {MAX_BYTES} bytes")
-    return Message(**lines.decode(data, KEYS))
+    message = Message(**lines.decode(data, KEYS))
+    if message.cause and message.cause not in CAUSES:
+        message.cause = Cause.UNKNOWN
+    return message

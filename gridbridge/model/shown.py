@@ -30,7 +30,8 @@ class ShownTransfer:
     created_at: datetime
     outcome: str = ""  # how the remote job ended, once that is known
     closed_at: datetime | None = None
-    reason: str = ""
+    cause: str = ""  # message.Cause
+    reason: str = ""  # the same in words, and how far it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,16 +164,25 @@ class ShownDrain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownFailure:
+    """A local job that failed fast at a cluster."""
+
+    job: int
+    owner: str
+    was_accepted: bool  # the cluster had taken it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownBreaker:
     """How jobs failed at a cluster, and until when its queues are closed for that."""
 
     cluster: str
-    jobs: tuple[int, ...] = ()  # local jobs that failed fast, in a row
-    accepted: tuple[int, ...] = ()  # those of them that the cluster had taken
+    failed: tuple[ShownFailure, ...] = ()  # in a row, since it was last closed
+    owners: tuple[str, ...] = ()  # of those that closed it, two at most
     times: int = 0  # so often closed since a job ran there
     failures: int = 0  # jobs that closed it
     until: datetime | None = None  # after that a job may probe it
-    why: str = ""  # of the last failure
+    cause: str = ""  # message.Cause of the last failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,11 @@ class Transfer:
     pinned: bool = False  # its local job may start in its queue only, until it is adopted
     claim: str = ""  # what decides whether its remote job may run (model.claim)
     claimed: str = ""  # by home or by the job, as far as the service knows
-    reason: str = ""  # one sentence: why it is as it is
+    cause: str = ""  # message.Cause: why it did not go on, or failed
+    reason: str = ""  # the same in one sentence, for readers
+    listed: str = (
+        ""  # yes once home's own list had its task as its owner's; no: it was asked, and had not
+    )
 
     def but(self, **values: object) -> "Transfer":
         """Return the transfer with some fields changed."""

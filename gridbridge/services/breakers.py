@@ -1,14 +1,15 @@
 """The breakers of all remote clusters: what the transfers' news did to them, shown and logged."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions import breaker
-from gridbridge.model.message import Phase
+from gridbridge.decisions.breaker import News
 from gridbridge.model.policy import Policy, Poller
 from gridbridge.model.shown import ShownBreaker, ShownBreakers
+from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.views import Views
 
@@ -26,6 +27,7 @@ class Breakers:
         }
         self._policy = policy
         self._views = views
+        self._unproved: dict[tuple[str, str], dict[int, News]] = {}  # by owner and cluster
 
     def follow(self, policy: Policy) -> None:
         """Go on under another configuration; nothing stays closed for longer than its longest."""
@@ -36,18 +38,37 @@ class Breakers:
         if self._known != before:
             self._show()
 
-    def hear(self, before: Transfer | None, one: Transfer) -> None:
-        """Take a transfer's news."""
-        known = self._known.get(one.remote, ShownBreaker(cluster=one.remote))
-        if failed := breaker.failure(before, one, self._policy):
-            self._put(breaker.fail(known, failed, datetime.now(UTC), self._policy))
-        elif breaker.has_run(one) and not (before and breaker.has_run(before)):
-            self._put(ShownBreaker(cluster=one.remote))
-        elif before and Phase.SUBMITTING == before.phase != one.phase:
-            self._put(breaker.accept(known))
+    def hear(self, before: Transfer | None, one: Transfer, transfers: Iterable[Transfer]) -> None:
+        """Take a transfer's news; what home's list has not proved waits until it does."""
+        said = breaker.news(before, one, self._policy)
+        if said is None:
+            return
+        if one.local_state or (before and before.local_state):
+            self._count(said, transfers)
+            return
+        self._put(breaker.forgive(self._of(said), said))
+        waiting = self._unproved.setdefault((said.owner, said.cluster), {})
+        if said.job in waiting or len(waiting) < self._policy.breaker_failures:
+            waiting[said.job] = said
+
+    def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
+        """Count the news that home's list proves; what it does not prove was nobody's."""
+        for key, waiting in tuple(self._unproved.items()):
+            asked = [one for one in waiting.values() if one.at < home.taken_at]
+            for one in asked:
+                del waiting[one.job]
+                if one.is_proved(home):
+                    self._count(one, transfers)
+            if not waiting:
+                del self._unproved[key]
+
+    def jobs(self) -> set[int]:
+        """Return the local jobs that home's next answer has to tell of."""
+        return {job for waiting in self._unproved.values() for job in waiting}
 
     def move(self, step: timedelta) -> None:
         """Keep how long the queues stay closed by a clock that was set by so much."""
+        self._unproved.clear()
         for name, known in self._known.items():
             if known.until:
                 self._known[name] = replace(known, until=known.until + step)
@@ -66,6 +87,13 @@ class Breakers:
         """Return why the queues to some clusters are closed, or being probed."""
         return {name: f"jobs fail at {name}" for name, known in self._known.items() if known.times}
 
+    def _of(self, said: News) -> ShownBreaker:
+        return self._known.get(said.cluster, ShownBreaker(cluster=said.cluster))
+
+    def _count(self, said: News, transfers: Iterable[Transfer]) -> None:
+        now = datetime.now(UTC)
+        self._put(breaker.hear(self._of(said), said, transfers, now, self._policy))
+
     def _put(self, one: ShownBreaker) -> None:
         known = self._known.get(one.cluster, ShownBreaker(cluster=one.cluster))
         if one == known:
@@ -73,7 +101,7 @@ class Breakers:
         self._known[one.cluster] = one
         if one.until and one.times > known.times:
             words = f"event=closed cluster={one.cluster} until={one.until:%FT%TZ} times={one.times}"
-            _log.error("%s why=%r", words, one.why)
+            _log.error("%s cause=%s owners=%s", words, one.cause, ",".join(one.owners))
         elif known.times and not one.times:
             _log.warning("event=opened cluster=%s why='a job ran there'", one.cluster)
         self._show()

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from functools import partial
 
 from gridbridge.apply.transfer import Hands
-from gridbridge.decisions.transfer import FENCED_AT, World
+from gridbridge.decisions.transfer import World
 from gridbridge.decisions.unreachable import waits_for_grant
 from gridbridge.errors import StateError
 from gridbridge.model.claim import FENCED, FILE, GRANT, HOME, JOB, is_grant, name_of, split
-from gridbridge.model.message import REQUEUE, Message, Outcome
+from gridbridge.model.message import REQUEUE, Cause, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.crew import Crew
@@ -86,8 +86,15 @@ class Claims:
             _log.warning("event=no_recall name=%s why=%r", one.name, str(error))
             return False
         if is_had:
-            end = Message(transfer=one.name, outcome=Outcome.REQUEUE, claim=HOME, reason=why)
-            taken = one.but(claimed=HOME, verdict=end, updated_at=datetime.now(UTC))
+            end = Message(
+                transfer=one.name,
+                outcome=Outcome.REQUEUE,
+                claim=HOME,
+                cause=Cause.RECALLED,
+                reason=why,
+            )
+            now = datetime.now(UTC)
+            taken = one.but(claimed=HOME, verdict=end, cause=end.cause, updated_at=now)
             self._ledger.keep(taken)
             self._ledger.note(one, f"claimed by home: {why}")
         else:
@@ -105,7 +112,8 @@ class Claims:
         if end.claim != FENCED or queue is None:
             return end
         before = self._ledger.attempts(one.name, one.uid)
-        times = 1 + sum(FENCED_AT in each.reason for each in before if each.name != one.name)
+        others = (each for each in before if each.name != one.name)
+        times = 1 + sum(each.cause == Cause.UNGRANTED for each in others)
         if times <= queue.recall_limit:
             return end
         return end.but(outcome=Outcome.ERROR, reason=f"{end.reason}, {times} times")

@@ -68,7 +68,7 @@ class Ledger:
             self.ended.pop(key(transfer), None)
         before = self.open.get(key(transfer))
         self._histories.keep(before, transfer)
-        self._breakers.hear(before, transfer)
+        self._breakers.hear(before, transfer, self.open.values())
         self._database.put(transfer)
         self.open[key(transfer)] = transfer
 

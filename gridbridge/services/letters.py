@@ -108,7 +108,7 @@ class Letters:
             return [letter.path] if letter.path != taken.record else []
         changed.add(key(taken))
         self._ledger.keep(taken)
-        if known is None or known.reason != taken.reason:
+        if known is None or known.but(record=taken.record) != taken:
             self._ledger.note(taken, taken.reason)
         if message.kind != Kind.RECORD:
             return [letter.path]

@@ -15,7 +15,7 @@ from gridbridge.decisions.transfer import World
 from gridbridge.decisions.unreachable import may_be_had
 from gridbridge.model.claim import HOME
 from gridbridge.model.cluster import Kind
-from gridbridge.model.message import Message, Outcome
+from gridbridge.model.message import Cause, Message, Outcome
 from gridbridge.model.plan import Act, Action
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer import Transfer
@@ -100,7 +100,7 @@ class Recalls:
         if not waits and not may_be_had(one):
             return False
         before = self._ledger.attempts(one.name, one.uid)
-        return sum(recall.RECALLED in each.reason for each in before) < queue.recall_limit
+        return sum(each.cause == Cause.RECALLED for each in before) < queue.recall_limit
 
     def _take_checks(self, world: World) -> None:
         """Wish for those that some queue at home could run."""
@@ -122,8 +122,8 @@ class Recalls:
     def _wish(self, wanted: Recall, one: Transfer) -> None:
         self._out[key(one)] = wanted
         self._ledger.note(one, f"recall: {wanted.why}")
-        wish = Message(transfer=one.name, outcome=Outcome.RECALL, reason=wanted.why)
         why = wanted.why
+        wish = Message(transfer=one.name, outcome=Outcome.RECALL, cause=Cause.RECALLED, reason=why)
         self._hands.publish(Action(act=Act.PUBLISH, transfer=one, why=why, verdict=wish))
 
     def _follow(self, each: Key, world: World) -> None:

@@ -110,8 +110,7 @@ def _make(step: Step, policy: Policy) -> None:
     try:
         hands.make(step.edit, cell_of(policy, step.edit.cell))
     except CommandFailed as error:
-        said = error.reason.partition(": ")[2]  # `sh:` says nothing
-        raise GridbridgeError(f"{step.what}: {said}") from error
+        raise GridbridgeError(f"{step.what}: {error.words}") from error
 
 
 def forget(policy: Policy) -> None:

@@ -15,7 +15,7 @@ from gridbridge.decisions import dropped
 from gridbridge.decisions import transfer as rules
 from gridbridge.decisions.transfer import World
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Message
+from gridbridge.model.message import Cause, Message
 from gridbridge.model.places import SPOOL
 from gridbridge.model.plan import Act, Action, Plan
 from gridbridge.model.policy import Policy
@@ -194,6 +194,7 @@ class TransferService:
         for answer in came:
             if answer.snapshot and answer.cluster == self.policy.site.cluster:
                 self.reopen(self.farewells.hear(answer.snapshot))
+                self.breakers.prove(answer.snapshot, self.ledger.all())
             self.recovery.hear(answer, self.ledger.all())
 
     def reopen(self, unheard: tuple[Transfer, ...]) -> None:
@@ -209,7 +210,7 @@ class TransferService:
         for before, one in zip(concerned, plan.transfers, strict=True):
             if before != one:
                 self.ledger.keep(one)
-            if before.reason != one.reason == dropped.sentence(one.remote):
+            if before.cause != one.cause == Cause.DROPPED:
                 self.ledger.note(one, one.reason)
         for action in plan.actions:
             self.act(action)
@@ -292,7 +293,8 @@ class TransferService:
             verdict = no_trace(action)
         if verdict:
             verdict = self.claims.limited(one, verdict)
-            self.ledger.keep(one.but(verdict=one.verdict or verdict, updated_at=_now()))
+            verdict = one.verdict or verdict
+            self.ledger.keep(one.but(verdict=verdict, cause=verdict.cause, updated_at=_now()))
         return verdict is not None
 
     def close(self, transfer: Transfer, why: str) -> None:
@@ -337,7 +339,7 @@ class TransferService:
     def wanted(self) -> frozenset[int]:
         """Return the job ids, local and remote, that a snapshot must keep."""
         watched = (*self.ledger.all(), *self.ledger.ended.values())
-        ids = {one.remote_id for one in watched} | self.farewells.jobs()
+        ids = {one.remote_id for one in watched} | self.farewells.jobs() | self.breakers.jobs()
         return frozenset(ids | {parse_transfer(one.name).job for one in self.ledger.all()})
 
 

@@ -240,6 +240,7 @@ def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransf
         created_at=transfer.created_at,
         outcome=printable(ending(transfer.verdict)) if transfer.verdict else "",
         closed_at=transfer.closed_at,
+        cause=transfer.cause,
         reason=printable(transfer.reason),
     )
 

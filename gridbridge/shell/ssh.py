@@ -10,7 +10,7 @@ there, whichever it is, sees but a constant line.
 import os
 import pwd
 
-from gridbridge.errors import CommandFailed, NotReached
+from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
 from gridbridge.model.route import Login
 from gridbridge.shell import files, runner
 from gridbridge.shell.runner import Completed, quote
@@ -203,8 +203,9 @@ def _fail(login: Login, ended: Completed, is_unread: bool) -> Completed:
     words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
     last = words[-1] if words else "no answer in time"
     if is_unread:
-        why = explain(login, ended.stderr) or f"can't reach {login.host}: {last}"
-        raise NotReached(
+        told = explain(login, ended.stderr)
+        why = told or f"can't reach {login.host}: {last}"
+        raise (NotAdmitted if told else NotReached)(
             ended.argv, ended.status, b"", why.encode(), host=login.host, transient=True
         )
     why = f"no whole answer from {login.host}, which may have done it: {last}"

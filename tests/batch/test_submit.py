@@ -13,6 +13,11 @@ NO_ANSWER = (
     "(got syncron message receive timeout error).\nExiting."
 )
 
+NO_SUBMIT_HOST = 'Unable to run job: denied: host "h" is not a submit host\nExiting.'
+TOO_MANY = (
+    "Unable to run job: job rejected: Only 3 jobs are allowed per user (current job count: 3)"
+)
+
 
 @pytest.mark.parametrize(
     ("words", "expected"),
@@ -20,10 +25,20 @@ NO_ANSWER = (
         (NO_CHECKPOINT, Result.REFUSED),
         (BY_JSV, Result.REFUSED),
         (NO_ANSWER, Result.UNSURE),
+        (NO_SUBMIT_HOST, Result.DENIED),
+        (TOO_MANY, Result.BARRED),
         ("critical error: can't read bootstrap file", Result.LATER),
         ('error: unable to contact qmaster using port 6444 on host "beta"', Result.LATER),
     ],
-    ids=["a name", "a site's words", "no answer", "no cell", "no qmaster"],
+    ids=[
+        "a name",
+        "a site's words",
+        "no answer",
+        "not from this host",
+        "a person's limit",
+        "no cell",
+        "no qmaster",
+    ],
 )
 def test_an_answer_is_read_by_the_words_of_qsub_itself(words: str, expected: str) -> None:
     assert _read_answer(Completed(("qsub",), 1, b"", words.encode())).result == expected

@@ -1,20 +1,23 @@
 """A cluster at which jobs fail fast gets no more of them for a while, and then one to probe it."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from gridbridge.decisions import breaker
-from gridbridge.decisions.breaker import Failure
-from gridbridge.model.message import Desired, Message, Outcome, Phase
+from gridbridge.decisions.breaker import News, Sign
+from gridbridge.decisions.causes import OF_THE_CLUSTER, blame
+from gridbridge.model.message import CAUSES, Cause, Desired, Message, Outcome, Phase
 from gridbridge.model.policy import Poller
 from gridbridge.model.shown import ShownBreaker
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import read_letters
 from gridbridge.model.transfer import Transfer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POLICY = Poller(breaker_failures=3, breaker_pause_s=60, breaker_pause_max_s=150)
 NONE = ShownBreaker(cluster="beta")
-TRIED = "being submitted to beta; tried in vain: no answer"
 
 
 def after(seconds: float) -> datetime:
@@ -38,55 +41,206 @@ def transfer(job: int = 7, **values: object) -> Transfer:
     return begun.but(**values)
 
 
-def failed(*jobs: int, since: ShownBreaker = NONE, at: datetime = NOW) -> ShownBreaker:
+def failure_of(job: int, owner: str = "alice", was_accepted: bool = False) -> News:
+    return News(
+        sign=Sign.FAILED,
+        cluster="beta",
+        name=f"gb.alpha.{job}.0.1",
+        owner=owner,
+        at=NOW,
+        cause=Cause.UNREACHED,
+        was_accepted=was_accepted,
+    )
+
+
+def failed(
+    *jobs: int, since: ShownBreaker = NONE, at: datetime = NOW, owner: str = "alice"
+) -> ShownBreaker:
     """Return the breaker after these jobs failed."""
-    for job in jobs:
-        since = breaker.fail(since, Failure(job=job, why="no", was_accepted=False), at, POLICY)
+    return fail((failure_of(job, owner) for job in jobs), since, at)
+
+
+def fail(
+    news: Iterable[News], since: ShownBreaker = NONE, at: datetime = NOW, *others: Transfer
+) -> ShownBreaker:
+    for one in news:
+        since = breaker.hear(since, one, others, at, POLICY)
     return since
 
 
-def ended(outcome: str, **values: str) -> Message:
-    return Message(outcome=outcome, reason="no such host", **values)
+def ended(outcome: str, cause: str = "", **values: str) -> dict[str, object]:
+    verdict = Message(outcome=outcome, cause=cause, reason="tried in vain: no", **values)
+    return {"verdict": verdict, "cause": cause, "remote_id": 4}
 
 
-REFUSED = "ended here: comes home to run again: beta refused it: no"
+TRIED = {"cause": Cause.UNREACHED, "reason": "tried in vain: no answer"}
 OVER = {"closed_at": after(5)}
+KILLED = ended(Outcome.SIGNAL, Cause.LOST, signal="9")
 
 
 @pytest.mark.parametrize(
-    ("news", "why"),
+    ("news", "cause"),
     [
-        ({"reason": TRIED}, "no answer"),
-        ({"reason": REFUSED, **OVER}, "no"),
-        ({"verdict": ended(Outcome.ERROR), "remote_id": 4}, "no such host"),
-        ({"verdict": ended(Outcome.REQUEUE), "remote_id": 4}, "no such host"),
-        ({"verdict": ended(Outcome.REQUEUE), "remote_state": "r"}, ""),
-        ({"verdict": ended(Outcome.EXIT, exit_status="1")}, ""),
-        ({"verdict": ended(Outcome.SIGNAL, signal="9")}, ""),
-        ({"reason": "ended here: comes home to run again: beta has no h_rt", **OVER}, ""),
-        ({"reason": TRIED, "desired": Desired.DEAD}, ""),
-        ({"reason": TRIED, "updated_at": after(61)}, ""),
-        ({"reason": f"{TRIED[:-9]}ssh: beta does not let the key of bob in"}, ""),
-        ({"reason": f"{TRIED[:-9]}rsync: No space left on device"}, ""),
-        ({"reason": "waiting at beta"}, ""),
+        (TRIED, Cause.UNREACHED),
+        ({"cause": Cause.DENIED, **OVER}, Cause.DENIED),
+        (ended(Outcome.ERROR, Cause.BLOCKED), Cause.BLOCKED),
+        (ended(Outcome.ERROR, Cause.VANISHED), Cause.VANISHED),
+        (ended(Outcome.ERROR, Cause.HOST), Cause.HOST),
+        (ended(Outcome.REQUEUE, Cause.LOST), Cause.LOST),
+        (KILLED, Cause.LOST),
+        (KILLED | {"remote_state": "r"}, ""),
+        (ended(Outcome.REQUEUE, Cause.LOST) | {"remote_state": "r"}, ""),
+        (ended(Outcome.ERROR, Cause.JOB), ""),
+        (ended(Outcome.ERROR, Cause.UNKNOWN), ""),
+        (ended(Outcome.ERROR), ""),
+        (ended(Outcome.REQUEUE, Cause.UNGRANTED), ""),
+        (ended(Outcome.REQUEUE, Cause.FENCED), ""),
+        (ended(Outcome.REQUEUE, Cause.RECALLED), ""),
+        (ended(Outcome.EXIT, exit_status="1"), ""),
+        (ended(Outcome.SIGNAL, signal="9"), ""),
+        ({"cause": Cause.REFUSED, **OVER}, ""),
+        ({"cause": Cause.UNMAPPABLE, **OVER}, ""),
+        ({"cause": Cause.BARRED}, ""),
+        ({"cause": Cause.FILES}, ""),
+        ({"cause": Cause.HERE}, ""),
+        (TRIED | {"desired": Desired.DEAD}, ""),
+        (TRIED | {"updated_at": after(61)}, ""),
+        (TRIED | {"phase": Phase.HELD, "remote_id": 4}, ""),
+        ({"reason": "being submitted to beta; tried in vain: please call 555-1234"}, ""),
+        ({"reason": "beta refused it: no", **OVER}, ""),
     ],
 )
-def test_a_fast_failure_is_the_clusters_and_not_the_jobs_own(
-    news: dict[str, object], why: str
+def test_a_fast_failure_is_the_clusters_and_not_the_jobs_or_a_persons(
+    news: dict[str, object], cause: str
 ) -> None:
-    found = breaker.failure(transfer(), transfer(**news), POLICY)
-
-    assert (found.why if found else "") == why
+    assert breaker.failure(transfer(), transfer(**news), POLICY) == cause
 
 
 def test_what_was_told_before_is_no_news() -> None:
-    assert breaker.failure(transfer(reason=TRIED), transfer(reason=TRIED), POLICY) is None
+    told = transfer(**TRIED)
+
+    assert breaker.news(told, told.but(reason="tried in vain: nothing"), POLICY) is None
+
+
+@pytest.mark.parametrize("cause", sorted(OF_THE_CLUSTER))
+def test_what_a_cluster_is_blamed_for_is_said_in_our_words(cause: str) -> None:
+    assert "beta" in blame(cause, "beta")
+    assert cause in CAUSES
+
+
+def test_an_unknown_cause_is_blamed_on_nobody_and_still_said() -> None:
+    assert blame("", "beta") == "they failed at beta"
+
+
+@pytest.mark.parametrize(
+    ("change", "sign"),
+    [
+        ({"phase": Phase.HELD, "remote_id": 4}, Sign.TAKEN),
+        ({"remote_state": "r"}, Sign.RAN),
+        (ended(Outcome.EXIT, exit_status="0"), Sign.RAN),
+        (TRIED, Sign.FAILED),
+    ],
+)
+def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: Sign) -> None:
+    told = breaker.news(transfer(), transfer(**change), POLICY)
+
+    assert told is not None
+    assert (told.sign, told.job, told.owner) == (sign, 7, "alice")
+
+
+@pytest.mark.parametrize(
+    ("job", "owner", "is_proved"), [(7, "alice", True), (7, "bob", False), (8, "alice", False)]
+)
+def test_news_is_proved_by_a_list_of_home_that_has_the_job_as_its_owners(
+    job: int, owner: str, is_proved: bool
+) -> None:
+    row = JobStatus(job_id=job, name="a", owner=owner, state=read_letters("Eqw"))
+    home = ClusterSnapshot(
+        cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0
+    )
+
+    assert failure_of(7).is_proved(home) is is_proved
+
+
+OF_BOB = {"owner": "bob", "uid": 1002}
+
+
+@pytest.mark.parametrize(
+    ("other", "is_closed"),
+    [
+        (transfer(9, local_state="hr", **OF_BOB), False),
+        (transfer(9, local_state="", **OF_BOB), True),
+        (transfer(9, local_state="hr"), True),
+        (transfer(9, local_state="hr", remote="gamma", **OF_BOB), True),
+    ],
+    ids=["another's job there", "told, but not in home's list", "the same owner's", "elsewhere"],
+)
+def test_one_owners_failures_close_a_cluster_only_while_nobody_else_has_a_job_there(
+    other: Transfer, is_closed: bool
+) -> None:
+    known = fail(map(failure_of, (1, 2, 3)), NONE, NOW, other)
+
+    assert (known.until is not None) is is_closed
+
+
+def test_failures_of_two_owners_close_a_cluster_that_others_use() -> None:
+    news = [failure_of(1), failure_of(2, "bob"), failure_of(3)]
+    other = transfer(9, local_state="hr", owner="carol")
+
+    known = fail(news, NONE, NOW, other)
+
+    assert (known.times, known.owners) == (1, ("alice", "bob"))
+
+
+def test_a_probe_of_one_owner_closes_again_what_two_had_closed() -> None:
+    closed = fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
+    other = transfer(8, local_state="hr", owner="carol")
+
+    assert fail([failure_of(9)], closed, after(60), other).times == 2
+    assert fail([failure_of(9)], failed(1, 2, 3), after(60), other).times == 1
+
+
+def test_a_job_that_ran_clears_all() -> None:
+    ran = breaker.news(transfer(), transfer(remote_state="r"), POLICY)
+    assert ran
+
+    assert breaker.hear(failed(1, 2, 3), ran, (), NOW, POLICY) == NONE
+
+
+@pytest.mark.parametrize(
+    ("change", "jobs"),
+    [
+        (ended(Outcome.EXIT, exit_status="0"), [2]),
+        ({"phase": Phase.HELD, "remote_id": 4}, [2]),
+        (TRIED, [1, 2]),
+    ],
+)
+def test_what_is_not_proved_is_good_for_its_owners_own_failures_alone(
+    change: dict[str, object], jobs: list[int]
+) -> None:
+    known = fail([failure_of(1), failure_of(2, "bob")])
+    told = breaker.news(transfer(), transfer(**change), POLICY)
+    assert told
+
+    assert [each.job for each in breaker.forgive(known, told).failed] == jobs
+
+
+def test_what_is_not_proved_opens_nothing() -> None:
+    ran = breaker.news(transfer(), transfer(remote_state="r"), POLICY)
+    assert ran
+
+    assert breaker.forgive(failed(1, 2, 3), ran) == failed(1, 2, 3)
 
 
 def test_so_many_jobs_in_a_row_close_the_queues() -> None:
     assert failed(1, 2).until is None
     assert failed(1, 2, 3) == ShownBreaker(
-        cluster="beta", times=1, failures=3, until=after(60), why="no"
+        cluster="beta",
+        owners=("alice",),
+        times=1,
+        failures=3,
+        until=after(60),
+        cause=Cause.UNREACHED,
     )
 
 
@@ -99,7 +253,7 @@ def test_a_job_that_is_taken_clears_those_that_were_not() -> None:
 
 
 def test_a_job_that_is_taken_does_not_clear_those_that_were_taken_and_failed() -> None:
-    taken = breaker.fail(NONE, Failure(job=1, why="no", was_accepted=True), NOW, POLICY)
+    taken = fail([failure_of(1, was_accepted=True)])
 
     assert failed(2, 3, since=breaker.accept(taken)).until == after(60)
 
@@ -135,9 +289,16 @@ def test_those_that_were_on_their_way_add_nothing() -> None:
 def test_one_job_is_let_in_when_the_time_is_over(
     now_s: float, probe_s: float | None, is_closed: bool
 ) -> None:
-    probes = [transfer(created_at=after(probe_s))] if probe_s else []
+    probes = [transfer(created_at=after(probe_s), local_state="hr")] if probe_s else []
 
     assert breaker.is_closed(failed(1, 2, 3), probes, after(now_s), POLICY) is is_closed
+
+
+def test_what_homes_list_does_not_have_is_no_probe() -> None:
+    """Anybody could keep the queues closed by it."""
+    told = transfer(created_at=after(62))
+
+    assert not breaker.is_closed(failed(1, 2, 3), [told], after(65), POLICY)
 
 
 def test_nothing_is_closed_before_anything_failed() -> None:

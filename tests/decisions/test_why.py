@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.decisions import dropped
 from gridbridge.decisions.why import tell, waits_for
+from gridbridge.model.message import Cause
 from gridbridge.model.shown import Shown, ShownHistory, ShownTransfer
 from tests.shown import NOW, ago, cluster, queue, shown, transfer
 
@@ -26,10 +26,11 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
                 phase="submitting",
                 remote_id=None,
                 remote_state="",
+                cause=Cause.BARRED,
                 reason="being submitted to beta; tried in vain: ssh: no",
             ),
             shown(),
-            "its starter, to submit it to beta; tried in vain: ssh: no",
+            "its starter, to submit it to beta: being submitted to beta; tried in vain: ssh: no",
             id="tried in vain",
         ),
         pytest.param(
@@ -84,7 +85,7 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
             id="its host is unknown",
         ),
         pytest.param(
-            transfer(reason=dropped.sentence("beta"), desired="dead"),
+            transfer(cause=Cause.DROPPED, desired="dead"),
             shown(),
             "[cluster.beta] to be in /etc/gridbridge/gridbridge.toml again: nobody asks beta;"
             " silence ends no job",

@@ -236,6 +236,35 @@ def test_what_he_forges_is_his(grid: Grid, running_job: Running) -> None:
     assert grid.accounting(running_job.job)["exit_status"] == "3"
 
 
+FORGED = (
+    "printf 'kind=record\\ntransfer=gb.alpha.99990%d.0.1\\nat=1767225600\\nremote=beta\\n"
+    "queue=transfer-beta\\nphase=submitting\\nwake=bobs%d\\ncause=unreached\\n"
+    f"reason=tried in vain: please call 555-1234\\n' $n $n >{SPOOL}/m.call$n"
+)
+
+
+def test_what_he_tells_of_jobs_that_fail_closes_no_queue(grid: Grid) -> None:
+    """Neither of those that don't exist, nor of his own that can run nowhere."""
+    grid.sh(HOST, f"umask 022; for n in 1 2 3 4 5 6; do {FORGED}; done", user="bob")
+    jobs = [
+        grid.transfer("-S", "/bin/nosuchshell", "-o", "/dev/null", user="bob", script="true\n")
+        for _ in range(6)
+    ]
+    grid.until(
+        lambda: all("E" in grid.states().get(job, "") for job in jobs), "his jobs to fail", 90
+    )
+    for job in jobs:
+        grid.cell("alpha", "qdel", job, user="root")
+    told = grid.on(HOST, "gridbridge", "status").out
+    known = json.loads(grid.sh(HOST, f"cat {HOME}/published/breakers.json || echo '{{}}'"))
+    grid.sh(HOST, f"cd {SPOOL} && find . -ignore_readdir_race -user bob -type f -delete")
+
+    assert grid.is_open()
+    assert "555-1234" not in told
+    assert [one["failed"] for one in known.get("breakers", []) if one["failed"]] == []
+    assert [one["times"] for one in known.get("breakers", []) if one["times"]] == []
+
+
 def test_locks_and_descriptors_that_he_holds_delay_nobody(grid: Grid) -> None:
     """A new poller starts, too, while he holds all that he can open."""
     with running(grid, LOCKER, "locker") as count:

@@ -14,7 +14,7 @@ import pytest
 
 from gridbridge.apply.grants import GRANTS
 from gridbridge.model.claim import FENCED, FOLDER, HOME, JOB
-from gridbridge.model.message import Kind, Message, Outcome
+from gridbridge.model.message import Cause, Kind, Message, Outcome
 from gridbridge.model.route import Login
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
@@ -324,7 +324,7 @@ def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) ->
 
 
 def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Machine) -> None:
-    end = Message(outcome=Outcome.REQUEUE, claim=FENCED, reason="fenced at beta: it got no grant")
+    end = Message(outcome=Outcome.REQUEUE, claim=FENCED, cause=Cause.UNGRANTED)
     outcomes = []
     for attempt in (1, 2, 3):
         name = NAME.removesuffix("1") + str(attempt)
@@ -332,7 +332,7 @@ def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Mac
         told = machine.service.claims.limited(known(machine), end)
         outcomes.append(told.outcome)
         closed = Message(kind=Kind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome)
-        machine.send(closed.but(reason=told.reason))
+        machine.send(closed.but(cause=told.cause))
 
     assert outcomes == [Outcome.REQUEUE, Outcome.REQUEUE, Outcome.ERROR]
 

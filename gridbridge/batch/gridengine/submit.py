@@ -20,9 +20,10 @@ NOT_REACHED = (  # before the request was sent: nothing was submitted
     b"unable to send message",
     b"can't resolve host name",
     b"critical error:",
-    b"jobs are allowed per user",
     b"unable to initialize environment",
 )
+OF_A_PERSON = b"jobs are allowed per user"  # max_u_jobs
+FROM_HERE = b"is not a submit host"
 NO_ANSWER = (  # after it was sent: the job may exist
     b"failed receiving gdi request response",
     b"timeout error",
@@ -62,11 +63,13 @@ def _read_answer(done: Completed) -> Submission:
     words = (done.stderr + done.stdout).strip()
     said = _unquoted(words.lower())
     reason = _first_line(words)
+    if OF_A_PERSON in said:
+        return Submission(Result.BARRED, reason=reason)
     if done.status == TRY_LATER or any(sign in said for sign in NOT_REACHED):
         return Submission(Result.LATER, reason=reason)
     if done.status <= 0 or any(sign in said for sign in NO_ANSWER):
         return Submission(Result.UNSURE, reason=reason)
-    return Submission(Result.REFUSED, reason=reason)
+    return Submission(Result.DENIED if FROM_HERE in said else Result.REFUSED, reason=reason)
 
 
 def _unquoted(words: bytes) -> bytes:
