@@ -11,9 +11,18 @@ from gridbridge.batch.oar import commands
 from gridbridge.batch.oar import status as oar
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Claim, Cluster, Kind, Push
-from gridbridge.model.mapping import ANY, PROJECT, QUEUE, RESOURCE, Mapping, Rule
+from gridbridge.model.mapping import (
+    ANY,
+    EVERY_JOB,
+    PROJECT,
+    QUEUE,
+    RESOURCE,
+    TYPE,
+    Mapping,
+    Rule,
+)
 from gridbridge.model.places import CONFIG, PYTHON
-from gridbridge.model.policy import Identity, Policy
+from gridbridge.model.policy import Identity, Policy, TransferQueue
 from gridbridge.model.route import Away, Cell, Folder, Home, Login, OarServer, Route, login
 from gridbridge.model.rules import AnyRule, Rules
 from gridbridge.model.users import Asks
@@ -134,7 +143,9 @@ def mapping(policy: Policy, cluster: str, queue: str) -> Mapping:
     """Return how the requests of a queue's jobs are translated for its cluster, if by any rule."""
     rules, asks = policy.maps.get(cluster, {}), asks_of(policy, queue)
     if policy.clusters[cluster].kind is Kind.OAR:
-        return Mapping(_with_asks(_oar_rules(cluster, rules), asks))
+        own = policy.queues.get(queue)
+        of_queue = _of_oar(own) if own else {}
+        return Mapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
     if not asks and all(rule == type(rule)() for rule in rules.values()):
         return Mapping({})
     return Mapping(_with_asks(_rules(rules), asks))
@@ -150,6 +161,15 @@ def _with_asks(rules: dict[tuple[str, str], Rule], asks: Asks) -> dict[tuple[str
     for name, value in asks.items():
         rule = rules.setdefault((RESOURCE, name), Rule())
         rule.default, rule.require = value, ""
+    return rules
+
+
+def _of_oar(queue: TransferQueue) -> dict[tuple[str, str], Rule]:
+    """Return the rules for all jobs of a transfer queue to an OAR server."""
+    kinds = queue.oar_type.split()
+    rules = {(TYPE, str(number)): Rule(to=kind) for number, kind in enumerate(kinds)}
+    if queue.oar_queue:
+        rules[QUEUE, EVERY_JOB] = Rule(to=queue.oar_queue)
     return rules
 
 

@@ -16,7 +16,7 @@ WALLTIME = "h_rt"  # every OAR server has one
 TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # queue_conf(5)
 SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that come with every job
 EXCLUDES = {  # a rule that says the first says none of the others
-    "reject": ("to", "scale", "unit", "relation", "default", "drop", "require"),
+    "reject": ("to", "scale", "unit", "relation", "default", "drop", "require", "spread"),
     "drop": ("to", "scale", "unit", "relation", "default"),
     "require": ("default",),
 }
@@ -44,6 +44,8 @@ def problems(sections: Table, judge: Judge) -> Iterator[str]:
                 yield f"[{title}.{key_name(kind)}]: {wrong}"
                 continue
             yield from _rule_problems(f"{title}.{kind}", kind, rules, judge)
+            if kind == mapping.PE and not _is_oar(clusters, cluster):
+                yield from _spread_problems(f"{title}.{kind}", rules)
             if kind == mapping.RESOURCE:
                 is_oar = _is_oar(clusters, cluster)
                 times = (WALLTIME,) if is_oar else TIMES
@@ -57,6 +59,8 @@ def _queue_problems(sections: Table) -> Iterator[str]:
     queues, clusters = table_of(sections, "queue"), table_of(sections, "cluster")
     for name in queues:
         cluster = str(table_of(queues, name).get("cluster"))
+        if not _is_oar(clusters, cluster):
+            yield from _queue_of_oar_problems(name, table_of(queues, name))
         rules = table_of(table_of(table_of(sections, MAPS), cluster), mapping.RESOURCE)
         for resource, value in table_of(table_of(queues, name), "asks").items():
             told = (f"queue.{key_name(name)}", f"asks.{key_name(resource)}", value)
@@ -67,6 +71,21 @@ def _queue_problems(sections: Table) -> Iterator[str]:
             if resource not in (*rules, WALLTIME) and _is_oar(clusters, cluster):
                 right = f"[{MAPS}.{cluster}.resource.{resource}] has to say what it is there"
                 yield _wrong(told, "no rule", right)
+
+
+def _queue_of_oar_problems(name: str, queue: Table) -> Iterator[str]:
+    for key in ("oar_queue", "oar_type"):
+        if value := queue.get(key):
+            told = (f"queue.{key_name(name)}", key, value)
+            yield _wrong(told, "its cluster is not of OAR", "empty")
+
+
+def _spread_problems(title: str, rules: Table) -> Iterator[str]:
+    """Tell of a spread where the parallel environment has its own allocation_rule."""
+    for name in rules:
+        if spread := table_of(rules, name).get("spread"):
+            told = (f"{title}.{key_name(name)}", "spread", spread)
+            yield _wrong(told, "not of OAR", "empty: the allocation_rule there says it")
 
 
 def _asked_problems(told: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:

@@ -6,7 +6,16 @@ programs load this module when a queue has a mapping (seeds/002: the prototype k
 
 from gridbridge.errors import ParseError, Unmappable
 from gridbridge.model import amounts
-from gridbridge.model.mapping import PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
+from gridbridge.model.mapping import (
+    EVERY_JOB,
+    PE,
+    PROJECT,
+    QUEUE,
+    RESOURCE,
+    TYPE,
+    Mapping,
+    Rule,
+)
 
 ORDERS = (">=", "<=", ">", "<")  # relations in which a property is a number
 Pairs = tuple[tuple[str, str], ...]
@@ -15,7 +24,7 @@ Pairs = tuple[tuple[str, str], ...]
 class Asked:
     """What a job asks for, here or there."""
 
-    __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft")
+    __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft", "spread", "types")
 
     def __init__(
         self,
@@ -27,6 +36,8 @@ class Asked:
         project: str = "",
         queues: tuple[str, ...] = (),
         notes: tuple[str, ...] = (),
+        spread: str = "",
+        types: tuple[str, ...] = (),
     ) -> None:
         self.hard = hard
         self.soft = soft
@@ -35,6 +46,13 @@ class Asked:
         self.project = project
         self.queues = queues
         self.notes = notes  # what was left out, and why
+        self.spread = spread  # of the slots over OAR's nodes; empty: all on one
+        self.types = types  # of a job of OAR
+
+    def but(self, **changed: object) -> "Asked":
+        """Return the same with something changed."""
+        values = {key: getattr(self, key) for key in self.__slots__}
+        return Asked(**{**values, **changed})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Asked) and all(
@@ -49,7 +67,7 @@ def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
     """Return what to ask for at `remote`; Unmappable tells why a job can't go there."""
     hard = tuple(pair for each in asked.hard for pair in _hard(*each, mapping, remote))
     notes: list[str] = []
-    pe, slots = _parallel(asked, mapping, remote)
+    pe, slots, spread = _parallel(asked, mapping, remote)
     return Asked(
         hard=_with_defaults(_met(hard), asked, mapping, remote),
         soft=tuple(pair for each in asked.soft for pair in _soft(*each, mapping, remote, notes)),
@@ -58,6 +76,8 @@ def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
         project=_project(asked.project, mapping, remote),
         queues=_queues(asked.queues, mapping, remote),
         notes=tuple(notes),
+        spread=spread,
+        types=tuple(rule.to for _, rule in mapping.of(TYPE)),
     )
 
 
@@ -143,14 +163,15 @@ def _plain(value: str) -> str:
         return value
 
 
-def _parallel(asked: Asked, mapping: Mapping, remote: str) -> tuple[str, int]:
-    """Return the parallel environment there, and how many of its slots."""
+def _parallel(asked: Asked, mapping: Mapping, remote: str) -> tuple[str, int, str]:
+    """Return the parallel environment there, how many of its slots, and how they lie."""
     if not asked.pe:
-        return "", asked.slots
+        return "", asked.slots, ""
     rule = mapping.rule(PE, asked.pe) or Rule()
     if rule.reject:
         raise Unmappable(f"{remote} has no parallel environment {asked.pe}: {rule.reject}")
-    return rule.to or asked.pe, amounts.round_up(asked.slots * float(rule.scale or 1))
+    slots = amounts.round_up(asked.slots * float(rule.scale or 1))
+    return rule.to or asked.pe, slots, rule.spread
 
 
 def _project(project: str, mapping: Mapping, remote: str) -> str:
@@ -163,9 +184,14 @@ def _project(project: str, mapping: Mapping, remote: str) -> str:
 
 
 def _queues(queues: tuple[str, ...], mapping: Mapping, remote: str) -> tuple[str, ...]:
-    """Return the queues there; a queue without a rule is a place at home alone."""
+    """Return the queues there; a queue without a rule is a place at home alone.
+
+    Who asks for none that is one there gets the one of every job, if there is one.
+    """
     rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
     for name, rule in rules:
         if rule.reject:
             raise Unmappable(f"{remote} has nothing like queue {name}: {rule.reject}")
-    return tuple(dict.fromkeys(rule.to for _, rule in rules if rule.to))
+    usual = mapping.rules.get((QUEUE, EVERY_JOB), Rule()).to
+    asked_for = tuple(dict.fromkeys(rule.to for _, rule in rules if rule.to))
+    return asked_for or ((usual,) if usual else ())

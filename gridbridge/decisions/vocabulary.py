@@ -26,13 +26,8 @@ def understood(asked: Asked, known: Vocabulary, remote: str) -> Asked:
     for name in asked.queues:
         _require(_is_in(name, known.queue), remote, f"queue {name}")
     unknown = tuple(pair for pair in asked.soft if not _is_in(_bare(pair[0]), known.resource))
-    return Asked(
-        hard=asked.hard,
+    return asked.but(
         soft=tuple(pair for pair in asked.soft if pair not in unknown),
-        pe=asked.pe,
-        slots=asked.slots,
-        project=asked.project,
-        queues=asked.queues,
         notes=(*asked.notes, *(_left_out(*pair, remote) for pair in unknown)),
     )
 

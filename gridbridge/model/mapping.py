@@ -20,6 +20,7 @@ class Rule:
     default: str  # asked for when the job does not; in the words of home
     drop: str  # yes: not asked for there
     require: str  # yes: a job has to ask for it
+    spread: str  # of a parallel environment: how its slots lie on OAR's nodes; empty: on one
     reject: str  # why a job that asks for it can't go there
 
     def __init__(self, **values: str) -> None:
@@ -34,9 +35,11 @@ class Rule:
         return f"Rule({set_ones})"
 
 
+PE_SLOTS, ROUND_ROBIN, FILL_UP = SPREADS = ("pe_slots", "round_robin", "fill_up")
 RELATIONS = ("", "=", ">=", "<=", ">", "<")
 KEYS = tuple(Rule.__annotations__)
-RESOURCE, PE, PROJECT, QUEUE = KINDS = ("resource", "pe", "project", "queue")
+RESOURCE, PE, PROJECT, QUEUE, TYPE = KINDS = ("resource", "pe", "project", "queue", "type")
+EVERY_JOB = ""  # the name of the rule that tells the queue of jobs that ask for none
 
 
 class Mapping:
@@ -60,6 +63,11 @@ class Mapping:
     def of(self, kind: str) -> tuple[tuple[str, Rule], ...]:
         """Return the rules of a kind in the order of the file."""
         return tuple((name, rule) for (each, name), rule in self.rules.items() if each == kind)
+
+
+def is_fixed(spread: str) -> bool:
+    """Say whether so many slots lie on each node (sge_pe(5), allocation_rule)."""
+    return spread.isascii() and spread.isdecimal() and len(spread) < 8 and int(spread) > 0
 
 
 def encode(mapping: Mapping) -> bytes:

@@ -15,6 +15,8 @@ from gridbridge.model.settings import (
     ACCOUNT,
     ASKED,
     CLUSTER_NAME,
+    OAR_QUEUE,
+    OAR_TYPES,
     STAGED_IN,
     STAGED_OUT,
     STATE_URL,
@@ -93,6 +95,14 @@ class TransferQueue:
     asks: Asks = field(
         default_factory=Asks,
         metadata=setting("what its jobs ask for unless they do so themselves", form=ASKED),
+    )
+    oar_queue: str = field(
+        default="",
+        metadata=setting("of OAR: the queue of jobs that ask for none there", form=OAR_QUEUE),
+    )
+    oar_type: str = field(
+        default="",
+        metadata=setting("of OAR: the types of its jobs, as oarsub -t takes them", form=OAR_TYPES),
     )
     remote_usage: bool = field(
         default=False,

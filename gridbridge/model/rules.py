@@ -22,6 +22,10 @@ RESOURCE_THERE = Form(
     holds=lambda name: THERE.holds(name.removeprefix("/")),
     right=f"{OBJECT_NAME.right}; of OAR, / and the name of a level of -l; empty for the same name",
 )
+SPREAD = Form(
+    holds=lambda text: text in ("", *mapping.SPREADS) or mapping.is_fixed(text),
+    right=f"{', '.join(mapping.SPREADS)}, or so many a node; empty for {mapping.PE_SLOTS}",
+)
 ASKED_FOR = Form(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
 RULE_NAME = Form(  # of a project and a queue, which may have a rule for all
     holds=lambda name: name == mapping.ANY or OBJECT_NAME.holds(name),
@@ -89,6 +93,12 @@ class PeRule:
     to: str = field(default="", metadata=setting("its name there", form=THERE))
     scale: float = field(
         default=1.0, metadata=setting("so many times the granted slots", low=1e-3, high=1e3)
+    )
+    spread: str = field(
+        default="",
+        metadata=setting(
+            "of OAR: how the slots lie on its nodes, as allocation_rule says", form=SPREAD
+        ),
     )
     reject: str = field(
         default="", metadata=setting("why no job that asks for it can go there", form=ANY_TEXT)

@@ -71,6 +71,14 @@ STAGED_OUT = Form(
     holds=lambda text: not staging.fault(staging.OUT, text) and ANY_TEXT.holds(text),
     right="paths below the working directory with : between them, as -ac stage_out takes them",
 )
+OAR_QUEUE = Form(
+    holds=lambda text: not text or OBJECT_NAME.holds(text),
+    right=f"{OBJECT_NAME.right}; empty for OAR's own default",
+)
+OAR_TYPES = Form(  # OAR would run an idempotent one again under another id; the service does that
+    holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
+    right="besteffort and other types with blanks between them, but not idempotent",
+)
 STATE_URL = Form(  # everybody may read the file, so no password is in it
     holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,
     right="sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass",

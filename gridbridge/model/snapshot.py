@@ -107,6 +107,7 @@ class ClusterSnapshot:
     taken_at: datetime
     queues: tuple[QueueStatus, ...] = ()
     jobs: Mapping[int, tuple[JobStatus, ...]]  # by job id: only ours, in the order listed
+    copies: tuple[JobStatus, ...] = ()  # what OAR made by itself of our jobs; not among `jobs`
     pending: int  # tasks of anybody that could start: neither held nor in error
     free_slots: (
         int  # of its own queues, as they count them; shared hosts and consumables may allow fewer

@@ -12,12 +12,13 @@ ANY = "*"  # among the names of a kind: every name may be asked for
 class Vocabulary:
     """The names that a cluster knows, of each kind."""
 
-    __slots__ = KINDS = ("resource", "pe", "project", "queue")
+    __slots__ = KINDS = ("resource", "pe", "project", "queue", "node")
 
     resource: frozenset[str]  # of what can be requested, with the shortcuts
     pe: frozenset[str]
     project: frozenset[str]
     queue: frozenset[str]
+    node: frozenset[str]  # of OAR: those that run jobs, or can be woken to
 
     def __init__(self, **names: frozenset[str]) -> None:
         for kind in self.KINDS:

@@ -24,7 +24,7 @@ from gridbridge.errors import GridbridgeError, ParseError, Unmappable, Unstageab
 from gridbridge.model import staging
 from gridbridge.model.ids import TransferId, is_transfer, parse_local
 from gridbridge.model.places import CONFIG
-from gridbridge.model.policy import Policy
+from gridbridge.model.policy import Policy, TransferQueue
 from gridbridge.model.report import printable
 from gridbridge.model.route import Cell, OarServer, Route
 from gridbridge.services.drain import refuse_unreached
@@ -132,10 +132,15 @@ def _queue(to: str, policy: Policy) -> str:
         return to
     refuse_unreached(to, policy.remotes)
     names = [name for name, queue in policy.queues.items() if queue.cluster == to]
-    if any(policy.queues[name].asks != policy.queues[names[0]].asks for name in names):
+    if len({_adds(policy.queues[name]) for name in names}) > 1:
         ways = " or ".join(f"--to {name}" for name in names)
         raise GridbridgeError(f"the queues to {to} ask for different things; {ways}")
     return names[0]
+
+
+def _adds(queue: TransferQueue) -> tuple[object, ...]:
+    """Return what a queue adds to its jobs' requests."""
+    return tuple(sorted(queue.asks.items())), queue.oar_queue, queue.oar_type
 
 
 def _transfer(words: tuple[str, ...], policy: Policy) -> TransferId | None:

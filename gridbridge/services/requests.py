@@ -75,6 +75,11 @@ def translated(
         there = understood(there, known, remote)
     request.hard, request.soft = there.hard, there.soft
     request.project, request.targets = there.project, ",".join(there.queues)
+    request.types = there.types
+    if there.spread:
+        from gridbridge.decisions.spread import groups  # of few jobs
+
+        request.groups = groups(there.slots, there.spread, len(known.node) if known else 0)
     return (f"{there.pe} {there.slots}" if there.pe else ""), there
 
 

@@ -15,7 +15,15 @@ from gridbridge.model import mapping, route
 from gridbridge.model.cluster import Cluster, Kind, Push
 from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.route import OarServer
-from gridbridge.model.rules import AnyRule, ProjectRule, Relation, ResourceRule, Unit
+from gridbridge.model.rules import (
+    AnyRule,
+    PeRule,
+    ProjectRule,
+    QueueRule,
+    Relation,
+    ResourceRule,
+    Unit,
+)
 from gridbridge.model.users import Asks, Users
 from gridbridge.shell import ssh
 
@@ -45,6 +53,28 @@ def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> Asked:
     rules = mapping.decode(mapping.encode(routes.mapping(a_policy(), "gamma", "transfer-gamma")))
     request = Asked(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
     return translate(request, rules, "gamma")
+
+
+def asked_of_queue(queue: TransferQueue, *queues: str) -> Asked:
+    """Translate what asks for these queues, in a queue to the OAR server."""
+    rules = dict(RULES)
+    rules["queue", "long.q"], rules["pe", "mpi"] = QueueRule(to="long"), PeRule(spread="4")
+    policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
+    found = mapping.decode(mapping.encode(routes.mapping(policy, "gamma", "transfer-gamma")))
+    return translate(Asked(queues=queues, pe="mpi", slots=8), found, "gamma")
+
+
+def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
+    """But a job that asks for a queue which is one there gets that."""
+    usual = a_policy().queues["transfer-gamma"]
+    best = replace(usual, oar_queue="best", oar_type="besteffort timesharing=user,*")
+    plain, typed, own = asked_of_queue(usual), asked_of_queue(best), asked_of_queue(best, "long.q")
+
+    assert (plain.queues, plain.types) == ((), ())
+    assert (typed.queues, typed.types) == (("best",), ("besteffort", "timesharing=user,*"))
+    assert (own.queues, own.types) == (("long",), typed.types)
+    assert asked_of_queue(best, "all.q").queues == ("best",)
+    assert {one.spread for one in (plain, typed, own)} == {"4"}
 
 
 def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:

@@ -116,6 +116,40 @@ def test_a_level_is_asked_for_and_the_slots_are_spread_over_it(
 
 
 @pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        (((2, 4),), "/nodes=2/resource_id=4,walltime=0:1:0"),
+        (((0, 9),), "/resource_id=9,walltime=0:1:0"),
+        (((2, 4), (1, 1)), "/nodes=2/resource_id=4+/nodes=1/resource_id=1,walltime=0:1:0"),
+    ],
+)
+def test_slots_lie_on_the_nodes_of_their_groups(
+    groups: tuple[tuple[int, int], ...], expected: str
+) -> None:
+    asked = request(h_rt="60")
+    asked.groups = groups
+
+    assert commands.resources(asked, "mpi 9") == expected
+
+
+def test_a_level_is_one_of_each_group() -> None:
+    asked = request_of(("/gpu", "2"))
+    asked.groups = ((2, 4), (1, 1))
+
+    assert commands.resources(asked, "mpi 9") == (
+        "/nodes=2/gpu=2/resource_id=2+/nodes=1/gpu=2/resource_id=1"
+    )
+
+
+def test_each_type_of_a_job_is_a_word_of_its_own() -> None:
+    asked = request()
+    asked.types = ("besteffort", "timesharing=user,*")
+    words = commands.oarsub(SERVER, NAME, asked, "")
+
+    assert words[-5:-1] == ("-t", "besteffort", "-t", "timesharing=user,*")
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("/gpu", "0"),

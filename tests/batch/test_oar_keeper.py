@@ -99,6 +99,14 @@ def test_a_job_sees_grid_engines_names_and_a_folder_of_its_own(node: Node) -> No
     assert (node.work / "private").read_text() == ""
 
 
+def test_a_job_is_told_its_hosts_as_grid_engine_would(node: Node) -> None:
+    Path(node.env["OAR_NODEFILE"]).write_text("n2\nn1\nn2\n")
+    node.run('echo "$NHOSTS $NSLOTS" >hosts; cat "$PE_HOSTFILE" >>hosts')
+
+    told = (node.work / "hosts").read_text().splitlines()
+    assert told == ["2 3", "n1 1 12@n1 UNDEFINED", "n2 2 12@n2 UNDEFINED"]
+
+
 def test_a_job_that_can_not_start_ends_as_the_wrapper_would(node: Node) -> None:
     """Its folder is not there, or its node has no room for it."""
     missing = node.run("exit 0", cwd="/nowhere")

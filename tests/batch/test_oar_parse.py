@@ -9,6 +9,7 @@ from gridbridge.batch.oar.commands import BREAK, WHOLE
 from gridbridge.batch.oar.parse import Job, read_cluster, read_jobs, read_properties
 from gridbridge.errors import ParseError
 from gridbridge.model.job import JobEnd
+from gridbridge.model.route import OarServer
 
 EVENTS = ("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE")
 
@@ -164,8 +165,51 @@ def test_what_happened_tells_an_end_without_an_exit_code(
     assert (end.exit_status, end.signal, end.reason) == expected
 
 
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (9, (None, None, "BESTEFFORT_KILL: about BESTEFFORT_KILL")),
+        (15, (None, None, "BESTEFFORT_KILL: about BESTEFFORT_KILL")),
+        (3 << 8, (3, None, "")),
+    ],
+    ids=["killed", "terminated", "just ended"],
+)
+def test_a_job_that_died_of_its_preemption_has_no_end_that_anybody_saw(
+    code: int, expected: tuple[int | None, int | None, str]
+) -> None:
+    """Its signal is not its own; but a status is, of one that ended before OAR came to it."""
+    events = ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST")
+    end = status._end_of(job(*events, state="Terminated", exit_code=code))
+
+    assert end
+    assert (end.exit_status, end.signal, end.reason) == expected
+
+
+def test_what_oar_made_of_our_jobs_is_told_apart_from_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Held or not: nobody's submission was it, and no transfer has its id."""
+    jobs = [
+        shown(),
+        shown(Job_Id=14, state="Waiting", resubmit_job_id=13),
+        shown(Job_Id=15, state="Hold", resubmit_job_id=14),
+        shown(Job_Id=16, state="Waiting", resubmit_job_id=2, name="theirs"),
+    ]
+    told = nodes(resource(1, "n1")) + BREAK + answer(*jobs) + WHOLE
+    monkeypatch.setattr(status, "_ask", lambda *_: told)
+
+    seen, _ = status.snapshot(OarServer(timeout_s=15), "gamma", {13})
+
+    assert sorted(seen.jobs) == [13]
+    assert [one.job_id for one in seen.copies] == [14, 15]
+
+
 def test_a_job_that_was_deleted_before_it_started_has_no_end() -> None:
     assert status._end_of(job("FRAG_JOB_REQUEST", state="Error", startTime=0)) is None
+
+
+HALTED = 2147483646  # available_upto of what OAR may halt and wake at any time
+NOW = 1_795_000_000.0
 
 
 def resource(number: int, host: str, **values: object) -> dict[str, object]:
@@ -178,7 +222,11 @@ def nodes(*resources: dict[str, object]) -> bytes:
 
 
 def test_nodes_are_queues_with_a_slot_a_resource() -> None:
-    """Lost and drained ones take no work; what is no slot is not counted."""
+    """Lost and drained ones take no work, and what is no slot is not counted.
+
+    One that OAR has halted is free, for it wakes it; but not one that is away for good, or for
+    longer than it may be up, or that OAR never halts.
+    """
     seen, jobs = read_cluster(
         nodes(
             resource(1, "n1"),
@@ -186,17 +234,27 @@ def test_nodes_are_queues_with_a_slot_a_resource() -> None:
             resource(3, "n2", state="Suspected"),
             resource(4, "n3", drain="YES"),
             resource(5, "n1", type="licence"),
+            resource(6, "n4", state="Absent", available_upto=HALTED),
+            resource(7, "n5", state="Absent", available_upto=int(NOW) - 1),
+            resource(8, "n6", state="Absent", available_upto=0),
+            resource(9, "n7", state="Absent", available_upto=2147483647),
+            resource(10, "n8", state="Dead", available_upto=HALTED),
         )
         + BREAK
         + answer(shown(assigned_resources=[2]))
         + WHOLE
     )
-    queues = status._queues(seen, jobs)
+    queues = status._queues(seen, jobs, NOW)
 
     assert [(one.host, one.letters, one.free_slots) for one in queues] == [
         ("n1", "", 1),
         ("n2", "u", 0),
         ("n3", "d", 0),
+        ("n4", "", 1),
+        ("n5", "u", 0),
+        ("n6", "u", 0),
+        ("n7", "u", 0),
+        ("n8", "u", 0),
     ]
 
 

@@ -17,8 +17,8 @@ GOOD = SITE + CLUSTERS + QUEUE
 
 KEYS_OF_THE_SITE = "the keys are cluster, service_account, state, min_uid, log_level"
 KEYS_OF_A_QUEUE = (
-    "the keys are cluster, pending_limit, slots, asks, remote_usage, identity, staged, stage_in,"
-    " stage_out, recall_wait_s, recall_limit, recall_unreachable_s"
+    "the keys are cluster, pending_limit, slots, asks, oar_queue, oar_type, remote_usage, identity,"
+    " staged, stage_in, stage_out, recall_wait_s, recall_limit, recall_unreachable_s"
 )
 A_CLUSTER_NAME = "lower-case letters, digits and -, a letter first, at most 32"
 A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass"
@@ -450,6 +450,31 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD
+            + 'oar_type = "besteffort"\noar_queue = "long"\n'
+            + '[cluster.gamma]\nkind = "oar"\nssh = "gamma"\n'
+            + '[queue.to-gamma]\ncluster = "gamma"\npending_limit = 1\nslots = 1\n'
+            + 'oar_type = "besteffort idempotent"\noar_queue = "a b"\n'
+            + '[map.gamma.pe.mpi]\nspread = "$fill_up"\n[map.gamma.pe.smp]\nspread = "0"\n'
+            + '[map.beta.pe.mpi]\nspread = "fill_up"\n',
+            [
+                '[queue.to-gamma] oar_queue = "a b": wrong form;'
+                " letters, digits, _ . + and -, a letter or digit first;"
+                " empty for OAR's own default",
+                '[queue.to-gamma] oar_type = "besteffort idempotent": wrong form;'
+                " besteffort and other types with blanks between them, but not idempotent",
+                '[map.gamma.pe.mpi] spread = "$fill_up": wrong form;'
+                " pe_slots, round_robin, fill_up, or so many a node; empty for pe_slots",
+                '[map.gamma.pe.smp] spread = "0": wrong form;'
+                " pe_slots, round_robin, fill_up, or so many a node; empty for pe_slots",
+                '[map.beta.pe.mpi] spread = "fill_up": not of OAR;'
+                " empty: the allocation_rule there says it",
+                '[queue.transfer-beta] oar_queue = "long": its cluster is not of OAR; empty',
+                '[queue.transfer-beta] oar_type = "besteffort": its cluster is not of OAR; empty',
+            ],
+            id="what only queues and clusters of OAR have",
+        ),
+        pytest.param(
+            GOOD
             + '[cluster.gamma]\nkind = "oar"\nssh = "gamma"\n'
             + '[queue.g]\ncluster = "gamma"\nslots = 1\npending_limit = 1\nasks = { h_rt = "2h" }\n'
             + '[map.gamma.resource.h_rt]\ndefault = "1h"\n',
@@ -508,7 +533,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
                 " the keys are to, scale, unit, relation, default, drop, require, reject",
                 '[map.beta.resource.h_rt] default = "soon":'
                 " it can't be scaled or written in a unit; 'soon' is no number, memory or time",
-                "[map.beta.pe.mpi] unit: unknown key; the keys are to, scale, reject",
+                "[map.beta.pe.mpi] unit: unknown key; the keys are to, scale, spread, reject",
             ],
             id="wrong rules of a mapping",
         ),

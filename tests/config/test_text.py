@@ -124,6 +124,7 @@ def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
     names = st.tuples(st.just(kind), TEXTS[form.right])
     plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
     plain |= {"relation": Relation.AS_USUAL} if rule is ResourceRule else {}
+    plain |= {"spread": ""} if rule is PeRule else {}  # of OAR alone
     rules = sections_of(rule, **plain) | st.just(rule(reject="why"))
     return st.dictionaries(names, rules, min_size=1, max_size=1)
 
@@ -168,6 +169,7 @@ FOLDERS = sections_of(
     claim=Claim.NONE,
 )
 NOT_STAGED = {"staged": False, "stage_in": "", "stage_out": ""}  # only clusters by ssh may be
+NOT_OF_OAR = {"oar_queue": "", "oar_type": ""}
 POLICIES = st.builds(
     Policy,
     site=sections_of(Site, cluster="alpha"),
@@ -175,12 +177,30 @@ POLICIES = st.builds(
     | st.fixed_dictionaries({"alpha": FOLDERS, "beta": FOLDERS}),
     queues=st.dictionaries(
         TEXTS[OBJECT_NAME.right],
-        sections_of(TransferQueue, cluster="beta", **NOT_STAGED),
+        sections_of(TransferQueue, cluster="beta", **NOT_STAGED, **NOT_OF_OAR),
         max_size=2,
     ),
     poller=POLLERS,
     maps=st.dictionaries(st.just("beta"), st.one_of(map(rules_of, KINDS)), max_size=1),
 )
+
+
+@pytest.mark.parametrize("types", ["", "besteffort", "besteffort timesharing=user,*"])
+def test_what_only_oar_has_survives_its_file(types: str) -> None:
+    queue = TransferQueue(
+        cluster="gamma", pending_limit=1, slots=1, oar_queue="long", oar_type=types
+    )
+    policy = Policy(
+        site=Site(cluster="alpha"),
+        clusters={
+            "alpha": Cluster(qmaster_port=1, execd_port=2),
+            "gamma": Cluster(kind=Kind.OAR, ssh="far"),
+        },
+        queues={"transfer-gamma": queue},
+        maps={"gamma": {("pe", "mpi"): PeRule(spread="4"), ("pe", "x"): PeRule(spread="fill_up")}},
+    )
+
+    assert policy == read_again(policy)
 
 
 @given(POLICIES)

@@ -28,6 +28,9 @@ to = "nonesuch"
 
 [map.gamma.resource.h_rt]
 
+[map.gamma.pe.wide]
+spread = "round_robin"
+
 [map.gamma.queue."all.q"]
 to = "besteffort"
 """
@@ -50,8 +53,24 @@ mv /tmp/new {OARSTAT}
 RULE = "die(qq([ADMISSION RULE] no 777 here\\n)) if $jobproperties =~ /777/;"
 
 
+WIDE = """
+qconf -sp smp | sed 's/^pe_name .*/pe_name wide/' >/tmp/wide
+qconf -Ap /tmp/wide
+qconf -aattr queue pe_list wide transfer-gamma
+"""
+
+
 @pytest.fixture(scope="module")
-def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
+def wide(grid: Grid) -> Iterator[None]:
+    """Have a parallel environment at home whose slots lie on several nodes of gamma."""
+    grid.cell("alpha", "sh", "-c", WIDE, user="root")
+    yield
+    remove = "qconf -dattr queue pe_list wide transfer-gamma; qconf -dp wide"
+    grid.cell("alpha", "sh", "-c", remove, user="root")
+
+
+@pytest.fixture(scope="module")
+def gamma(grid: Grid, open_to_gamma: None, wide: None) -> Iterator[Gamma]:
     """Return gamma with its queue open, and rules for its requests."""
     far = Gamma(grid)
     lines = RULES.strip().replace("\n", "\\n")
@@ -85,7 +104,10 @@ def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
     by_signal = gamma.submit("kill -TERM $$\n")
     array = gamma.submit('echo "$SGE_TASK_ID" >>ran.array; exit $SGE_TASK_ID\n', "-t", "4-6:2")
     well = gamma.submit("[ $NSLOTS = 2 ]\n", "-pe", "smp", "2")
+    hosts = "cut -d' ' -f1,2 $PE_HOSTFILE; echo $NHOSTS $NSLOTS; sort $OAR_NODEFILE\n"
+    wide = gamma.submit(hosts, "-pe", "wide", "3")
     records = {job: gamma.grid.accounting(job) for job in (with_status, by_signal, well)}
+    gamma.grid.accounting(wide)
     gamma.grid.until_gone(array)
     told = gamma.read(f"away.o{with_status}")
     killed = gamma.grid.accounting(limited)
@@ -95,6 +117,11 @@ def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
     assert ["4", "6"] == sorted(gamma.read("ran.array").split())
     expected = f"{with_status} away alice a  b|c'd\"$HOME|a b;$x'|{ACCOUNT}|/home/{ACCOUNT}\n"
     assert expected == told
+    *rows, counts, one, other, third = gamma.read(f"away.o{wide}").splitlines()
+    assert ["gamma-n1", "gamma-n2"] == [row.split()[0] for row in rows]
+    assert {"1", "2"} == {row.split()[1] for row in rows}
+    assert "2 3" == counts
+    assert {"gamma-n1", "gamma-n2"} == {one, other, third}
     assert "137" == killed["exit_status"].split()[0]
     assert "gamma says WALLTIME" in gamma.why(limited)
 

@@ -69,6 +69,28 @@ def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() 
         translated(request(), "mpi 3", RULES, known, "beta", ("transfer-beta",))
 
 
+@pytest.mark.parametrize(
+    ("spread", "groups"),
+    [("", ()), ("2", ((2, 2),)), ("round_robin", ((3, 1), (1, 1))), ("fill_up", ((0, 4),))],
+)
+def test_slots_are_spread_over_the_nodes_that_the_cluster_tells(
+    spread: str, groups: tuple[tuple[int, int], ...]
+) -> None:
+    everything = frozenset({ANY})
+    known = Vocabulary(
+        resource=everything,
+        pe=everything,
+        project=everything,
+        queue=everything,
+        node=frozenset({"n1", "n2", "n3"}),
+    )
+    rules = Mapping({**RULES.rules, (PE, "mpi"): Rule(spread=spread)})
+    asked = request()
+    parallel, _ = translated(asked, "mpi 4", rules, known, "gamma", ("transfer-beta",))
+
+    assert (parallel, asked.groups) == ("mpi 4", groups)
+
+
 def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
     route = Route(remote="beta")
     for folder in ("vocabularies", "queues"):

@@ -24,6 +24,7 @@ class Request:
     __slots__ = (
         "checkpoint",
         "context",
+        "groups",
         "hard",
         "notify",
         "owner",
@@ -35,6 +36,7 @@ class Request:
         "soft",
         "stays",
         "targets",
+        "types",
         "variables",
     )
 
@@ -58,6 +60,8 @@ class Request:
         self.queues = ",".join(map(_text, queues))
         self.targets = ""  # queues at the remote cluster, when a mapping names some
         self.stays = False  # it asks there for queues that send nothing away
+        self.types: tuple[str, ...] = ()  # of a job of OAR
+        self.groups: tuple[tuple[int, int], ...] = ()  # of OAR: nodes and slots; none: one node
         self.project = _leaf(xml, b"JB_project")
         self.checkpoint = _leaf(xml, b"JB_checkpoint_name")
         self.notify = _leaf(xml, b"JB_notify") == "true"

@@ -48,6 +48,7 @@ def oarsub(server: OarServer, transfer: str, request: Request, parallel: str) ->
     wanted = properties(request)
     needs += ("-p", wanted) if wanted else ()
     needs += ("-q", request.targets) if request.targets else ()
+    needs += tuple(word for kind in request.types for word in ("-t", kind))
     needs += ("--project", request.project) if request.project else ()
     needs += (ENDED,) if server.ends else ()
     program = f"{server.binaries}/oarsub"
@@ -55,17 +56,26 @@ def oarsub(server: OarServer, transfer: str, request: Request, parallel: str) ->
 
 
 def resources(request: Request, parallel: str) -> str:
-    """Return the slots, all on one node, and the time limit; without one OAR's default holds.
+    """Return the slots, by groups of nodes, and the time limit; without one OAR's default holds.
+
+    Without groups all are on one node.
+    """
+    slots = int(parallel.split()[1]) if parallel else 1
+    groups = request.groups or ((1, slots),)
+    return "+".join(_group(request, *each) for each in groups) + _walltime(request)
+
+
+def _group(request: Request, nodes: int, slots: int) -> str:
+    """Return so many slots on each of so many nodes, 0 for wherever they are free.
 
     Of a level, such as `/gpu`, as many are asked for, and the slots are spread over them.
     """
-    slots = int(parallel.split()[1]) if parallel else 1
-    levels = "/nodes=1"
+    levels = f"{LEVEL}{NODES}={nodes}" if nodes else ""
     for name, value in _asked(request):
         if name.startswith(LEVEL):
             levels += f"{name}={value}"
             slots = -(-slots // int(value))
-    return f"{levels}/resource_id={slots}{_walltime(request)}"
+    return f"{levels}/resource_id={slots}"
 
 
 def _walltime(request: Request) -> str:
@@ -155,6 +165,13 @@ def show_job(server: OarServer, job: str) -> Argv:
 def show_held(server: OarServer, transfer: str, owner: str) -> Argv:
     """Show a person's held jobs of a name."""
     wanted = f"job_name = {sql(transfer)} AND job_user = {sql(owner)} AND state = 'Hold'"
+    return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
+
+
+def show_copies(server: OarServer, transfer: str, owner: str) -> Argv:
+    """Show what OAR made by itself of a person's job of a name, and is not over."""
+    whose = f"job_name = {sql(transfer)} AND job_user = {sql(owner)}"
+    wanted = f"{whose} AND resubmit_job_id <> 0 AND state NOT IN ('Terminated', 'Error')"
     return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
 
 

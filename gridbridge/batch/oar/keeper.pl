@@ -47,9 +47,21 @@ sub write_script {
     (print {$file} $script) && close($file) || give_up();
 }
 
-sub slots { # a line for each resource
-    open(my $file, '<', $ENV{OAR_NODEFILE}) || return 1;
-    return scalar(my @lines = <$file>) || 1;
+sub slots { # of each host, which has a line for each resource
+    my ($host) = @_;
+    open(my $file, '<', $ENV{OAR_NODEFILE}) || return $host => 1;
+    chomp(my @lines = <$file>);
+    my %slots;
+    $slots{$_}++ for @lines ? @lines : $host;
+    return %slots;
+}
+
+sub write_hosts { # as sge_pe(5) has them; returns what tells the job of them
+    my (%slots) = @_;
+    my ($all, $path) = (0, "$private/pe_hostfile");
+    $all += $_ for values %slots;
+    write_script($path, join '', map { "$_ $slots{$_} $ENV{OAR_JOB_ID}\@$_ UNDEFINED\n" } sort keys %slots);
+    return (NSLOTS => $all, NHOSTS => scalar(keys %slots), PE_HOSTFILE => $path);
 }
 
 sub become_job {
@@ -64,7 +76,7 @@ sub become_job {
         HOSTNAME    => $host,
         JOB_ID      => $ENV{OAR_JOB_ID},
         JOB_NAME    => $ENV{OAR_JOB_NAME},
-        NSLOTS      => slots(),
+        write_hosts(slots($host)),
         PATH        => '/usr/local/bin:/usr/bin:/bin',
         TMPDIR      => "$private/tmp",
     );

@@ -27,6 +27,7 @@ LETTERS = {
     "Terminated": "",
     "Error": "",
 }
+NEVER_HALTED = 2147483647  # available_upto, in seconds of the clock
 DELETED = "FRAG_JOB_REQUEST"
 RELEASED = "RESUME_JOB"
 SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # oardel -s notes what it sent
@@ -36,6 +37,7 @@ class Job:
     """One job as oarstat shows it."""
 
     __slots__ = (
+        "copy_of",
         "events",
         "exit_code",
         "hosts",
@@ -63,6 +65,7 @@ class Job:
             self.started_at = _number(shown["startTime"])
             code = shown["exit_code"]
             self.exit_code = None if code is None else _number(code)
+            self.copy_of = _number(shown.get("resubmit_job_id") or 0)
             self.resources = frozenset(map(str, _items(shown["assigned_resources"])))
             self.hosts = tuple(map(str, _items(shown["assigned_network_address"])))
             self.events = _events(shown["events"])
@@ -139,7 +142,7 @@ class Job:
 class Resource:
     """One resource, which is one slot, as oarnodes shows it."""
 
-    __slots__ = ("host", "id", "is_alive", "is_drained", "is_slot")
+    __slots__ = ("host", "id", "is_alive", "is_drained", "is_slot", "standby_until")
 
     def __init__(self, shown: dict[str, object]) -> None:
         """Take what is shown; ParseError when something of it is missing."""
@@ -149,8 +152,18 @@ class Resource:
             self.is_alive = shown["state"] == "Alive"
             self.is_drained = shown.get("drain") == "YES"
             self.is_slot = shown["type"] == "default"
-        except KeyError as error:
+            upto = _number(shown.get("available_upto", NEVER_HALTED))
+            is_standby = shown["state"] == "Absent" and upto != NEVER_HALTED
+            self.standby_until = upto if is_standby else 0
+        except (KeyError, ValueError) as error:
             raise ParseError(f"oarnodes: no whole resource: {error!r}") from error
+
+    def can_run(self, now: float) -> bool:
+        """Say whether it runs jobs: it is alive, or OAR halted it and wakes it for one.
+
+        What it never halts is not in standby when it is absent.
+        """
+        return self.is_alive or now < self.standby_until
 
 
 def read_jobs(answer: bytes) -> list[Job]:
@@ -163,7 +176,12 @@ def read_cluster(answer: bytes) -> tuple[list[Resource], list[Job]]:
     nodes, between, jobs = answer.partition(BREAK)
     if not between or not jobs.endswith(WHOLE):
         raise ParseError("oarnodes and oarstat: not a whole answer")
-    return list(map(Resource, _objects(nodes))), read_jobs(jobs.removesuffix(WHOLE))
+    return read_resources(nodes), read_jobs(jobs.removesuffix(WHOLE))
+
+
+def read_resources(answer: bytes) -> list[Resource]:
+    """Return the resources of an answer of oarnodes."""
+    return list(map(Resource, _objects(answer)))
 
 
 def read_properties(answer: bytes) -> frozenset[str]:

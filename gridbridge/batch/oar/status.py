@@ -14,6 +14,7 @@ from gridbridge.batch.oar.parse import (
     read_cluster,
     read_jobs,
     read_properties,
+    read_resources,
 )
 from gridbridge.batch.oar.submit import call
 from gridbridge.model.ids import PREFIX
@@ -29,7 +30,8 @@ UNABLE = 200  # as the wrapper ends when it can't start the job
 SIGKILL = 9
 NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
 KILLS = ("WALLTIME", DELETED)  # why OAR killed it, the more telling first
-UNSEEN = ("EXTERMINATE_JOB", "BESTEFFORT_KILL", "RESUBMIT_JOB_AUTOMATICALLY")
+PREEMPTED = "BESTEFFORT_KILL"
+UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
 SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
 
 
@@ -43,13 +45,15 @@ def snapshot(
     taken_at, began = datetime.now(UTC), time.monotonic()
     resources, jobs = read_cluster(_ask(server, commands.show(server)))
     took_s = time.monotonic() - began
-    queues = _queues(resources, jobs)
-    ours = [job for job in jobs if int(job.id) in wanted or _is_ours(job)]
+    queues = _queues(resources, jobs, taken_at.timestamp())
+    copies = [job for job in jobs if _is_copy(job)]
+    ours = [job for job in jobs if int(job.id) in wanted or (_is_ours(job) and not _is_copy(job))]
     seen = ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
         queues=queues,
         jobs={int(job.id): (_status(job),) for job in ours},
+        copies=tuple(map(_status, copies)),
         pending=sum(job.is_waiting and not job.is_deleted for job in jobs),
         free_slots=0 if QUEUE in transfer_queues else sum(queue.free_slots for queue in queues),
     )
@@ -77,13 +81,20 @@ def _is_ours(job: Job) -> bool:
     return job.is_new and job.name.startswith(OURS)
 
 
-def _queues(resources: list[Resource], jobs: list[Job]) -> tuple[QueueStatus, ...]:
-    """Return a queue a node, with a slot a resource; a drained node takes no new work."""
+def _is_copy(job: Job) -> bool:
+    return job.copy_of != 0 and job.name.startswith(OURS)
+
+
+def _queues(resources: list[Resource], jobs: list[Job], now: float) -> tuple[QueueStatus, ...]:
+    """Return a queue a node, with a slot a resource; a drained node takes no new work.
+
+    One in standby is free: OAR wakes it for a job.
+    """
     slots = [each for each in resources if each.is_slot]
     used = {one for job in jobs if job.state in ACTIVE for one in job.resources}
     total = Counter(each.host for each in slots)
     busy = Counter(each.host for each in slots if each.id in used)
-    silent = {each.host for each in slots if not each.is_alive}
+    silent = {each.host for each in slots if not each.can_run(now)}
     drained = {each.host for each in slots if each.is_drained}
     return tuple(
         QueueStatus(
@@ -125,7 +136,7 @@ def _detail(job: Job) -> JobDetail:
 def _end_of(job: Job) -> JobEnd | None:
     """Tell an end by the wait status that OAR noted, else by what happened to the job."""
     host = next(iter(job.hosts), "")
-    if job.exit_code is not None:
+    if job.exit_code is not None and not _is_preempted(job):
         number = job.exit_code & SIGNAL_BITS
         status = None if number else job.exit_code >> 8
         return JobEnd(
@@ -145,20 +156,35 @@ def _end_of(job: Job) -> JobEnd | None:
     return JobEnd(reason=": ".join(job.events[-1]) if job.events else job.state, host=host)
 
 
+def _is_preempted(job: Job) -> bool:
+    """Say whether a job died because OAR wanted its place: one that just ended has a status."""
+    died = job.exit_code is not None and bool(job.exit_code & SIGNAL_BITS)
+    return died and PREEMPTED in job.event_types
+
+
 def _killed_by(job: Job) -> str:
     """Say why OAR killed a job, empty when it did not."""
     return next(filter(None, map(job.why, KILLS)), "")
 
 
 def vocabulary(server: OarServer) -> Vocabulary:
-    """Return the properties that its resources have; all else is for its admission rules to say."""
-    properties = read_properties(_ask(server, commands.show_nodes(server)))
+    """Return the properties of its resources, and its nodes that run jobs or can be woken to.
+
+    All else is for its admission rules to say.
+    """
+    answer, now = _ask(server, commands.show_nodes(server)), time.time()
+    running = (
+        one
+        for one in read_resources(answer)
+        if one.is_slot and one.can_run(now) and not one.is_drained
+    )
     everything = frozenset({ANY})
     return Vocabulary(
-        resource=properties | {commands.WALLTIME, commands.NODES},
+        resource=read_properties(answer) | {commands.WALLTIME, commands.NODES},
         pe=everything,
         project=everything,
         queue=everything,
+        node=frozenset(one.host for one in running),
     )
 
 
