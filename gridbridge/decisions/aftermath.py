@@ -2,7 +2,7 @@
 
 Whoever takes a job's end home can't tell whether the other cluster puts that job back: with
 `qmod -f -rj` it lists it without a gap, as `Rq`, `Rt` and `Rr` (sge_status(5)), whatever `-r n`
-said. Of another run nobody would take the end home.
+said. Of another run nobody would take the end home. OAR makes a copy of what it could not launch.
 """
 
 from collections.abc import Iterable, Iterator
@@ -52,8 +52,12 @@ def _fresh(transfer: Transfer, world: World) -> ClusterSnapshot | None:
 
 
 def _row(transfer: Transfer, remote: ClusterSnapshot) -> JobStatus | None:
+    """Return the job, or one that OAR made of it since it could not launch it."""
     row = remote.find(transfer.remote_id)
-    return row if row and row.owner == transfer.owner else None
+    if row and row.owner == transfer.owner:
+        return row
+    whose = transfer.name, transfer.owner
+    return next((row for row in remote.copies if (row.name, row.owner) == whose), None)
 
 
 def _outlives(transfer: Transfer, row: JobStatus, remote: ClusterSnapshot) -> bool:

@@ -10,7 +10,7 @@ from gridbridge.apply.routes import status_of
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Poller
 from gridbridge.model.route import Away
-from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.users import Users
 from gridbridge.model.vocabulary import Vocabulary
 
@@ -147,10 +147,9 @@ class Observer:
         """Call each job's owner by the name of the person here whose account that is."""
         if self._where.login is None:
             return seen
-        jobs = {
-            job: tuple(
-                replace(row, owner=self._users.person_of(row.owner, self.cluster)) for row in rows
-            )
-            for job, rows in seen.jobs.items()
-        }
-        return replace(seen, jobs=jobs)
+        jobs = {job: self._called(rows) for job, rows in seen.jobs.items()}
+        return replace(seen, jobs=jobs, copies=self._called(seen.copies))
+
+    def _called(self, rows: tuple[JobStatus, ...]) -> tuple[JobStatus, ...]:
+        person_of = self._users.person_of
+        return tuple(replace(row, owner=person_of(row.owner, self.cluster)) for row in rows)

@@ -1,11 +1,15 @@
 """A remote job that outlives its own end is deleted; one that is about to leave never."""
 
+from dataclasses import replace
+
 import pytest
 
 from gridbridge.decisions.aftermath import holds_outputs, is_at_rest, survivors
 from gridbridge.model.claim import FENCED
 from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.model.plan import Act
+from gridbridge.model.snapshot import JobStatus
+from gridbridge.model.states import read_letters
 from gridbridge.model.transfer import Transfer
 from tests.decisions.test_transfer import NOON, a_transfer, a_world
 
@@ -73,6 +77,29 @@ def test_only_a_fresh_answer_without_its_job_lays_a_transfer_to_rest(
     transfer: Transfer, at_s: float, remote: str | None, expected: bool
 ) -> None:
     assert is_at_rest(transfer, a_world(remote=remote, at_s=at_s)) == expected
+
+
+@pytest.mark.parametrize("letters", ["qw", "hqw"])
+@pytest.mark.parametrize(
+    ("name", "owner", "expected"),
+    [
+        (ENDED.name, ENDED.owner, True),
+        (ENDED.name, "bob", False),
+        ("gb.alpha.99.0.1", ENDED.owner, False),
+    ],
+    ids=["its own", "another's", "of another transfer"],
+)
+def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
+    letters: str, name: str, owner: str, expected: bool
+) -> None:
+    world = a_world(remote="")
+    copy = JobStatus(job_id=99, name=name, owner=owner, state=read_letters(letters))
+    remote = replace(world.snapshots["beta"], copies=(copy,))
+    seen = replace(world, snapshots={**world.snapshots, "beta": remote})
+
+    found = [action.act for action in survivors([ENDED], seen)]
+    assert found == ([Act.DELETE_REMOTE] if expected else [])
+    assert is_at_rest(ENDED, seen) is not expected
 
 
 def test_anothers_job_of_the_same_id_is_left_alone() -> None:

@@ -2,6 +2,7 @@
 
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -9,25 +10,23 @@ import pytest
 from tests.lab.away import once
 from tests.lab.claimed import frozen_poller
 from tests.lab.configured import configured
-from tests.lab.gamma import ACCOUNT, FAR, LONG_S, QUEUE, Gamma
+from tests.lab.gamma import ACCOUNT, FAR, LONG_S, NODES, QUEUE, Gamma
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
 RAN = 'echo "$JOB_ID" >>ran\n'
 UNTIL_GO = f"until [ -e go ]; do sleep 0.1; done\n{RAN}"
-BESTEFFORT = r"""
-[map.gamma.queue."all.q"]
-to = "besteffort"
-"""
+BESTEFFORT = r'/^\[queue.transfer-gamma\]/a oar_type = "besteffort"'
+DISK = "/var/lib/oar"  # of a node, where oarexec notes a job's nodes
+STANDBY, NEVER_HALTED = 2147483646, 2147483647  # available_upto
 
 
 @pytest.fixture(scope="module")
 def gamma(grid: Grid, open_to_gamma: None) -> Iterator[Gamma]:
-    """Return gamma with its queue open, and one of home's that means best effort there."""
+    """Return gamma with its queue open, whose jobs are all best effort there."""
     far = Gamma(grid)
-    lines = BESTEFFORT.strip().replace("\n", "\\n")
-    with configured(grid, f"$ a \\\\n{lines}"):
+    with configured(grid, BESTEFFORT):
         far.until_open()
         yield far
     far.clear()
@@ -39,7 +38,10 @@ def healed(gamma: Gamma) -> Iterator[None]:
     gamma.grid.sh(FAR, "rm -f go ran ./*.[oe][0-9]*", user=ACCOUNT)
     yield
     gamma.grid.sh(FAR, "labctl start postgresql; labctl start oar-server")
-    gamma.grid.sh(FAR, "oarnodesetting -h gamma-n1 -s Alive; oarnodesetting -h gamma-n2 -s Alive")
+    for node in NODES:
+        gamma.grid.sh(node, f"chmod 755 {DISK}")
+        usual = f"-s Alive -p available_upto={NEVER_HALTED}"
+        gamma.grid.sh(FAR, f"oarnodesetting -h {node} {usual}")
     gamma.clear()
 
 
@@ -101,24 +103,49 @@ def closed_at_home(gamma: Gamma) -> Iterator[None]:
 
 @pytest.mark.usefixtures("closed_at_home")
 def test_a_preempted_best_effort_job_is_put_back_at_home(gamma: Gamma) -> None:
-    """OAR kills it for a job that is none; its end is nobody's fault, so it runs again."""
-    best = gamma.grid.submit(
-        "-q", f"{QUEUE},all.q", "-N", "best", "-pe", "smp", "2", script=UNTIL_GO
-    )
+    """OAR kills it for a job that is none; its end is nobody's fault, so it runs again.
+
+    One that may not run twice ends as killed.
+    """
+    best = gamma.submit(UNTIL_GO, "-r", "y", "-pe", "smp", "2")
+    once_only = gamma.submit(UNTIL_GO, "-r", "n")
     number = gamma.number(best)
-    gamma.until_state(number, "Running")
+    for each in (number, gamma.number(once_only)):
+        gamma.until_state(each, "Running")
     gamma.grid.switch("-d", QUEUE)
     wanted = "-l /nodes=2/resource_id=2,walltime=0:5:0"
     urgent = gamma.grid.sh(FAR, f"oarsub {wanted} 'sleep 300'", user="bo_gamma")
     gamma.until_told(best, "BESTEFFORT_KILL")
     kind = gamma.job(number)["queue"]
     gamma.grid.until(lambda: "q" in gamma.grid.states().get(best, ""), "it to be put back")
+    killed = gamma.grid.accounting_of_end(once_only, LONG_S)
     gamma.grid.sh(FAR, f"oardel {urgent.rpartition('OAR_JOB_ID=')[2].split()[0]}", user="bo_gamma")
     gamma.grid.switch("-e", QUEUE)
     go(gamma)
 
     assert "besteffort" == kind
+    assert "137" == killed["exit_status"].split()[0]
     until_each_ran_once(gamma, best)
+
+
+@pytest.mark.usefixtures("closed_at_home")
+def test_nothing_is_left_of_a_job_that_oar_resubmits_by_itself(gamma: Gamma) -> None:
+    """No node can note the job's nodes, so OAR makes one copy after the other of it."""
+    for node in NODES:
+        gamma.grid.sh(node, f"chmod 555 {DISK}")
+    job = gamma.submit(RAN, "-r", "y")
+    number = gamma.number(job)
+    gamma.grid.switch("-d", QUEUE)
+    gamma.until_told(job, "RESUBMIT_JOB_AUTOMATICALLY")
+    gamma.until_clean()
+    seen = gamma.grid.sh(FAR, f"oarstat -f -J --sql 'job_id > {number}'", user="gb_gamma")
+    for node in NODES:
+        gamma.grid.sh(node, f"chmod 755 {DISK}")
+        gamma.grid.sh(FAR, f"oarnodesetting -h {node} -s Alive")
+    gamma.grid.switch("-e", QUEUE)
+
+    assert [int(number)] == [copy["resubmit_job_id"] for copy in json.loads(seen).values()][-1:]
+    until_each_ran_once(gamma, job)
 
 
 def test_jobs_wait_while_a_node_is_absent_and_run_on_the_other(gamma: Gamma) -> None:
@@ -128,3 +155,15 @@ def test_jobs_wait_while_a_node_is_absent_and_run_on_the_other(gamma: Gamma) -> 
 
     assert ["gamma-n2"] * 2 == gamma.read("hosts").split()
     gamma.grid.sh(FAR, "rm hosts", user=ACCOUNT)
+    gamma.grid.until(lambda: free_slots(gamma) == 2, "the absent node to be none")
+    gamma.grid.sh(FAR, f"oarnodesetting -h gamma-n1 -p available_upto={STANDBY}")
+    gamma.grid.until(lambda: free_slots(gamma) == 4, "the node in standby to be free")
+    absent = gamma.grid.sh(FAR, "oarnodes -s")
+    assert "Absent" in absent
+
+
+def free_slots(gamma: Gamma) -> int:
+    """Return how many slots of gamma are free, as the service sees it."""
+    told = gamma.grid.on("alpha-master", "gridbridge", "status", "--json").out
+    rows = {row["cluster"]: row["free_slots"] for row in json.loads(told)["clusters"]}
+    return int(rows["gamma"])

@@ -101,8 +101,11 @@ def find_held(server: OarServer, transfer: str, owner: str) -> str:
 
 
 def owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
-    """Return whose job it is and its account, which is its name; empty once it is over."""
-    found = _listed(server, job)
+    """Return whose job it is and its account, which is its name; empty once nothing of it is left.
+
+    OAR may have made copies of it, which have both from it.
+    """
+    found = _listed(server, job) or next(iter(_copies(server, job)), None)
     return (found.owner, found.account) if found else ("", "")
 
 
@@ -156,15 +159,26 @@ def resume_any(server: OarServer, job: str) -> None:
 
 
 def delete(server: OarServer, job: str) -> None:
-    """Delete a job; one that is gone already is deleted."""
-    _unless_over(server, job, commands.delete(server, job), KILLED_BEFORE)
+    """Delete a job; one that is gone already is deleted, but not what OAR made of it."""
+    if not _unless_over(server, job, commands.delete(server, job), KILLED_BEFORE):
+        for copy in _copies(server, job):
+            _unless_over(server, copy.id, commands.delete(server, copy.id), KILLED_BEFORE)
 
 
-def _unless_over(server: OarServer, job: str, argv: commands.Argv, fine: int = 0) -> None:
-    """Do something to a job; that it is over by now is no failure."""
+def _unless_over(server: OarServer, job: str, argv: commands.Argv, fine: int = 0) -> bool:
+    """Do something to a job; that it is over by now is no failure. Say whether it was done."""
     done = call(server, argv)
     if done.status not in (0, fine) and _listed(server, job):
         done.checked()
+    return done.status == 0
+
+
+def _copies(server: OarServer, job: str) -> "list[Job]":
+    """Return what lives of the jobs that OAR made of one, and of those, when it is over."""
+    found = _jobs(server, commands.show_job(server, job))
+    if not found or not found[0].is_over:
+        return []
+    return _jobs(server, commands.show_copies(server, found[0].name, found[0].owner))
 
 
 def _settled(server: OarServer, job: str, is_settled: "Callable[[Job], bool]") -> "Job | None":

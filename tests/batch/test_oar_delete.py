@@ -1,0 +1,78 @@
+"""Deleting a job of OAR's, and what OAR made of it."""
+
+import json
+
+import pytest
+
+from gridbridge.batch.oar import submit
+from gridbridge.batch.oar.commands import Argv
+from gridbridge.model.route import OarServer
+from gridbridge.shell.runner import Completed
+from tests.batch.test_oar_parse import shown
+
+SERVER = OarServer(timeout_s=15)
+DONE, KILLED_BEFORE = 0, 6
+
+
+class Frontend:
+    """OAR's programs, of which oardel says that so many jobs are dead already."""
+
+    def __init__(self, dead: set[str], listed: str, copies: str) -> None:
+        self.dead, self.listed, self.copies = dead, listed, copies
+        self.deleted: list[str] = []
+        self.asked = 0
+
+    def __call__(self, _server: OarServer, argv: Argv, _stdin: bytes = b"") -> Completed:
+        """Answer as the program of a command line does."""
+        if "/usr/bin/oardel" in argv:
+            self.deleted.append(argv[-1])
+            status = KILLED_BEFORE if argv[-1] in self.dead else DONE
+            return Completed(argv, status, b"", b"")
+        self.asked += 1
+        told = self.copies if "--sql" in argv else self.listed
+        return Completed(argv, DONE, told.encode(), b"")
+
+
+def listed(*jobs: dict[str, object]) -> str:
+    return json.dumps({str(one["Job_Id"]): one for one in jobs}) if jobs else ""
+
+
+OVER = listed(shown(Job_Id=13, state="Error"))
+COPY = listed(shown(Job_Id=15, state="Waiting", resubmit_job_id=14))
+
+
+def test_a_living_job_is_deleted_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    frontend = Frontend(set(), OVER, COPY)
+    monkeypatch.setattr(submit, "call", frontend)
+    submit.delete(SERVER, "13")
+
+    assert (frontend.deleted, frontend.asked) == (["13"], 0)
+
+
+def test_of_a_dead_job_what_oar_made_of_it_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy of its copy, too: they all have its name."""
+    frontend = Frontend({"13"}, OVER, COPY)
+    monkeypatch.setattr(submit, "call", frontend)
+    owner = submit.owner_and_account(SERVER, "13")
+    submit.delete(SERVER, "13")
+
+    assert owner == ("al_gamma", "gb.alpha.12.0.1")
+    assert frontend.deleted == ["13", "15"]
+
+
+def test_a_dead_job_of_which_nothing_was_made_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    frontend = Frontend({"13"}, OVER, "")
+    monkeypatch.setattr(submit, "call", frontend)
+    owner = submit.owner_and_account(SERVER, "13")
+    submit.delete(SERVER, "13")
+
+    assert (owner, frontend.deleted) == (("", ""), ["13"])
+
+
+def test_what_oar_made_is_asked_for_by_name_and_account() -> None:
+    from gridbridge.batch.oar import commands
+
+    assert commands.show_copies(SERVER, "gb.alpha.12.0.1", "o'x")[-1] == (
+        "job_name = 'gb.alpha.12.0.1' AND job_user = 'o''x' AND resubmit_job_id <> 0"
+        " AND state NOT IN ('Terminated', 'Error')"
+    )
