@@ -168,7 +168,7 @@ def steps(grid: Grid) -> Steps[dict[str, tuple[str, int]]]:
     shells = {name: starter(grid, job) for name, job in jobs.items()}
     kill(grid, _parent(grid, child(grid, shells["submit"], "qsub")))
     kill(grid, child(grid, shells["client"], "qsub"))
-    kill(grid, _parent(grid, child(grid, shells["stop"], "qalter")))
+    kill(grid, _parent(grid, child(grid, shells["stop"], "qstat")))
 
     yield "beta is thawed"
     wait_for(grid, remote, "hs")
