@@ -121,7 +121,7 @@ def route(policy: Policy, queue: str) -> Route:
         remote_stage_dir=cluster.stage_dir,
         remote_claim=_claim(policy, cluster),
         identity="" if section.identity is Identity.HOME else section.identity.value,
-        staged="yes" if section.staged else "",
+        staged="yes" if section.staged and cluster.ssh else "",
         stage_in=section.stage_in,
         stage_out=section.stage_out,
         remote_users=" ".join(f"{person}={user}" for person, user in cluster.users.items()),

@@ -10,7 +10,7 @@ from gridbridge.model.settings import CLUSTER_NAME
 PORTS = ("qmaster_port", "execd_port")
 GRIDENGINES = ("root", "cell", *PORTS)  # keys that no other kind has
 NOT_OARS = (*GRIDENGINES, "spool_shared", "remote_spool_dir")
-STAGING = ("staged", "stage_in", "stage_out")
+STAGING = ("stage_in", "stage_out")  # staged has no meaning without ssh, and is the default
 NOT_EMBEDDEDS = (*GRIDENGINES, "ssh", "users", "accounting")
 
 

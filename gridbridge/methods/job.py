@@ -10,7 +10,7 @@ from gridbridge.batch.wrapper import Start, WrappedJob
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods.task import Task
 from gridbridge.model.places import is_place
-from gridbridge.model.route import EMBEDDED, OAR, Route
+from gridbridge.model.route import EMBEDDED, OAR, Login, Route
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs
 LOCAL_IDENTITY = (  # what the job shall see of its home, not of where it runs
@@ -32,6 +32,7 @@ LOCAL_IDENTITY = (  # what the job shall see of its home, not of where it runs
 )
 HOME_JOB_ID = "GRIDBRIDGE_HOME_JOB_ID"
 SUBMIT_SIDE = "SGE_O_"  # what qsub noted about the submission: it was made at home
+DEVICES = "/dev/"  # they are everywhere
 SERIAL = "none"  # pe in execd's config
 PARALLEL = ("PE", "PE_HOSTFILE")  # set by the execd that runs a parallel job
 EXECD_OWNS = (  # set by the execd that runs the job, whatever -v says
@@ -109,12 +110,27 @@ def folder(route: Route, config: dict[str, str], stage: str = "") -> str:
     return "" if route.remote_ssh else config["cwd"]
 
 
+def has_files(env: dict[str, str]) -> bool:
+    """Say whether any of the streams is a file of home's, which a job elsewhere does not see."""
+    streams = ("SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH")
+    return not all(env[stream].startswith(DEVICES) for stream in streams)
+
+
+def output_stays(env: dict[str, str], there: Login) -> str:
+    """Say where the output of a job lies for which nothing is carried; empty for none."""
+    paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
+    names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
+    account = there.user or env["LOGNAME"]
+    files = " and ".join(f"~{account}/{name}" for name in names)
+    return f"its output stays at {there.host} in {files}" if names else ""
+
+
 def _landing(route: Route, path: str, staged: str) -> str:
     """Return where a stream's file is there; `staged` in the transfer's own folder.
 
     By ssh without a folder: of that name in the working directory, where it stays.
     """
-    if not route.remote_ssh or path.startswith("/dev/"):
+    if not route.remote_ssh or path.startswith(DEVICES):
         return path
     return staged or path.rpartition("/")[2]
 

@@ -40,6 +40,10 @@ def send(step: "Step") -> Submission:
     parallel = _translate(step, request, job.parallel(config))
     _keep_there(step, request)
     name, place = step.record.transfer, stage(step, request, config)
+    if step.away.login and not place:
+        step.left_out = "; ".join(
+            filter(None, (step.left_out, job.output_stays(step.task.env, step.away.login)))
+        )
     script = wrapper.bundle(
         job.wrapped(
             step.task, step.route, name, request, config, step.arguments, place, claim_lines(step)
@@ -50,7 +54,7 @@ def send(step: "Step") -> Submission:
         name,
         request,
         shell=step.route.remote_shell or "/bin/sh",
-        cwd=job.folder(step.route, config, place),
+        cwd=job.folder(step.route, config, place if step.route.declares(request.context) else ""),
         parallel=parallel,
         script=script,
     )
@@ -74,8 +78,13 @@ def claim_lines(step: "Step") -> str:
 
 
 def stage(step: "Step", request: Request, config: dict[str, str]) -> str:
-    """Make the transfer's folder there if files are carried for it; return its path."""
-    if not (step.record.stage or step.route.stages(request.context)):
+    """Make the transfer's folder there if files are carried for it; return its path.
+
+    Of a job that declares nothing those are its streams, if they go to files.
+    """
+    route, env = step.route, step.task.env
+    is_wanted = route.declares(request.context) or (route.staged and job.has_files(env))
+    if not (step.record.stage or is_wanted):
         return ""
     from gridbridge.methods import staging
 

@@ -29,6 +29,7 @@ HOME = "home"  # the note that all is here, and proved
 CARRIED = "carried"  # the note that all is there: from now on the job may run, and change it
 NOTE = "stage"
 BEHIND = "/./"  # what stands behind it is made there
+SHORT_BYTES = 1 << 20  # of a stream that needs no rsync
 LONG_S = 40.0  # of looking into a folder, and of removing it; as_user.LIMIT_S holds too
 
 
@@ -118,7 +119,8 @@ def _bring_home(step: "Step") -> bool:
     names = (*STREAMS, *(f"{folder.WORK}/{name}" for name in outputs))
     found = folder.present(login, at, names, LONG_S) or {}
     streams = [name for name in STREAMS if name in found]
-    if streams and not rsync.pull(login, streams, at, f"{task.private}/", task.is_dead):
+    long = [name for name in streams if not _fetch(task, login, at, name)]
+    if long and not rsync.pull(login, long, at, f"{task.private}/", task.is_dead):
         return False
     made = {name: found.get(f"{folder.WORK}/{name}") for name in outputs}
     work, cwd = f"{at}/{folder.WORK}", f"{stage.cwd}/"
@@ -130,6 +132,15 @@ def _bring_home(step: "Step") -> bool:
         _append_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
     task.note_done(HOME)
     return True
+
+
+def _fetch(task: Task, login: Login, at: str, name: str) -> bool:
+    """Fetch a short stream over the connection that is there; False for a long one."""
+    data = folder.read(login, at, name, SHORT_BYTES + 1, LONG_S)
+    is_whole = len(data) <= SHORT_BYTES
+    if is_whole:
+        files.replace(f"{task.private}/{name}", data, durable=False)
+    return is_whole
 
 
 def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:

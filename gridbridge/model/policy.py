@@ -115,7 +115,7 @@ class TransferQueue:
         ),
     )
     staged: bool = field(
-        default=False,
+        default=True,
         metadata=setting("by ssh: standard output and error of every job come home"),
     )
     stage_in: str = field(

@@ -158,7 +158,7 @@ class Route:
     remote_stage_dir: str  # where transfers have their folders there, for what is carried
     identity: str  # `remote`: JOB_ID is the job's number there; empty: the one at home
     remote_claim: str  # as model.claim says: `file`, or `grant SECONDS ACCOUNT`; empty: none
-    staged: str  # yes: every job of the queue is staged, also one that declares nothing
+    staged: str  # yes: the streams of every job come home, also of one that declares nothing
     stage_in: str  # what is carried there of a job that says nothing of it (model.staging)
     stage_out: str  # what is carried back
     remote_users: str  # who has another account there: `alice=al_there bob=bo_there`
@@ -183,11 +183,14 @@ class Route:
             )
         return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
 
-    def stages(self, context: tuple[tuple[str, str], ...]) -> bool:
-        """Say whether files are carried for a job: declared by its context or for its queue."""
-        of_queue = self.staged or self.stage_in or self.stage_out
-        declares = any(name in ("stage_in", "stage_out") for name, _ in context)
-        return bool(self.remote_ssh and (of_queue or declares))
+    def declares(self, context: tuple[tuple[str, str], ...]) -> bool:
+        """Say whether files are carried for a job: declared by its context or for its queue.
+
+        Then it works in the transfer's own folder there, else in the home of its account.
+        """
+        of_queue = self.stage_in or self.stage_out
+        own = any(name in ("stage_in", "stage_out") for name, _ in context)
+        return bool(self.remote_ssh and (of_queue or own))
 
     def away_as(self, person: str) -> Away:
         """Return the cluster that its jobs run in, as a person reaches it."""

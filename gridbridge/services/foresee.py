@@ -118,7 +118,7 @@ def _carried(ours: Route, request: Request, name: str) -> str:
 
     Below its account's home, unless it is absolute. Unstageable for a list that is wrong.
     """
-    if not ours.stages(request.context):
+    if not ours.declares(request.context):
         return ""
     lists = staging.lists(ours.stage_in, ours.stage_out, request.context)
     if wrong := next(filter(None, map(staging.fault, lists, lists.values())), ""):

@@ -48,6 +48,7 @@ for name; do
     fi
     at=$((at + 1))
 done"""
+READ = 'cd -- "$1" && exec head -c "$3" -- "./$2"'
 REMOVE = f"""case $1 in
     /*) cd -- "${{1%/*}}" || exit ;;  # a filesystem that is not there has not lost it
     *) [ -d "${{1%/*}}" ] || exit 0; cd -- "${{1%/*}}" || exit ;;
@@ -86,6 +87,11 @@ def present(
         return None
     found = (line.split() for line in told)
     return {names[int(at)]: word == b"leads" for at, word in found}
+
+
+def read(login: Login, folder: str, name: str, most: int, timeout_s: float) -> bytes:
+    """Return the content of a file in it, of at most so many bytes."""
+    return _ask(login, READ, (_checked(folder), name, str(most)), timeout_s)
 
 
 def remove(login: Login, folder: str, timeout_s: float) -> None:

@@ -351,9 +351,8 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             id="a queue that asks for what has no name",
         ),
         pytest.param(
-            GOOD + 'staged = true\nstage_out = "x"\n',
+            GOOD + 'staged = true\nstage_in = ""\nstage_out = "x"\n',
             [
-                "[queue.transfer-beta] staged = true: without ssh; only by ssh are files carried",
                 '[queue.transfer-beta] stage_out = "x": without ssh; only by ssh are files carried',
             ],
             id="files that are carried where nobody is by ssh",

@@ -91,7 +91,7 @@ def test_a_job_runs_in_its_owners_account_and_ends_at_home_as_it_ended_there(
 
     assert ("0", "7") == (record["failed"].split()[0], record["exit_status"])
     expected = f"{ACCOUNT}\n/home/{ACCOUNT}\n{sent.owned} away alice\n"
-    assert expected == far_read(ready, f"away.o{sent.owned}")
+    assert expected == ready.sh(HOME, f"cat away.o{sent.owned}", user="alice")
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,15 @@ def at_gamma(ready: Grid, open_to_gamma: None) -> str:
 
 
 @pytest.fixture(scope="module")
-def carried(ready: Grid, mended: str, at_gamma: str) -> dict[str, End]:
+def undeclared_at_gamma(ready: Grid, open_to_gamma: None) -> str:
+    """Submit a job to a cluster of OAR that declares nothing, and return its id."""
+    put(ready, "plain", "")
+    where = ("-wd", "/home/alice/staged/plain", "-o", "out", "-j", "y", "-q", "transfer-gamma")
+    return ready.submit(*where, script="echo there\n")
+
+
+@pytest.fixture(scope="module")
+def carried(ready: Grid, mended: str, at_gamma: str, undeclared_at_gamma: str) -> dict[str, End]:
     """Submit every job that can be carried to delta, beside those two, and wait for all."""
     names = send_all(ready, JOBS)
     over = ends(ready, names.values())
@@ -225,6 +233,45 @@ def test_a_signal_brings_home_what_was_written_before_it(
     assert "half\n" == here(ready, "signal", "cat res")
 
 
+JOBS["undeclared"] = Job(
+    before="echo before >out", script="pwd; echo oops >&2; echo kept >kept; exit 4\n"
+)
+JOBS["long"] = Job(before="", script="head -c 3000000 /dev/zero | tr '\\0' x\n")
+
+
+def test_output_comes_home_to_where_it_was_asked_for_though_nothing_was_declared(
+    ready: Grid, carried: dict[str, End]
+) -> None:
+    """The job works in its account's home, where its other files stay."""
+    has_ended(carried["undeclared"], "4")
+    has_ended(carried["long"])
+
+    assert f"before\n/home/{ACCOUNT}\n" == here(ready, "undeclared", "cat out")
+    assert "oops\n" == here(ready, "undeclared", "cat err; ls kept 2>/dev/null || :")
+    assert "kept\n" == ready.sh(FAR, "cat kept && rm kept", user=ACCOUNT)
+    assert "3000000" == here(ready, "long", "tr -d '\\n' <out | wc -c").strip()
+
+
+def test_where_output_lies_that_does_not_come_home_is_told(ready: Grid, stays: str) -> None:
+    ready.accounting(stays, limit_s=LONG_S)
+    why = ready.on(HOME, "gridbridge", "why", stays, user="alice").out
+
+    assert "its output stays at gamma-master in ~al_gamma/out and ~al_gamma/err" in why
+    assert "" == here(ready, "stays", "cat out")
+    assert "away\n" == ready.sh("gamma-master", "cat out && rm out err", user="al_gamma")
+
+
+@pytest.fixture(scope="module")
+def stays(ready: Grid, open_to_gamma: None) -> str:
+    """Submit a job whose queue brings no output home, and return its id when it was sent."""
+    put(ready, "stays", "")
+    where = ("-wd", "/home/alice/staged/stays", "-o", "out", "-e", "err", "-q", "transfer-gamma")
+    with configured(ready, "/^\\[queue.transfer-gamma\\]/a staged = false"):
+        job = ready.submit(*where, script="echo away\n")
+        ready.until(lambda: f"gb.alpha.{job}." in ready.logged("released"), f"{job} to be there")
+    return job
+
+
 def test_a_queue_says_what_is_carried_for_jobs_that_declare_nothing(ready: Grid) -> None:
     """What a job declares itself goes before it, each list for itself."""
     make, script = "echo usual >usual; echo own >own", "cat * >res; cat res\n"
@@ -246,6 +293,11 @@ def test_a_cluster_of_oar_is_served_as_well(ready: Grid, at_gamma: str) -> None:
     assert "3" == ready.accounting(at_gamma, limit_s=LONG_S)["exit_status"]
     assert ["one", "one"] == here(ready, "oar", "cat out b").split()
     assert "" == ready.sh("gamma-master", f"ls {STAGE}", user="al_gamma")
+
+
+def test_output_comes_home_from_oar_without_a_word(ready: Grid, undeclared_at_gamma: str) -> None:
+    assert "0" == ready.accounting(undeclared_at_gamma, limit_s=LONG_S)["exit_status"]
+    assert "there\n" == here(ready, "plain", "cat out")
 
 
 @pytest.mark.parametrize(
