@@ -50,6 +50,10 @@ class Unmappable(GridbridgeError):
     """A job asks for what a remote cluster does not have: it can't go there."""
 
 
+class Barred(GridbridgeError):
+    """A job's owner was not let in at a remote cluster so often that it is not to go there."""
+
+
 class Unstageable(GridbridgeError):
     """What a job declares to be carried there can't be: it has to be declared otherwise."""
 
@@ -98,6 +102,10 @@ class NotReached(CommandFailed):
 
 class NotAdmitted(NotReached):
     """The host, or this person's client, knows the other side's key or account not."""
+
+
+class NotLetIn(NotAdmitted):
+    """The host refused this person's login: nothing was sent to it."""
 
 
 class Untaken(GridbridgeError):

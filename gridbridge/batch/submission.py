@@ -1,6 +1,6 @@
 """What a batch system answers to a submission; hot programs load this module."""
 
-from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
+from gridbridge.errors import CommandFailed, NotAdmitted, NotLetIn, NotReached
 
 NOT_INTERACTIVE = "an interactive job can't run on another cluster; ask for -l remote=false"
 ONE_HOP = "a transfer brought this job here, and no job is sent on"
@@ -30,6 +30,8 @@ class Submission:
 
 def unanswered(error: CommandFailed) -> Submission:
     """Return what is known when the program said nothing; one of status 127 never started."""
+    if isinstance(error, NotLetIn):
+        raise error  # who sends it counts them
     if isinstance(error, NotAdmitted):
         return Submission(Result.BARRED, reason=error.reason)
     never_began = error.status == 127 or isinstance(error, NotReached)

@@ -8,11 +8,14 @@ import os
 from gridbridge.batch import wrapper
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import ONE_HOP, Result, Submission
-from gridbridge.errors import Unmappable
+from gridbridge.errors import Barred, GridbridgeError, NotLetIn, Unmappable
 from gridbridge.methods import job
+from gridbridge.methods.remote import find
 from gridbridge.model.ids import is_transfer
 from gridbridge.model.message import Cause
 from gridbridge.state import published
+
+LOGINS = 3  # so often a person's key is tried before the job is refused
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -28,6 +31,14 @@ CAUSES = {  # of what became of a submission
 
 
 def send(step: "Step") -> Submission:
+    """Submit the job; Unmappable when it can't go there, Barred when its owner is not let in."""
+    try:
+        return _send(step)
+    except NotLetIn as error:
+        raise _judged(step, error) from error
+
+
+def _send(step: "Step") -> Submission:
     """Submit the job with what it asked for at home, unless a transfer brought it here."""
     if is_transfer(step.task.env.get("SGE_ACCOUNT", "")):
         raise Unmappable(ONE_HOP)
@@ -58,6 +69,25 @@ def send(step: "Step") -> Submission:
         parallel=parallel,
         script=script,
     )
+
+
+def find_again(step: "Step") -> str:
+    """Return the job that a step before us may have submitted, empty for none; else as `send`."""
+    try:
+        return find(step.away, step.record)
+    except NotLetIn as error:
+        raise _judged(step, error) from error
+
+
+def _judged(step: "Step", error: NotLetIn) -> GridbridgeError:
+    """Return a refusal once the owner's key was refused often enough, before that the error.
+
+    What an earlier try may have submitted is held, and nobody releases it; nothing was carried.
+    """
+    if step.task.tries("logins") < LOGINS - 1:
+        return error
+    step.note(stage="")
+    return Barred(str(error))
 
 
 def claim_lines(step: "Step") -> str:

@@ -12,6 +12,7 @@ import sys
 from gridbridge.batch import keeper_of, submitter
 from gridbridge.batch.submission import NOT_INTERACTIVE, Result
 from gridbridge.errors import (
+    Barred,
     CommandFailed,
     GridbridgeError,
     NoRoute,
@@ -20,7 +21,7 @@ from gridbridge.errors import (
     Untaken,
 )
 from gridbridge.methods import answers, job, sending
-from gridbridge.methods.remote import delete_remote, find, follow
+from gridbridge.methods.remote import delete_remote, follow
 from gridbridge.methods.task import HELD, Task, now
 from gridbridge.model.message import ERROR, REQUEUE, Cause, Kind, Message, Outcome, Phase
 from gridbridge.model.route import Cell
@@ -204,12 +205,14 @@ class Step:
 
         A step before us may have submitted it and not lived to note the id: it is looked up.
         """
-        found = "" if is_new else find(self.away, self.record)
-        if not found:
-            try:
-                answer = sending.send(self)
-            except Unmappable as error:
-                return self.refused(str(error), Cause.UNMAPPABLE)
+        try:
+            found = "" if is_new else sending.find_again(self)
+            answer = None if found else sending.send(self)
+        except Barred as error:
+            return self.refused(str(error), Cause.BARRED)
+        except Unmappable as error:
+            return self.refused(str(error), Cause.UNMAPPABLE)
+        if answer:
             cause = sending.CAUSES.get(answer.result, "")
             if answer.result in (Result.REFUSED, Result.DENIED):
                 return self.refused(f"{self.route.remote} refused it: {answer.reason}", cause)

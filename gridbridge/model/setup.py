@@ -34,6 +34,9 @@ class Verb(StrEnum):
     SET_SCHEDULER = "set scheduler"
     ADMIT = "admit"
     DISMISS = "dismiss"
+    ALLOW = "put into list"
+    DISALLOW = "take out of list"
+    DROP_LIST = "drop list"
     ENABLE = "enable queue"
     CLEAR = "clear queue error"
     SHELL = "run"
@@ -109,6 +112,7 @@ class CellSetup:
     managers: tuple[str, ...] = ()
     submit_hosts: tuple[str, ...] = ()
     admin_hosts: tuple[str, ...] = ()
+    user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # ours: who is in each
 
     def effective(self, attribute: str) -> str:
         """Return a configuration value as the transfer host has it."""
@@ -134,11 +138,17 @@ class Wanted:
     )  # parallel environments, by the mapping
     rejected: Mapping[str, str] = field(default_factory=dict)  # those that it does not let go: why
     resources: tuple[str, ...] = ()  # what the mapping names that a job may ask for
+    people: tuple[str, ...] = ()  # who has an account there; empty: everybody may have
 
     @property
     def prefix(self) -> str:
         """How the remote cluster's load values begin (complex names take no `-`)."""
         return f"gb_{self.remote.replace('-', '_')}"
+
+    @property
+    def people_list(self) -> str:
+        """What the userset of those is called who have an account there."""
+        return f"{self.prefix}_users"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,7 @@ def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
         rejected={
             name: rule.reject for name, rule in _pe_rules(policy, order.cluster) if rule.reject
         },
+        people=_people(policy, order.cluster),
         resources=tuple(
             name
             for (_, name), rule in policy.maps.get(order.cluster, {}).items()
@@ -72,6 +73,13 @@ def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeRule]]:
     for (_, name), rule in policy.maps.get(cluster, {}).items():
         if isinstance(rule, PeRule) and policy.clusters[cluster].kind is Kind.GRIDENGINE:
             yield name, rule
+
+
+def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
+    """Return who has an account there, as far as anybody but the service is named."""
+    return tuple(
+        person for person in policy.clusters[cluster].users if person != policy.site.service_account
+    )
 
 
 def refuse_embedded(policy: Policy) -> None:

@@ -10,7 +10,7 @@ there, whichever it is, sees but a constant line.
 import os
 import pwd
 
-from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
+from gridbridge.errors import CommandFailed, NotAdmitted, NotLetIn, NotReached
 from gridbridge.model.route import Login
 from gridbridge.shell import files, runner
 from gridbridge.shell.runner import Completed, quote
@@ -50,6 +50,7 @@ FAR_SHELL = (  # sh and csh take this line
 NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run, or is not there
 NOT_FOUND = 127  # as runner.run says of both
 FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # what a shell says of a program that a signal ended
+DENIED = b"Permission denied ("  # what the client ends with when all that it could try failed
 BAD_MODE = b'": bad permissions'  # of `Load key "PATH": bad permissions`
 AS_TYPED = ("utf-8", "surrogateescape")  # the caller's bytes, whatever their encoding
 
@@ -205,11 +206,20 @@ def _fail(login: Login, ended: Completed, is_unread: bool) -> Completed:
     if is_unread:
         told = explain(login, ended.stderr)
         why = told or f"can't reach {login.host}: {last}"
-        raise (NotAdmitted if told else NotReached)(
-            ended.argv, ended.status, b"", why.encode(), host=login.host, transient=True
-        )
+        kind = NotLetIn if is_shut_out(ended.stderr) else NotAdmitted if told else NotReached
+        raise kind(ended.argv, ended.status, b"", why.encode(), host=login.host, transient=True)
     why = f"no whole answer from {login.host}, which may have done it: {last}"
     raise CommandFailed(ended.argv, None, b"", why.encode(), host=login.host, transient=True)
+
+
+def is_shut_out(words: bytes) -> bool:
+    """Say whether the client ended because no key of ours is let in.
+
+    ssh(1) has the exit status 255 for all of its troubles. Before a login its last line is its own,
+    whatever the other side made it print before: there the client says how it ended.
+    """
+    who, _, why = (words.splitlines() or [b""])[-1].partition(b": ")
+    return b"@" in who and b" " not in who and why.startswith(DENIED)
 
 
 def explain(login: Login, words: bytes) -> str:

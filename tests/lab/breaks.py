@@ -152,6 +152,11 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
             "echo '# nothing' >/etc/sudoers.d/gridbridge",
         ),
         "pe-with-procedures": ("queue transfer-beta: pe loud", PROCEDURES),
+        "person-missing": ("userset gb_delta_users", "qconf -du bob gb_delta_users"),
+        "open-to-all": (
+            "queue transfer-gamma: user_lists",
+            "qconf -rattr queue user_lists NONE transfer-gamma",
+        ),
         "disabled": ("queue transfer-beta@alpha-master: state", "qmod -d transfer-beta"),
         "beta-submit-host": ("beta: submit host alpha-master", "beta qconf -ds alpha-master"),
     },

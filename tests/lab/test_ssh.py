@@ -20,6 +20,7 @@ from tests.lab.delta import (
     FAR,
     HOME,
     LONG_S,
+    QUEUE,
     RAN,
     empty,
     far_jobs_of,
@@ -157,9 +158,14 @@ def test_what_the_starter_could_not_delete_the_service_does_as_its_owner(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shut:
-    """A job of alice's without permission, and what `check` said of keys before and then."""
+    """Jobs of alice's without permission, and what `check` said of keys before and then.
+
+    The first was let in later; the second could run at home, too.
+    """
 
     job: str
+    home: str
+    ended: dict[str, str]
     well: dict[str, dict[str, str]]
     broken: dict[str, dict[str, str]]
 
@@ -170,12 +176,15 @@ def shut(ready: Grid) -> Shut:
     well = keys(ready)
     ready.sh(FAR, "mv .ssh/authorized_keys .ssh/kept", user=ACCOUNT)
     try:
+        either = ("-q", f"{QUEUE},all.q", "-soft", "-q", QUEUE, "-o", "/dev/null", "-j", "y")
+        home = ready.submit(*either, script="sleep 0\n")
         broken = keys(ready)
+        ended = ready.accounting_of_end(home, LONG_S)
         job = submit(ready, RAN)
         until_told(ready, job, f"does not let the key of alice into the account {ACCOUNT}")
     finally:
         ready.sh(FAR, "mv .ssh/kept .ssh/authorized_keys", user=ACCOUNT)
-    return Shut(job=job, well=well, broken=broken)
+    return Shut(job=job, home=home, ended=ended, well=well, broken=broken)
 
 
 @pytest.mark.parametrize("user", ["root", "alice"])
@@ -202,6 +211,24 @@ def keys_of(grid: Grid, user: str) -> dict[str, str]:
 
 def test_a_key_without_permission_is_told_with_whose_it_is(ready: Grid, shut: Shut) -> None:
     until_ended_once(ready, shut.job)
+
+
+def test_a_job_whose_owner_is_not_let_in_runs_at_home(ready: Grid, shut: Shut) -> None:
+    """Nobody who has free slots here waits for an administrator there."""
+    why = ready.on(HOME, "gridbridge", "why", shut.home, user="alice").out
+
+    assert ("all.q", "0") == (shut.ended["qname"], shut.ended["exit_status"])
+    assert f"comes home to run again: ssh: {FAR} does not let the key of alice" in why
+
+
+def test_nobody_is_sent_where_he_is_not_known(ready: Grid) -> None:
+    """Bob has an account there; the service account submits nothing, so it is not listed."""
+    asked = ("qsub", "-w", "v", "-q", QUEUE, "-b", "y", "true")
+    seen = {user: ready.cell("alpha", *asked, user=user) for user in ("bob", "gridbridge")}
+    told = {user: done.out + done.err for user, done in seen.items()}
+
+    assert "found suitable queue" in told["bob"]
+    assert "no suitable queues" in told["gridbridge"]
 
 
 def test_a_stopped_sshd_is_waited_for(ready: Grid, stopped: Stopped) -> None:

@@ -255,5 +255,34 @@ def test_what_a_person_can_mend_is_told(words: bytes, told: str) -> None:
     assert told in ssh.explain(Login(host="far", user="al", port="2222"), words)
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (b"al@far: Permission denied (publickey).\r\n", True),
+        (b"a banner\nal@far: Permission denied (publickey,password).\n", True),
+        (
+            b"al@far: Permission denied (publickey).\nConnection closed by UNKNOWN port 65535\n",
+            False,
+        ),
+        (b"no x@y: Permission denied (publickey).\n", False),
+        (b"ssh: connect to host far port 22: Connection refused\n", False),
+        (b"Host key verification failed.\n", False),
+        (b"", False),
+    ],
+    ids=[
+        "refused",
+        "after a banner",
+        "by a jump host",
+        "a sentence",
+        "no sshd",
+        "host key",
+        "none",
+    ],
+)
+def test_a_login_is_refused_where_the_client_says_so_last(words: bytes, expected: bool) -> None:
+    """What stands before was not the client's, or is not about this host."""
+    assert expected is ssh.is_shut_out(words)
+
+
 def test_trouble_that_goes_by_itself_needs_nobody() -> None:
     assert ssh.explain(Login(host="far"), b"Connection refused\n") == ""

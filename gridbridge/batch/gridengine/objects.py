@@ -10,7 +10,7 @@ from gridbridge.batch.gridengine.status import names, show, snapshot
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.route import Cell
-from gridbridge.model.setup import CellSetup, Settings, same_host
+from gridbridge.model.setup import CellSetup, Settings, same_host, words
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.shell import host
 
@@ -18,6 +18,7 @@ ALL = "*"
 GLOBAL = "global"
 PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # of settings.sh
 SERVICE = "sge_qmaster"  # of services(5)
+OUR_LIST = re.compile("gb_[a-z0-9_]+_users")
 PROBE_S = 5.0
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
 
@@ -37,6 +38,7 @@ def cell_setup(cell: Cell, of_host: str) -> CellSetup:
         managers=names(cell, "-sm"),
         submit_hosts=names(cell, "-ss"),
         admin_hosts=names(cell, "-sh"),
+        user_lists=_user_lists(cell),
     )
 
 
@@ -136,6 +138,13 @@ def master(cell: Cell) -> str:
 
 def _each(cell: Cell, listing: str, showing: str) -> Mapping[str, Settings]:
     return {name: qconf.settings(show(cell, showing, name)) for name in names(cell, listing)}
+
+
+def _user_lists(cell: Cell) -> Mapping[str, tuple[str, ...]]:
+    """Return who is in the usersets of ours (access_list(5))."""
+    ours = [name for name in names(cell, "-sul") if OUR_LIST.fullmatch(name)]
+    shown = {name: qconf.settings(show(cell, "-su", name)) for name in ours}
+    return {name: words(values.get("entries", "")) for name, values in shown.items()}
 
 
 def _host_configuration(cell: Cell, name: str) -> Settings | None:

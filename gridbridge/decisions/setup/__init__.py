@@ -7,6 +7,7 @@ not do what it says. `gridbridge setup` makes the edits of these findings in thi
 
 from gridbridge.decisions.setup.complexes import complex_findings, remote_findings
 from gridbridge.decisions.setup.host import host_findings
+from gridbridge.decisions.setup.people import people_findings
 from gridbridge.decisions.setup.queue import queue_findings
 from gridbridge.decisions.setup.rights import right_findings
 from gridbridge.decisions.setup.scheduling import scheduling_findings
@@ -21,5 +22,6 @@ def findings(world: SetupWorld) -> tuple[Finding, ...]:
         *remote_findings(world),
         *scheduling_findings(world),
         *host_findings(world),
+        *people_findings(world),
         *queue_findings(world),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from gridbridge.decisions.setup.people import list_findings
 from gridbridge.decisions.setup.requests import promised, request_findings
 from gridbridge.model.places import METHODS
 from gridbridge.model.setup import (
@@ -35,6 +36,7 @@ def queue_findings(world: SetupWorld) -> tuple[Finding, ...]:
         *(_attribute(wanted, name, found.get(name, ""), value) for name, value in right.items()),
         _remote(wanted, found),
         *request_findings(world, found),
+        *list_findings(world, found),
         *_environments(world, found),
     )
 
@@ -104,6 +106,7 @@ def _missing(world: SetupWorld, right: Mapping[str, str]) -> Finding:
         "qname": wanted.queue,
         **right,
         "pe_list": " ".join(safe_environments(world)) or "NONE",
+        "user_lists": wanted.people_list if wanted.people else "NONE",
         "complex_values": ",".join(("remote=TRUE", *promised(world))),
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from gridbridge.decisions.setup.complexes import REMOTE
 from gridbridge.decisions.setup.host import SENSOR
+from gridbridge.decisions.setup.people import taken_back
 from gridbridge.model.setup import (
     CellSetup,
     Edit,
@@ -38,7 +39,8 @@ def removal(world: SetupWorld, former: Iterable[Undo]) -> tuple[Edit, ...]:
     ]
     shared = () if others else (*_remote(world), *_restored(world, former))
     values = _values(world, others)
-    return (*_queue(world), *_sensor(world, others), *_damping(world), *shared, *values)
+    queue = (*_queue(world), *taken_back(world))
+    return (*queue, *_sensor(world, others), *_damping(world), *shared, *values)
 
 
 def _queue(world: SetupWorld) -> Iterator[Edit]:
