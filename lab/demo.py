@@ -94,7 +94,8 @@ def play(grid: Grid) -> int:
     for line in wrong:  # the table's last column has it too
         print(f"WRONG: {line}")
     print(f"{len(ends)} jobs, {len(wrong)} wrong, {time.monotonic() - begun:.0f} s")
-    print(grid.next.format(job=next(iter(jobs))))
+    crossed = (number for number, job in jobs.items() if job.remote_id)
+    print(grid.next.format(job=next(crossed, next(iter(jobs)))))
     return 1 if wrong else 0
 
 
@@ -117,8 +118,8 @@ def closed(report: Report) -> str:
 
 def flood(grid: Grid) -> dict[str, Job]:
     """Submit more jobs than alpha can run; each has an exit status of its own."""
-    told = f"{JOBS} jobs of {grid.run_s} s; alpha has {HOME_SLOTS} slots"
-    print(f"{grid.person} submits {told}", flush=True)
+    print(f"{grid.person} submits {JOBS} jobs of {grid.run_s} s; alpha has {HOME_SLOTS} slots")
+    print(f"each is to end with an exit status of its own, from 1 to {JOBS}", flush=True)
     numbers = grid.submit([f"sleep {grid.run_s}; exit {n}" for n in range(1, JOBS + 1)])
     if len(numbers) != JOBS or not all(numbers):
         sys.exit(f"make demo: not all of {JOBS} jobs could be submitted: {numbers}")
@@ -158,7 +159,8 @@ def seen(job: Job, row: Row | None, transfer: Mapping[str, object] | None) -> Jo
         return away(found, {name: str(value or "") for name, value in transfer.items()})
     if row.queue.startswith("transfer-"):
         cluster = row.queue.partition("@")[0].removeprefix("transfer-")
-        return replace(found, where="comes home" if job.remote_id else f"on its way to {cluster}")
+        ended = f"ended at {job.cluster}, its end is on its way"
+        return replace(found, where=ended if job.remote_id else f"on its way to {cluster}")
     where = f"runs at {row.queue.rpartition('@')[2]}" if row.queue else "waits at alpha"
     return replace(found, where=where, cluster="", remote_id="")
 

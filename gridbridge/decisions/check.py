@@ -105,8 +105,15 @@ def _answer(name: str, cell: CellFacts, host: str) -> Finding:
         right="an answer",
         mend=(edit,) if cell.master else (),
         where=cell.master,
-        hint="" if cell.master else _hint(name, cell),
+        hint=_first(name, cell, is_refused=is_refused) if cell.master else _hint(name, cell),
     )
+
+
+def _first(name: str, cell: CellFacts, *, is_refused: bool) -> str:
+    """Say what is to be looked at before a qmaster is started: a second one does harm."""
+    if is_refused:
+        return ""
+    return f"only if none runs on {cell.master}, and the ports of [cluster.{name}] are the cell's"
 
 
 def _wrong_port(name: str, cell: CellFacts) -> Finding:

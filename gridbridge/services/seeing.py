@@ -85,4 +85,5 @@ def _unknown(job: str, shown: Shown, now: datetime) -> str:
     routes = shown.service.routes if shown.service else ()
     judged = (health.judge_queue(one, shown, now) for one in routes)
     closed = (f"{one.queue} takes no jobs: {one.why}" for one in judged if not one.is_open)
-    return "; ".join((f"{known} (if it waits, see qstat -j {job})", *closed))
+    asks = f"if it waits, see qstat -j {job}; if it has ended, qacct -j {job}"
+    return "; ".join((f"{known} ({asks})", *closed))
