@@ -144,7 +144,7 @@ def test_nothing_is_left_of_a_job_that_oar_resubmits_by_itself(gamma: Gamma) -> 
         gamma.grid.sh(FAR, f"oarnodesetting -h {node} -s Alive")
     gamma.grid.switch("-e", QUEUE)
 
-    assert [int(number)] == [copy["resubmit_job_id"] for copy in json.loads(seen).values()][-1:]
+    assert int(number) in {copy["resubmit_job_id"] for copy in json.loads(seen).values()}
     until_each_ran_once(gamma, job)
 
 
