@@ -10,7 +10,7 @@ until echo "$JOB_ID $HOSTNAME" 2>/dev/null >"$gb_claim"; do
     fi
     [ ! -O "$gb_claim" ] || break
     if [ -e "$gb_claim" ] || [ ! -d "${gb_claim%/*}" ]; then
-        refuse host "can not claim the job in ${gb_claim%/*}"
+        refuse host "can not claim the job in ${gb_claim%/*}" 58
     fi
     gb_tries=$((gb_tries + 1))
     if [ "$gb_tries" -gt "${gb_patience:-60}" ]; then

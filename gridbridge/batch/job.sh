@@ -18,6 +18,7 @@ tell() { # the lines of a message that differ; its time is the file's, and an em
 die() { ulimit -c 0 && trap - HUP INT TERM USR1 USR2 XCPU XFSZ && kill "-$1" $$ && false; } # leaving no core
 refuse() { # for a cause, what can't be opened or found here: an administrator has to look
     tell outcome=error "cause=$1" "reason=$2 on $HOSTNAME"
+    [ -n "$gb_spool" ] || die "$3" # which tells both
     exit 200
 }
 
@@ -39,14 +40,14 @@ case ${_+adds}${SHLVL+adds}$gb_started in adds* | -*) # as do bash and ksh: take
     set -- -i -- "$@"
 esac
 gb_private=$TMPDIR/.gridbridge gb_script=$TMPDIR/.gridbridge/$gb_name
-install -D -m 755 /dev/null "$gb_script" && true >"$gb_private/killed" && true >"$gb_private/times" || exit 200
+install -D -m 755 /dev/null "$gb_script" && true >"$gb_private/killed" && true >"$gb_private/times" || die 58 || exit 200
 # Kept open, for the job may remove its TMPDIR; in the first the shell says what killed its child.
 exec 2>"$gb_private/killed" 4<"$gb_private/killed" 5>"$gb_private/times" 6<"$gb_private/times"
-gb_write_script || refuse host "can not write the script to $TMPDIR"
-true >>"$gb_stdout" || refuse job "can not append to standard output"
-true >>"$gb_stderr" || refuse job "can not append to standard error"
-[ -r "$gb_stdin" ] || refuse job "can not read standard input"
-[ -z "$gb_needs" ] || gb_found || refuse job "can not find $gb_needs"
+gb_write_script || refuse host "can not write the script to $TMPDIR" 58
+true >>"$gb_stdout" || refuse job "can not append to standard output" 59
+true >>"$gb_stderr" || refuse job "can not append to standard error" 60
+[ -r "$gb_stdin" ] || refuse job "can not read standard input" 61
+[ -z "$gb_needs" ] || gb_found || refuse job "can not find $gb_needs" 62
 gb_job "$@"
 status=$?
 trap '' HUP INT TERM USR1 USR2 XCPU XFSZ # the end must be told
@@ -55,5 +56,4 @@ if [ "$status" -gt 128 ] && { read -r _ <&4 || [ "$status" = 130 ] || [ "$status
     die $((status - 128))
 fi
 tell outcome=exit "exit_status=$status"
-case $status in 99 | 100) status=$((status + 100)) ;; 199 | 200) die $((status - 136)) || status=1 ;; esac
-exit "$status"
+case $status in 99 | 100) status=$((status + 100)) ;; 199 | 200) die $((status - 136)) || status=1 ;; esac; exit "$status"

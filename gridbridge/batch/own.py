@@ -20,7 +20,7 @@ def lines(job: int, task: str) -> str:
     files = " ".join(f'"$gb_private/{name}"' for name in COMMANDS)
     return f"""printf 'gb_there=%s %s' "$JOB_ID" {quote(text)} >"$gb_private/own" &&
     for gb_each in {files}; do printf %s {quote(CALL)} >"$gb_each" || break; done &&
-    chmod 755 {files} || refuse "can not write to $TMPDIR"
+    chmod 755 {files} || refuse host "can not write to $TMPDIR" 58
 """
 
 

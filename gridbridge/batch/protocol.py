@@ -14,8 +14,8 @@ What differs between the systems and is not promised:
 * whether a running job can be held. OAR's `oarhold` takes waiting ones only, and gives
   the resources of one that it suspends (`-r`) to others: that is why suspend_any is one call;
 * whether a job that was deleted before it started is accounted for (by Grid Engine and OAR not);
-* whether usage is accounted for (not by OAR: only the wrapper's own message tells it);
-* whether a job that can't be started waits in error state. OAR has none: it ends, with 200.
+* whether usage is accounted for (by OAR not, but for how long a job ran);
+* whether a job that can't be started waits in error state. OAR has none: it ends, and tells why.
 """
 
 from collections.abc import Container

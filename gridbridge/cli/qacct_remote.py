@@ -135,7 +135,7 @@ def _row(
     return (
         *(job, one.owner, cluster, str(one.job_id), one.host or "-"),
         *(clock(one.started_at, now), clock(one.ended_at, now)),
-        *(_seconds(waited_s), _seconds(one.wallclock_s), _cpu(one.user_s + one.system_s)),
+        *(_seconds(waited_s), _seconds(one.wallclock_s), _cpu(one.user_s, one.system_s)),
         *(_size(one.max_rss_kb), _number(one.failed), _number(one.exit_status), by),
     )
 
@@ -143,7 +143,7 @@ def _row(
 def _total(one: Total) -> tuple[str, ...]:
     return (
         *(one.owner, one.cluster, str(one.jobs), _seconds(one.wallclock_s)),
-        *(_cpu(one.user_s), _cpu(one.system_s), _cpu(one.user_s + one.system_s)),
+        *(_cpu(one.user_s), _cpu(one.system_s), _cpu(one.user_s, one.system_s)),
         _size(one.max_rss_kb),
     )
 
@@ -152,8 +152,9 @@ def _seconds(amount: float | None) -> str:
     return "-" if amount is None else f"{amount:.0f} s"
 
 
-def _cpu(amount: float) -> str:
-    return f"{amount:.2f} s"
+def _cpu(*amounts: float | None) -> str:
+    known = [each for each in amounts if each is not None]
+    return f"{sum(known):.2f} s" if len(known) == len(amounts) else "-"
 
 
 def _size(amount_kb: float | None) -> str:

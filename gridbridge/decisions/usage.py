@@ -33,9 +33,9 @@ def told_by_verdict(transfer: Transfer) -> RemoteRecord | None:
         submitted_at=transfer.created_at,
         ended_at=transfer.updated_at,
         exit_status=status,
-        wallclock_s=_amount(verdict.wallclock_s) or 0.0,
-        user_s=_amount(verdict.user_s) or 0.0,
-        system_s=_amount(verdict.system_s) or 0.0,
+        wallclock_s=_amount(verdict.wallclock_s),
+        user_s=_amount(verdict.user_s),
+        system_s=_amount(verdict.system_s),
         max_rss_kb=_amount(verdict.max_rss_kb),
     )
 

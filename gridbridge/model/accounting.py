@@ -31,20 +31,15 @@ class RemoteRecord:
     ended_at: datetime | None = None
     failed: int | None = None  # sge_status(5); None where only a message tells
     exit_status: int | None = None  # 128 + N when signal N ended it
-    wallclock_s: float = 0.0
-    user_s: float = 0.0
-    system_s: float = 0.0
+    wallclock_s: float | None = None  # None, as below: nobody told
+    user_s: float | None = None
+    system_s: float | None = None
     max_rss_kb: float | None = None
 
     @property
     def has_usage(self) -> bool:
         """Whether anything was measured; `qdel -f` leaves a record of failed 0 without any."""
         return bool(self.user_s or self.system_s or self.max_rss_kb)
-
-    @property
-    def cpu_s(self) -> float:
-        """Processor time."""
-        return self.user_s + self.system_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

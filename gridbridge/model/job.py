@@ -27,9 +27,9 @@ class JobEnd:
     signal: int | None = None
     reason: str = ""  # the cluster's own words, unless it just exited
     host: str = ""
-    user_s: float = 0.0
-    system_s: float = 0.0
-    wallclock_s: float | None = None  # None where only its status is known
+    user_s: float | None = None  # None, as below: not accounted for
+    system_s: float | None = None
+    wallclock_s: float | None = None
     max_rss_kb: float | None = None
 
     @property

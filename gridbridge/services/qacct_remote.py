@@ -46,9 +46,9 @@ class Total:
     owner: str
     cluster: str
     jobs: int
-    wallclock_s: float
-    user_s: float
-    system_s: float
+    wallclock_s: float | None  # of those that it is known of; None of none
+    user_s: float | None
+    system_s: float | None
     max_rss_kb: float  # of the largest
 
 
@@ -117,11 +117,16 @@ def _total(owner: str, cluster: str, records: list[RemoteRecord]) -> Total:
         owner=owner,
         cluster=cluster,
         jobs=len({one.job_id for one in records}),
-        wallclock_s=sum(one.wallclock_s for one in records),
-        user_s=sum(one.user_s for one in records),
-        system_s=sum(one.system_s for one in records),
+        wallclock_s=_sum(one.wallclock_s for one in records),
+        user_s=_sum(one.user_s for one in records),
+        system_s=_sum(one.system_s for one in records),
         max_rss_kb=max(one.max_rss_kb or 0.0 for one in records),
     )
+
+
+def _sum(amounts: Iterable[float | None]) -> float | None:
+    known = [each for each in amounts if each is not None]
+    return sum(known) if known else None
 
 
 def _by_task(records: Iterable[AccountingRecord]) -> dict[str, tuple[AccountingRecord, ...]]:

@@ -108,11 +108,11 @@ def test_a_job_is_told_its_hosts_as_grid_engine_would(node: Node) -> None:
 
 
 def test_a_job_that_can_not_start_ends_as_the_wrapper_would(node: Node) -> None:
-    """Its folder is not there, or its node has no room for it."""
+    """Its folder is not there, or its node has no room for it: the signal tells that."""
     missing = node.run("exit 0", cwd="/nowhere")
     node.env["TMPDIR"] = "/nowhere"
 
-    assert (missing, node.run("exit 0"), node.left()) == (200, 200, [])
+    assert (missing, node.run("exit 0"), node.left()) == (-57, -58, [])
 
 
 def test_a_job_is_stopped_with_its_children_and_goes_on(node: Node) -> None:

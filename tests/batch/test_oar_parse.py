@@ -138,6 +138,20 @@ def test_of_several_events_the_more_telling_one_is_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
+    ("started", "stopped", "expected"),
+    [(100, 107, 7.0), (100, 100, 0.0), (0, 107, None), (100, 0, None)],
+    ids=["ran", "within a second", "never started", "not noted"],
+)
+def test_how_long_a_job_ran_is_known_from_its_times_and_nothing_else_of_its_usage(
+    started: int, stopped: int, expected: float | None
+) -> None:
+    end = status._end_of(job(state="Terminated", exit_code=0, startTime=started, stopTime=stopped))
+
+    assert end
+    assert (end.wallclock_s, end.user_s, end.system_s) == (expected, None, None)
+
+
+@pytest.mark.parametrize(
     ("events", "started", "expected"),
     [
         (EVENTS, 1, (None, 9, "WALLTIME: about WALLTIME")),

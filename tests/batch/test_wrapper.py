@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.batch.wrapper import BODY, Start, WrappedJob, bundle
-from gridbridge.decisions.transfer import true_status
+from gridbridge.decisions.transfer import true_status, why_unstarted
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Message
+from gridbridge.model.message import Cause, Message
 from tests.messages import decode_in_place
 
 TEXT = st.binary(max_size=60).filter(lambda data: 0 not in data).map(os.fsdecode)
@@ -260,6 +260,30 @@ def test_what_can_not_be_started_is_an_error_with_its_reason(
     assert site.run(**({"script": b"echo ran\n"} | values)) == 200
 
     assert (site.told().outcome, site.told().reason) == ("error", reason)
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"stdout": "/no/such/out"}, "can not append to standard output on delta-n1"),
+        ({"stderr": "/no/such/err"}, "can not append to standard error on delta-n1"),
+        ({"stdin": "/no/such/in"}, "can not read standard input on delta-n1"),
+        ({"shell": "/no/shell"}, "can not find its shell or program on delta-n1"),
+    ],
+)
+def test_where_the_spool_is_not_seen_a_signal_tells_why_a_job_can_not_start(
+    site: Site, values: dict[str, object], why: str
+) -> None:
+    ended = site.run(**({"script": b"echo ran\n", "spool": ""} | values))
+
+    assert why_unstarted(JobEnd(signal=-ended, host="delta-n1")) == (Cause.JOB, why)
+
+
+def test_a_host_without_room_for_the_job_says_so_by_a_signal(site: Site) -> None:
+    site.tmpdir.rmdir()
+    site.tmpdir.touch()
+
+    assert site.run(script=b"exit 3\n") == -58
 
 
 def test_a_script_that_can_not_be_written_is_not_run(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gridbridge.decisions.transfer import why_unstarted
 from gridbridge.model.states import JobState
 from tests.contract.conftest import NOT_OAR, OAR
 from tests.contract.far import Far
@@ -84,7 +85,9 @@ def test_a_job_that_can_not_be_started_tells_why(far: Far) -> None:
 
 @pytest.mark.parametrize("far", [OAR], indirect=True)
 def test_a_job_that_oar_can_not_start_ends_as_its_wrapper_would(far: Far) -> None:
-    """OAR has no error state."""
+    """OAR has no error state; the signal tells why."""
     broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
 
-    assert far.end(broken).exit_status == 200
+    why = why_unstarted(far.end(broken))
+    assert why
+    assert why[1].startswith("can not change to its working directory on")

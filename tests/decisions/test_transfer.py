@@ -458,6 +458,8 @@ def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
         (JobEnd(exit_status=143), "", (Outcome.EXIT, "143", "")),
         (JobEnd(exit_status=199), "", (Outcome.EXIT, "99", "")),
         (JobEnd(exit_status=200), "", (Outcome.EXIT, "100", "")),
+        (JobEnd(exit_status=200, reason="WORKING_DIRECTORY"), "", (Outcome.ERROR, "", "")),
+        (JobEnd(signal=62, reason="failed 100"), "", (Outcome.ERROR, "", "")),
         (JobEnd(signal=63, reason="failed 100"), "", (Outcome.EXIT, "199", "")),
         (JobEnd(signal=64, reason="failed 100"), "no", (Outcome.EXIT, "200", "")),
         (JobEnd(signal=9), "", (Outcome.SIGNAL, "", "9")),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.lab import delta, gamma
-from tests.lab.away import QUIET, ends, once
+from tests.lab.away import QUIET, ends, once, reason
 from tests.lab.configured import configured
 from tests.lab.gamma import Gamma
 from tests.lab.grid import Grid
@@ -41,6 +41,7 @@ class Came:
     exit_statuses: dict[str, str]  # of each task that ended, by its own status
     in_error: list[str]  # the tasks in error state, by their status
     ran: list[str]  # what was written there
+    unable: str  # what `qstat -j` says of a job whose shell is not there
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +54,13 @@ def came(grid: Grid, all_open: None) -> Iterator[dict[str, Came]]:
         delta.until_open(grid)
         Gamma(grid).until_open()
         jobs = {cluster: send(grid, cluster) for cluster in HOMES}
+        unable = {cluster: send_unable(grid, cluster) for cluster in HOMES}
         try:
             for job in jobs.values():
                 grid.until(lambda job=job: is_through(grid, job), f"{job} to be through", LIMIT_S)
-            yield {cluster: look(grid, cluster, job) for cluster, job in jobs.items()}
+            yield {each: look(grid, each, job, unable[each]) for each, job in jobs.items()}
         finally:
-            grid.cell("alpha", "qdel", *jobs.values())
+            grid.cell("alpha", "qdel", *jobs.values(), *unable.values())
             grid.until(lambda: not grid.states(), "home to be empty", LIMIT_S)
 
 
@@ -67,13 +69,17 @@ def send(grid: Grid, cluster: str) -> str:
     return grid.submit(*options, *QUIET, script=SCRIPT)
 
 
+def send_unable(grid: Grid, cluster: str) -> str:
+    return grid.submit("-q", f"transfer-{cluster}", "-S", "/no/such/shell", *QUIET, script="true\n")
+
+
 def is_through(grid: Grid, job: str) -> bool:
     """Say whether all tasks have ended, but those in error state."""
     left = [state for task, state in grid.states().items() if task.split(".")[0] == job]
     return all("E" in state for state in left) and bool(ends(grid, job, len(STATUSES) - len(left)))
 
 
-def look(grid: Grid, cluster: str, job: str) -> Came:
+def look(grid: Grid, cluster: str, job: str, unable: str) -> Came:
     host, account = HOMES[cluster]
     told = {str(STATUSES[int(one["taskid"]) - 1]): one for one in ends(grid, job)}
     error = [task for task in grid.states() if task.split(".")[0] == job]
@@ -81,6 +87,7 @@ def look(grid: Grid, cluster: str, job: str) -> Came:
         exit_statuses={status: one["exit_status"].split()[0] for status, one in told.items()},
         in_error=[str(STATUSES[int(task.split(".")[1]) - 1]) for task in error],
         ran=grid.sh(host, f"cat to-{cluster}.ran", user=account).splitlines(),
+        unable=reason(grid, unable),
     )
 
 
@@ -96,3 +103,11 @@ def test_every_exit_status_comes_home_as_it_is_and_its_task_ran_once(
 
     assert (expected, [str(ERROR)]) == (told.exit_statuses, told.in_error)
     assert sorted([*ran, again]) == sorted(once(told.ran))
+
+
+@pytest.mark.parametrize("cluster", HOMES)
+def test_what_could_not_start_has_its_reason_and_the_host(
+    came: dict[str, Came], cluster: str
+) -> None:
+    """By ssh and under OAR, too; nothing but the wrapper's end tells it."""
+    assert f"can not find its shell or program on {cluster}-n" in came[cluster].unable

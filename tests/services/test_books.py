@@ -211,7 +211,7 @@ def test_where_the_file_is_seen_the_message_is_kept_only_for_an_epilog(site: Bet
 def test_no_words_of_a_persons_process_are_taken_for_an_amount(site: Beta, text: str) -> None:
     site.books.tell_end(transfer(remote="delta", verdict=ENDED.but(user_s=text)))
 
-    assert site.records()[0].user_s == 0.0
+    assert site.records()[0].user_s is None
 
 
 def test_what_is_too_old_is_forgotten(site: Beta) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -48,6 +49,7 @@ RECORD = RemoteRecord(
     exit_status=137,
     wallclock_s=60.5,
     user_s=1.25,
+    system_s=0.0,
     max_rss_kb=4760.0,
 )
 
@@ -117,6 +119,8 @@ def test_a_file_of_the_second_schema_is_read(tmp_path: Path) -> None:
     assert database.cursors() == (CURSOR,)
     assert database.records_of("alpha", 7, 0) == (RECORD,)
     assert database.open_transfers() == ()
+    untold = replace(RECORD, mark="00bb", wallclock_s=None, user_s=None, system_s=None)
+    assert database.put_record(untold, datetime(2026, 3, 1, tzinfo=UTC)) == (RECORD, untold)
 
 
 def test_the_migrations_make_the_schema_of_the_program(database: Database) -> None:

@@ -12,8 +12,10 @@ for my $name (qw(HUP INT QUIT TERM USR1 USR2)) {
     $SIG{$name} = sub { kill $name, -$job if $job };
 }
 
-sub give_up { # as the wrapper does when it can't start the job
+sub give_up { # as the wrapper does when it can't start the job: the signal tells why
+    my ($why) = @_;
     system '/bin/rm', '-rf', $private if $private;
+    kill $why // 58, $$;
     exit 200;
 }
 
@@ -81,7 +83,8 @@ sub become_job {
         TMPDIR      => "$private/tmp",
     );
     open STDIN, '<', '/dev/null';
-    exec {$shell} $shell, "$private/script" or exit 200;
+    exec {$shell} $shell, "$private/script" or kill 62, $$;
+    exit 200;
 }
 
 sub watch_over { # OAR kills with SIGKILL, and then nobody else tidies up
@@ -102,7 +105,7 @@ sub watch_over { # OAR kills with SIGKILL, and then nobody else tidies up
 umask 022;
 my $script = do { local $/; <DATA> };
 unlink $0;
-chdir($cwd eq '' ? $ENV{HOME} : $cwd) or give_up();
+chdir($cwd eq '' ? $ENV{HOME} : $cwd) or give_up(57);
 my ($under, $host) = ($ENV{TMPDIR} // '/tmp', hostname());
 tidy_up($under, $host);
 $private = make_private($under, $host);

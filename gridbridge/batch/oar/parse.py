@@ -49,6 +49,7 @@ class Job:
         "resources",
         "started_at",
         "state",
+        "stopped_at",
         "submitted_at",
     )
 
@@ -63,6 +64,7 @@ class Job:
             self.message = str(shown["message"] or "")
             self.submitted_at = _number(shown["submissionTime"])
             self.started_at = _number(shown["startTime"])
+            self.stopped_at = _number(shown.get("stopTime") or 0)
             code = shown["exit_code"]
             self.exit_code = None if code is None else _number(code)
             self.copy_of = _number(shown.get("resubmit_job_id") or 0)

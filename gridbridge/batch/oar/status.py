@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Container
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from gridbridge.batch.oar import commands
@@ -134,6 +135,14 @@ def _detail(job: Job) -> JobDetail:
 
 
 def _end_of(job: Job) -> JobEnd | None:
+    """Tell an end, and how long the job ran; of processor time OAR knows nothing."""
+    end = _how_it_ended(job)
+    if end is None or not job.started_at or job.stopped_at < job.started_at:
+        return end
+    return replace(end, wallclock_s=float(job.stopped_at - job.started_at))
+
+
+def _how_it_ended(job: Job) -> JobEnd | None:
     """Tell an end by the wait status that OAR noted, else by what happened to the job."""
     host = next(iter(job.hosts), "")
     if job.exit_code is not None and not _is_preempted(job):

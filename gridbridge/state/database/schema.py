@@ -27,7 +27,7 @@ from sqlalchemy import (
 from gridbridge.model import lines, message
 from gridbridge.model.message import Message
 
-HEAD = "0004"  # the newest migration
+HEAD = "0005"  # the newest migration
 _PLAIN = printable.replace("%", "")
 
 
@@ -184,8 +184,7 @@ REMOTE_RECORDS = Table(
     Column("kept_at", Moment, nullable=False),
     *(Column(name, Moment) for name in ("submitted_at", "started_at", "ended_at")),
     *(Column(name, BigInteger) for name in ("failed", "exit_status")),
-    *(Column(name, Float, nullable=False) for name in ("wallclock_s", "user_s", "system_s")),
-    Column("max_rss_kb", Float),
+    *(Column(name, Float) for name in ("wallclock_s", "user_s", "system_s", "max_rss_kb")),
     Index("remote_records_task", "home", "job", "task"),
     Index("remote_records_kept_at", "kept_at"),
 )
