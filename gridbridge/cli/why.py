@@ -6,7 +6,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.seen import FOLDER, JSON, clock
-from gridbridge.model.report import Attempt, Explanation
+from gridbridge.model.report import FIRST_EVENTS, Attempt, Explanation
 from gridbridge.services import seeing
 from gridbridge.state.shown import plain
 
@@ -46,8 +46,16 @@ def show(alarm: str, tasks: tuple[Explanation, ...], now: datetime) -> None:
     """Print each attempt of each task as a paragraph, the newest last."""
     if alarm:
         output.line(f"{alarm}\n")
-    attempts = [attempt for task in tasks for attempt in task.attempts]
-    for count, attempt in enumerate(attempts):
+    for count, task in enumerate(tasks):
+        if count:
+            output.line()
+        _show_task(task, now)
+
+
+def _show_task(task: Explanation, now: datetime) -> None:
+    if task.left_out:
+        output.line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
+    for count, attempt in enumerate(task.attempts):
         if count:
             output.line()
         _show(attempt, now)
@@ -60,5 +68,7 @@ def _show(attempt: Attempt, now: datetime) -> None:
         if text:
             output.line(f"  {title:<10} {text}")
     output.line()
-    for event in attempt.events:
+    for count, event in enumerate(attempt.events):
+        if attempt.left_out and count == FIRST_EVENTS:
+            output.line(f"  {'...':<10} {attempt.left_out} lines are not shown")
         output.line(f"  {clock(event.at, now):<10} {event.text}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions import dropped
+from gridbridge.decisions.owners import listed
 from gridbridge.decisions.receive import ending
 from gridbridge.decisions.rerun import YES
 from gridbridge.model.claim import FENCED, JOB, is_grant
@@ -20,7 +21,7 @@ from gridbridge.model.plan import Act, Action, Plan
 from gridbridge.model.policy import Poller
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
-from gridbridge.model.transfer import Transfer
+from gridbridge.model.transfer import Listed, Transfer
 
 SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
 UNSTARTED = timedelta(seconds=30)  # a record of a job that just started may take so long
@@ -60,6 +61,8 @@ def observe(transfer: Transfer, world: World) -> Transfer:
     local = world.snapshots.get(world.home)
     if local and local.taken_at > transfer.updated_at:
         transfer = transfer.but(local_state=letters_at_home(transfer, local))
+    if local and transfer.listed != Listed.YES:
+        transfer = transfer.but(listed=listed(transfer, local))
     remote = world.snapshots.get(transfer.remote)
     if remote and transfer.remote_id and _is_news(transfer, remote):
         transfer = _observe_remote(transfer, remote)

@@ -28,6 +28,7 @@ def tell(history: ShownHistory, shown: Shown, now: datetime) -> Attempt:
         there=_there(one, now),
         waits_for=waits_for(one, shown, now),
         events=history.events,
+        left_out=history.left_out,
     )
 
 

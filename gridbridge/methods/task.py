@@ -76,7 +76,9 @@ class Task:
         Grid Engine sets RESTARTED for a task that was rescheduled, not for one whose error state
         was cleared (qmod -cj).
         """
-        return self.restarted or os.path.exists(published.history_path(self.local, self.published))
+        told = published.told_path(self.local, os.getuid(), self.published)
+        proved = published.history_path(self.local, self.published)
+        return self.restarted or os.path.exists(told) or os.path.exists(proved)
 
     def wake(self) -> None:
         """Wake the starter, if it has come so far that it sleeps."""

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from gridbridge.model.shown import ShownEvent, ShownTransfer
 
+FIRST_EVENTS, LAST_EVENTS = 10, 40  # of an attempt that are shown when there are more
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # for what would steer a reader's terminal
 
 
@@ -68,6 +69,7 @@ class Attempt:
     there: str
     waits_for: str  # empty once it is over
     events: tuple[ShownEvent, ...]
+    left_out: int = 0  # events between the first and the last ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +78,4 @@ class Explanation:
 
     job: str
     attempts: tuple[Attempt, ...]
+    left_out: int = 0  # earlier ones

@@ -48,14 +48,17 @@ class ShownHistory:
 
     transfer: ShownTransfer
     events: tuple[ShownEvent, ...] = ()
+    left_out: int = 0  # events between the first and the last ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTask:
-    """A task of a local job with every transfer of it, first attempt first."""
+    """A task of a local job with its owner's transfers of it, first attempt first."""
 
     job: str  # 12, or 12.3 for a task of an array
     attempts: tuple[ShownHistory, ...] = ()
+    left_out: int = 0  # earlier attempts
+    is_proved: bool = True  # home's own list had it as this person's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +136,7 @@ class ShownUsage:
 
     job: str  # 12, or 12.3 for a task of an array
     records: tuple[RemoteRecord, ...] = ()
+    left_out: int = 0  # earlier records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,13 @@ from gridbridge.model.message import Message
 MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # that answers are compared with
 
 
+class Listed:
+    """Whether home's own list has a transfer's task as its owner's; empty: not asked yet."""
+
+    YES = "yes"  # it had, once: the proof that the transfer is what its name says
+    NO = "no"  # it was asked, and had not
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
     """One row of the state file; (name, uid) is its key.
@@ -44,9 +51,7 @@ class Transfer:
     claimed: str = ""  # by home or by the job, as far as the service knows
     cause: str = ""  # message.Cause: why it did not go on, or failed
     reason: str = ""  # the same in one sentence, for readers
-    listed: str = (
-        ""  # yes once home's own list had its task as its owner's; no: it was asked, and had not
-    )
+    listed: str = ""  # Listed
 
     def but(self, **values: object) -> "Transfer":
         """Return the transfer with some fields changed."""

@@ -25,11 +25,12 @@ from gridbridge.model.ids import PREFIX, is_transfer, parse_transfer
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownReading
-from gridbridge.model.transfer import Transfer
+from gridbridge.model.transfer import Listed, Transfer
 from gridbridge.services.views import Views
 from gridbridge.shell import follow
 from gridbridge.state.database import Database
 
+MOST_TOLD = 1000  # unproved ends of a person that are kept between two sweeps
 FRESHEN = timedelta(seconds=20)  # that files are read is shown anew, though nothing has changed
 
 _log = logging.getLogger(__name__)
@@ -154,6 +155,7 @@ class Books:
     readers: dict[str, Reader] = field(default_factory=dict)
     readings: dict[str, ShownReading] = field(default_factory=dict)  # as they are shown
     cursors: dict[str, Cursor] = field(default_factory=dict)  # as they are kept
+    told: dict[int, int] = field(default_factory=dict)  # unproved ends since the last sweep, by uid
 
     def load(self) -> None:
         """Take up where an earlier process left off."""
@@ -247,12 +249,23 @@ class Books:
         queue = self.policy.queues.get(transfer.queue)
         is_wanted = transfer.remote not in self.readers or (queue and queue.remote_usage)
         record = told_by_verdict(transfer) if is_wanted else None
-        if record:
+        if record and self._may_tell(transfer):
             known = self.database.put_record(record, _now())
             self.views.usage(parse_transfer(transfer.name).local, known)
 
+    def _may_tell(self, transfer: Transfer) -> bool:
+        """Say whether a verdict is kept: of jobs that home's list has, and of some it never saw.
+
+        A short job may be over before it is listed; so may be any that somebody makes up.
+        """
+        if transfer.listed:
+            return transfer.listed == Listed.YES
+        self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1
+        return self.told[transfer.uid] <= MOST_TOLD
+
     def sweep(self) -> None:
-        """Forget what is too old."""
+        """Forget what is too old, and how much was told."""
+        self.told.clear()
         before = _now() - timedelta(days=self.policy.poller.keep_accounting_d)
         self.database.forget_records(before)
         self.views.sweep_usage(before)

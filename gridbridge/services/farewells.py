@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from gridbridge.decisions.owners import listed_after
 from gridbridge.decisions.unheard import is_heard, is_unheard, may_be_unheard
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -17,6 +18,7 @@ class Farewells:
 
     def __init__(self, database: Database) -> None:
         self._ended: dict[Key, Transfer] = {}
+        self._unproved: dict[Key, Transfer] = {}  # over before home was asked of their tasks
         self._database = database
 
     def load(self, now: datetime) -> None:
@@ -28,14 +30,26 @@ class Farewells:
         """Keep a transfer in mind until home lists its task no more."""
         if may_be_unheard(closed):
             self._ended[key(closed)] = closed
+        if not closed.listed:
+            self._unproved[key(closed)] = closed
 
     def move(self, step: timedelta) -> None:
         """Keep the moments by a clock that was set by so much."""
         self._ended = {each: one.moved(step) for each, one in self._ended.items()}
+        self._unproved = {each: one.moved(step) for each, one in self._unproved.items()}
 
     def jobs(self) -> set[int]:
         """Return the local jobs that home's next answer has to tell of."""
-        return {parse_transfer(one.name).job for one in self._ended.values()}
+        watched = (*self._ended.values(), *self._unproved.values())
+        return {parse_transfer(one.name).job for one in watched}
+
+    def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
+        """Return those of which home's answer tells whose task it is, each once."""
+        asked = [one for one in self._unproved.values() if local.taken_at > one.updated_at]
+        for one in asked:
+            del self._unproved[key(one)]
+        proved = (one.but(listed=listed_after(one, local)) for one in asked)
+        return tuple(one for one in proved if one.listed)
 
     def hear(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
         """Take home's answer; return the transfers whose end was not heard there."""

@@ -7,9 +7,10 @@ cost as much as to write it.
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from gridbridge.decisions import owners
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.transfer import Event, Transfer
-from gridbridge.services.views import Views
+from gridbridge.model.transfer import Event, Listed, Transfer
+from gridbridge.services.views import History, Views
 from gridbridge.state.database import Database
 
 UNSHOWN = timedelta(minutes=1)  # what closed so long before the last showing is shown again
@@ -64,7 +65,12 @@ class Histories:
 
     def _show(self, local: str) -> None:
         attempts = self._known.pop(local, None) or self._load(local)
-        self._views.task(local, ((one.transfer, one.events) for one in attempts.values()))
+        transfers = tuple(one.transfer for one in attempts.values())
+        known, told = owners.proved(transfers), owners.told(transfers)
+        if known:
+            self._views.task(local, _of(attempts, known))
+        for uid in {one.uid for one in transfers}:
+            self._views.told(local, uid, _of(attempts, told & {uid}))
         if not all(one.transfer.is_over for one in attempts.values()):
             self._known[local] = attempts
 
@@ -80,6 +86,12 @@ class Histories:
         """Remove the histories to which nothing was added since then; what is kept is read anew."""
         self._known.clear()
         self._views.sweep(before, living)
+
+
+def _of(attempts: "dict[tuple[str, int], _Attempt]", uids: frozenset[int]) -> list[History]:
+    """Return the histories of these people's attempts that home has not denied."""
+    theirs = (one for one in attempts.values() if one.transfer.uid in uids)
+    return [(one.transfer, one.events) for one in theirs if one.transfer.listed != Listed.NO]
 
 
 @dataclass(slots=True)

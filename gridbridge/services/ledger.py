@@ -72,6 +72,16 @@ class Ledger:
         self._database.put(transfer)
         self.open[key(transfer)] = transfer
 
+    def prove(self, closed: Transfer) -> None:
+        """Keep whether home's list had the task of one that is over, and show that."""
+        if known := self._database.transfer(*key(closed)):
+            known = known.but(listed=closed.listed)
+            self._database.put(known)
+            self._histories.keep(None, known)
+            self._histories.touch(known)
+        if key(closed) in self.ended:
+            self.ended[key(closed)] = self.ended[key(closed)].but(listed=closed.listed)
+
     def move(self, step: timedelta) -> None:
         """Keep every transfer's moments by a clock that was set by so much."""
         with self.transaction():

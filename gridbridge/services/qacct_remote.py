@@ -16,6 +16,7 @@ from gridbridge.model.ids import PREFIX, TransferId, parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import Shown, ShownReading, ShownTransfer
+from gridbridge.services import seeing
 from gridbridge.services.books import remote_records
 from gridbridge.shell import follow
 from gridbridge.state import accounts
@@ -65,9 +66,10 @@ def account(
     shown = files.read_all(folder)
     records = status.records(cell(policy, policy.site.cluster), number)
     known = {one.job: one.records for one in accounts.read_job(folder, number)}
+    accounted = frozenset(one.owner for one in records)
     transfers = {
         one.job: tuple(history.transfer for history in one.attempts)
-        for one in files.read_job(folder, job)
+        for one in seeing.of_its_owner(files.read_job(folder, job), lambda: accounted)
     }
     notes: list[str] = []
     if not known:
@@ -146,7 +148,7 @@ def _joined(
     notes: list[str],
 ) -> Account:
     """Leave out what others submitted under a transfer's account: anybody may."""
-    owners = {*(one.owner for one in local), *(one.owner for one in transfers)}
+    owners = {one.owner for one in local} or {one.owner for one in transfers}
     theirs = tuple(one for one in remote if not owners or one.owner in owners)
     if len(theirs) < len(remote):
         notes.append(f"job {job}: {len(remote) - len(theirs)} of another's under its account")

@@ -96,6 +96,7 @@ class Asking:
     """Asks clusters about single jobs, few of them, and none again that did not answer."""
 
     def __init__(self, path: str = CONFIG) -> None:
+        self.path = path
         self._policy = config.load(path)
         self._left = MOST_ASKED
         self._silent: dict[str, str] = {}
@@ -126,7 +127,7 @@ def details(
 
     Before it stands the alarm of health.alarm. Raises as services.seeing.why.
     """
-    alarm, tasks = seeing.why(job, now, folder)
+    alarm, tasks = seeing.why(job, now, folder, asking.path)
     taken = {one.cluster: one.taken_at for one in files.read_all(folder).clusters.values()}
     found = []
     for task in tasks:

@@ -1,17 +1,24 @@
 """What `gridbridge status` and `gridbridge why` tell, from the published files alone."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
+from gridbridge import config
+from gridbridge.apply.routes import cell
+from gridbridge.batch.gridengine import status
 from gridbridge.decisions import health, room
 from gridbridge.decisions.why import tell, waits_for
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import parse_local, parse_transfer
-from gridbridge.model.places import PUBLISHED
+from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.report import Explanation, Report, TransferReport
 from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
 from gridbridge.shell import host
 from gridbridge.state import shown as files
+
+MOST_TASKS = 100  # of an array that are told at once
 
 
 class UnknownJob(GridbridgeError):
@@ -37,15 +44,21 @@ def report(now: datetime, folder: str = PUBLISHED) -> Report:
     )
 
 
-def why(job: str, now: datetime, folder: str = PUBLISHED) -> tuple[str, tuple[Explanation, ...]]:
+def why(
+    job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+) -> tuple[str, tuple[Explanation, ...]]:
     """Tell of each task of a job what is with it, after the alarm of health.alarm.
 
-    Raises ParseError for what is no job id, and UnknownJob.
+    Of an array the first tasks are told, and how many are not. Raises ParseError for what is no
+    job id, and UnknownJob.
     """
-    parse_local(job)
+    number, _ = parse_local(job)
     shown = files.read_all(folder)
-    tasks = files.read_job(folder, job)
-    alarm = _alarm(shown, now, folder)
+    every = of_its_owner(files.read_job(folder, job), partial(owners_at_home, number, path))
+    tasks = every[:MOST_TASKS]
+    more = len(every) - len(tasks)
+    left_out = f"{more} more tasks of job {job} are not told: name one, {job}.TASK" if more else ""
+    alarm = "; ".join(part for part in (_alarm(shown, now, folder), left_out) if part)
     if not tasks:
         raise UnknownJob("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))
     return alarm, tuple(_explain(task, shown, now) for task in tasks)
@@ -61,7 +74,32 @@ def _alarm(shown: Shown, now: datetime, folder: str) -> str:
 def _explain(task: ShownTask, shown: Shown, now: datetime) -> Explanation:
     newest = (_newest(one, shown) for one in task.attempts)
     attempts = tuple(tell(one, shown, now) for one in newest)
-    return Explanation(job=task.job, attempts=attempts)
+    return Explanation(job=task.job, attempts=attempts, left_out=task.left_out)
+
+
+def of_its_owner(
+    tasks: Sequence[ShownTask], owners: Callable[[], frozenset[str]]
+) -> tuple[ShownTask, ...]:
+    """Return what is proved, or told by whom home accounts for; by anybody if it does not."""
+    if all(one.is_proved for one in tasks):
+        return tuple(tasks)
+    known = owners()
+    return tuple(one for one in tasks if one.is_proved or not known or owner(one) in known)
+
+
+def owner(task: ShownTask) -> str:
+    """Return who tells of a task."""
+    return task.attempts[-1].transfer.owner if task.attempts else ""
+
+
+def owners_at_home(job: int, path: str) -> frozenset[str]:
+    """Return whose job home has accounted for; nobody's while it has not, or does not tell."""
+    try:
+        policy = config.load(path)
+        records = status.records(cell(policy, policy.site.cluster), job)
+    except GridbridgeError:
+        return frozenset()
+    return frozenset(one.owner for one in records)
 
 
 def _newest(history: ShownHistory, shown: Shown) -> ShownHistory:

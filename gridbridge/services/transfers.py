@@ -194,6 +194,8 @@ class TransferService:
         for answer in came:
             if answer.snapshot and answer.cluster == self.policy.site.cluster:
                 self.reopen(self.farewells.hear(answer.snapshot))
+                for one in self.farewells.prove(answer.snapshot):
+                    self.ledger.prove(one)
                 self.breakers.prove(answer.snapshot, self.ledger.all())
             self.recovery.hear(answer, self.ledger.all())
 

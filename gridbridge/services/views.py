@@ -2,13 +2,14 @@
 
 import os
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from gridbridge import __version__
 from gridbridge.apply.routes import mapping, route
 from gridbridge.apply.transfer import put
+from gridbridge.decisions import owners
 from gridbridge.decisions.onward import stay
 from gridbridge.decisions.receive import ending
 from gridbridge.decisions.transfer import load_values
@@ -44,11 +45,14 @@ from gridbridge.model.stay import Stay
 from gridbridge.model.transfer import Event, Transfer
 from gridbridge.services.observer import Answer, Observer
 from gridbridge.shell import files
-from gridbridge.state import accounts, drains, published, shown
+from gridbridge.state import accounts, drains, published, shown, told
 
 FRESHEN_S = 2.0  # the load values' own age is the sign that the poller lives
 
-History = tuple[Transfer, Iterable[Event]]
+UNLISTED = timedelta(minutes=1)  # in which home is asked of a new transfer's task
+MOST_RECORDS = 1000  # of a task that are shown
+
+History = tuple[Transfer, Sequence[Event]]
 
 
 class Views:
@@ -129,9 +133,11 @@ class Views:
     def transfers(
         self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]
     ) -> None:
-        """Show every open transfer."""
+        """Show every open transfer, but those of jobs that home's list does not have."""
         home = snapshots.get(self._policy.site.cluster)
-        ordered = sorted(transfers, key=lambda one: one.created_at)
+        young = datetime.now(UTC) - UNLISTED
+        ours = (one for one in transfers if owners.may_be_shown(one, young))
+        ordered = sorted(ours, key=lambda one: one.created_at)
         rows = tuple(show(one, home) for one in ordered)
         self._put(shown.TRANSFERS, ShownTransfers(transfers=rows))
 
@@ -159,21 +165,27 @@ class Views:
         """Show at which clusters jobs failed."""
         self._put(shown.BREAKERS, breakers)
 
-    def task(self, local: str, attempts: Iterable[History]) -> None:
-        """Show what happened to a local job or task, in every attempt."""
-        histories = tuple(
-            ShownHistory(transfer=show(one), events=tuple(map(_event, events)))
-            for one, events in attempts
-        )
-        path = published.history_path(local, self._folder)
-        put(path, shown.encode(ShownTask(job=local, attempts=histories)))
+    def task(self, local: str, attempts: Sequence[History]) -> None:
+        """Show what happened to a local job or task, in its last attempts."""
+        task = _task(local, attempts, is_proved=True)
+        put(published.history_path(local, self._folder), shown.encode(task))
+
+    def told(self, local: str, uid: int, attempts: Sequence[History]) -> None:
+        """Show what one person alone tells of a local task; nothing: what was shown is wrong."""
+        path = published.told_path(local, uid, self._folder)
+        if not attempts:
+            files.remove(path)
+            return
+        put(path, shown.encode(_task(local, attempts, is_proved=False)))
+        told.keep_few(self._folder, uid)
 
     def usage(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
         """Show what the remote jobs of a local job or task used."""
         job, _, task = local.partition(".")
         path = published.accounting_path(int(job), int(task or 0), self._folder)
-        safe = tuple(_printable(one) for one in records)
-        put(path, shown.encode(ShownUsage(job=local, records=safe)))
+        last, left_out = owners.newest(records, MOST_RECORDS)
+        safe = tuple(_printable(one) for one in last)
+        put(path, shown.encode(ShownUsage(job=local, records=safe, left_out=left_out)))
 
     def readings(self, readings: Iterable[ShownReading]) -> None:
         """Show how far each accounting file was read."""
@@ -187,6 +199,7 @@ class Views:
         """Remove the histories that are too old."""
         names = frozenset(parse_transfer(one.name).local for one in living)
         shown.sweep(self._folder, before, names)
+        told.sweep(self._folder, before)
 
     def shown_at(self) -> datetime | None:
         """Return when the transfers were last shown, by us or by a service before us."""
@@ -243,6 +256,17 @@ def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransf
         cause=transfer.cause,
         reason=printable(transfer.reason),
     )
+
+
+def _task(local: str, attempts: Sequence[History], is_proved: bool) -> ShownTask:
+    last, left_out = owners.newest(attempts)
+    told = tuple(map(_history, last))
+    return ShownTask(job=local, attempts=told, left_out=left_out, is_proved=is_proved)
+
+
+def _history(one: History) -> ShownHistory:
+    events, left_out = owners.ends(one[1])
+    return ShownHistory(transfer=show(one[0]), events=tuple(map(_event, events)), left_out=left_out)
 
 
 def _printable(one: RemoteRecord) -> RemoteRecord:

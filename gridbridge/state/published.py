@@ -14,6 +14,7 @@ from gridbridge.model.route import Route
 from gridbridge.shell import files
 
 JOBS = "jobs"  # the folder of the histories
+TOLD = "told"  # of those that home's list has not proved, a folder a person
 ACCOUNTING = "accounting"  # the folder of what remote jobs used
 JOBS_A_FOLDER = 1000  # of that one: a site keeps a million of them
 LATEST_S = 32503680000  # the year 3000; what is no number is not below it either
@@ -54,6 +55,11 @@ def reply_path(wake: str, uid: int, published: str = PUBLISHED) -> str:
 def history_path(local: str, published: str = PUBLISHED) -> str:
     """Return where the history of a local job or task (12 or 12.3) lies."""
     return f"{published}/{JOBS}/{local}.json"
+
+
+def told_path(local: str, uid: int | str, published: str = PUBLISHED) -> str:
+    """Return where lies what a person has told of a job or task that is not proved theirs."""
+    return f"{published}/{TOLD}/{uid}/{local}.json"
 
 
 def accounting_path(job: int, task: int, published: str = PUBLISHED) -> str:

@@ -25,7 +25,7 @@ from gridbridge.model.shown import (
     ShownTransfers,
 )
 from gridbridge.shell import files
-from gridbridge.state import drains, published
+from gridbridge.state import drains, published, told
 
 SERVICE = "service.json"
 TRANSFERS = "transfers.json"
@@ -98,15 +98,24 @@ def read_transfers(folder: str) -> tuple[ShownTransfer, ...]:
 
 
 def read_job(folder: str, local: str) -> tuple[ShownTask, ...]:
-    """Read the histories of a job or task; of an array without a task all of its tasks."""
-    found = read(published.history_path(local, folder), ShownTask)
+    """Read the histories of a job or task; of an array without a task all of its tasks.
+
+    A task of which several people tell, and none is proved its owner, is there several times.
+    """
+    found = read_task(folder, local)
     if found or "." in local:
-        return (found,) if found else ()
-    tasks = sorted(task for job, task in _jobs(folder) if job == int(local) and task)
-    read_ones = (
-        read(published.history_path(f"{local}.{task}", folder), ShownTask) for task in tasks
-    )
-    return tuple(one for one in read_ones if one)
+        return found
+    tasks = {task for job, task in _jobs(folder) if job == int(local) and task}
+    every = sorted(tasks | told.tasks(folder, int(local)))
+    return tuple(one for task in every for one in read_task(folder, f"{local}.{task}"))
+
+
+def read_task(folder: str, local: str) -> tuple[ShownTask, ...]:
+    """Read the history of a task as its owner's; while that is not proved, as anybody tells it."""
+    if found := read(published.history_path(local, folder), ShownTask):
+        return (found,)
+    every = (read(path, ShownTask) for path in told.paths(folder, local))
+    return tuple(one for one in every if one)
 
 
 def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:

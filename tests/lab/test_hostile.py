@@ -236,6 +236,56 @@ def test_what_he_forges_is_his(grid: Grid, running_job: Running) -> None:
     assert grid.accounting(running_job.job)["exit_status"] == "3"
 
 
+ATTEMPTS = """
+import os, sys
+job, spool = sys.argv[1], "/var/spool/gridbridge"
+text = (
+    "kind=record\\ntransfer=gb.alpha.%s.0.%d\\nat=1767225600\\nremote=beta\\nqueue=transfer-beta\\n"
+    "phase=submitting\\nwake=his%d\\nreason=please call 555-1234\\n"
+)
+for number in range(99, 499):
+    with open(f"{spool}/m.try{number}", "w") as message:
+        message.write(text % (job, number, number))
+"""
+
+
+def test_what_he_tells_of_her_job_is_not_shown(grid: Grid, running_job: Running) -> None:
+    """However much it is; and of a job that he makes up there is nothing to be seen, either."""
+    grid.sh(HOST, f"cat >/tmp/tries.py <<'END'\n{ATTEMPTS}\nEND", user="bob")
+    for job in (running_job.job, "999998"):
+        grid.sh(HOST, f"umask 022; python3 /tmp/tries.py {job}", user="bob")
+        grid.until(
+            lambda j=job: f"gb.alpha.{j}.0.99 " in grid.logged(f"gb.alpha.{j}.0.99"), "his records"
+        )
+    grid.until(lambda: '"bob"' not in shown(grid), "home to be asked of his jobs", 30)
+    why, hers, used, none = (
+        grid.on(HOST, *argv)
+        for argv in (
+            ("gridbridge", "why", running_job.job),
+            ("qstat_remote", "-j", running_job.job),
+            ("qacct_remote", "-j", running_job.job),
+            ("gridbridge", "why", "999998"),
+        )
+    )
+    made_up = grid.sh(HOST, f"find {HOME}/published -name '999998*'")
+    end_latency_s(grid, running_job)
+    grid.sh(HOST, f"cd {SPOOL} && find . -ignore_readdir_race -user bob -type f -delete")
+
+    for told in (why, hers, used):
+        assert "bob" not in told.out
+        assert "555-1234" not in told.out
+    assert f"job {running_job.job} of alice is at beta" in why.out
+    assert f"{running_job.name}, sent at" in hers.out
+    assert len(why.out.splitlines()) < 60
+    assert (none.status, none.out) == (1, "")
+    assert made_up == ""
+
+
+def shown(grid: Grid) -> str:
+    """Return the open transfers as they are published."""
+    return grid.sh(HOST, f"cat {HOME}/published/transfers.json")
+
+
 FORGED = (
     "printf 'kind=record\\ntransfer=gb.alpha.99990%d.0.1\\nat=1767225600\\nremote=beta\\n"
     "queue=transfer-beta\\nphase=submitting\\nwake=bobs%d\\ncause=unreached\\n"

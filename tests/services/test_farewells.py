@@ -3,11 +3,12 @@
 from datetime import timedelta
 from pathlib import Path
 
+from gridbridge.model.transfer import Listed
 from gridbridge.services.farewells import Farewells
 from gridbridge.state.database import Database
 from tests.decisions.test_transfer import NOON, VERDICT, a_row, a_snapshot, a_transfer
 
-ENDED = a_transfer(verdict=VERDICT, closed_at=NOON)
+ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=Listed.YES)
 
 
 def test_an_end_is_told_once_when_its_task_was_put_back(tmp_path: Path) -> None:

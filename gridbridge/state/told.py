@@ -1,0 +1,69 @@
+"""Where histories lie of what people's processes alone have told: home's list has not proved them.
+
+`told/UID/12.json`, of the form of `jobs/12.json`. So many a person, the oldest go first: nobody
+fills the folder, and nobody's stand in another's place.
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.ids import parse_local
+from gridbridge.shell import files
+from gridbridge.state import published
+
+MOST = 1000  # of a person
+
+
+def paths(folder: str, local: str) -> Iterator[str]:
+    """Give where each person may have told of a task."""
+    for uid in _names(f"{folder}/{published.TOLD}"):
+        yield published.told_path(local, uid, folder)
+
+
+def tasks(folder: str, job: int) -> frozenset[int]:
+    """Return the tasks of an array that anybody has told of."""
+    found = (_local(name) for _, name in _files(folder))
+    return frozenset(task for number, task in found if number == job and task)
+
+
+def keep_few(folder: str, uid: int) -> None:
+    """Remove the oldest of somebody who has told too much."""
+    around = f"{folder}/{published.TOLD}/{uid}"
+    names = [name for name in _names(around) if not name.startswith(files.TEMPORARY)]
+    if len(names) > MOST:
+        oldest_first = sorted((f"{around}/{name}" for name in names), key=os.path.getmtime)
+        for path in oldest_first[: len(names) - MOST]:
+            files.remove(path)
+
+
+def sweep(folder: str, before: datetime) -> None:
+    """Remove the histories that nothing was added to since then."""
+    for around, name in tuple(_files(folder)):
+        path = f"{around}/{name}"
+        if os.stat(path).st_mtime < before.timestamp():
+            files.remove(path)
+
+
+def _local(name: str) -> tuple[int, int]:
+    try:
+        return parse_local(name.removesuffix(".json"))
+    except ParseError:  # what is being written
+        return 0, 0
+
+
+def _files(folder: str) -> Iterator[tuple[str, str]]:
+    for uid in _names(f"{folder}/{published.TOLD}"):
+        around = f"{folder}/{published.TOLD}/{uid}"
+        for name in _names(around):
+            yield around, name
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}") from error
