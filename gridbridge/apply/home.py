@@ -7,10 +7,12 @@ from gridbridge.batch.embedded import home as embedded
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import home as gridengine
 from gridbridge.batch.gridengine import objects, submit
-from gridbridge.batch.gridengine.commands import OWN_QUEUES, STAYS
+from gridbridge.batch.gridengine.commands import FAR_S, OWN_HOLD, OWN_QUEUES, STAYS, own_queues
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.decisions import homeward, rerun
+from gridbridge.decisions.guards import Kept
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.guard import Guard
 from gridbridge.model.ids import TransferId
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Cell, Folder
@@ -21,12 +23,20 @@ ANY_QUEUE = "*"
 class Home(Protocol):
     """The local cluster; every act may be repeated and raises CommandFailed when it is not done."""
 
-    def release(self, local: TransferId) -> None:
-        """Let a task start again."""
+    def release(self, local: TransferId, guard: str) -> None:
+        """Let a task start again that has this guard (model.guard)."""
         ...
 
-    def adopt(self, local: TransferId, queue: str) -> None:
+    def adopt(self, local: TransferId, queue: str, guard: str) -> None:
         """Let a task start again in the queue where its remote copy is known, and there only."""
+        ...
+
+    def guard(self, local: TransferId, guard: str) -> None:
+        """Keep a task from starting again in this way."""
+        ...
+
+    def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+        """Return what jobs ask for by now, those that are gone left out."""
         ...
 
     def unpin(self, local: TransferId) -> None:
@@ -55,11 +65,14 @@ class CellHome:
         self._policy = policy
         self._cell: Cell = cell(policy, policy.site.cluster)
 
-    def release(self, local: TransferId) -> None:
-        """Take the user hold back."""
-        submit.release(self._cell, local.local)
+    def release(self, local: TransferId, guard: str) -> None:
+        """Take the guard back."""
+        if guard == Guard.START:
+            submit.undefer(self._cell, str(local.job))
+        elif guard == Guard.HOLD:
+            submit.release(self._cell, local.local)
 
-    def adopt(self, local: TransferId, queue: str) -> None:
+    def adopt(self, local: TransferId, queue: str, guard: str) -> None:
         """Pin the job to the queue, then let it go there.
 
         Its own list of queues is kept in its context, which lives as long as the job.
@@ -69,7 +82,21 @@ class CellHome:
         own = dict(request.context).get(OWN_QUEUES) or request.queues or ANY_QUEUE
         hard = homeward.without_remote(request.hard) if homeward.stays(request.hard) else None
         submit.pin(self._cell, job, queue, remember=own, hard=hard)
-        submit.release(self._cell, local.local)
+        self.release(local, guard)
+
+    def guard(self, local: TransferId, guard: str) -> None:
+        """Hold a task or defer its job; the job's context tells its starter of a hold."""
+        job = str(local.job)
+        if guard == Guard.START:
+            submit.defer(self._cell, job, submit.request_of(self._cell, job))
+        elif guard == Guard.HOLD:
+            submit.alter(self._cell, job, ("-ac", f"{OWN_HOLD}=1"))
+            submit.hold(self._cell, local.local)
+
+    def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+        """Ask for all of them in one question."""
+        requests = submit.requests_of(self._cell, jobs)
+        return {job: _kept(request) for job, request in requests.items()}
 
     def unpin(self, local: TransferId) -> None:
         """Give a job its own list of queues back."""
@@ -94,9 +121,17 @@ class CellHome:
         request = submit.request_of(self._cell, str(local.job))
         if request.rerun:
             return request.rerun
-        queues = dict(request.context).get(OWN_QUEUES, "").replace(" ", ",") or request.queues
         own = objects.reruns(self._cell, self._policy.queues)
-        return rerun.of_queues(request.hard, queues, own)
+        return rerun.of_queues(request.hard, own_queues(request), own)
+
+
+def _kept(request: Request) -> Kept:
+    return Kept(
+        owner=request.owner,
+        is_deferred=request.start == FAR_S,
+        hard=request.hard,
+        queues=own_queues(request),
+    )
 
 
 class FolderHome:
@@ -105,14 +140,26 @@ class FolderHome:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
 
-    def release(self, local: TransferId) -> None:
-        """Take the hold back."""
+    def release(self, local: TransferId, guard: str) -> None:
+        """Take the hold back, the only guard here."""
+        del guard
         embedded_submit.release(self._folder, local.local)
 
-    def adopt(self, local: TransferId, queue: str) -> None:
+    def adopt(self, local: TransferId, queue: str, guard: str) -> None:
         """Pin the job to the queue, then let it go there."""
+        del guard
         embedded.pin(self._folder, local.local, queue)
         embedded_submit.release(self._folder, local.local)
+
+    def guard(self, local: TransferId, guard: str) -> None:
+        """Hold a task: there is no other guard here."""
+        del guard
+        embedded_submit.hold(self._folder, local.local)
+
+    def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+        """Tell nothing: every guard shows here."""
+        del jobs
+        return {}
 
     def unpin(self, local: TransferId) -> None:
         """Take the pin back."""

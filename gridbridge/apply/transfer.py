@@ -9,6 +9,7 @@ from gridbridge.apply.home import home_of
 from gridbridge.apply.routes import away, status_of
 from gridbridge.batch import submitter
 from gridbridge.batch.embedded import submit as embedded
+from gridbridge.decisions.guards import Kept
 from gridbridge.decisions.transfer import verdict_of
 from gridbridge.errors import StateError
 from gridbridge.model.claim import name_of
@@ -59,6 +60,10 @@ class Hands:
             put(published.reply_path(wake, uid, self._folder), encode(answer))
             spool.wake(wake, self._spool, owner=uid)
 
+    def is_asleep(self, transfer: Transfer) -> bool:
+        """Say whether a starter sleeps for a transfer."""
+        return spool.is_asleep(transfer.wake, transfer.uid, self._spool)
+
     def retract(self, name: str, uid: int) -> None:
         """Take a verdict back: its transfer is over."""
         files.remove(published.verdict_path(name, uid, self._folder))
@@ -73,9 +78,11 @@ class Hands:
         if action.act is Act.DELETE_REMOTE:
             self._delete(action)
         elif action.act is Act.RELEASE_LOCAL:
-            self._home.release(task)
+            self._home.release(task, action.transfer.guard)
         elif action.act is Act.ADOPT_LOCAL:
-            self._home.adopt(task, action.transfer.queue)
+            self._home.adopt(task, action.transfer.queue, action.transfer.guard)
+        elif action.act is Act.GUARD_LOCAL:
+            self._home.guard(task, action.transfer.guard)
         elif action.act is Act.UNPIN:
             self._home.unpin(task)
         elif action.act is Act.LOOK_UP_END:
@@ -87,6 +94,10 @@ class Hands:
     def check_home(self, transfer: Transfer) -> None:
         """Raise GridbridgeError when no queue at home could run a transfer's job."""
         self._home.check(parse_transfer(transfer.name))
+
+    def kept_at_home(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+        """Return what these local jobs ask for by now; a job that is gone is left out."""
+        return self._home.kept(jobs)
 
     def delete_orphan(self, orphan: Orphan) -> None:
         """Delete a held job under a transfer's name; as operator: nobody's record proves it."""

@@ -112,6 +112,14 @@ class AtHome(Protocol[Where]):
         """Let it start again."""
         ...
 
+    def defer(self, where: Where, job: str, request: Request, /) -> None:
+        """Keep a running job from being started again, without a letter that shows it."""
+        ...
+
+    def undefer(self, where: Where, job: str, /) -> None:
+        """Let it start again when it asked to."""
+        ...
+
     def states(self, where: Where, job: str, /) -> str:
         """Return a task's letters as model.states reads them, empty when it is not listed."""
         ...

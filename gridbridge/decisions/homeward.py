@@ -6,12 +6,9 @@ do not offer it, by its list of queues (queue expressions: sge_types(1)).
 
 from collections.abc import Collection, Iterator
 
-REMOTE = "remote"
-AT_HOME = (REMOTE, "false")
-ANY = ("", "*")
-OPERATORS = frozenset("*?[]!&|()")
+from gridbridge.model.guard import ANY, OPERATORS, REMOTE, Pairs, is_remote, leaves
 
-Pairs = tuple[tuple[str, str], ...]
+AT_HOME = (REMOTE, "false")
 
 
 class Mark:
@@ -47,11 +44,6 @@ def marks(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[M
     return (Mark(hard=at_home(hard)), *by_queue)
 
 
-def is_remote(value: str) -> bool:
-    """Read a BOOL that was asked for, which is true when no value was given (complex(5))."""
-    return value.lower() not in ("false", "0")
-
-
 def without_remote(hard: Pairs) -> Pairs:
     """Return a request that says neither to stay nor to leave."""
     return tuple(pair for pair in hard if pair[0] != REMOTE)
@@ -62,20 +54,9 @@ def at_home(hard: Pairs) -> Pairs:
     return (*without_remote(hard), AT_HOME)
 
 
-def leaves(hard: Pairs) -> bool:
-    """Say whether a job asks to leave."""
-    return any(name == REMOTE and is_remote(value) for name, value in hard)
-
-
 def stays(hard: Pairs) -> bool:
     """Say whether a job asks to stay at home."""
     return any(name == REMOTE and not is_remote(value) for name, value in hard)
-
-
-def could_take(queues: str, name: str) -> bool:
-    """Say whether a list of queues may mean this one: by its name, or by anything but a name."""
-    wanted = (one.partition("@")[0] for one in queues.split(","))
-    return any(one in (name, *ANY) or not OPERATORS.isdisjoint(one) for one in wanted)
 
 
 def kept_queues(queues: str, transfer_queues: Collection[str]) -> str:

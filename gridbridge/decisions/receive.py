@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from gridbridge.model.claim import is_claim
+from gridbridge.model.guard import Guard
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.plan import Rejected
@@ -23,6 +24,7 @@ SPARED = (
     "its h_rt has passed here and ends nothing: the limit there decides;"
     " the accounting here will say failed 37"
 )
+GUARDS = ("", Guard.NONE, Guard.START, Guard.HOLD)
 ORDER = (Phase.SUBMITTING, Phase.HELD, Phase.RELEASED)
 
 
@@ -59,17 +61,22 @@ def refuse_route(message: Message, home: str, routes: Container[Way]) -> Rejecte
     return None
 
 
-def answer(transfers: tuple[Transfer, ...], message: Message) -> Message | None:
+def answer(
+    transfers: tuple[Transfer, ...], message: Message, asleep: Container[str] = ()
+) -> Message | None:
     """Answer a restarted task: the live transfer to adopt, or the name of a new one.
 
-    `transfers` are all attempts of that task by that uid. None while one of them is being
-    deleted: the task asks again.
+    `transfers` are all attempts of that task by that uid, `asleep` the FIFOs on which starters
+    sleep. None while one of them is being deleted, or its starter lives on, as that of a silent
+    host: the task asks again.
     """
     live = [transfer for transfer in transfers if not transfer.is_over]
     if any(transfer.desired == Desired.DEAD for transfer in live):
         return None
     if live:
         last = max(live, key=_attempt)
+        if last.wake != message.wake and last.wake in asleep:
+            return None
         return Message(
             kind=Kind.RECORD,
             transfer=last.name,
@@ -92,6 +99,8 @@ def fault(message: Message) -> str:
         return "the remote id is no number"
     if message.wake and not is_wake(message.wake):
         return "the FIFO has no name that we give"
+    if message.guard not in GUARDS:
+        return "the guard is none that we know"
     if message.kind == Kind.RECORD and message.claim and not is_claim(message.claim):
         return "the claim is none that we make"
     return ""
@@ -126,6 +135,7 @@ def _record(
         wake=message.wake,
         rerun=message.rerun,
         claim=message.claim,
+        guard=message.guard or Guard.HOLD,
         remote_id=int(message.remote_id or 0),
         created_at=now,
         updated_at=now,
@@ -152,6 +162,7 @@ def _record(
         verdict=known.verdict,
         claimed=known.claimed if fresh.claim == known.claim else "",
         listed=known.listed,
+        guard=known.guard if fresh.wake == known.wake else fresh.guard,
     )
 
 

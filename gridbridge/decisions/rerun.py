@@ -6,7 +6,7 @@ those count in which the job could have run at home.
 
 from collections.abc import Mapping
 
-from gridbridge.decisions.homeward import Pairs, could_take, leaves
+from gridbridge.model.guard import Pairs, could_take, leaves
 
 YES, NO = "yes", "no"
 

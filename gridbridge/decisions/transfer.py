@@ -2,7 +2,7 @@
 
 Absence of news is never an end: only a good answer that was asked for after the last word from
 the owner counts, a job has to be missing from several in a row, and even then its accounting
-record decides. A remote job that may live keeps its local task held.
+record decides. A remote job that may live keeps its local task guarded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,6 +14,7 @@ from gridbridge.decisions.owners import listed
 from gridbridge.decisions.receive import ending
 from gridbridge.decisions.rerun import YES
 from gridbridge.model.claim import FENCED, JOB, is_grant
+from gridbridge.model.guard import Guard
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import ERROR, REQUEUE, Cause, Desired, Message, Outcome
@@ -132,6 +133,8 @@ def _deliver(transfer: Transfer, world: World) -> list[Action]:
     assert transfer.verdict
     if transfer.wake in world.asleep:
         return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
+    if _is_to_be_adopted(transfer):
+        return []
     if is_put_back(transfer.local_state):
         return [_action(Act.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
     if _is_gone_at_home(transfer, world):
@@ -147,17 +150,24 @@ def _bury(transfer: Transfer, world: World, why: str) -> list[Action]:
     row = _remote_row(transfer, remote)
     if row and not row.state.is_deleting:
         return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
-    if row or transfer.wake in world.asleep or _still_runs(transfer):
+    if row or transfer.wake in world.asleep or _still_runs(transfer, world):
         return []
-    act = Act.RELEASE_LOCAL if is_put_back(transfer.local_state) else Act.CLOSE
+    is_guarded = is_put_back(transfer.local_state) and transfer.guard != Guard.NONE
+    act = Act.RELEASE_LOCAL if is_guarded else Act.CLOSE
     return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
 
 
-def _still_runs(transfer: Transfer) -> bool:
+def _still_runs(transfer: Transfer, world: World) -> bool:
     """Say whether home has not told yet what becomes of the task: deleted, put back or gone.
 
-    One that is put back (qmod -rj) is listed as running until its execd has told of its end.
+    One that is put back (qmod -rj) is listed as running until its execd has told of its end. One
+    without a guard has nobody to let it start, and may run again by now: it waits for our answer.
     """
+    if transfer.guard == Guard.NONE:
+        return False
+    home = world.snapshots.get(world.home)
+    if home is None or home.taken_at <= transfer.updated_at:
+        return True
     local = read_letters(transfer.local_state) if transfer.local_state else None
     return local is not None and local.is_running and not local.is_deleting
 
@@ -176,9 +186,14 @@ def _bring_home(transfer: Transfer, world: World) -> list[Action]:
 
 def _has_left(transfer: Transfer, world: World) -> bool:
     """Say whether no starter works for it: its FIFO has no reader and its task does not run."""
-    if transfer.wake in world.asleep:
+    if transfer.wake in world.asleep or _is_to_be_adopted(transfer):
         return False
     return is_put_back(transfer.local_state) or _is_gone_at_home(transfer, world)
+
+
+def _is_to_be_adopted(transfer: Transfer) -> bool:
+    """Say whether its task waits to be started again where whatever starter comes adopts it."""
+    return transfer.guard == Guard.NONE and is_put_back(transfer.local_state)
 
 
 def is_put_back(letters: str) -> bool:
@@ -222,10 +237,15 @@ def _remote_row(transfer: Transfer, remote: ClusterSnapshot) -> JobStatus | None
 
 
 def letters_at_home(transfer: Transfer, local: ClusterSnapshot) -> str:
-    """Return the local task's state; anybody may claim a transfer of it, its owner has one."""
-    name = parse_transfer(transfer.name)
-    row = _own(local.find(name.job, name.task), transfer)
+    """Return the local task's state, empty when it is not listed."""
+    row = row_at_home(transfer, local)
     return row.state.letters if row else ""
+
+
+def row_at_home(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
+    """Return the local task; anybody may claim a transfer of it, its owner has one."""
+    name = parse_transfer(transfer.name)
+    return _own(local.find(name.job, name.task), transfer)
 
 
 def _own(row: JobStatus | None, transfer: Transfer) -> JobStatus | None:
@@ -329,17 +349,3 @@ UNSTARTED_BY = {  # signals by which it ends where no message tells why it could
     61: (Cause.JOB, "can not read standard input"),
     62: (Cause.JOB, "can not find its shell or program"),
 }
-
-
-def load_values(
-    remote: ClusterSnapshot | None, cluster: str, now: datetime, stale: timedelta
-) -> dict[str, str]:
-    """Return what the sensor shall report of a remote cluster; nothing known is never idle."""
-    prefix = f"gb_{cluster.replace('-', '_')}"
-    if remote is None or now - remote.taken_at > stale:
-        return {f"{prefix}_up": "0"}
-    return {
-        f"{prefix}_up": "1",
-        f"{prefix}_pending": str(remote.pending),
-        f"{prefix}_free": str(remote.free_slots),
-    }

@@ -3,7 +3,7 @@
 import os
 
 from gridbridge.errors import CommandFailed, GridbridgeError, NotAdmitted, NotReached, Untaken
-from gridbridge.methods.task import HELD, Task, now
+from gridbridge.methods.task import GUARDED, Task, now
 from gridbridge.model.message import ERROR, REQUEUE, Cause, Kind, Message, Outcome
 from gridbridge.state import spool
 
@@ -16,7 +16,7 @@ NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, w
 def end_unable(task: Task, error: CommandFailed) -> str:
     """End a job within whose own limits no client program runs, before anything was sent."""
     is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
-    if task.is_done(HELD) or not is_unable or task.tries("unable") < UNABLE:
+    if task.is_done(GUARDED) or not is_unable or task.tries("unable") < UNABLE:
         return ""
     reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
     return end_in_error(task, reason)

@@ -80,7 +80,7 @@ def epilog(task: Task) -> None:
     try:
         task.ask(Desired.DEAD)
     finally:
-        delete_remote(task.away(task.route()).within(EPILOG_S), record)
+        delete_remote(task.away(task.route(record.queue)).within(EPILOG_S), record)
 
 
 def want(task: Task, desired: str) -> None:

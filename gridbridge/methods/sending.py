@@ -42,7 +42,7 @@ def _send(step: "Step") -> Submission:
     """Submit the job with what it asked for at home, unless a transfer brought it here."""
     if is_transfer(step.task.env.get("SGE_ACCOUNT", "")):
         raise Unmappable(ONE_HOP)
-    request = step.home.request_of(step.route.home, str(step.task.job))
+    request = step.request
     for name, value in request.hard:
         if name == "h_rt":
             step.task.note_limit(name, value)
@@ -135,7 +135,7 @@ def _translate(step: "Step", request: Request, parallel: str) -> str:
         return parallel
     from gridbridge.services.requests import translated_for
 
-    task = step.task
-    parallel, there = translated_for(task.queue, step.route, request, parallel, task.published)
+    queue, folder = step.record.queue, step.task.published
+    parallel, there = translated_for(queue, step.route, request, parallel, folder)
     step.left_out = "; ".join(there.notes)
     return parallel

@@ -10,6 +10,7 @@ import os
 import sys
 
 from gridbridge.batch import keeper_of, submitter
+from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import NOT_INTERACTIVE, Result
 from gridbridge.errors import (
     Barred,
@@ -20,13 +21,13 @@ from gridbridge.errors import (
     Unstageable,
     Untaken,
 )
-from gridbridge.methods import answers, job, sending
+from gridbridge.methods import answers, begin, guard, job, sending
 from gridbridge.methods.remote import delete_remote, follow
-from gridbridge.methods.task import HELD, Task, now
+from gridbridge.methods.task import Task, now
 from gridbridge.model.message import ERROR, REQUEUE, Cause, Kind, Message, Outcome, Phase
-from gridbridge.model.route import Cell
+from gridbridge.model.route import Cell, Route
 from gridbridge.shell.runner import SIGKILL
-from gridbridge.state import published, spool
+from gridbridge.state import published
 
 LOOK_S = 60  # how often a starter looks at its verdict though nobody woke it
 LOOK = "look"  # what the shell passes on when it has slept long: nothing is wanted of the job
@@ -81,15 +82,28 @@ class Step:
         self.left_out = ""  # of its request, and why
         self.is_sure = False  # that the job of the record's id is ours
         self.arguments = arguments
-        self.route = task.route()
-        self.away = task.away(self.route)
-        self.far = submitter(self.away)
+        self._request: Request | None = None
+        self.record = task.record() or Message()
+        self.may_be_there = self.record.kind == Kind.RECORD  # submitted by a step before us
+        self.go_by(task.route(self.record.queue))
         self.home = keeper_of(self.route.home)
+
+    def go_by(self, route: Route) -> None:
+        """Work by the route of a queue: our own, or that in which another starter had begun."""
+        self.route = route
+        self.away = self.task.away(route)
+        self.far = submitter(self.away)
         if self.away.login:  # all requests of this step go over one connection
             from gridbridge.shell import session, ssh
 
             ssh.carry_by(session.Session())
-        self.record = task.record() or Message()
+
+    @property
+    def request(self) -> Request:
+        """What the job asked for; home is asked once a step."""
+        if self._request is None:
+            self._request = self.home.request_of(self.route.home, str(self.task.job))
+        return self._request
 
     def take(self) -> str:
         """Do what is due and return the answer; any step before us may have been killed."""
@@ -101,11 +115,10 @@ class Step:
             return self.tell_again()
         if job.is_interactive(self.task.env):
             return answers.end_in_error(self.task, NOT_INTERACTIVE)
-        is_new = self.record.kind != Kind.RECORD
-        if is_new and not self.begin():
+        if self.record.kind != Kind.RECORD and not begin.begin(self):
             return answers.pause(self.task, self.record)
-        self.hold_at_home()
-        if self.record.phase == Phase.SUBMITTING and (refusal := self.submit(is_new)):
+        guard.put(self)
+        if self.record.phase == Phase.SUBMITTING and (refusal := self.submit()):
             return refusal
         return self.go_on()
 
@@ -162,51 +175,13 @@ class Step:
         """Answer that nothing is due until the service or a method wakes the shell."""
         return answers.sleep(self.task, "wait", LOOK_S, self.record)
 
-    def begin(self) -> bool:
-        """Make the first note; False while the service is asked about an earlier transfer."""
-        wake = self.record.wake or spool.make_wake(self.task.our_spool)
-        self.record = Message(remote=self.route.remote, queue=self.task.queue, wake=wake)
-        if self.task.was_sent_before() and not self.learn_of_the_last():
-            return False
-        if self.route.remote_claim and not self.record.phase:
-            from gridbridge.batch import claim
-
-            self.record = self.record.but(claim=claim.make(self.route.remote_claim))
-        phase = self.record.phase or Phase.SUBMITTING
-        if self.record.remote_id and self.away.login:
-            request = self.home.request_of(self.route.home, str(self.task.job))
-            sending.stage(self, request, self.task.config())
-        name = self.record.transfer or str(self.task.transfer(self.route, attempt=1))
-        self.note(kind=Kind.RECORD, phase=phase, transfer=name)
-        return True
-
-    def hold_at_home(self) -> None:
-        """Put a user hold on our own running task: the first act, once noted.
-
-        A rescheduled task stays held, so it can't start at home while a remote copy may live.
-        """
-        if not self.task.is_done(HELD):
-            self.home.hold(self.route.home, self.task.local)
-            self.task.note_done(HELD)
-
-    def learn_of_the_last(self) -> bool:
-        """Ask the service which transfer this is: a new one, or one to adopt."""
-        reply = published.read_message(self.task.verdict(self.record.wake))
-        if reply is None:
-            self.note(kind=Kind.ASK, transfer=str(self.task.transfer(self.route, attempt=0)))
-            return False
-        self.record = reply.but(
-            remote=self.route.remote, queue=self.task.queue, wake=self.record.wake
-        )
-        return True
-
-    def submit(self, is_new: bool) -> str:
+    def submit(self) -> str:
         """Submit the job, held; return an answer for the shell only when that failed.
 
-        A step before us may have submitted it and not lived to note the id: it is looked up.
+        Whoever came before us may have submitted it and not lived to note the id: it is looked up.
         """
         try:
-            found = "" if is_new else sending.find_again(self)
+            found = sending.find_again(self) if self.may_be_there else ""
             answer = None if found else sending.send(self)
         except Barred as error:
             return self.refused(str(error), Cause.BARRED)
@@ -255,7 +230,7 @@ class Step:
         if not self.is_home(has_run):
             return self.die()
         if answers.status(verdict) in (REQUEUE, ERROR):
-            self.home.release(self.route.home, self.task.local)
+            guard.take_back(self)
         if verdict.outcome == Outcome.ERROR:
             self.task.blame(verdict.reason)
         self.task.close(

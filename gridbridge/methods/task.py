@@ -19,7 +19,7 @@ from gridbridge.shell import files
 from gridbridge.state import published, spool
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
-HELD = "held"  # the step that gives the local task its hold
+GUARDED = "guarded"  # the step that gives the local task its guard
 INTENT = "intent"  # the mark that a method has noted something: the starter's shell looks for it
 UNLIMITED = ("", "INFINITY", "NONE")
 WHY_CHARACTERS = 400  # of a reason in a record
@@ -58,9 +58,9 @@ class Task:
         """The task as Grid Engine's commands take it."""
         return TransferId("", self.job, self.task, 0).local
 
-    def route(self) -> Route:
-        """Return where the task's queue leads."""
-        return published.read_route(self.queue, self.published)
+    def route(self, queue: str = "") -> Route:
+        """Return where the task's queue leads, or the one in which its transfer began."""
+        return published.read_route(queue or self.queue, self.published)
 
     def away(self, route: Route) -> Away:
         """Return the cluster that the task's jobs run in, as their owner reaches it."""

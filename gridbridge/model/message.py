@@ -96,6 +96,8 @@ class Message:
     cause: str
     stage: str  # the folder there that holds its files; empty: none, or no more
     claim: str  # of a record: model.claim; of an end: whose claim kept the job from running
+    guard: str  # of a record: what keeps a task that is put back from starting (model.guard)
+    restarted: str  # of an ask: yes by a task that was put back
     rerun: str  # yes or no: the local job may be run again (qsub -r); empty: it does not say
 
     def __init__(self, **values: str) -> None:

@@ -13,8 +13,9 @@ class Act(Enum):
     PUBLISH = "publish"  # the verdict, and wake the starter
     CLOSE = "close"  # nothing of it lives: forget it
     DELETE_REMOTE = "delete remote"  # as the owner
-    RELEASE_LOCAL = "release local"  # the user hold, then close: no copy lives elsewhere
-    ADOPT_LOCAL = "adopt local"  # pin the task to its queue and release it: a copy lives
+    RELEASE_LOCAL = "release local"  # take its guard back, then close: no copy lives elsewhere
+    ADOPT_LOCAL = "adopt local"  # pin the task to its queue, take its guard back: a copy lives
+    GUARD_LOCAL = "guard local"  # put back the guard that somebody has taken away
     UNPIN = "unpin"  # give the job its own list of queues again: it was adopted
     LOOK_UP_END = "look up end"  # in the remote accounting
     GIVE_UP = "give up"  # a remote job in error state: delete it, tell its reason

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from gridbridge.model.guard import Guard
 from gridbridge.model.message import Message
 
 MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # that answers are compared with
@@ -48,6 +49,7 @@ class Transfer:
     closed_at: datetime | None = None  # nothing of it lives since then
     pinned: bool = False  # its local job may start in its queue only, until it is adopted
     claim: str = ""  # what decides whether its remote job may run (model.claim)
+    guard: str = Guard.HOLD  # what keeps its task from starting beside it
     claimed: str = ""  # by home or by the job, as far as the service knows
     cause: str = ""  # message.Cause: why it did not go on, or failed
     reason: str = ""  # the same in one sentence, for readers

@@ -95,7 +95,8 @@ def follow(service: TransferService, policy: Policy) -> None:
 def _parts(service: TransferService) -> tuple[Part, ...]:
     """Return what else keeps the configuration; the rest has nothing of it."""
     first = (service.hands, service.views, service.breakers, service.letters)
-    return (*first, service.books, service.recalls, service.claims, service.agreements)
+    rest = (service.books, service.guards, service.recalls, service.claims, service.agreements)
+    return (*first, *rest)
 
 
 def _follow_observers(

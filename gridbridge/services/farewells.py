@@ -51,6 +51,10 @@ class Farewells:
         proved = (one.but(listed=listed_after(one, local)) for one in asked)
         return tuple(one for one in proved if one.listed)
 
+    def awaits(self, closed: Transfer) -> bool:
+        """Say whether home has listed a transfer's task ever since it closed."""
+        return key(closed) in self._ended
+
     def hear(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
         """Take home's answer; return the transfers whose end was not heard there."""
         unheard = tuple(one for one in self._ended.values() if is_unheard(one, local))

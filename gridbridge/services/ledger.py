@@ -42,10 +42,6 @@ class Ledger:
         """Return those of them that are open, each once."""
         return tuple(self.open[each] for each in set(keys) & self.open.keys())
 
-    def look_up(self, wanted: Key) -> Transfer | None:
-        """Return a transfer that is looked after, open or ended."""
-        return self.open.get(wanted) or self.ended.get(wanted)
-
     def find(self, wanted: Key) -> Transfer | None:
         """Return a transfer, open or over; None when there never was one."""
         return self.open.get(wanted) or self._database.transfer(*wanted)

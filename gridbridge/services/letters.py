@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 
 from gridbridge.apply.transfer import Hands
 from gridbridge.decisions.receive import Way, answer, fault, receive, refuse_route
+from gridbridge.decisions.unheard import UNHEARD, of_asker
 from gridbridge.model.message import Kind
 from gridbridge.model.plan import Rejected
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer import Transfer
+from gridbridge.services.farewells import Farewells
 from gridbridge.services.ledger import Key, Ledger, key
 from gridbridge.state.inbox import Inbox, Letter
 
@@ -27,7 +29,14 @@ _log = logging.getLogger(__name__)
 class Letters:
     """The messages of one round; keeps those that came before their record."""
 
-    def __init__(self, policy: Policy, inbox: Inbox, ledger: Ledger, hands: Hands) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        inbox: Inbox,
+        ledger: Ledger,
+        hands: Hands,
+        farewells: Farewells,
+    ) -> None:
         self.premature: dict[str, tuple[float, Letter]] = {}
         self._done: list[str] = []
         self._lingering: tuple[Letter, ...] = ()
@@ -35,6 +44,7 @@ class Letters:
         self._inbox = inbox
         self._ledger = ledger
         self._hands = hands
+        self._farewells = farewells
         self._routes: set[Way] = set()
         self.follow(policy)
 
@@ -157,11 +167,22 @@ class Letters:
         message = letter.message
         if fault(message) or not message.wake:
             return self._refuse(letter, Rejected(what="question", reason="no FIFO of ours"), False)
-        if reply := answer(self._ledger.attempts(message.transfer, letter.uid), message):
+        attempts = self._ledger.attempts(message.transfer, letter.uid)
+        ended = of_asker(attempts, message)
+        if ended and self._farewells.awaits(ended):
+            self._reopen(ended)
+            attempts = self._ledger.attempts(message.transfer, letter.uid)
+        asleep = [one.wake for one in attempts if self._hands.is_asleep(one)]
+        if reply := answer(attempts, message, asleep):
             known = self._ledger.find((reply.transfer, letter.uid))
             stage = self._inbox.stage_of(known.record) if known else ""
             self._hands.reply(message.wake, letter.uid, reply.but(stage=stage))
         return [letter.path]
+
+    def _reopen(self, ended: Transfer) -> None:
+        """Take up again what ended for nobody: its task was put back, and asks."""
+        self._ledger.keep(ended.but(closed_at=None, updated_at=datetime.now(UTC)))
+        self._ledger.note(ended, UNHEARD)
 
     def _refuse(self, letter: Letter, refusal: Rejected, is_early: bool) -> list[str]:
         """Keep a message that came before its record for a while; report any other."""

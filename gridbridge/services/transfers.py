@@ -14,6 +14,7 @@ from gridbridge.apply.transfer import Hands, no_trace
 from gridbridge.decisions import dropped
 from gridbridge.decisions import transfer as rules
 from gridbridge.decisions.transfer import World
+from gridbridge.decisions.unheard import UNHEARD, may_be_unheard
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Message
 from gridbridge.model.places import SPOOL
@@ -28,6 +29,7 @@ from gridbridge.services.claims import Claims
 from gridbridge.services.cleaner import Cleaner
 from gridbridge.services.crew import Crew
 from gridbridge.services.farewells import Farewells
+from gridbridge.services.guards import Guards
 from gridbridge.services.histories import Histories
 from gridbridge.services.ledger import Key, Ledger, key
 from gridbridge.services.letters import Letters
@@ -74,6 +76,7 @@ class TransferService:
     letters: Letters = field(init=False)
     answers: Answers = field(init=False)
     farewells: Farewells = field(init=False)
+    guards: Guards = field(init=False)
     cleaner: Cleaner = field(init=False)
     recovery: Recovery = field(init=False)
     books: Books = field(init=False)
@@ -87,15 +90,16 @@ class TransferService:
         self.histories = Histories(self.policy.site.cluster, self.database, self.views)
         self.breakers = Breakers(self.policy.poller, self.views)
         self.ledger = Ledger(self.database, self.histories, self.breakers)
-        self.letters = Letters(self.policy, self.inbox, self.ledger, self.hands)
-        self.answers = Answers(self.observers, self.database, self.views)
         self.farewells = Farewells(self.database)
+        self.letters = Letters(self.policy, self.inbox, self.ledger, self.hands, self.farewells)
+        self.answers = Answers(self.observers, self.database, self.views)
         self.claims = Claims(self.policy, self.ledger, self.hands, self.crew)
         self.cleaner = Cleaner(
             self.ledger, self.inbox, self.hands, self.crew, self.claims, self.act
         )
         self.recovery = Recovery(self.spool)
         self.books = Books(policy=self.policy, database=self.database, views=self.views)
+        self.guards = Guards(self.policy, self.ledger, self.hands, self.crew, self.act)
         self.works = Works(self.hands, self.crew, self.books)
         self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew, self.claims)
         self.room = Watch((self.spool, self.views.folder))
@@ -142,6 +146,7 @@ class TransferService:
             self.hear(came)
             if came:
                 self.plan(tuple(self.ledger.all()))
+                self.guards.see(came, self.policy.site.cluster)
                 self.cleaner.clean(self.world(()))
                 everything = self.world(tuple(self.ledger.all()))
                 self.claims.decide(everything)
@@ -202,8 +207,12 @@ class TransferService:
     def reopen(self, unheard: tuple[Transfer, ...]) -> None:
         """Take up again what ended for nobody: a new starter gets the end."""
         for one in unheard:
-            self.ledger.keep(one.but(closed_at=None, updated_at=_now()))
-            self.ledger.note(one, "put back at home: its end was not heard there")
+            if (
+                self.ledger.attempts(one.name, one.uid)[-1].name == one.name
+                and key(one) not in self.ledger.open
+            ):
+                self.ledger.keep(one.but(closed_at=None, updated_at=_now()))
+                self.ledger.note(one, UNHEARD)
 
     def plan(self, concerned: tuple[Transfer, ...]) -> None:
         """Decide about transfers, note what is now known of them, and act."""
@@ -277,15 +286,25 @@ class TransferService:
         """Take what the threads have done; return whose transfers changed."""
         changed = []
         for action, verdict in self.works.done():
-            one = self.ledger.look_up(key(action.transfer))
-            if one and not one.is_over and self.take_result(action, one, verdict):
+            one = self.ledger.find(key(action.transfer))
+            if one and one.is_over and action.act is Act.GUARD_LOCAL:
+                self.let_go(one)
+            elif one and not one.is_over and self.take_result(action, one, verdict):
                 changed.append(key(one))
         return changed
+
+    def let_go(self, one: Transfer) -> None:
+        """Take a guard back that came when its starter had let the task go already."""
+        if not may_be_unheard(one):
+            why = "its guard came too late"
+            self.works.begin(Action(act=Act.RELEASE_LOCAL, transfer=one, why=why))
 
     def take_result(self, action: Action, one: Transfer, verdict: Message | None) -> bool:
         """Note what an act has led to; say whether there is something new to decide."""
         if action.act is Act.RELEASE_LOCAL:
             self.close(one, action.why)
+            return False
+        if action.act is Act.GUARD_LOCAL:
             return False
         if action.act in (Act.ADOPT_LOCAL, Act.UNPIN):
             self.ledger.keep(one.but(pinned=action.act is Act.ADOPT_LOCAL))

@@ -10,9 +10,9 @@ from gridbridge import __version__
 from gridbridge.apply.routes import mapping, route
 from gridbridge.apply.transfer import put
 from gridbridge.decisions import owners
+from gridbridge.decisions.load import load_values
 from gridbridge.decisions.onward import stay
 from gridbridge.decisions.receive import ending
-from gridbridge.decisions.transfer import load_values
 from gridbridge.errors import StateError
 from gridbridge.model import mapping as mappings
 from gridbridge.model import stay as stays

@@ -110,3 +110,20 @@ def test_what_would_take_back_that_a_job_is_only_verified_is_refused(
 def test_a_default_file_of_qstat_hides_no_job(words: tuple[str, ...]) -> None:
     """`-s r` in the site's or the caller's sge_qstat would make waiting jobs look gone."""
     assert words[1:3] == ("-s", "a")
+
+
+def test_a_start_time_is_put_far_ahead_and_given_back_with_its_note() -> None:
+    """In UTC, and the note goes and comes in the same request."""
+    far = ("/b/qalter", "-a", "203501010000.00", "-ac", "gridbridge_start=1767225600", "7")
+    back = ("/b/qalter", "-a", "202601010000.00", "-dc", "gridbridge_start", "7")
+
+    assert commands.defer(CELL, "7", "1767225600") == far
+    assert commands.undefer(CELL, "7", 1767225600) == back
+    assert commands.undefer(CELL, "7", 0)[2] == "197001020000.00"
+
+
+def test_a_jobs_own_queues_are_known_while_it_is_pinned() -> None:
+    pinned = request(context=(("gridbridge_queues", "all.q short.q"),), queues="transfer-beta")
+
+    assert commands.own_queues(pinned) == "all.q,short.q"
+    assert commands.own_queues(request(context=(), queues="all.q")) == "all.q"

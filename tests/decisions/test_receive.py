@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.receive import answer, ending, receive, refuse_route
+from gridbridge.model.guard import Guard
 from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.plan import Rejected
 from gridbridge.model.transfer import Transfer
@@ -280,6 +281,24 @@ def test_a_restarted_task_learns_which_transfer_it_is(
     reply = answer(known, ASK)
 
     assert (reply.transfer if reply else None) == expected
+
+
+def test_a_task_whose_starter_lives_on_is_told_nothing_yet() -> None:
+    """That of a silent host is killed when the host is heard again."""
+    known = (take(None, RECORD),)
+
+    assert answer(known, ASK.but(wake="f1"), asleep=["f0"]) is None
+    assert answer(known, ASK.but(wake="f0"), asleep=["f0"])
+    assert answer(known, ASK.but(wake="f1"), asleep=["f2"])
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [("", Guard.HOLD), (Guard.NONE, Guard.NONE), (Guard.START, Guard.START)],
+    ids=["an older starter", "none", "a start time"],
+)
+def test_a_record_says_what_guards_its_task(told: str, expected: str) -> None:
+    assert take(None, RECORD.but(guard=told)).guard == expected
 
 
 def attempt(number: int, last: Message | None) -> Transfer:

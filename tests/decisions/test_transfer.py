@@ -8,17 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridbridge.decisions.load import load_values
 from gridbridge.decisions.orphans import orphans
 from gridbridge.decisions.transfer import (
     World,
     decide,
     is_lost,
-    load_values,
     observe,
     plan,
     requeued_jobs,
     verdict_of,
 )
+from gridbridge.model.guard import Guard
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Desired, Message, Outcome, Phase
 from gridbridge.model.plan import Act
@@ -157,6 +158,41 @@ def test_a_job_that_runs_needs_nothing() -> None:
         (a_transfer(), a_world(local="", remote="", asleep=False, at_s=9), []),
         (a_transfer(), a_world(local=None, remote="", asleep=False), []),
         (a_transfer(), a_world(local="hRq", remote=None, asleep=False), []),
+        (  # home was asked before the deletion, and may never have been seen to list the task
+            a_transfer(desired=Desired.DEAD, local_state="", updated_at=second(10)),
+            replace(
+                a_world(local="", remote="", asleep=False),
+                snapshots={"alpha": a_snapshot("alpha", 5), "beta": a_snapshot("beta", 60)},
+            ),
+            [],
+        ),
+        # Where whatever starter comes adopts it, it waits for one; nobody has to let it start.
+        (a_transfer(guard=Guard.NONE), a_world(local="Rq", asleep=False), []),
+        (a_transfer(guard=Guard.NONE), a_world(local="Rq", remote="qw", asleep=False), []),
+        (a_transfer(guard=Guard.NONE), a_world(local="", asleep=False), [Act.DELETE_REMOTE]),
+        (a_transfer(guard=Guard.NONE, verdict=VERDICT), a_world(local="Rq", asleep=False), []),
+        (a_transfer(guard=Guard.NONE, verdict=VERDICT), a_world(local="Rr"), [Act.PUBLISH]),
+        (
+            a_transfer(guard=Guard.NONE, missed_polls=1),
+            a_world(local="Rq", remote="", asleep=False),
+            [Act.LOOK_UP_END],
+        ),
+        (
+            a_transfer(guard=Guard.NONE, desired=Desired.DEAD),
+            a_world(local="Rq", remote="", asleep=False),
+            [Act.CLOSE],
+        ),
+        (
+            a_transfer(guard=Guard.NONE, desired=Desired.DEAD),
+            a_world(local="Rr", remote="", asleep=False),
+            [Act.CLOSE],
+        ),
+        (a_transfer(guard=Guard.START), a_world(local="Rq", asleep=False), [Act.ADOPT_LOCAL]),
+        (
+            a_transfer(guard=Guard.START),
+            a_world(local="Rq", remote="", asleep=False),
+            [Act.RELEASE_LOCAL],
+        ),
         # The other cluster's trouble.
         (a_transfer(), a_world(remote="Eqw"), [Act.GIVE_UP]),
         (a_transfer(missed_polls=1), a_world(remote=""), [Act.LOOK_UP_END]),

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.unheard import is_heard, is_unheard, may_be_unheard
+from gridbridge.decisions.unheard import is_heard, is_unheard, may_be_unheard, of_asker
 from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer import Transfer
@@ -23,16 +23,21 @@ def home(letters: str, at_s: float = 1, owner: str = "alice") -> ClusterSnapshot
     [
         (home("hRq"), True),
         (home("hr"), False),
-        (home("Rq"), False),
+        (home("Rq"), True),
         (home(""), False),
         (home("hRq", at_s=-1), False),
         (home("hRq", owner="bob"), False),
     ],
-    ids=["put back", "not given up", "released", "gone", "before it ended", "another's"],
+    ids=[
+        "put back",
+        "not given up",
+        "without a hold",
+        "gone",
+        "before it ended",
+        "another's",
+    ],
 )
-def test_a_task_that_waits_again_under_our_hold_was_not_heard(
-    local: ClusterSnapshot, expected: bool
-) -> None:
+def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected: bool) -> None:
     assert is_unheard(ENDED, local) == expected
 
 
@@ -64,6 +69,38 @@ def test_an_end_was_heard_when_home_lists_the_task_no_more(
 def test_only_an_end_that_keeps_the_hold_is_kept(ended: Transfer, expected: bool) -> None:
     """A task that is to run again, or to be looked at, was released by its starter."""
     assert may_be_unheard(ended) == expected
+
+
+ASK = Message(transfer="gb.alpha.7.0.0", restarted="yes")
+
+
+@pytest.mark.parametrize(
+    ("attempts", "message", "expected"),
+    [
+        ((ENDED,), ASK, NAME),
+        ((ENDED, ENDED.but(name="gb.alpha.7.0.2")), ASK, "gb.alpha.7.0.2"),
+        ((ENDED,), ASK.but(restarted=""), ""),
+        ((ENDED.but(closed_at=None),), ASK, ""),
+        ((ENDED, ENDED.but(name="gb.alpha.7.0.2", desired=Desired.DEAD)), ASK, ""),
+        ((ENDED.but(verdict=VERDICT.but(exit_status="99")),), ASK, ""),
+        ((), ASK, ""),
+    ],
+    ids=[
+        "its end was not heard",
+        "that of the last attempt",
+        "not put back",
+        "open",
+        "the last one was deleted",
+        "to run again",
+        "never sent",
+    ],
+)
+def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(
+    attempts: tuple[Transfer, ...], message: Message, expected: str
+) -> None:
+    found = of_asker(attempts, message)
+
+    assert (found.name if found else "") == expected
 
 
 def test_an_end_without_a_time_is_no_end() -> None:

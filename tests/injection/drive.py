@@ -192,13 +192,13 @@ def waits(state: str = "r", name: str = "sleep") -> Callable[[], list[str]]:
             *check("the answer", answer, "wait 60"),
             *check("what is at beta", sandbox.jobs("beta"), ["40"]),
             *check("it", sandbox.job("beta", "40"), (name, state)),
-            *check("the task here", sandbox.job("alpha", "7"), ("sleep", "hr")),
+            *check("the task here", sandbox.job("alpha", "7"), ("sleep", "ar")),
         ]
 
     return look
 
 
-def ends(answer: str, at_home: str = "hr") -> Callable[[], list[str]]:
+def ends(answer: str, at_home: str = "ar") -> Callable[[], list[str]]:
     """Return a check that the starter ends so, and has told the service."""
 
     def look() -> list[str]:

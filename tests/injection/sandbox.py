@@ -99,10 +99,11 @@ def put_job(cluster: str, number: str, *, name: str, account: str, state: str) -
 
 
 def job(cluster: str, number: str) -> tuple[str, str]:
-    """Return a job's name and state letters."""
+    """Return a job's name and state letters, `a` before them for a start time far ahead."""
     folder = CELLS / cluster / "jobs" / number
-    held = "h" if (folder / "held").exists() else ""
-    return (folder / "name").read_text().strip(), held + (folder / "state").read_text().strip()
+    marks = (("h", "held"), ("a", "deferred"))
+    kept = "".join(letter for letter, mark in marks if (folder / mark).exists())
+    return (folder / "name").read_text().strip(), kept + (folder / "state").read_text().strip()
 
 
 def jobs(cluster: str) -> list[str]:

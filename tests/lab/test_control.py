@@ -237,7 +237,7 @@ def limited(grid: Grid) -> Steps[tuple[Record, Record, str, list[str]]]:
         struck = f"grep -c 'job {each}.1 exceeded hard wallclock' {MESSAGES}"
         grid.until(lambda s=struck: grid.on("alpha-master", "sh", "-c", s).status == 0, struck)
     wait_for(grid, remote_of(grid, job), "qw")
-    wait_for(grid, job, "hr", "alpha")
+    wait_for(grid, job, "r", "alpha")
 
     yield "beta has room again"
     ended, over = grid.accounting(job), grid.accounting(killed)

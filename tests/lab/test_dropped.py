@@ -29,7 +29,7 @@ def test_its_jobs_wait_and_end_well_once_it_is_back(grid: Grid) -> None:
 
     assert "nobody asks beta; silence ends no job" in why
     assert "beta: open transfers" in check.out
-    assert (state, record["exit_status"].split()[0]) == ("hr", "5")
+    assert (state, record["exit_status"].split()[0]) == ("r", "5")
 
 
 @contextmanager

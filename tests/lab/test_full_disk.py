@@ -69,7 +69,7 @@ def test_a_full_state_file_delays_and_loses_nothing(grid: Grid, small_state: Non
     grid.remote_id(before)
     fill(grid, HOME)
     during = grid.submit("-q", "transfer-beta", "-l", "remote=true", script=script)
-    grid.until(lambda: grid.states().get(during, "qw") in ("hr", "r", "qw"), "its state")
+    grid.until(lambda: grid.states().get(during, "qw") in ("r", "qw"), "its state")
     grid.sh(HOST, f"touch {go}", user="alice")
     grid.until(lambda: not grid.states("beta").get(grid.remote_ids(before)[0]), "the remote end")
     make_room(grid, HOME)

@@ -160,7 +160,7 @@ def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
             state = grid.states()[job]
     grid.until(lambda: ends(grid, job), "its end", LONG_S)
 
-    assert state == "hr"
+    assert state == "r"
     assert "claimed by home" not in why(grid, job)
     assert len(ran(grid, "unsure")) == 2
 

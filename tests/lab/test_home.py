@@ -227,12 +227,12 @@ def for_now(grid: Grid) -> Steps[Delayed]:
     )
 
 
-def test_a_refusal_for_now_alters_nothing_and_the_task_stays_held(came: Outcomes) -> None:
+def test_a_refusal_for_now_alters_nothing_and_the_task_stays_guarded(came: Outcomes) -> None:
     """Beta lets alice have one job (max_u_jobs), and she has it there."""
     job = came.of(for_now)
 
     assert job.before == job.after
-    assert job.state == "hr"
+    assert job.state == "r"
     assert "tried in vain" in job.why
     assert job.statuses == ("0",)
     assert job.hosts == ("beta",)

@@ -15,6 +15,7 @@ from gridbridge.model.route import Route
 from tests.messages import decode_in_place
 
 TRANSFER = "gb.alpha.7.0.1"
+UNDEFER = "-a 197001020000.00 -dc gridbridge_start 7"  # what lets the task start again
 CLIENT = """#!/bin/sh
 me=${0##*/} jobs=${0%/*/*}/$SGE_CELL
 echo "$SGE_CELL $me $*" >>"$jobs/../calls"
@@ -33,13 +34,18 @@ case "$me $*" in
     { echo "<unknown_jobs></unknown_jobs>"; exit 0; }
     echo "<JB_job_number>41</JB_job_number><JB_owner>$(id -un)</JB_owner>"
     echo "<JB_account>$2</JB_account>" ;;
-"qstat -j "*) [ ! -e "$jobs/detail" ] || exec cat "$jobs/detail"
+"qstat -j "*) [ ! -e "$jobs/detail" ] || { cat "$jobs/detail" "$jobs/deferred" 2>&-; exit 0; }
     [ -e "$jobs/$2" ] || { echo "<unknown_jobs></unknown_jobs>"; exit 0; }
     echo "<JB_job_number>$2</JB_job_number><JB_owner>$(cat "$jobs/owner" || id -un)</JB_owner>"
     echo "<JB_account>$(cat "$jobs/name")</JB_account>" ;;
 "qstat "*) for job in "$jobs"/[0-9]*; do
         echo "<JB_job_number>${job##*/}</JB_job_number><state>$(cat "$job")</state></job_list>"
     done; echo "</job_info>" ;;
+"qalter -a 2035"*) become "$letters"
+    echo "<JB_execution_time>2051222400</JB_execution_time>" >"$jobs/deferred"
+    echo "<JB_context><VA_variable>gridbridge_start</VA_variable>" >>"$jobs/deferred"
+    echo "<VA_value>${4#*=}</VA_value></JB_context>" >>"$jobs/deferred" ;;
+"qalter -a "*) become "$letters"; rm "$jobs/deferred" ;;
 "qalter -h u "*) become "h${letters#h}" ;;
 "qalter "*) become "${letters#h}" ;;
 "qmod -sj "*) become hs ;;
@@ -108,6 +114,21 @@ class Place:
         (self.folder / "alpha/detail").write_text(DETAIL.format(h_rt=job))
         (self.folder / "alpha/queue").write_text(f"qname transfer-beta\nh_rt  {queue}\n")
 
+    def asks(self, xml: str) -> None:
+        """Let the job have asked for this."""
+        (self.folder / "alpha/detail").write_text(f"{DETAIL.partition('<JB_hard')[0]}{xml}")
+
+    def leads(self, queue: str, remote: str) -> None:
+        """Have another transfer queue."""
+        path = self.folder / "published/queues" / queue
+        path.write_bytes(route.encode(self._route(remote)))
+
+    def answer(self, wake: str, **known: str) -> None:
+        """Answer a question: it is this transfer."""
+        path = Path(self.task().verdict(wake))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode(Message(kind=Kind.RECORD, transfer=TRANSFER, **known)))
+
     def unable(self) -> None:
         """Let no queue at home be one that could run the job."""
         (self.folder / "alpha/unable").touch()
@@ -168,10 +189,10 @@ class Place:
         """Lose one of the task's notes, as a step killed before it was written."""
         (self.folder / "tmp/.gridbridge" / note).unlink()
 
-    def _route(self) -> Route:
+    def _route(self, remote: str = "beta") -> Route:
         sides = {
             f"{side}_{key}": value
-            for side, cell in (("local", "alpha"), ("remote", "beta"))
+            for side, cell in (("local", "alpha"), ("remote", remote))
             for key, value in (
                 ("root", "/"),
                 ("cell", cell),
@@ -179,4 +200,4 @@ class Place:
                 ("timeout_s", "5"),
             )
         }
-        return Route(cluster="alpha", remote="beta", **sides)
+        return Route(cluster="alpha", remote=remote, **sides)

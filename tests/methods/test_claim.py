@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.methods.begin import begin
 from gridbridge.methods.sending import claim_lines
 from gridbridge.methods.starter import Step
 from gridbridge.model import route
@@ -52,7 +53,7 @@ def test_a_step_that_was_killed_before_the_submission_keeps_the_claim(place: Pla
     """What it may have submitted has that one."""
     lead(place, BY_FILE)
     step = Step(place.task(), "", ("true",))
-    step.begin()
+    begin(step)
     place.step()
 
     assert claims(place) == {step.record.claim}
@@ -62,7 +63,7 @@ def test_a_step_that_was_killed_before_the_submission_keeps_the_claim(place: Pla
 def test_after_another_configuration_a_submission_has_no_claim(place: Place, says: str) -> None:
     """Nothing is called home by a claim that the wrapper might not know of."""
     lead(place, BY_FILE)
-    Step(place.task(), "", ("true",)).begin()
+    begin(Step(place.task(), "", ("true",)))
     lead(place, says)
     place.step()
 
@@ -80,6 +81,7 @@ def test_an_adopted_job_has_the_claim_that_it_was_submitted_with(place: Place, c
     place.step()
     (asked,) = place.sent(Kind.ASK)
     reply = Message(kind=Kind.RECORD, transfer=TRANSFER, phase=Phase.SUBMITTING, claim=claim)
+    reply = reply.but(remote="beta", queue="transfer-beta")
     path = Path(place.task().verdict(asked.wake))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(encode(reply))

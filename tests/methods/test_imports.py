@@ -25,6 +25,7 @@ MESSAGES = {
     "gridbridge.errors",
     "gridbridge.methods",
     "gridbridge.model",
+    "gridbridge.model.guard",
     "gridbridge.model.lines",
     "gridbridge.model.message",
     "gridbridge.model.places",
@@ -48,11 +49,14 @@ COMMANDS = {
     "gridbridge.state.spool",
     "pwd",
     "select",
+    "time",
 }
 STARTER = {
     "gridbridge.batch.own",
     "gridbridge.batch.wrapper",
     "gridbridge.methods.answers",
+    "gridbridge.methods.begin",
+    "gridbridge.methods.guard",
     "gridbridge.methods.job",
     "gridbridge.methods.limits",
     "gridbridge.methods.remote",

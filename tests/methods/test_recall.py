@@ -7,7 +7,7 @@ import pytest
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods import recall
 from gridbridge.model.message import Kind, Outcome
-from tests.methods.cells import Place
+from tests.methods.cells import UNDEFER, Place
 
 WHY = "recalled from beta: it waited long"
 
@@ -39,7 +39,7 @@ def test_a_job_that_waits_is_deleted_and_the_task_runs_again(recalled: Place) ->
     assert (answer, recalled.away()) == ("exit 99", None)
     [closed] = recalled.sent(Kind.CLOSED)
     assert (closed.outcome, closed.reason) == (Outcome.REQUEUE, WHY)
-    assert recalled.calls("alpha qalter")[-1] == "alpha qalter -h U 7"
+    assert recalled.calls("alpha qalter")[-1] == f"alpha qalter {UNDEFER}"
 
 
 @pytest.mark.usefixtures("_at_once")

@@ -4,10 +4,18 @@ import pytest
 
 from gridbridge.errors import GridbridgeError, NoRoute, ParseError
 from gridbridge.methods.answers import UNABLE, end_nowhere, pause
-from gridbridge.methods.starter import take
+from gridbridge.methods.starter import Step, take
 from gridbridge.model.message import Desired, Kind, Message, Phase
 from gridbridge.model.stay import Stay, encode
-from tests.methods.cells import CLIENT, TRANSFER, Place
+from tests.methods.cells import CLIENT, TRANSFER, UNDEFER, Place
+
+REMOTE = """<JB_hard_resource_list><CE_name>remote</CE_name><CE_stringval>TRUE</CE_stringval>
+</JB_hard_resource_list>"""
+QUEUE = "<JB_hard_queue_list><QR_name>{}</QR_name></JB_hard_queue_list>"
+PINNED = """<JB_context><VA_variable>gridbridge_queues</VA_variable><VA_value>*</VA_value>
+</JB_context>"""
+DEFER = "-a 203501010000.00 -ac gridbridge_start=0 7"
+PHASES = (Phase.SUBMITTING, Phase.HELD, Phase.RELEASED)
 
 
 def test_the_first_step_submits_held_and_releases_the_recorded_id(place: Place) -> None:
@@ -17,7 +25,7 @@ def test_the_first_step_submits_held_and_releases_the_recorded_id(place: Place) 
     assert answer.split()[:2] == ["wait", "60"]
     assert answer.endswith(f"/{TRANSFER}")
     assert [call.split()[1:3] for call in place.calls("qalter")] == [
-        ["qalter", "-h"],
+        ["qalter", "-a"],
         ["qalter", "-N"],
     ]
 
@@ -42,23 +50,88 @@ def test_a_job_that_is_deleted_while_it_is_submitted_is_never_released(place: Pl
     assert (len(place.calls("qdel")), place.away()) == (1, None)
 
 
-def test_the_hold_at_home_comes_before_the_submission(place: Place) -> None:
+def test_the_guard_at_home_comes_before_the_submission(place: Place) -> None:
     place.step()
     words = [call.split()[:2] for call in place.calls(" q")]
 
     assert words.index(["alpha", "qalter"]) < words.index(["beta", "qsub"])
 
 
-def test_a_step_killed_before_its_hold_holds_when_taken_again(place: Place) -> None:
-    place.down("alpha")
-    with pytest.raises(GridbridgeError):
-        place.step()
-    place.down("alpha", is_down=False)
+def test_a_step_killed_before_its_guard_guards_when_taken_again(place: Place) -> None:
+    """What it has noted of the job's own start time stays: that of the job is ours by then."""
+    place.step()
+    place.forget("guarded")
 
     place.step()
 
-    assert len(place.calls("alpha qalter -h u 7")) == 2
-    assert (place.folder / "alpha/7").read_text() == "hr\n"
+    assert place.calls("alpha qalter") == [f"alpha qalter {DEFER}"] * 2
+    assert (place.folder / "alpha/7").read_text() == "r\n"
+
+
+def test_nothing_is_sent_while_home_does_not_answer(place: Place) -> None:
+    place.down("alpha")
+
+    with pytest.raises(GridbridgeError):
+        place.step()
+
+    assert place.calls("beta") == []
+
+
+@pytest.mark.parametrize(
+    ("asks", "task", "guard", "calls"),
+    [
+        ("", "undefined", "start", [DEFER]),
+        ("", "3", "hold", ["-h u 7.3"]),
+        (REMOTE, "undefined", "none", []),
+        (REMOTE, "3", "none", []),
+        (QUEUE.format("transfer-beta"), "3", "none", []),
+        (
+            QUEUE.format("all.q"),
+            "undefined",
+            "start",
+            [DEFER],
+        ),
+        (f"{QUEUE.format('transfer-beta')}{PINNED}", "3", "hold", ["-h u 7.3"]),
+    ],
+    ids=[
+        "a job",
+        "a task",
+        "to leave",
+        "a task to leave",
+        "by queue",
+        "or here",
+        "pinned just now",
+    ],
+)
+def test_a_task_that_could_start_here_is_guarded(
+    place: Place, asks: str, task: str, guard: str, calls: list[str]
+) -> None:
+    place.asks(asks)
+    (place.folder / "alpha/7.3").write_text("r")
+
+    step = Step(place.task(SGE_TASK_ID=task), "", ("true",))
+    step.take()
+
+    assert {message.guard for message in place.sent(Kind.RECORD)} == {guard}
+    assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in calls]
+
+
+def test_a_task_put_back_takes_over_what_was_sent_from_another_queue(place: Place) -> None:
+    """It is started in whichever of its queues is free; its job is where it was sent."""
+    place.asks(QUEUE.format("transfer-beta,transfer-delta"))
+    place.leads("transfer-delta", "delta")
+    again = {"RESTARTED": "1", "QUEUE": "transfer-delta"}
+    Step(place.task(**again), "", ("true",)).take()
+    [asked] = place.sent(Kind.ASK)
+    place.answer(asked.wake, phase=Phase.SUBMITTING, remote="beta", queue="transfer-beta")
+
+    Step(place.task(**again), "", ("true",)).take()
+
+    assert asked.restarted == "yes"
+    records = {(one.queue, one.remote, one.phase) for one in place.sent(Kind.RECORD)}
+    assert records == {("transfer-beta", "beta", each) for each in PHASES}
+    assert len(place.calls("beta qstat -j gb.alpha.7.0.1")) == 1
+    assert place.calls("delta") == []
 
 
 def test_a_submission_whose_id_was_not_noted_is_found_not_repeated(place: Place) -> None:
@@ -200,7 +273,7 @@ def test_a_job_that_can_not_go_there_is_marked_and_sent_home(place: Place) -> No
     mark = "-hard -l h_rt=1:0:0 -hard -l remote=false -ac gridbridge_refused=beta has no h_rt"
     assert place.calls("alpha qalter")[1:] == [
         f"alpha qalter {mark}: no limits there 7",
-        "alpha qalter -h U 7",
+        f"alpha qalter {UNDEFER}",
     ]
     assert [closed.outcome for closed in place.sent(Kind.CLOSED)] == ["requeue"]
 

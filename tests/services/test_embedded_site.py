@@ -114,16 +114,16 @@ def test_the_wrapper_tells_the_end_of_a_job_whose_keeper_at_beta_was_killed(site
     assert site.sh("cat runs") == "run\n"
 
 
-def test_a_job_that_was_killed_with_its_keeper_at_beta_runs_again(site: Site) -> None:
-    """Nobody saw its end, so at home it counts as lost with its host."""
+def test_a_job_that_was_killed_with_its_keeper_at_beta_ends_as_killed(site: Site) -> None:
+    """Nobody saw its end; a home that runs none of its own jobs again runs this one no more."""
     job = site.submit(f"echo run >>/mnt/runs; {UNTIL}; exit 8")
     site.until_away()
     first = _pid(site, "beta", "1")
     _kill(site, f"$(ps -o ppid= -p {first}) -{first}")
     site.sh("touch go")
 
-    assert site.until_ended(job).exit_status == "8"
-    assert site.sh("cat runs") == "run\nrun\n"
+    assert site.until_ended(job).signal == "9"
+    assert site.sh("cat runs") == "run\n"
 
 
 def test_a_running_job_is_adopted_when_starter_and_keeper_at_home_were_killed(site: Site) -> None:

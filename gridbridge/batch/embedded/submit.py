@@ -79,6 +79,18 @@ def release(folder: Folder, job: str) -> None:
     _call(folder, commands.act(folder, "release", job)).checked()
 
 
+def defer(folder: Folder, job: str, request: Request) -> None:
+    """Refuse: a job has no start time here, it is held (methods/guard)."""
+    del folder, request
+    raise ParseError(f"job {job} can't be given a start time")
+
+
+def undefer(folder: Folder, job: str) -> None:
+    """Refuse, as `defer`."""
+    del folder
+    raise ParseError(f"job {job} has no start time")
+
+
 def suspend_any(folder: Folder, job: str) -> None:
     """Suspend a job that waits or runs; a gone one is left alone."""
     _unless_gone(folder, commands.act(folder, "suspend", job))

@@ -3,6 +3,8 @@
 The programs are called by path: Debian's /usr/bin/qsub is a shell wrapper around them.
 """
 
+import time
+
 from gridbridge.batch.gridengine.request import Pairs, Request
 from gridbridge.errors import ParseError
 from gridbridge.model.places import ENDED, is_place
@@ -15,6 +17,10 @@ ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
 OURS = "gridbridge_"  # what the names of our notes in a job's context begin with
 OWN_QUEUES = f"{OURS}queues"  # in a job's context while it is pinned to a transfer queue
 
+OWN_HOLD = f"{OURS}hold"  # in its context: the service has held a task that its starter did not
+OWN_START = f"{OURS}start"  # in its context while its start time is ours: its own, 0 for none
+FAR_S = 2051222400  # the start time of a job that is away: 2035
+LONG_PAST_S = 86400  # that of one that may start: Grid Engine takes no 0 back
 STAYS = f"{OURS}stays"  # in its context: it asks for remote=false when it is not pinned
 STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
 UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
@@ -33,6 +39,31 @@ def release(cell: Cell, job: str) -> Argv:
 def release_as(cell: Cell, job: str, name: str) -> Argv:
     """Give a held job its real name and let it run, in one request."""
     return (f"{cell.binaries}/qalter", "-N", name, "-h", "U", job)
+
+
+def defer(cell: Cell, job: str, own: str) -> Argv:
+    """Have a job start in the far future if it is put back, and note its own time.
+
+    A running one runs on, and its letters stay as they are.
+    """
+    return (f"{cell.binaries}/qalter", "-a", _moment(FAR_S), "-ac", f"{OWN_START}={own}", job)
+
+
+def undefer(cell: Cell, job: str, own: int) -> Argv:
+    """Give a job its own start time back; one without any may start at once."""
+    start = _moment(own or LONG_PAST_S)
+    return (f"{cell.binaries}/qalter", "-a", start, "-dc", OWN_START, job)
+
+
+def _moment(seconds: int) -> str:
+    """Write a time for qalter, which has to be told that it is UTC (TZ)."""
+    return time.strftime("%Y%m%d%H%M.%S", time.gmtime(seconds))
+
+
+def own_queues(request: Request) -> str:
+    """Return a job's own list of queues, also while it is pinned to another."""
+    kept = dict(request.context).get(OWN_QUEUES, "")
+    return kept.replace(" ", ",") or request.queues
 
 
 def pin(cell: Cell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> Argv:

@@ -34,6 +34,7 @@ class Request:
         "rerun",
         "share",
         "soft",
+        "start",
         "stays",
         "targets",
         "types",
@@ -67,6 +68,7 @@ class Request:
         self.notify = _leaf(xml, b"JB_notify") == "true"
         self.priority = int(_leaf(xml, b"JB_priority") or PRIORITY_ZERO) - PRIORITY_ZERO
         self.share = int(_leaf(xml, b"JB_jobshare") or 0)
+        self.start = int(_leaf(xml, b"JB_execution_time") or 0)  # not before; 0: at once
         self.rerun = RERUN.get(_section(xml, b"JB_restart"), "")
 
 

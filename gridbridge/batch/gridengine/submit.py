@@ -13,6 +13,7 @@ from gridbridge.model.ids import read_tasks
 from gridbridge.model.route import Cell
 from gridbridge.shell.runner import Completed, run
 
+UTC = "UTC"
 TRY_LATER = 25  # qsub(1) EXIT STATUS: a limit of the cell, max_u_jobs and its kin
 NOT_REACHED = (  # before the request was sent: nothing was submitted
     b"unable to contact qmaster",
@@ -118,6 +119,14 @@ def request_of(cell: Cell, job: str) -> Request:
     return Request(detail(cell, job))
 
 
+def requests_of(cell: Cell, jobs: tuple[int, ...]) -> dict[int, Request]:
+    """Return what several jobs asked for, in one request; those that are gone are left out."""
+    xml = detail(cell, ",".join(map(str, jobs)))
+    parts = (JOB_NUMBER + part for part in xml.split(JOB_NUMBER)[1:])
+    found = ((part[len(JOB_NUMBER) :].partition(b"<")[0], part) for part in parts)
+    return {int(number): Request(part) for number, part in found if number.isdigit()}
+
+
 def detail(cell: Cell, job: str) -> bytes:
     """Return all that the cell tells of a job; Request and its neighbours read it."""
     return call(cell, commands.detail(cell, job)).checked().stdout
@@ -131,6 +140,23 @@ def hold(cell: Cell, job: str, gone_is_fine: bool = False) -> None:
 def release(cell: Cell, job: str, gone_is_fine: bool = False) -> None:
     """Take the user hold back."""
     _do(cell, commands.release(cell, job), gone_is_fine)
+
+
+def defer(cell: Cell, job: str, request: Request) -> None:
+    """Keep a whole job from being started again; its own start time is kept in its context."""
+    kept = dict(request.context).get(commands.OWN_START, "0")
+    own = kept if request.start == commands.FAR_S else str(request.start)
+    call(cell, commands.defer(cell, job, own), zone=UTC).checked()
+
+
+def undefer(cell: Cell, job: str) -> None:
+    """Take that back; a start time that somebody has given it meanwhile stays."""
+    request = request_of(cell, job)
+    own = dict(request.context).get(commands.OWN_START)
+    if own is None and request.start != commands.FAR_S:
+        return
+    start = int(own or 0) if request.start == commands.FAR_S else request.start
+    call(cell, commands.undefer(cell, job, start), zone=UTC).checked()
 
 
 def release_as(cell: Cell, job: str, name: str) -> None:

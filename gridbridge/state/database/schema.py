@@ -27,7 +27,7 @@ from sqlalchemy import (
 from gridbridge.model import lines, message
 from gridbridge.model.message import Message
 
-HEAD = "0005"  # the newest migration
+HEAD = "0006"  # the newest migration
 _PLAIN = printable.replace("%", "")
 
 
@@ -122,6 +122,7 @@ TRANSFERS = Table(
     Column("pinned", Boolean, nullable=False),
     Column("claim", Words, nullable=False),
     Column("claimed", Words, nullable=False),
+    Column("guard", Words, nullable=False),
     Column("reason", Words, nullable=False),
     *(Column(name, Words, nullable=False) for name in ("cause", "listed")),
     Index("transfers_closed_at", "closed_at"),

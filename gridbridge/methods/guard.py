@@ -1,0 +1,52 @@
+"""A starter guards its task at home: one that is put back must not start beside its copy."""
+
+from gridbridge.batch.gridengine.commands import OWN_HOLD, OWN_START, own_queues
+from gridbridge.methods.task import GUARDED
+from gridbridge.model import guard
+from gridbridge.model.guard import Guard
+from gridbridge.model.route import EMBEDDED
+from gridbridge.state import published
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.methods.starter import Step
+
+
+def chosen(step: "Step") -> str:
+    """Return the guard that the task needs; an embedded cluster has one alone."""
+    if step.route.local_kind == EMBEDDED:
+        return Guard.HOLD
+    request, task = step.request, step.task
+    transfer_queues = published.queues(task.published)
+    return guard.choose(request.hard, own_queues(request), transfer_queues, bool(task.task))
+
+
+def put(step: "Step") -> None:
+    """Guard the running task: the first act, once noted."""
+    task, how = step.task, step.record.guard or Guard.HOLD
+    if task.is_done(GUARDED):
+        return
+    if how == Guard.HOLD:
+        step.home.hold(step.route.home, task.local)
+    elif how == Guard.START:
+        step.home.defer(step.route.home, str(task.job), step.request)
+    task.note_done(GUARDED)
+
+
+def take_back(step: "Step") -> None:
+    """Let the task start again anywhere: nothing of it lives elsewhere."""
+    how = step.record.guard or Guard.HOLD
+    if how == Guard.NONE:
+        how = _put_by_the_service(step)
+    if how == Guard.HOLD:
+        step.home.release(step.route.home, step.task.local)
+    elif how == Guard.START:
+        step.home.undefer(step.route.home, str(step.task.job))
+
+
+def _put_by_the_service(step: "Step") -> str:
+    """Return the guard of a task that needed none before its request was changed."""
+    context = dict(step.request.context)
+    if OWN_START in context:
+        return Guard.START
+    return Guard.HOLD if OWN_HOLD in context else Guard.NONE

@@ -1,0 +1,50 @@
+"""What keeps a task that is put back from starting at home while a copy of it may live elsewhere.
+
+Its starter chooses that before its first act and tells it in its record.
+"""
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+REMOTE = "remote"
+ANY = ("", "*")
+OPERATORS = frozenset("*?[]!&|()")  # of queue expressions (sge_types(1))
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Guard:
+    """The three ways."""
+
+    NONE = "none"  # it could only come to a transfer queue, where its starter adopts the copy
+    START = "start"  # the job's start time lies far ahead (qalter -a); of no single task
+    HOLD = "hold"  # a user hold on the task
+
+
+def choose(hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool) -> str:
+    """Return what a task needs that asks for these resources and queues."""
+    if leaves(hard) or names_only(queues, transfer_queues):
+        return Guard.NONE
+    return Guard.HOLD if is_array else Guard.START
+
+
+def leaves(hard: Pairs) -> bool:
+    """Say whether a job asks to leave."""
+    return any(name == REMOTE and is_remote(value) for name, value in hard)
+
+
+def is_remote(value: str) -> bool:
+    """Read a BOOL that was asked for, which is true when no value was given (complex(5))."""
+    return value.lower() not in ("false", "0")
+
+
+def names_only(queues: str, some: "Collection[str]") -> bool:
+    """Say whether a list means no queues but these; what is no plain name may mean any."""
+    return bool(queues) and all(one.partition("@")[0] in some for one in queues.split(","))
+
+
+def could_take(queues: str, name: str) -> bool:
+    """Say whether a list of queues may mean this one: by its name, or by anything but a name."""
+    wanted = (one.partition("@")[0] for one in queues.split(","))
+    return any(one in (name, *ANY) or not OPERATORS.isdisjoint(one) for one in wanted)
