@@ -47,6 +47,10 @@ class Gamma:
         """Return a file of the account's home, empty when it is not there."""
         return self.grid.sh(FAR, f"cat {name} 2>/dev/null || :", user=ACCOUNT)
 
+    def read_at_home(self, name: str) -> str:
+        """Return a file of alice's home, as which what a job prints comes home."""
+        return self.grid.sh(HOME, f"cat {name}", user="alice")
+
     def why(self, job: str) -> str:
         """Return what `gridbridge why` tells alice of a job."""
         return self.grid.on(HOME, "gridbridge", "why", job, user="alice").out

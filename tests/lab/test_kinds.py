@@ -50,10 +50,11 @@ def asked(grid: Grid, job: str) -> list[str]:
     return lines[0].split()[2].split(",") if lines else []
 
 
+STAYS = "remote=false"  # not to be tried in beta's queue back
 KINDS = {
-    "of that kind": (("-l", "big=true"), QUEUE, ["mem_free=1M"]),
-    "more than usual": (("-l", "big=true,mem_free=2M"), QUEUE, ["mem_free=2M"]),
-    "of no kind": (("-l", "remote=true"), "transfer-beta", []),
+    "of that kind": (("-l", "big=true"), QUEUE, ["mem_free=1M", STAYS]),
+    "more than usual": (("-l", "big=true,mem_free=2M"), QUEUE, ["mem_free=2M", STAYS]),
+    "of no kind": (("-l", "remote=true"), "transfer-beta", [STAYS]),
 }
 
 

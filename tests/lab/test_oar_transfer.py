@@ -109,7 +109,7 @@ def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
     records = {job: gamma.grid.accounting(job) for job in (with_status, by_signal, well)}
     gamma.grid.accounting(wide)
     gamma.grid.until_gone(array)
-    told = gamma.read(f"away.o{with_status}")
+    told = gamma.read_at_home(f"away.o{with_status}")
     killed = gamma.grid.accounting(limited)
 
     assert ["3", "143", "0"] == [each["exit_status"].split()[0] for each in records.values()]
@@ -117,7 +117,7 @@ def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
     assert ["4", "6"] == sorted(gamma.read("ran.array").split())
     expected = f"{with_status} away alice a  b|c'd\"$HOME|a b;$x'|{ACCOUNT}|/home/{ACCOUNT}\n"
     assert expected == told
-    *rows, counts, one, other, third = gamma.read(f"away.o{wide}").splitlines()
+    *rows, counts, one, other, third = gamma.read_at_home(f"away.o{wide}").splitlines()
     assert ["gamma-n1", "gamma-n2"] == [row.split()[0] for row in rows]
     assert {"1", "2"} == {row.split()[1] for row in rows}
     assert "2 3" == counts
