@@ -72,6 +72,16 @@ def read(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os
         os.close(end)
 
 
+def names(folder: str) -> list[str]:
+    """Return what is in a folder, nothing without one; StateError when it can't be read."""
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}") from error
+
+
 def _refuse_tricks(path: str, facts: os.stat_result, max_bytes: int, owner: int | None) -> None:
     if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
         raise StateError(f"{path}: not a regular file of one link")

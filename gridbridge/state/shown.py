@@ -129,7 +129,7 @@ def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:
 
 def withdraw_clusters(asked: Container[str], folder: str) -> None:
     """Remove the answers of all clusters but these."""
-    for name in _names(f"{folder}/{CLUSTERS}"):
+    for name in files.names(f"{folder}/{CLUSTERS}"):
         if name.endswith(".json") and name.removesuffix(".json") not in asked:
             files.remove(f"{folder}/{CLUSTERS}/{name}")
 
@@ -155,7 +155,7 @@ def _load(folder: str) -> ShownLoad | None:
 
 
 def _clusters(folder: str) -> Iterator[ShownCluster]:
-    for name in sorted(_names(f"{folder}/{CLUSTERS}")):
+    for name in sorted(files.names(f"{folder}/{CLUSTERS}")):
         if name.endswith(".json") and not name.startswith(files.TEMPORARY):
             shown = read(f"{folder}/{CLUSTERS}/{name}", ShownCluster)
             if shown:
@@ -163,15 +163,6 @@ def _clusters(folder: str) -> Iterator[ShownCluster]:
 
 
 def _jobs(folder: str) -> Iterator[tuple[int, int]]:
-    for name in _names(f"{folder}/{published.JOBS}"):
+    for name in files.names(f"{folder}/{published.JOBS}"):
         if match := _JOB.fullmatch(name):
             yield int(match[1]), int(match[2] or 0)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise StateError(f"{folder}: {error.strerror}") from error

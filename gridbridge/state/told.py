@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from datetime import datetime
 
-from gridbridge.errors import ParseError, StateError
+from gridbridge.errors import ParseError
 from gridbridge.model.ids import parse_local
 from gridbridge.shell import files
 from gridbridge.state import published
@@ -18,7 +18,7 @@ MOST = 1000  # of a person
 
 def paths(folder: str, local: str) -> Iterator[str]:
     """Give where each person may have told of a task."""
-    for uid in _names(f"{folder}/{published.TOLD}"):
+    for uid in files.names(f"{folder}/{published.TOLD}"):
         yield published.told_path(local, uid, folder)
 
 
@@ -31,7 +31,7 @@ def tasks(folder: str, job: int) -> frozenset[int]:
 def keep_few(folder: str, uid: int) -> None:
     """Remove the oldest of somebody who has told too much."""
     around = f"{folder}/{published.TOLD}/{uid}"
-    names = [name for name in _names(around) if not name.startswith(files.TEMPORARY)]
+    names = [name for name in files.names(around) if not name.startswith(files.TEMPORARY)]
     if len(names) > MOST:
         oldest_first = sorted((f"{around}/{name}" for name in names), key=os.path.getmtime)
         for path in oldest_first[: len(names) - MOST]:
@@ -54,16 +54,7 @@ def _local(name: str) -> tuple[int, int]:
 
 
 def _files(folder: str) -> Iterator[tuple[str, str]]:
-    for uid in _names(f"{folder}/{published.TOLD}"):
+    for uid in files.names(f"{folder}/{published.TOLD}"):
         around = f"{folder}/{published.TOLD}/{uid}"
-        for name in _names(around):
+        for name in files.names(around):
             yield around, name
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise StateError(f"{folder}: {error.strerror}") from error
