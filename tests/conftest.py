@@ -1,6 +1,7 @@
 """What holds for every test: a busy machine makes none of them fail."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +11,7 @@ from tests.apart import apart as apart
 from tests.minutes import JUNIT
 
 os.umask(0o022)  # a gridbridge.toml that a group may write is not obeyed
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell put us behind
 settings.register_profile("gridbridge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gridbridge")
 
