@@ -1,6 +1,7 @@
 """What the clusters last answered: kept here, in the state file, and shown to people."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,8 @@ from gridbridge.services.observer import Answer, Observer
 from gridbridge.services.views import Views
 from gridbridge.state.database import Database
 
+FAILED_IN_A_ROW = 2  # answers that close a cluster's queues: one may be a mishap
+
 _log = logging.getLogger(__name__)
 
 
@@ -18,6 +21,7 @@ class Answers:
 
     def __init__(self, observers: Mapping[str, Observer], database: Database, views: Views) -> None:
         self.good: dict[str, ClusterSnapshot] = {}
+        self._failed: Counter[str] = Counter()  # in a row
         self._observers = observers
         self._database = database
         self._views = views
@@ -29,6 +33,15 @@ class Answers:
             self._remember(answer)
         return came
 
+    def silent(self) -> frozenset[str]:
+        """Return the clusters whose last answers failed; a good one takes its cluster out."""
+        return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
+
+    def forget(self, cluster: str) -> None:
+        """Forget what a cluster answered: it is asked elsewhere by now, or nowhere."""
+        self.good.pop(cluster, None)
+        self._failed.pop(cluster, None)
+
     def move(self, step: timedelta) -> None:
         """Keep the answers' age by a clock that was set by so much."""
         self.good = {
@@ -38,7 +51,9 @@ class Answers:
     def _remember(self, answer: Answer) -> None:
         if answer.snapshot:
             self.good[answer.cluster] = answer.snapshot
+            self._failed.pop(answer.cluster, None)
         else:
+            self._failed[answer.cluster] += 1
             _log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
         self._database.record_snapshot(
             cluster=answer.cluster,

@@ -106,7 +106,7 @@ def _follow_observers(
     observers = service.observers
     for name in observers.keys() - same:
         observers.pop(name).dismiss()
-        service.answers.good.pop(name, None)
+        service.answers.forget(name)
     for name in same:
         observers[name].follow(away(policy, name), policy.poller, _own_queues(policy, name))
     for name in clusters - same:

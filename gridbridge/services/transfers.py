@@ -340,7 +340,7 @@ class TransferService:
 
     def publish(self, is_news: bool) -> None:
         """Show people and programs what they may see."""
-        closed = self.breakers.closed(self.ledger.all())
+        closed = self.breakers.closed(self.ledger.all()) | self.answers.silent()
         self.views.load(self.answers.good, self.observers, closed, self.room.lacks())
         self.histories.publish()
         if is_news:

@@ -29,7 +29,7 @@ from gridbridge.services.observer import Answer
 from gridbridge.services.transfers import TransferService
 from gridbridge.services.views import Views
 from gridbridge.shell.clock import Clock
-from gridbridge.state import spool
+from gridbridge.state import published, spool
 from gridbridge.state.database import Database
 from gridbridge.state.inbox import Inbox
 from gridbridge.state.shown import read_transfers
@@ -78,14 +78,14 @@ class Machine:
 
     def start(self) -> None:
         """Start a service that knows what the state file knows."""
-        published = str(self.folder / "published")
+        shown = str(self.folder / "published")
         self.beta = Told()
         self.service = TransferService(
             policy=self.policy,
             database=Database.open(f"sqlite:///{self.folder}/state.db"),
             inbox=Inbox(str(self.spool), 100),
-            hands=Hands(self.policy, published, str(self.spool)),
-            views=Views(self.policy, published),
+            hands=Hands(self.policy, shown, str(self.spool)),
+            views=Views(self.policy, shown),
             observers={"alpha": Told(), "beta": self.beta},
             spool=str(self.spool),
         )
@@ -127,6 +127,16 @@ class Machine:
         )
         self.beta.next = Answer(cluster="beta", snapshot=seen)
         self.service.round()
+
+    def fail_to_answer(self) -> None:
+        """Let beta's next answer be none."""
+        self.beta.next = Answer(cluster="beta", trouble="connection refused")
+        self.service.round()
+
+    def is_open(self) -> bool:
+        """Say whether the queues to beta are, by what the sensor reads."""
+        load = published.load_path(str(self.folder / "published"))
+        return published.read_load(load)[2]["gb_beta_up"] == "1"
 
     def settle(self) -> None:
         """Wait until no thread of the service does anything."""
@@ -342,6 +352,18 @@ def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_t
     assert until
     longest = timedelta(seconds=machine.policy.poller.breaker_pause_max_s)
     assert until <= datetime.now(UTC) + longest
+
+
+def test_a_cluster_that_refuses_is_noticed_after_two_answers_and_open_after_a_good_one(
+    machine: Machine,
+) -> None:
+    """Whatever it last said is fresh for 30 s yet; one failure between good answers is a mishap."""
+    is_open = []
+    for is_good in (True, False, False, False, True, False, True, False):
+        machine.answer("r") if is_good else machine.fail_to_answer()
+        is_open.append(machine.is_open())
+
+    assert is_open == [True, True, False, False, True, True, True, True]
 
 
 def test_a_clock_that_is_set_on_uses_up_no_patience(machine: Machine) -> None:
