@@ -10,7 +10,7 @@ from gridbridge.apply.routes import away, status_of
 from gridbridge.batch import submitter
 from gridbridge.batch.embedded import submit as embedded
 from gridbridge.decisions.guards import Kept
-from gridbridge.decisions.transfer import verdict_of
+from gridbridge.decisions.verdict import verdict_of
 from gridbridge.errors import StateError
 from gridbridge.model.claim import name_of
 from gridbridge.model.ids import parse_transfer

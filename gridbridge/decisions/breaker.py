@@ -93,7 +93,7 @@ def has_run(one: Transfer) -> bool:
     ended = one.verdict and one.verdict.outcome in (Outcome.EXIT, Outcome.SIGNAL)
     if ended and one.cause != Cause.LOST:
         return True
-    return "r" in one.remote_state
+    return one.there.has_begun
 
 
 def hear(

@@ -12,16 +12,12 @@ from datetime import UTC, datetime, timedelta
 from gridbridge.decisions import dropped
 from gridbridge.decisions.owners import listed
 from gridbridge.decisions.receive import ending
-from gridbridge.decisions.rerun import YES
-from gridbridge.model.claim import FENCED, JOB, is_grant
 from gridbridge.model.guard import Guard
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.job import JobEnd
-from gridbridge.model.message import ERROR, REQUEUE, Cause, Desired, Message, Outcome
+from gridbridge.model.message import Cause, Desired, Message
 from gridbridge.model.plan import Act, Action, Plan
 from gridbridge.model.policy import Poller
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import read_letters
 from gridbridge.model.transfer import Listed, Transfer
 
 SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
@@ -120,7 +116,7 @@ def decide(transfer: Transfer, world: World, policy: Poller) -> list[Action]:
         return _bury(transfer, world, "deleted at home")
     if _has_left(transfer, world):
         return _bring_home(transfer, world)
-    if "E" in transfer.remote_state and transfer.missed_polls == 0:
+    if transfer.there.is_error and transfer.missed_polls == 0:
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
         return [_action(Act.GIVE_UP, transfer, why)]
     if transfer.missed_polls >= policy.lost_polls:
@@ -135,7 +131,7 @@ def _deliver(transfer: Transfer, world: World) -> list[Action]:
         return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
     if _is_to_be_adopted(transfer):
         return []
-    if is_put_back(transfer.local_state):
+    if transfer.here.is_put_back:
         return [_action(Act.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
     if _is_gone_at_home(transfer, world):
         return [_action(Act.CLOSE, transfer, "the local job is gone")]
@@ -152,7 +148,7 @@ def _bury(transfer: Transfer, world: World, why: str) -> list[Action]:
         return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
     if row or transfer.wake in world.asleep or _still_runs(transfer, world):
         return []
-    is_guarded = is_put_back(transfer.local_state) and transfer.guard != Guard.NONE
+    is_guarded = transfer.here.is_put_back and transfer.guard != Guard.NONE
     act = Act.RELEASE_LOCAL if is_guarded else Act.CLOSE
     return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
 
@@ -168,8 +164,7 @@ def _still_runs(transfer: Transfer, world: World) -> bool:
     home = world.snapshots.get(world.home)
     if home is None or home.taken_at <= transfer.updated_at:
         return True
-    local = read_letters(transfer.local_state) if transfer.local_state else None
-    return local is not None and local.is_running and not local.is_deleting
+    return transfer.here.is_running and not transfer.here.is_deleting
 
 
 def _bring_home(transfer: Transfer, world: World) -> list[Action]:
@@ -179,7 +174,7 @@ def _bring_home(transfer: Transfer, world: World) -> list[Action]:
         return []
     row = _remote_row(transfer, remote)
     is_running = row is not None and row.state.is_running
-    if is_put_back(transfer.local_state) and is_running:
+    if transfer.here.is_put_back and is_running:
         return [_action(Act.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
     return _bury(transfer, world, "its starter is gone")
 
@@ -188,17 +183,12 @@ def _has_left(transfer: Transfer, world: World) -> bool:
     """Say whether no starter works for it: its FIFO has no reader and its task does not run."""
     if transfer.wake in world.asleep or _is_to_be_adopted(transfer):
         return False
-    return is_put_back(transfer.local_state) or _is_gone_at_home(transfer, world)
+    return transfer.here.is_put_back or _is_gone_at_home(transfer, world)
 
 
 def _is_to_be_adopted(transfer: Transfer) -> bool:
     """Say whether its task waits to be started again where whatever starter comes adopts it."""
-    return transfer.guard == Guard.NONE and is_put_back(transfer.local_state)
-
-
-def is_put_back(letters: str) -> bool:
-    """Say whether a task waits to be started again (Rq, hRq; sge_status(5))."""
-    return "q" in letters and "R" in letters
+    return transfer.guard == Guard.NONE and transfer.here.is_put_back
 
 
 def _is_adopted(transfer: Transfer, world: World) -> bool:
@@ -212,7 +202,7 @@ def _is_adopted(transfer: Transfer, world: World) -> bool:
 
 def requeued_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return the local jobs of which a task was rescheduled while its transfer is open."""
-    put_back = (one.name for one in transfers if is_put_back(one.local_state))
+    put_back = (one.name for one in transfers if one.here.is_put_back)
     return frozenset(parse_transfer(name).job for name in put_back)
 
 
@@ -264,7 +254,7 @@ def is_lost(transfer: Transfer, policy: Poller, now: datetime) -> bool:
     """
     if transfer.missing_since is None:
         return False
-    has_started = transfer.remote_state != "" and "q" not in transfer.remote_state
+    has_started = transfer.remote_state != "" and not transfer.there.is_pending
     patience = timedelta(seconds=policy.ended_lookup_s)
     return now - transfer.missing_since > (patience if has_started else min(patience, UNSTARTED))
 
@@ -276,76 +266,3 @@ def pushed(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> 
         for one in transfers
         if one.remote == cluster and one.remote_id in ids and not one.verdict
     ]
-
-
-def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
-    """Return the verdict that the other cluster's accounting stands for.
-
-    The wrapper's own end carries 99 and 100 as 199 and 200, and those as signals. A job whose end
-    nobody saw is run again at home if the transfer says that it may be, and else ends as killed.
-    """
-    told = Message(
-        transfer=transfer.name,
-        remote_id=str(transfer.remote_id),
-        host=end.host,
-        user_s=_told(end.user_s),
-        system_s=_told(end.system_s),
-        wallclock_s=_told(end.wallclock_s),
-        max_rss_kb="" if end.max_rss_kb is None else f"{end.max_rss_kb:.0f}",
-    )
-    if end.exit_status == FENCED_STATUS and is_ungranted(transfer):
-        reason = f"fenced at {transfer.remote}: it got no grant"
-        return told.but(outcome=Outcome.REQUEUE, claim=FENCED, cause=Cause.UNGRANTED, reason=reason)
-    if why := why_unstarted(end):
-        return told.but(outcome=Outcome.ERROR, cause=why[0], reason=why[1])
-    if (status := true_status(end)) is not None:
-        return told.but(outcome=Outcome.EXIT, exit_status=str(status))
-    reason = f"{transfer.remote} says {end.reason}"
-    if end.signal is not None:
-        return told.but(outcome=Outcome.SIGNAL, signal=str(end.signal), reason=reason)
-    if transfer.rerun == YES:
-        return told.but(outcome=Outcome.REQUEUE, cause=Cause.LOST, reason=reason)
-    reason = f"killed with its host: {reason}"
-    return told.but(outcome=Outcome.SIGNAL, signal="9", cause=Cause.LOST, reason=reason)
-
-
-def _told(amount: float | None) -> str:
-    """Write an amount; what is not known is nothing, and never 0."""
-    return "" if amount is None else f"{amount:g}"
-
-
-def why_unstarted(end: JobEnd) -> tuple[str, str] | None:
-    """Return the cause and the reason why the job could not be started there, if its end tells."""
-    if end.signal in UNSTARTED_BY:
-        cause, reason = UNSTARTED_BY[end.signal]
-        return cause, f"{reason} on {end.host}"
-    return (Cause.HOST, end.reason) if end.exit_status == UNABLE and end.reason else None
-
-
-def true_status(end: JobEnd) -> int | None:
-    """Return the exit status that the wrapper's end stands for; None of a signal, or of nothing.
-
-    A wrapper that is killed while it ends may leave any other end, but none that runs a job again.
-    """
-    if end.signal is not None:
-        return CARRIED.get(end.signal)
-    return UNMAPPED.get(end.exit_status, end.exit_status) if end.exit_status is not None else None
-
-
-def is_ungranted(transfer: Transfer) -> bool:
-    """Say whether nothing of its job can have run: it needs a grant, and none was given."""
-    return is_grant(transfer.claim) and transfer.claimed != JOB
-
-
-FENCED_STATUS = 199  # grant.sh; of a job that was granted it is an exit 99
-UNABLE = 200  # with a reason, an adapter says so of a job that its cluster could not start
-UNMAPPED = {199: REQUEUE, 200: ERROR}  # what job.sh ends with instead
-CARRIED = {63: 199, 64: 200}  # signals by which it ends for those
-UNSTARTED_BY = {  # signals by which it ends where no message tells why it could not start the job
-    57: (Cause.JOB, "can not change to its working directory"),
-    58: (Cause.HOST, "can not write to its TMPDIR"),
-    59: (Cause.JOB, "can not append to standard output"),
-    60: (Cause.JOB, "can not append to standard error"),
-    61: (Cause.JOB, "can not read standard input"),
-    62: (Cause.JOB, "can not find its shell or program"),
-}

@@ -8,7 +8,7 @@ and no other under its number is known because home has listed it ever since (se
 
 from collections.abc import Iterable
 
-from gridbridge.decisions.transfer import is_put_back, letters_at_home
+from gridbridge.decisions.transfer import row_at_home
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -29,7 +29,8 @@ def may_be_unheard(ended: Transfer) -> bool:
 
 def is_unheard(ended: Transfer, local: ClusterSnapshot) -> bool:
     """Say whether the ended task waits again."""
-    return _is_news(ended, local) and is_put_back(letters_at_home(ended, local))
+    row = row_at_home(ended, local)
+    return _is_news(ended, local) and row is not None and row.state.is_put_back
 
 
 def of_asker(attempts: Iterable[Transfer], message: Message) -> Transfer | None:
@@ -41,7 +42,7 @@ def of_asker(attempts: Iterable[Transfer], message: Message) -> Transfer | None:
 
 def is_heard(ended: Transfer, local: ClusterSnapshot) -> bool:
     """Say whether home lists the task no more."""
-    return _is_news(ended, local) and not letters_at_home(ended, local)
+    return _is_news(ended, local) and row_at_home(ended, local) is None
 
 
 def _is_news(ended: Transfer, local: ClusterSnapshot) -> bool:

@@ -17,7 +17,7 @@ from gridbridge.model.transfer import Transfer
 
 def may_be_had(one: Transfer) -> bool:
     """Say whether its task may come home by its claim: no job is known to have it."""
-    is_waiting = "q" in one.remote_state or not one.remote_state
+    is_waiting = one.there.is_pending or not one.remote_state
     return bool(one.claim) and one.claimed != JOB and is_waiting
 
 

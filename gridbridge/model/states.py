@@ -73,6 +73,11 @@ class JobLetters:
         return self._has("rtsST")
 
     @property
+    def has_begun(self) -> bool:
+        """Whether its first process was started (r): not one that is on its way to a host (t)."""
+        return self._has("r") or (self.is_suspended and not self._has("t"))
+
+    @property
     def is_held(self) -> bool:
         """Whether a hold is on it (h); a running job runs on and is held once requeued."""
         return self._has("h")
@@ -102,11 +107,17 @@ class JobLetters:
         """Whether it was started before (R)."""
         return self._has("R")
 
+    @property
+    def is_put_back(self) -> bool:
+        """Whether it waits to be started again (Rq, hRq)."""
+        return self.is_pending and self.is_restarted
+
     def _has(self, letters: str) -> bool:
         return any(letter in self.letters for letter in letters)
 
 
 _NOBODY = SuspendedBy.NOBODY
+UNSEEN = JobLetters(letters="", word=JobState.UNKNOWN)  # of a job that no answer listed yet
 
 
 @lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.model.guard import Guard
 from gridbridge.model.message import Message
+from gridbridge.model.states import UNSEEN, JobLetters, read_letters
 
 MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # that answers are compared with
 
@@ -70,6 +71,16 @@ class Transfer:
     def _with_moments(self, change: Callable[[datetime], datetime]) -> "Transfer":
         known = {name: moment for name in MOMENTS if (moment := getattr(self, name))}
         return self.but(**{name: change(moment) for name, moment in known.items()})
+
+    @property
+    def here(self) -> JobLetters:
+        """What its task at home is, as last seen; of one that is not listed no fact holds."""
+        return read_letters(self.local_state) if self.local_state else UNSEEN
+
+    @property
+    def there(self) -> JobLetters:
+        """What its remote job is, as last seen; of one that was never listed no fact holds."""
+        return read_letters(self.remote_state) if self.remote_state else UNSEEN
 
     @property
     def is_over(self) -> bool:

@@ -96,7 +96,7 @@ def _parts(service: TransferService) -> tuple[Part, ...]:
     """Return what else keeps the configuration; the rest has nothing of it."""
     first = (service.hands, service.views, service.breakers, service.letters)
     rest = (service.books, service.guards, service.recalls, service.claims, service.agreements)
-    return (*first, *rest)
+    return (*first, *rest, service.sweeper)
 
 
 def _follow_observers(

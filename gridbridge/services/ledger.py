@@ -38,6 +38,14 @@ class Ledger:
         """Return the open transfers."""
         return self.open.values()
 
+    def clusters(self) -> frozenset[str]:
+        """Return the clusters that they are at."""
+        return frozenset(one.remote for one in self.all())
+
+    def stays(self) -> frozenset[tuple[str, str]]:
+        """Return who has one, and at which cluster."""
+        return frozenset((one.owner, one.remote) for one in self.all())
+
     def among(self, keys: Iterable[Key]) -> tuple[Transfer, ...]:
         """Return those of them that are open, each once."""
         return tuple(self.open[each] for each in set(keys) & self.open.keys())

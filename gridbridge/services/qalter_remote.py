@@ -17,6 +17,7 @@ from gridbridge.model.places import CONFIG, PUBLISHED, is_place
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.shown import ShownTransfer
+from gridbridge.model.states import read_letters
 from gridbridge.services.reach import LIMIT_S, NotDone, Told, each_away, reach, require_own
 from gridbridge.services.requests import keep_there, translated, words_of
 
@@ -64,7 +65,7 @@ def _alter(one: ShownTransfer, change: Change, policy: Policy, folder: str, is_d
     require_own(where, one, me)
     job, local = str(one.remote_id), parse_transfer(one.transfer).local
     letters = submit.states(where, job)
-    if "q" not in letters:
+    if not letters or not read_letters(letters).is_pending:
         raise NotDone(f"job {job} at {one.remote} is {letters or 'gone'}: it waits no more")
     if is_dry:
         return printable(shlex.join(commands.alter(where, job, options)))

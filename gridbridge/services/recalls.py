@@ -96,7 +96,7 @@ class Recalls:
         cluster = self._policy.clusters.get(one.remote)
         if not queue or not queue.recall_wait_s or not cluster:
             return False
-        waits = "q" in one.remote_state and cluster.kind is Kind.GRIDENGINE and not one.claim
+        waits = one.there.is_pending and cluster.kind is Kind.GRIDENGINE and not one.claim
         if not waits and not may_be_had(one):
             return False
         before = self._ledger.attempts(one.name, one.uid)

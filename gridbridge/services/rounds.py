@@ -39,7 +39,7 @@ def go_on(configuration: Configuration, signals: Signals, heart: Heart) -> None:
     while not signals.is_stopped:
         heart.beat()
         try:
-            if configuration.take(signals.hung_up(), service.stays):
+            if configuration.take(signals.hung_up(), service.ledger.stays):
                 put_in_force(configuration, service)
             service.round()
             if service.has_unasked():
@@ -82,7 +82,7 @@ def _again(
         service.shut_down()
         _log.error("event=trouble why=%r", str(trouble))
         _pause(TROUBLE_PAUSE_S, signals, heart)
-        configuration.take(signals.hung_up(), service.stays)
+        configuration.take(signals.hung_up(), service.ledger.stays)
         try:
             service = build(configuration)
             _set_level(configuration.policy)

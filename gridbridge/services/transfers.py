@@ -6,7 +6,6 @@ after the state file has it, and every act is safe to repeat.
 """
 
 import logging
-import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -39,6 +38,7 @@ from gridbridge.services.push import Push
 from gridbridge.services.recalls import Recalls
 from gridbridge.services.recovery import Recovery
 from gridbridge.services.room import Watch
+from gridbridge.services.sweeper import Sweeper
 from gridbridge.services.views import Views
 from gridbridge.services.works import Works
 from gridbridge.shell.clock import Clock
@@ -46,9 +46,7 @@ from gridbridge.state import spool
 from gridbridge.state.database import Database
 from gridbridge.state.inbox import Inbox
 
-SWEEP_S = 3600.0
 PAUSE = timedelta(seconds=10)  # between two rounds, which come twice a second
-UNFETCHED_S = 86400.0  # an answer in the published files that nobody came for
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +65,6 @@ class TransferService:
     crew: Crew = field(default_factory=Crew)
     spool: str = SPOOL
     clock: Clock = field(default_factory=Clock)
-    swept_at: float = 0.0
     since: datetime = field(default_factory=lambda: _now())  # asking without a pause
     looked_at: datetime = field(default_factory=lambda: _now())
     histories: Histories = field(init=False)
@@ -85,6 +82,7 @@ class TransferService:
     claims: Claims = field(init=False)
     room: Watch = field(init=False)
     agreements: Agreements = field(init=False)
+    sweeper: Sweeper = field(init=False)
 
     def __post_init__(self) -> None:
         self.histories = Histories(self.policy.site.cluster, self.database, self.views)
@@ -104,6 +102,9 @@ class TransferService:
         self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew, self.claims)
         self.room = Watch((self.spool, self.views.folder))
         self.agreements = Agreements(self.policy, self.ledger, self.hands)
+        places = (self.database, self.inbox, self.hands, self.ledger)
+        keepers = (self.histories, self.cleaner, self.claims, self.books)
+        self.sweeper = Sweeper(self.policy, *places, *keepers)
 
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
@@ -165,12 +166,9 @@ class TransferService:
         """Keep every duration though the clock was set; set back, no answer would be fresh."""
         if step := self.clock.step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
-            self.ledger.move(step)
-            self.farewells.move(step)
-            self.answers.move(step)
-            self.recalls.move(step)
+            for part in (self.ledger, self.farewells, self.answers, self.recalls, self.breakers):
+                part.move(step)
             self.agreements.forget()
-            self.breakers.move(step)
             self.since += step
             self.looked_at += step
         now = _now()
@@ -253,22 +251,14 @@ class TransferService:
 
     def dropped(self) -> frozenset[str]:
         """Return the clusters of open transfers that gridbridge.toml does not have."""
-        return self.used() - self.policy.clusters.keys()
-
-    def used(self) -> frozenset[str]:
-        """Return the clusters of open transfers."""
-        return frozenset(one.remote for one in self.ledger.all())
-
-    def stays(self) -> frozenset[tuple[str, str]]:
-        """Return who has a transfer open, and at which cluster."""
-        return frozenset((one.owner, one.remote) for one in self.ledger.all())
+        return self.ledger.clusters() - self.policy.clusters.keys()
 
     def has_unasked(self) -> bool:
         """Say whether a configured cluster has open transfers, and nobody asks it.
 
         It was left alone when the last queue to it was taken out, before their starters spoke.
         """
-        return bool(self.used() & self.policy.clusters.keys() - self.observers.keys())
+        return bool(self.ledger.clusters() & self.policy.clusters.keys() - self.observers.keys())
 
     def act(self, action: Action) -> None:
         """Do what is quick; have the owner's threads do what needs a cluster, once at a time."""
@@ -345,17 +335,7 @@ class TransferService:
         self.histories.publish()
         if is_news:
             self.views.transfers(self.ledger.all(), self.answers.good)
-        if time.monotonic() - self.swept_at > SWEEP_S:
-            self.swept_at = time.monotonic()
-            self.inbox.sweep(frozenset(one.wake for one in self.ledger.all()))
-            names = frozenset(one.name for one in self.ledger.all())
-            self.hands.sweep(names, time.time() - UNFETCHED_S)
-            before = _now() - timedelta(hours=self.policy.poller.keep_closed_h)
-            self.cleaner.let_go(before)
-            self.database.forget(before)
-            self.histories.sweep(before, tuple(self.ledger.all()))
-            self.claims.sweep()
-            self.books.sweep()
+        self.sweeper.sweep_if_due()
 
     def wanted(self) -> frozenset[int]:
         """Return the job ids, local and remote, that a snapshot must keep."""

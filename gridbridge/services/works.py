@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from functools import partial
 
 from gridbridge.apply.transfer import Hands
-from gridbridge.decisions import transfer as rules
+from gridbridge.decisions.verdict import verdict_of
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import Message
 from gridbridge.model.plan import Act, Action
@@ -63,7 +63,7 @@ class Works:
             judge = partial(self._hands.judge, end)
             return self._crew.do(action.transfer.owner, judge, action.transfer)
         known: Future[Message | None] = Future()
-        known.set_result(rules.verdict_of(action.transfer, end))
+        known.set_result(verdict_of(action.transfer, end))
         return known
 
 

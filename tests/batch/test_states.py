@@ -32,21 +32,24 @@ def test_every_combination_of_sge_status_has_its_word(letters: str, expected: Jo
     ("letters", "facts"),
     [
         ("qw", "is_pending can_start"),
-        ("Rq", "is_pending can_start is_restarted"),
-        ("hRwq", "is_pending is_held is_restarted"),
-        ("EhRqw", "is_pending is_held is_error is_restarted"),
-        ("hr", "is_running is_held"),
+        ("Rq", "is_pending can_start is_restarted is_put_back"),
+        ("hRwq", "is_pending is_held is_restarted is_put_back"),
+        ("EhRqw", "is_pending is_held is_error is_restarted is_put_back"),
+        ("hr", "is_running has_begun is_held"),
         ("t", "is_running"),
         ("tS", "is_running is_suspended"),
-        ("dRr", "is_running is_deleting is_restarted"),
-        ("dT", "is_running is_suspended is_deleting"),
+        ("dRr", "is_running has_begun is_deleting is_restarted"),
+        ("dT", "is_running has_begun is_suspended is_deleting"),
         ("dqw", "is_pending is_deleting"),
     ],
 )
 def test_several_facts_may_hold_at_once(letters: str, facts: str) -> None:
     """A held running job runs on; a deleted suspended one still occupies its host."""
     state = read_letters(letters)
-    names = "is_pending can_start is_running is_held is_suspended is_deleting is_error is_restarted"
+    names = (
+        "is_pending can_start is_running has_begun is_held is_suspended is_deleting is_error"
+        " is_restarted is_put_back"
+    )
 
     assert {name for name in names.split() if getattr(state, name)} == set(facts.split())
 

@@ -17,8 +17,8 @@ from gridbridge.decisions.transfer import (
     observe,
     plan,
     requeued_jobs,
-    verdict_of,
 )
+from gridbridge.decisions.verdict import verdict_of
 from gridbridge.model.guard import Guard
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Desired, Message, Outcome, Phase

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions import recall, unreachable
-from gridbridge.decisions.transfer import FENCED_STATUS, World, verdict_of
+from gridbridge.decisions.transfer import World
+from gridbridge.decisions.verdict import FENCED_STATUS, verdict_of
 from gridbridge.model.claim import FENCED, HOME, JOB
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Desired, Message, Outcome, Phase

@@ -307,7 +307,7 @@ def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Mach
     machine.policy = replace(machine.policy, poller=replace(machine.policy.poller, keep_closed_h=0))
     machine.restart()
     machine.send(RECORD, CLOSED)
-    machine.service.swept_at = float("-inf")
+    machine.service.sweeper.swept_at = float("-inf")
     machine.service.round()
 
     assert (machine.records(), machine.service.ledger.ended) == (0, {})
