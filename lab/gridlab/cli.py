@@ -5,6 +5,7 @@ Commands import what they need when they are called: `on` is called thousands of
 
 import argparse
 import os
+import resource
 from collections.abc import Sequence
 
 from gridlab import lock, paths
@@ -29,6 +30,7 @@ exit status: 0 done, 1 failed (or unhealthy), 2 bad usage; `on`: the command's o
 128+N if signal N ended it, 127 not found, 126 not executable, 125 the lab failed.
 """
 NOT_STARTED = 125  # exit status of `on` when the lab failed, not the command (as in env(1))
+DESCRIPTORS = 1024  # shepherds close as many as they might have, for every task several times
 PATHS = {
     "opt": paths.OPT,
     "state": paths.STATE,
@@ -49,6 +51,7 @@ def main(arguments: Sequence[str]) -> int:
             raise UsageError(f"GRIDLAB={paths.CHOSEN!r}: 2 to 9, or nothing")
         if os.geteuid() != 0:
             raise LabError("the lab needs root: it makes namespaces and mounts in them")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
         status_code: int = COMMANDS[chosen.command](chosen)
     except UsageError as error:
         complain(str(error))
