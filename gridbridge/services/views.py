@@ -42,7 +42,7 @@ from gridbridge.model.shown import (
 )
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.stay import Stay
-from gridbridge.model.transfer import Event, Transfer
+from gridbridge.model.transfer import Event, Listed, Transfer
 from gridbridge.services.observer import Answer, Observer
 from gridbridge.shell import files
 from gridbridge.state import accounts, drains, published, shown, told
@@ -138,7 +138,7 @@ class Views:
         young = datetime.now(UTC) - UNLISTED
         ours = (one for one in transfers if owners.may_be_shown(one, young))
         ordered = sorted(ours, key=lambda one: one.created_at)
-        rows = tuple(show(one, home) for one in ordered)
+        rows = tuple(_safe(show(one, home), one) for one in ordered)
         self._put(shown.TRANSFERS, ShownTransfers(transfers=rows))
 
     def answer(self, answer: Answer, last: ClusterSnapshot | None) -> None:
@@ -256,6 +256,11 @@ def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransf
         cause=transfer.cause,
         reason=printable(transfer.reason),
     )
+
+
+def _safe(row: ShownTransfer, transfer: Transfer) -> ShownTransfer:
+    """Return a row without its teller's words until home's list has proved whose it is."""
+    return row if transfer.listed == Listed.YES else replace(row, reason="", remote_host="")
 
 
 def _task(local: str, attempts: Sequence[History], is_proved: bool) -> ShownTask:

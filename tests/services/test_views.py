@@ -12,9 +12,9 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import Message
 from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.rules import ProjectRule, QueueRule, ResourceRule
-from gridbridge.model.shown import ShownDrain
+from gridbridge.model.shown import ShownDrain, ShownTransfers
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
-from gridbridge.model.transfer import Event, Transfer
+from gridbridge.model.transfer import Event, Listed, Transfer
 from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.services.histories import Histories
 from gridbridge.services.observer import Answer, Observer
@@ -164,6 +164,20 @@ def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
 
     (task,) = shown.read_job(folder, "12")
     assert task.attempts[0].transfer.closed_at is not None
+
+
+@pytest.mark.parametrize(("listed", "text"), [(Listed.YES, "call 555"), ("", "")])
+def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_teller_s(
+    folder: str, listed: str, text: str
+) -> None:
+    told = TRANSFER.but(
+        created_at=datetime.now(UTC), reason="call 555", remote_host="call 555", listed=listed
+    )
+
+    Views(POLICY, folder).transfers([told], {})
+
+    (row,) = shown.read(f"{folder}/{shown.TRANSFERS}", ShownTransfers).transfers
+    assert (row.owner, row.reason, row.remote_host) == ("alice", text, text)
 
 
 def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
