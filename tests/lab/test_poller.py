@@ -71,6 +71,7 @@ def test_a_queue_closes_at_its_pending_limit_and_opens_again(grid: Grid) -> None
 def test_a_poller_that_is_stopped_is_told_and_replaced(grid: Grid) -> None:
     """Its queues close meanwhile; what is away comes home. `stale_s` says how soon all that is."""
     with configured(grid, "/^.poller./a stale_s = 10"):
+        grid.until(lambda: _load(grid)[0].endswith(" 10"), "the sensor to be told")
         job = grid.transfer("-N", "away", script="sleep 5; exit 3\n")
         grid.remote_id(job)
         before = pollers(grid)
@@ -119,6 +120,10 @@ def threshold(grid: Grid, limit: int) -> Iterator[None]:
         yield
     finally:
         grid.sh("alpha-master", change.format(250))
+
+
+def _load(grid: Grid) -> list[str]:
+    return grid.sh("alpha-master", "cat /var/lib/gridbridge/published/load").splitlines()
 
 
 def _waiting_at_beta(grid: Grid) -> int:

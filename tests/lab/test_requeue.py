@@ -195,12 +195,17 @@ def cut(grid: Grid) -> Steps[tuple[set[str], list[str], set[str]]]:
     """Cut the transfer host's power under four tasks; return ends, what they wrote, and letters."""
     jobs = [grid.submit("-N", "cut", *each, *QUIET, script=UNTIL_GO) for each in GUARDS.values()]
     grid.until(lambda: len(lines(grid, "cut.ran")) == 4, "all tasks to run")
-    shown = {state for key, state in grid.states().items() if key.partition(".")[0] in jobs}
+    grid.until(lambda: not any("t" in each for each in _letters(grid, jobs)), "all to be run")
+    shown = _letters(grid, jobs)
 
     yield "power is back"
     grid.sh("alpha-master", "touch cut.go", user="alice")
     statuses = {one["exit_status"] for job in jobs for one in _all_ends(grid, job, jobs)}
     return statuses, lines(grid, "cut.ran"), shown
+
+
+def _letters(grid: Grid, jobs: list[str]) -> set[str]:
+    return {state for key, state in grid.states().items() if key.partition(".")[0] in jobs}
 
 
 def _all_ends(grid: Grid, job: str, jobs: list[str]) -> list[dict[str, str]]:
