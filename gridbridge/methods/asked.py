@@ -11,6 +11,7 @@ import time
 from gridbridge.shell import files
 
 ASKED, TOLD = "asked", "told"  # a note, and one that the service has been told of
+DOUBT = "doubt"  # a note of who finds out whether the local job is to end
 START = 19  # of a process, in the fields of /proc/PID/stat behind its name
 TICKS = os.sysconf("SC_CLK_TCK")  # a second
 
@@ -35,6 +36,20 @@ def ago(age_s: float = 0.0) -> Order:
 def note(folder: str, desired: str, order: Order) -> None:
     """Note what somebody asks for (message.Desired)."""
     files.replace(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}", b"", durable=False)
+
+
+def doubt(folder: str) -> str:
+    """Note that this process finds out whether the local job is to end; return the note."""
+    start, pid = begun(os.getpid())
+    path = f"{folder}/{DOUBT}.{start}.{pid}"
+    files.replace(path, b"", durable=False)
+    return path
+
+
+def is_in_doubt(folder: str) -> bool:
+    """Say whether somebody who lives still finds out whether the local job is to end."""
+    names = (name.split(".") for name in os.listdir(folder) if name.startswith(f"{DOUBT}."))
+    return any(_lives((int(start), int(pid))) for _, start, pid in names)
 
 
 def newest(folder: str) -> str:
@@ -64,6 +79,14 @@ def settle(folder: str, name: str) -> None:
     for other in _notes(folder):
         if other != kept and _order(other) <= _order(kept):
             files.remove(f"{folder}/{other}")
+
+
+def _lives(order: Order) -> bool:
+    """Say whether a process lives; its number may be another's by now."""
+    try:
+        return begun(order[1]) == order
+    except OSError:
+        return False
 
 
 def _notes(folder: str) -> list[str]:

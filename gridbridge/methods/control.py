@@ -16,6 +16,7 @@ from gridbridge.methods.answers import complain
 from gridbridge.methods.remote import delete_remote
 from gridbridge.methods.task import Task
 from gridbridge.model.message import Desired
+from gridbridge.shell import files
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published
 
@@ -45,9 +46,12 @@ def resume(task: Task) -> None:
 def terminate(task: Task) -> None:
     """End the local job, unless only its own time limit struck while the job is away.
 
-    Nothing else may leave it running: nobody calls us again for the same `qdel`.
+    Nothing else may leave it running: nobody calls us again for the same `qdel`. While that is
+    asked of home, which may be slow, the starter releases nothing.
     """
+    doubt = _doubt(task)
     if not task.is_dead() and not _is_deleted(task):
+        files.remove(doubt)
         task.tell_spared()
         return
     starter = Starter(task)
@@ -56,6 +60,14 @@ def terminate(task: Task) -> None:
     except (GridbridgeError, OSError) as error:
         complain(error)
     starter.end_within(PATIENCE_S)
+
+
+def _doubt(task: Task) -> str:
+    try:
+        return task.doubt()
+    except (GridbridgeError, OSError) as error:
+        complain(error)
+        return ""
 
 
 def _is_deleted(task: Task) -> bool:

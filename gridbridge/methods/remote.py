@@ -18,23 +18,24 @@ if TYPE_CHECKING:
     from gridbridge.methods.starter import Step
 
 
-def follow(step: "Step", seen: Message | None) -> None:
+def follow(step: "Step", seen: Message | None) -> bool:
     """Bring the remote job to where the local one should be; safe to repeat.
 
-    `seen` is how the service saw the local job, against all that its methods had told.
+    `seen` is how the service saw the local job, against all that its methods had told. False when
+    that has to be tried again: it is in doubt whether the local job is to end.
     """
     now = asked.ago()
     if step.noted and not limits.is_wanted(step.task, step.route.home, step.noted):
         step.noted = ""
     if step.noted == Desired.DEAD:  # its job has its time: we wait for its end
         delete_remote(step.away, step.record)
-        return
+        return True
     _learn(step, seen, now)
-    desired = step.task.desired()
-    if step.record.phase == Phase.HELD and desired != Desired.SUSPENDED:
-        _release(step)
+    if step.record.phase == Phase.HELD and not _release(step):
+        return False
     if step.record.phase == Phase.RELEASED:
-        _act(step, desired)
+        _act(step, step.task.desired())
+    return True
 
 
 def _learn(step: "Step", seen: Message | None, now: asked.Order) -> None:
@@ -48,12 +49,25 @@ def _learn(step: "Step", seen: Message | None, now: asked.Order) -> None:
         step.task.learn(seen.desired, asked.ago(time.time() - float(seen.at)))
 
 
-def _release(step: "Step") -> None:
-    """Let the remote job start, unless the local one was deleted meanwhile."""
+def _release(step: "Step") -> bool:
+    """Let the remote job start if the local one is to run; False while nobody knows that.
+
+    Carrying its inputs may take hours, in which it may be suspended or deleted.
+    """
+    if not _is_to_run(step):
+        return True
     _make_sure(step)
-    if _is_carried(step) and not step.task.is_dead():
+    is_carried = _is_carried(step)
+    if step.task.is_in_doubt():  # before its death is looked for, which is noted first
+        return False
+    if is_carried and _is_to_run(step):
         step.far.release_as(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
         step.note(phase=Phase.RELEASED)
+    return True
+
+
+def _is_to_run(step: "Step") -> bool:
+    return step.task.desired() in ("", Desired.RUNNING)
 
 
 def _is_carried(step: "Step") -> bool:

@@ -31,6 +31,7 @@ from gridbridge.state import published
 
 LOOK_S = 60  # how often a starter looks at its verdict though nobody woke it
 LOOK = "look"  # what the shell passes on when it has slept long: nothing is wanted of the job
+DOUBT_S = 1  # between two looks whether a terminate method knows by now what home wants
 DELETE_S = 3  # for each of two commands: terminate_method kills us after a while
 
 
@@ -128,9 +129,11 @@ class Step:
         seen = said if said and said.outcome == Outcome.AGREE else None
         if answer := self.heed(None if seen else said):
             return answer
-        follow(self, seen)
+        is_done = follow(self, seen)
         if self.task.is_dead():
             return self.die()
+        if not is_done:
+            return answers.sleep(self.task, "again", DOUBT_S, self.record)
         return answers.pause(self.task, self.record) if seen else self.wait()
 
     def heed(self, verdict: Message | None) -> str:

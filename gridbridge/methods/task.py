@@ -123,6 +123,15 @@ class Task:
         """Say whether the local job was deleted: a note of its own, so nothing overwrites it."""
         return os.path.exists(f"{self.private}/dead")
 
+    def doubt(self) -> str:
+        """Note that it is being asked whether the local job is to end; return the note."""
+        self.open_notes()
+        return asked.doubt(self.private)
+
+    def is_in_doubt(self) -> bool:
+        """Say whether that is being asked."""
+        return asked.is_in_doubt(self.private)
+
     def ask(self, desired: str) -> None:
         """Note what the local job should be, for the starter; the service has to know of a death.
 

@@ -61,6 +61,7 @@ class Ended:
 
     jobs: Mapping[str, str]
     ends: Mapping[str, End]
+    is_held: bool  # at delta, the one that was suspended, once all of it was there
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +120,10 @@ def delete(grid: Grid, job: str) -> None:
     grid.cell("alpha", "qdel", job)
 
 
+def suspend(grid: Grid, job: str) -> None:
+    grid.cell("alpha", "qmod", "-sj", job)
+
+
 CUT = "the network is cut"
 FAULTS: dict[str, Callable[[Grid, str], None]] = {
     "the step is killed": lambda grid, job: kill(grid, step_of(grid, job)),
@@ -142,6 +147,7 @@ STRUCK = {
     "del-in": Fault(job=IN, when="in", strike=delete),
     "del-there": Fault(job=WAITS, when="there", strike=delete),
     "del-out": Fault(job=OUT, when="out", strike=delete),
+    "sus-in": Fault(job=IN, when="in", strike=suspend),
     "orphan": Fault(job=OUT, when="out", strike=lambda grid, job: kill(grid, starter(grid, job))),
 }
 DELETED = ("del-in", "del-there", "del-out")
@@ -156,10 +162,11 @@ def ended(ready: Grid) -> Ended:
             strike_all(ready, jobs)
         jobs["full"] = offer_as_bob(ready)
         until_told(ready, jobs["full"], "No space left on device", "bob")
+    is_held = resume(ready, jobs["sus-in"])
     over = wait(ready, {name: job for name, job in jobs.items() if name not in DELETED})
     jobs |= cut_off(ready)
     over |= wait(ready, {name: jobs[name] for name in ("in3", "out3")})
-    return Ended(jobs=jobs, ends=over)
+    return Ended(jobs=jobs, ends=over, is_held=is_held)
 
 
 def wait(grid: Grid, jobs: Mapping[str, str]) -> dict[str, End]:
@@ -190,6 +197,22 @@ def strike_all(grid: Grid, jobs: Mapping[str, str]) -> None:
         grid.until(strike, "each fault to have come", LONG_S)
     except AssertionError as error:
         raise AssertionError(f"{error}; to come: {sorted(left)}") from error
+
+
+def resume(grid: Grid, job: str) -> bool:
+    """Resume a job once its inputs are there and its starter sleeps; say whether it was held.
+
+    What was never released does not have its own name.
+    """
+
+    def is_there() -> bool:
+        pids = grid.on(HOME, "pgrep", "-P", starter(grid, job), "-f", "methods.starter").out
+        return not pids and arriving(grid).get(job, 0) == SIZE
+
+    grid.until(is_there, "all of it to be there", LONG_S)
+    is_held = "sus-in" not in far_states(grid)
+    grid.cell("alpha", "qmod", "-usj", job)
+    return is_held
 
 
 def cut_off(grid: Grid) -> dict[str, str]:
@@ -264,6 +287,17 @@ def test_a_deleted_job_leaves_nothing_there(ready: Grid, ended: Ended, when: str
         return folders + far_jobs(ready)
 
     ready.until(lambda: not left(), "nothing to be left", LONG_S)
+
+
+def test_a_job_suspended_on_its_way_stays_held_until_it_is_resumed(
+    ready: Grid, ended: Ended, known: str
+) -> None:
+    job = ended.jobs["sus-in"]
+
+    assert ended.is_held
+    assert WELL == ended.ends["sus-in"]
+    assert known == here(ready, "sus-in", "cat out").split()[0]
+    assert job in once(far_read(ready, "ran").split())
 
 
 def test_outputs_of_a_job_whose_starter_was_killed_are_kept_there(

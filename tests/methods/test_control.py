@@ -4,13 +4,15 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from gridbridge.methods import control
+from gridbridge.methods import asked, control
 from gridbridge.model.message import Desired, Kind
-from tests.methods.cells import Place
+from tests.contract.waiting import until
+from tests.methods.cells import CLIENT, Place
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,6 +82,85 @@ def test_a_wish_that_beta_could_not_hear_is_carried_out_later(place: Place) -> N
     place.step()
 
     assert place.away() == "hs"
+
+
+def carries(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
+    """Let something happen while the inputs of a job are carried, which all arrive."""
+    monkeypatch.setattr("gridbridge.methods.remote._is_carried", lambda _: meanwhile() or True)
+
+
+def test_a_job_suspended_while_its_inputs_are_carried_stays_held_until_it_is_resumed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carries(monkeypatch, lambda: control.suspend(place.task()))
+    answer = place.step()
+    released = place.calls("qalter -N")
+    monkeypatch.undo()
+    place.step()
+    held = place.away()
+    control.resume(place.task())
+    place.step()
+
+    assert (answer.split()[0], released, held, place.away()) == ("wait", [], "hqw", "qw")
+
+
+def test_a_job_resumed_while_its_inputs_are_carried_is_released(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def suspend_and_resume() -> None:
+        control.suspend(place.task())
+        asked.note(place.task().private, Desired.RUNNING, asked.ago(-1))
+
+    carries(monkeypatch, suspend_and_resume)
+    place.step()
+
+    assert place.away() == "qw"
+
+
+def test_a_job_suspended_while_it_is_released_is_suspended_by_the_same_step(place: Place) -> None:
+    """What was wished before the release is old by then."""
+    qalter = place.folder / "bin/qalter"
+    note = f"{place.task().private}/asked.{asked.ago()[0]}.7.suspended"
+    qalter.write_text(CLIENT.replace("\n", f'\n[ "$1" != -N ] || : >{note}\n', 1))
+
+    place.step()
+
+    assert place.away() == "hqw"
+
+
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "only its limit passed"])
+def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_deleted(
+    place: Place, shell: subprocess.Popen[bytes], is_deleted: bool
+) -> None:
+    place.limits(job="100")
+    place.ran_for(110)
+    place.home("dr" if is_deleted else "r")
+    qstat, gate = place.folder / "bin/qstat", place.folder / "gate"
+    os.mkfifo(gate)
+    is_asked = f'case "$SGE_CELL $1" in "alpha -j") ;; alpha*) read -r _ <{gate} ;; esac'
+    qstat.write_text(CLIENT.replace("\n", f"\n{is_asked}\n", 1))
+    with ThreadPoolExecutor(1) as methods, gate.open("r+b", buffering=0) as home:
+        method = methods.submit(control.terminate, place.task())
+        until(lambda: asked.is_in_doubt(place.task().private), "home to be asked", 10, 0.01)
+        answer = place.step()
+        released = place.calls("qalter -N")
+        home.write(b"\n")
+        method.result(10)
+
+    assert (answer.split()[:2], released) == (["again", "1"], [])
+    after = place.step().split()[0]
+    assert (after, place.away()) == (("signal", None) if is_deleted else ("wait", "qw"))
+
+
+def test_a_doubt_ends_with_the_method_that_has_it(place: Place) -> None:
+    """One that was killed keeps nothing back, nor whoever has its number by now."""
+    start, pid = asked.begun(os.getpid())
+    for name in (f"doubt.{start - 1}.{pid}", f"doubt.{start}.{2**22 + 1}"):
+        (place.folder / "tmp/.gridbridge" / name).touch()
+
+    place.step()
+
+    assert place.away() == "qw"
 
 
 @pytest.mark.parametrize("later", [control.suspend, control.resume], ids=["suspend", "resume"])
