@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from gridbridge.decisions.transfer import row_at_home
+from gridbridge.decisions.unheard import may_be_unheard
 from gridbridge.model import guard
 from gridbridge.model.guard import Guard, Pairs
 from gridbridge.model.ids import parse_transfer
@@ -47,6 +48,21 @@ def needed(transfer: Transfer, kept: Kept, transfer_queues: Collection[str]) -> 
     if transfer.guard == Guard.START:
         return Guard.START
     return "" if wanted == Guard.NONE else wanted
+
+
+def may_stay(closed: Transfer) -> bool:
+    """Say whether a guard that we put back may have come after its starter let the task go."""
+    return closed.reguarded and closed.is_over and not may_be_unheard(closed)
+
+
+def is_gone(closed: Transfer, local: ClusterSnapshot) -> bool:
+    """Say whether home lists the task no more."""
+    return is_news(closed, local) and row_at_home(closed, local) is None
+
+
+def is_news(closed: Transfer, local: ClusterSnapshot) -> bool:
+    """Say whether an answer of home is younger than the end."""
+    return local.taken_at > closed.updated_at
 
 
 def _running(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:

@@ -51,6 +51,7 @@ class Transfer:
     pinned: bool = False  # its local job may start in its queue only, until it is adopted
     claim: str = ""  # what decides whether its remote job may run (model.claim)
     guard: str = Guard.HOLD  # what keeps its task from starting beside it
+    reguarded: bool = False  # by the service: that may come after its starter let the task go
     claimed: str = ""  # by home or by the job, as far as the service knows
     cause: str = ""  # message.Cause: why it did not go on, or failed
     reason: str = ""  # the same in one sentence, for readers

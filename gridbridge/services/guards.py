@@ -52,6 +52,7 @@ class Guards:
         self._due = clock() + LOOK_S
         self._after = 0  # the last job that was looked at
         self._looking: Future[dict[int, Kept]] | None = None
+        self._missing: list[Transfer] = []
 
     def follow(self, policy: Policy) -> None:
         """Go on under another configuration."""
@@ -101,7 +102,13 @@ class Guards:
                 self._put_back(one, wanted)
 
     def _put_back(self, one: Transfer, wanted: str) -> None:
-        """Have a transfer's task guarded; that it will be is known before."""
-        one = one.but(guard=wanted)
+        """Note that a transfer's task is to be guarded: whoever ends it has to know that."""
+        one = one.but(guard=wanted, reguarded=True)
         self._ledger.keep(one)
-        self._act(Action(act=Act.GUARD_LOCAL, transfer=one, why=WHY))
+        self._missing.append(one)
+
+    def send(self) -> None:
+        """Have those guards put back that the state file has."""
+        missing, self._missing = self._missing, []
+        for one in missing:
+            self._act(Action(act=Act.GUARD_LOCAL, transfer=one, why=WHY))

@@ -86,6 +86,12 @@ class Ledger:
         if key(closed) in self.ended:
             self.ended[key(closed)] = self.ended[key(closed)].but(listed=closed.listed)
 
+    def release(self, closed: Transfer) -> None:
+        """Note of one that is over that nothing guards its task any more."""
+        self._database.put(closed.but(reguarded=False))
+        if known := self.ended.get(key(closed)):
+            self.ended[key(closed)] = known.but(reguarded=False)
+
     def move(self, step: timedelta) -> None:
         """Keep every transfer's moments by a clock that was set by so much."""
         with self.transaction():

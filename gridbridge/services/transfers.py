@@ -13,7 +13,7 @@ from gridbridge.apply.transfer import Hands, no_trace
 from gridbridge.decisions import dropped
 from gridbridge.decisions import transfer as rules
 from gridbridge.decisions.transfer import World
-from gridbridge.decisions.unheard import UNHEARD, may_be_unheard
+from gridbridge.decisions.unheard import UNHEARD
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Message
 from gridbridge.model.places import SPOOL
@@ -30,6 +30,7 @@ from gridbridge.services.crew import Crew
 from gridbridge.services.farewells import Farewells
 from gridbridge.services.guards import Guards
 from gridbridge.services.histories import Histories
+from gridbridge.services.lateguards import LateGuards
 from gridbridge.services.ledger import Key, Ledger, key
 from gridbridge.services.letters import Letters
 from gridbridge.services.listener import Listener
@@ -78,6 +79,7 @@ class TransferService:
     recovery: Recovery = field(init=False)
     books: Books = field(init=False)
     works: Works = field(init=False)
+    late_guards: LateGuards = field(init=False)
     recalls: Recalls = field(init=False)
     claims: Claims = field(init=False)
     room: Watch = field(init=False)
@@ -99,6 +101,7 @@ class TransferService:
         self.books = Books(policy=self.policy, database=self.database, views=self.views)
         self.guards = Guards(self.policy, self.ledger, self.hands, self.crew, self.act)
         self.works = Works(self.hands, self.crew, self.books)
+        self.late_guards = LateGuards(self.database, self.ledger, self.works)
         self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew, self.claims)
         self.room = Watch((self.spool, self.views.folder))
         self.agreements = Agreements(self.policy, self.ledger, self.hands)
@@ -110,6 +113,7 @@ class TransferService:
         """Take up what an earlier process left in the state file."""
         self.ledger.load()
         self.farewells.load(_now())
+        self.late_guards.load(_now())
         self.books.load()
         self.recalls.load()
         self.claims.load()
@@ -158,6 +162,7 @@ class TransferService:
             self.publish(bool(came or changed))
         self.letters.put_away()
         self.claims.send()  # what the state file has
+        self.guards.send()
         for observer in self.observers.values():
             observer.ask_if_due(self.wanted)
         self.books.look_if_due()
@@ -166,7 +171,8 @@ class TransferService:
         """Keep every duration though the clock was set; set back, no answer would be fresh."""
         if step := self.clock.step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
-            for part in (self.ledger, self.farewells, self.answers, self.recalls, self.breakers):
+            seen = (self.answers, self.recalls, self.breakers)
+            for part in (self.ledger, self.farewells, self.late_guards, *seen):
                 part.move(step)
             self.agreements.forget()
             self.since += step
@@ -200,6 +206,7 @@ class TransferService:
                 for one in self.farewells.prove(answer.snapshot):
                     self.ledger.prove(one)
                 self.breakers.prove(answer.snapshot, self.ledger.all())
+                self.late_guards.see(answer.snapshot)
             self.recovery.hear(answer, self.ledger.all())
 
     def reopen(self, unheard: tuple[Transfer, ...]) -> None:
@@ -277,17 +284,11 @@ class TransferService:
         changed = []
         for action, verdict in self.works.done():
             one = self.ledger.find(key(action.transfer))
-            if one and one.is_over and action.act is Act.GUARD_LOCAL:
-                self.let_go(one)
+            if action.transfer.is_over and action.act is Act.RELEASE_LOCAL:
+                self.late_guards.done(action.transfer)
             elif one and not one.is_over and self.take_result(action, one, verdict):
                 changed.append(key(one))
         return changed
-
-    def let_go(self, one: Transfer) -> None:
-        """Take a guard back that came when its starter had let the task go already."""
-        if not may_be_unheard(one):
-            why = "its guard came too late"
-            self.works.begin(Action(act=Act.RELEASE_LOCAL, transfer=one, why=why))
 
     def take_result(self, action: Action, one: Transfer, verdict: Message | None) -> bool:
         """Note what an act has led to; say whether there is something new to decide."""
@@ -320,6 +321,7 @@ class TransferService:
         """Remove what only a living transfer needs; its record stays until its job is gone."""
         self.ledger.forget(closed)
         self.farewells.say(closed)
+        self.late_guards.say(closed)
         self.works.forget(key(closed))
         self.tidy(closed)
 
@@ -340,8 +342,11 @@ class TransferService:
     def wanted(self) -> frozenset[int]:
         """Return the job ids, local and remote, that a snapshot must keep."""
         watched = (*self.ledger.all(), *self.ledger.ended.values())
-        ids = {one.remote_id for one in watched} | self.farewells.jobs() | self.breakers.jobs()
-        return frozenset(ids | {parse_transfer(one.name).job for one in self.ledger.all()})
+        ids = {one.remote_id for one in watched} | {
+            parse_transfer(one.name).job for one in self.ledger.all()
+        }
+        others = self.farewells.jobs() | self.breakers.jobs() | self.late_guards.jobs()
+        return frozenset(ids | others)
 
 
 def _now() -> datetime:

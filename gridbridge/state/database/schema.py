@@ -27,7 +27,7 @@ from sqlalchemy import (
 from gridbridge.model import lines, message
 from gridbridge.model.message import Message
 
-HEAD = "0006"  # the newest migration
+HEAD = "0007"  # the newest migration
 _PLAIN = printable.replace("%", "")
 
 
@@ -123,6 +123,7 @@ TRANSFERS = Table(
     Column("claim", Words, nullable=False),
     Column("claimed", Words, nullable=False),
     Column("guard", Words, nullable=False),
+    Column("reguarded", Boolean, nullable=False),
     Column("reason", Words, nullable=False),
     *(Column(name, Words, nullable=False) for name in ("cause", "listed")),
     Index("transfers_closed_at", "closed_at"),

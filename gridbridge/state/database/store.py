@@ -55,6 +55,7 @@ _OF_TASK = _OLDEST_FIRST.where(
 )
 _OPEN = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_(None))
 _ENDED = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_not(None), TRANSFERS.c.record != "")
+_REGUARDED = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_not(None), TRANSFERS.c.reguarded)
 _CLOSED_SINCE = _OLDEST_FIRST.where(TRANSFERS.c.closed_at >= bindparam("at"))
 _EVENTS_OF = (
     select(*_EVENT)
@@ -145,6 +146,10 @@ class Database:
     def ended_transfers(self) -> tuple[Transfer, ...]:
         """Return the closed transfers whose remote jobs may still be listed, oldest first."""
         return self._transfers(_ENDED)
+
+    def reguarded_transfers(self) -> tuple[Transfer, ...]:
+        """Return the closed transfers whose tasks may have a guard still, oldest first."""
+        return self._transfers(_REGUARDED)
 
     def closed_since(self, at: datetime) -> tuple[Transfer, ...]:
         """Return the transfers that closed at that time or later, oldest first."""
