@@ -83,6 +83,7 @@ def _again(
         _log.error("event=trouble why=%r", str(trouble))
         _pause(TROUBLE_PAUSE_S, signals, heart)
         configuration.take(signals.hung_up(), service.ledger.stays)
+        heart.begin()
         try:
             service = build(configuration)
             _set_level(configuration.policy)

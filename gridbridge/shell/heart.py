@@ -17,13 +17,15 @@ class Heart:
     def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:
         self._path = path
         self._manager = environment.get("NOTIFY_SOCKET", "")
+        self._limit_us = environment.get("WATCHDOG_USEC", "")  # of a silence, once it is ready
         self._beaten_at = -BEAT_S
 
     def begin(self) -> None:
         """Tell that something long begins."""
         self._beaten_at = -BEAT_S
         lock.beat(self._path, BEGIN_S)
-        self._tell(f"EXTEND_TIMEOUT_USEC={BEGIN_S * 1e6:.0f}\nWATCHDOG=1")
+        long_us = f"{BEGIN_S * 1e6:.0f}"
+        self._tell(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._limited(long_us)}")
 
     def beat(self) -> None:
         """Tell that this process goes on, at most every BEAT_S; once begun it is ready."""
@@ -31,7 +33,11 @@ class Heart:
             return
         self._beaten_at = time.monotonic()
         lock.beat(self._path)
-        self._tell("READY=1\nWATCHDOG=1")
+        self._tell(f"READY=1\nWATCHDOG=1{self._limited(self._limit_us)}")
+
+    def _limited(self, silence_us: str) -> str:
+        """Let systemd bear such a silence, where it bears none for ever."""
+        return f"\nWATCHDOG_USEC={silence_us}" if self._limit_us else ""
 
     def _tell(self, words: str) -> None:
         """Tell systemd; whatever it does with that must not stop us."""

@@ -54,6 +54,21 @@ def test_systemd_hears_that_it_begins_is_ready_and_lives(
         end.recv(1)
 
 
+def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: Path) -> None:
+    """It is ready by then when it begins anew, so more time to start is none."""
+    name = f"{tmp_path}/notify"
+    heart = Heart(f"{tmp_path}/none", {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "60000000"})
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.bind(name)
+        end.settimeout(5)
+        told = []
+        for sign in (heart.begin, heart.beat, heart.begin, heart.beat):
+            sign()
+            told += [one for one in heard(end) if one.startswith("WATCHDOG_USEC=")]
+
+    assert told == ["WATCHDOG_USEC=600000000", "WATCHDOG_USEC=60000000"] * 2
+
+
 def test_a_begin_is_a_sign_from_the_future_and_a_beat_one_of_now(path: str) -> None:
     before = lock.last_beat(path)
     heart = Heart(path, {})
