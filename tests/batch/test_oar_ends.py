@@ -1,5 +1,7 @@
 """Who listens on a frontend hears the ends that jobs tell there, and leaves nothing behind."""
 
+import os
+import pwd
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,10 +12,12 @@ import pytest
 
 from gridbridge.batch.oar import commands
 from gridbridge.batch.oar.ends import LISTENER
+from gridbridge.batch.oar.parse import read_end
 from gridbridge.model.ids import job_ids
 from gridbridge.model.route import OarServer
 
 LIMIT_S = 20
+ME = pwd.getpwuid(os.getuid()).pw_name
 
 
 class Listener:
@@ -91,6 +95,61 @@ def test_a_job_tells_its_end_to_who_listens_and_forgets_how(
     status = subprocess.run(argv, check=False).returncode
 
     assert (listener.hear(), status > 1, Path(program).exists()) == (b"12\n", False, False)
+
+
+def used(path: Path) -> dict[str, tuple[float, float]]:
+    """Return what the service reads of job 12's usage; its oarstat shows no job."""
+    oarstat = path.parent.parent / "oarstat"
+    oarstat.symlink_to("/bin/true")
+    server = OarServer(timeout_s=5, binaries=str(oarstat.parent), ends=str(path))
+    argv = commands.show_end(server, "12")
+    return read_end(subprocess.run(argv, check=True, capture_output=True).stdout)[1]
+
+
+def test_what_a_job_used_is_told_with_its_end(tmp_path: Path, listener: Listener) -> None:
+    """Its keeper has noted it in the same folder."""
+    program, *words = submitted(tmp_path, listener.path)
+    note = Path(program).parent / "used.12"
+    note.write_text("1.5 0.25\n")
+    subprocess.run((program, *words, "12", "gb.a", "END", ""), check=False)
+
+    assert used(listener.path) == {ME: (1.5, 0.25)}
+    assert not note.exists()
+    assert listener.path.with_name("used").stat().st_mode & 0o7777 == 0o1733
+
+
+@pytest.mark.parametrize("spoil", ["uid", "link", "second", "fifo", "words", "job"])
+def test_nobody_tells_what_anothers_job_used(listener: Listener, spoil: str) -> None:
+    """Nor does what anybody may put there keep the service from reading on."""
+    place = listener.path.with_name("used")
+    uid = os.getuid() + (spoil == "uid")
+    told = place / f"{120 if spoil == 'job' else 12}.{uid}.7"
+    if spoil == "fifo":
+        os.mkfifo(told)
+    else:
+        told.write_text("1e9 x\n" if spoil == "words" else "1.5 0.25\n")
+    if spoil == "link":
+        told.rename(place / "x")
+        told.symlink_to("x")
+    if spoil == "second":
+        told.with_name("x").hardlink_to(told)
+
+    assert used(listener.path) == {}
+
+
+def test_what_was_told_long_ago_is_removed(path: Path) -> None:
+    place = path.with_name("used")
+    place.mkdir(parents=True)
+    for name, age_s in (("old", 7200), ("new", 60)):
+        (place / name).touch()
+        os.utime(place / name, (time.time() - age_s,) * 2)
+    listener = Listener(path).until_there()
+    deadline = time.monotonic() + LIMIT_S
+    while (place / "old").exists():
+        assert time.monotonic() < deadline
+    listener.hang_up()
+
+    assert os.listdir(place) == ["new"]
 
 
 def test_a_start_is_nothing_to_tell(tmp_path: Path, listener: Listener) -> None:

@@ -15,6 +15,7 @@ from gridbridge.batch.oar.submit import _kept
 from gridbridge.model.route import OarServer
 from tests.contract.waiting import stays, until
 
+BURN = "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done)"
 TICKING = "while :; do echo . >>ticks; sleep 0.02; done\n"
 
 
@@ -37,9 +38,9 @@ class Node:
         }
         self.started: list[subprocess.Popen[bytes]] = []
 
-    def start(self, script: str, cwd: str = "") -> "subprocess.Popen[bytes]":
+    def start(self, script: str, cwd: str = "", tells: bool = False) -> "subprocess.Popen[bytes]":
         """Start a job as OAR does."""
-        self.file.write_bytes(_kept("/bin/sh", cwd or str(self.work), script.encode()))
+        self.file.write_bytes(_kept("/bin/sh", cwd or str(self.work), script.encode(), tells))
         self.started.append(subprocess.Popen(["/usr/bin/perl", self.file], env=self.env))
         return self.started[-1]
 
@@ -163,6 +164,19 @@ def test_a_keeper_removes_what_another_left_when_its_node_lost_its_power(node: N
     node.run("exit 0")
 
     assert sorted(os.listdir(node.scratch)) == sorted([living, others])
+
+
+def test_what_a_job_used_is_noted_where_its_end_is_told(node: Node) -> None:
+    """With its children's; the keeper's own does not count."""
+    note = node.file.parent / "used.12"
+    keeper = node.start(f"{BURN} & wait; exit 3", tells=True)
+    status = keeper.wait(60)
+    user_s, system_s = map(float, note.read_text().split())
+    note.unlink()
+    node.run("exit 0")
+
+    assert (status, user_s > 0.1, 0 <= system_s < user_s) == (3, True, True)
+    assert not note.exists()
 
 
 def test_what_a_job_leaves_running_ends_with_it(node: Node) -> None:

@@ -142,13 +142,35 @@ def test_of_several_events_the_more_telling_one_is_the_reason() -> None:
     [(100, 107, 7.0), (100, 100, 0.0), (0, 107, None), (100, 0, None)],
     ids=["ran", "within a second", "never started", "not noted"],
 )
-def test_how_long_a_job_ran_is_known_from_its_times_and_nothing_else_of_its_usage(
+def test_how_long_a_job_ran_is_known_from_its_times_and_the_rest_not_unless_it_was_told(
     started: int, stopped: int, expected: float | None
 ) -> None:
     end = status._end_of(job(state="Terminated", exit_code=0, startTime=started, stopTime=stopped))
 
     assert end
     assert (end.wallclock_s, end.user_s, end.system_s) == (expected, None, None)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (b"bob 7 7\nal_gamma 1.5 0.25\n", (1.5, 0.25)),
+        (b"al_gamma x 0.25\n bob\n\n\xff", (None, None)),
+        (b"bob 7 7\n", (None, None)),
+        (b"", (None, None)),
+    ],
+    ids=["its owner", "nonsense", "another", "nobody"],
+)
+def test_what_a_job_used_its_owner_alone_can_tell(
+    monkeypatch: pytest.MonkeyPatch, told: bytes, expected: tuple[float | None, float | None]
+) -> None:
+    ended = shown(state="Terminated", exit_code=0, owner="al_gamma")
+    monkeypatch.setattr(status, "_ask", lambda *_: answer(ended) + BREAK + told)
+    server = OarServer(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
+    end = status.end(server, 13, str(ended["name"]))
+
+    assert end
+    assert (end.exit_status, end.user_s, end.system_s) == (0, *expected)
 
 
 @pytest.mark.parametrize(

@@ -43,18 +43,20 @@ def account(grid: Grid, job: str, user: str = "alice") -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """The ids of jobs that cross: one to beta before a rotation and two after it, one to delta."""
+    """The ids of jobs that cross: to beta, one before a rotation and two after; delta; gamma."""
 
     first: str
     second: str
     count: str
     far: str
+    oar: str
 
 
 @pytest.fixture(scope="module")
-def sent(grid: Grid, open_to_delta: None) -> Sent:
+def sent(grid: Grid, all_open: None) -> Sent:
     """Rotate beta's accounting as soon as the first job's record is there, and send the others."""
     far = grid.submit("-q", "transfer-delta", *QUIET, script=BURN)
+    oar = grid.submit("-q", "transfer-gamma", *QUIET, script=BURN)
     first = grid.transfer(*QUIET, script=BURN)
     grid.accounting(grid.remote_id(first), "beta")
     grid.sh("alpha-master", f"mv {FILE} {FILE}.1")
@@ -63,6 +65,7 @@ def sent(grid: Grid, open_to_delta: None) -> Sent:
         second=grid.transfer(*QUIET, script=BURN),
         count=grid.transfer(*QUIET, "-N", "count", script=BURN),
         far=far,
+        oar=oar,
     )
 
 
@@ -109,14 +112,21 @@ def test_an_end_that_no_message_told_is_taken_from_what_was_read(grid: Grid) -> 
     assert (end["exit_status"].split()[0], calls_of_qacct) == ("3", "")
 
 
-def test_where_no_accounting_is_seen_the_end_tells_the_usage(grid: Grid, sent: Sent) -> None:
-    told = account(grid, sent.far)
+@pytest.mark.parametrize("cluster", ["delta", "gamma"])
+def test_where_no_accounting_is_seen_the_end_tells_the_usage(
+    grid: Grid, sent: Sent, cluster: str
+) -> None:
+    """OAR keeps none, so what its jobs used comes from their first process."""
+    told = account(grid, {"delta": sent.far, "gamma": sent.oar}[cluster])
 
     (remote,) = told["tasks"][0]["remote"]
-    assert (remote["cluster"], remote["owner"], remote["exit_status"]) == ("delta", "alice", 3)
-    assert remote["user_s"] > 0
+    assert (remote["cluster"], remote["owner"], remote["exit_status"]) == (cluster, "alice", 3)
+    assert remote["user_s"] > 0.1
+    assert remote["system_s"] is not None
+    assert remote["wallclock_s"] is not None
+    assert (remote["max_rss_kb"] is None) == (cluster == "gamma")
     assert told["notes"] == [
-        "delta's accounting can't be seen from here ([cluster.delta] accounting): "
+        f"{cluster}'s accounting can't be seen from here ([cluster.{cluster}] accounting): "
         "what was told of each end is all"
     ]
 

@@ -12,10 +12,10 @@ from gridbridge.shell.runner import quote
 Argv = tuple[str, ...]
 
 HERE = __file__.rpartition("/")[0]
-FAR, KEEPER = f"{HERE}/far.sh", f"{HERE}/keeper.pl"
+FAR, KEEPER, USED = f"{HERE}/far.sh", f"{HERE}/keeper.pl", f"{HERE}/used.pl"
 LIMITED = ("/usr/bin/perl", "-e", "alarm shift; exec {$ARGV[0]} @ARGV or exit 127")
 ANSWER_S = 1  # of the time limit: what it takes to tell of an alarm
-BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # after the nodes, and after the jobs
+BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # between two programs' words, and after the last
 COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # same for csh
 WALLTIME = "h_rt"  # the resource that is OAR's walltime
 NO_LIMIT = ("INFINITY", "NONE")  # in any case of letters
@@ -129,9 +129,9 @@ def seconds_of(limit: str) -> int:
     return max(1, total)
 
 
-def keeper(shell: str, cwd: str) -> str:
-    """Return what stands above keeper.pl."""
-    return f"my ($shell, $cwd) = ({perl(shell)}, {perl(cwd)});\n"
+def keeper(shell: str, cwd: str, tells: bool) -> str:
+    """Return what stands above keeper.pl; it notes the usage if an end is told."""
+    return f"my ($shell, $cwd, $tells) = ({perl(shell)}, {perl(cwd)}, {tells:d});\n"
 
 
 def perl(text: str) -> str:
@@ -160,6 +160,14 @@ def show_nodes(server: OarServer) -> Argv:
 def show_job(server: OarServer, job: str) -> Argv:
     """Show one job, also when it is over; nothing when there is none."""
     return _call(server, "oarstat", "-f", "-J", "-j", job)
+
+
+def show_end(server: OarServer, job: str) -> Argv:
+    """Show one job, and what those used who say that it was theirs."""
+    show, place = " ".join(map(quote, show_job(server, job))), server.ends.rpartition("/")[0]
+    with open(USED, encoding="ascii") as program:
+        used = " ".join(map(quote, ("/usr/bin/perl", "-e", program.read(), f"{place}/used", job)))
+    return ("/bin/sh", "-c", f"{show} && printf %s {quote(BREAK.decode())} && {{ {used} || :; }}")
 
 
 def show_held(server: OarServer, transfer: str, owner: str) -> Argv:

@@ -33,6 +33,11 @@ make_ended() { # what OAR runs as us here when the job starts, and when it ended
 use Fcntl;
 exit 0 if !grep { \$_ eq 'END' || \$_ eq 'ERROR' } @ARGV;
 unlink \$0;
+# what the job used, as its keeper noted it: that it is ours the service sees by whose file it is
+my \$note = \$0 =~ s{[^/]*\$}{used.\$ARGV[1]}r;
+my \$told = join '.', '${ends%/*}/used/'.\$ARGV[1], \$<, int rand 1e9;
+open(NOTE, '<', \$note) && unlink(\$note) && sysopen(USED, \$told, O_WRONLY | O_CREAT | O_EXCL, 0644)
+    && chmod(0644, \$told) && syswrite(USED, scalar <NOTE>);
 # anybody may have made what stands there: it is written to if it is a FIFO, which holds nothing
 sysopen(ENDS, '$ends', O_WRONLY | O_NONBLOCK | O_NOFOLLOW) && -p ENDS && syswrite(ENDS, "\$ARGV[1]\n");
 END
@@ -45,7 +50,7 @@ sweep() { # what another hand than ours left: scripts of jobs that ended before 
         *Error | *Terminated) rm -f "$old" ;;
         esac
     done
-    find . \( -name 'new.*' -o -name 'end.*' \) -mtime +0 -exec rm -f {} +
+    find . \( -name 'new.*' -o -name 'end.*' -o -name 'used.*' \) -mtime +0 -exec rm -f {} +
 }
 
 delete() { # 6: it was deleted before

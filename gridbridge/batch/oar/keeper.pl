@@ -1,5 +1,5 @@
-# The first process of a transfer's job under OAR. $shell and $cwd are set above; the job's script
-# stands below, after __END__. OAR signals this process alone (oardel(1), -s), and tells its end;
+# The first process of a transfer's job under OAR. $shell, $cwd and $tells are set above; the job's
+# script stands below, after __END__. OAR signals this process alone (oardel(1), -s), and tells its end;
 # so it passes signals on to the job's process group, TSTP and CONT as stop and go on, and ends
 # as the job did. OAR has no TMPDIR and other names than Grid Engine's for the rest.
 use strict;
@@ -87,6 +87,13 @@ sub become_job {
     exit 200;
 }
 
+sub note_usage { # where the program that tells our end finds it, on the frontend (far.sh)
+    my (undef, undef, $user, $system) = times;
+    (my $path = $0) =~ s{[^/]*$}{used.$ENV{OAR_JOB_ID}};
+    open(my $file, '>', $path) || return;
+    print {$file} "$user $system\n";
+}
+
 sub watch_over { # OAR kills with SIGKILL, and then nobody else tidies up
     pipe my $read, my $write or give_up();
     if (my $child = fork // give_up()) {
@@ -118,6 +125,7 @@ my $line = watch_over();
 kill 'STOP', -$job if $stopped;
 do {} until waitpid($job, 0) == $job;
 my $status = $?;
+note_usage() if $tells;
 kill 'KILL', -$job;
 system '/bin/rm', '-rf', $private;
 syswrite $line, "done\n";

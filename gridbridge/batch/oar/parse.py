@@ -4,6 +4,7 @@ Nothing at all means that there is nothing. A job's events come in no order: the
 """
 
 import json
+from contextlib import suppress
 
 from gridbridge.batch.oar.commands import BREAK, RESUME, SUSPEND, WHOLE
 from gridbridge.errors import ParseError
@@ -179,6 +180,17 @@ def read_cluster(answer: bytes) -> tuple[list[Resource], list[Job]]:
     if not between or not jobs.endswith(WHOLE):
         raise ParseError("oarnodes and oarstat: not a whole answer")
     return read_resources(nodes), read_jobs(jobs.removesuffix(WHOLE))
+
+
+def read_end(answer: bytes) -> tuple[list[Job], dict[str, tuple[float, float]]]:
+    """Return what `show_end` shows: the job, and by account the user and system time it used."""
+    job, _, told = answer.partition(BREAK)
+    used = {}
+    for line in told.decode("ascii", "replace").splitlines():
+        with suppress(ValueError):  # one that tells nothing
+            account, user_s, system_s = line.split(" ")
+            used[account] = float(user_s), float(system_s)
+    return read_jobs(job), used
 
 
 def read_resources(answer: bytes) -> list[Resource]:

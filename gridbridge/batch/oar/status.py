@@ -13,6 +13,7 @@ from gridbridge.batch.oar.parse import (
     Job,
     Resource,
     read_cluster,
+    read_end,
     read_jobs,
     read_properties,
     read_resources,
@@ -33,6 +34,7 @@ NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
 KILLS = ("WALLTIME", DELETED)  # why OAR killed it, the more telling first
 PREEMPTED = "BESTEFFORT_KILL"
 UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
+NOT_TOLD = (None, None)  # the user and the system time
 SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
 
 
@@ -66,10 +68,11 @@ def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
 
     Nor is there an end of a job that was deleted before it started.
     """
-    found = read_jobs(_ask(server, commands.show_job(server, str(job_id))))
+    show = commands.show_end if server.ends else commands.show_job
+    found, used = read_end(_ask(server, show(server, str(job_id))))
     if not found or not found[0].is_over or found[0].account != account:
         return None
-    return _end_of(found[0])
+    return _end_of(found[0], used.get(found[0].owner, NOT_TOLD))
 
 
 def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
@@ -134,12 +137,14 @@ def _detail(job: Job) -> JobDetail:
     )
 
 
-def _end_of(job: Job) -> JobEnd | None:
-    """Tell an end, and how long the job ran; of processor time OAR knows nothing."""
+def _end_of(job: Job, used: tuple[float | None, float | None] = NOT_TOLD) -> JobEnd | None:
+    """Tell an end, how long the job ran, and the times that its keeper noted: OAR has none."""
     end = _how_it_ended(job)
-    if end is None or not job.started_at or job.stopped_at < job.started_at:
-        return end
-    return replace(end, wallclock_s=float(job.stopped_at - job.started_at))
+    if end is None:
+        return None
+    is_timed = 0 < job.started_at <= job.stopped_at
+    wall_s = float(job.stopped_at - job.started_at) if is_timed else None
+    return replace(end, wallclock_s=wall_s, user_s=used[0], system_s=used[1])
 
 
 def _how_it_ended(job: Job) -> JobEnd | None:

@@ -45,7 +45,7 @@ def submit(
     """Submit a held job; never raises for what the server answers, or does not."""
     if reason := commands.refusal(request):
         return Submission(Result.REFUSED, reason=reason)
-    whole = _kept(shell, cwd, script)
+    whole = _kept(shell, cwd, script, bool(server.ends))
     argv = commands.submit_held(server, transfer, request, parallel, len(whole))
     try:
         done = call(server, argv, whole)
@@ -54,10 +54,10 @@ def submit(
     return _read_answer(done)
 
 
-def _kept(shell: str, cwd: str, script: bytes) -> bytes:
+def _kept(shell: str, cwd: str, script: bytes, tells: bool = False) -> bytes:
     """Return the file that the job runs: keeper.pl, told what to start, and the script."""
     with open(commands.KEEPER, "rb") as body:
-        told = commands.keeper(shell, cwd).encode("utf-8", "surrogateescape")
+        told = commands.keeper(shell, cwd, tells).encode("utf-8", "surrogateescape")
         return told + body.read() + commands.END_OF_KEEPER + script
 
 
