@@ -15,7 +15,7 @@ from gridbridge.methods import limits
 from gridbridge.methods.answers import complain
 from gridbridge.methods.remote import delete_remote
 from gridbridge.methods.task import Task
-from gridbridge.model.message import Desired
+from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.shell import files
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published
@@ -87,12 +87,18 @@ def epilog(task: Task) -> None:
     record = task.record()
     if not record or task.closed() or task.is_dead():
         return
-    if record.stage and published.read_message(task.verdict(record.transfer)):
+    if record.stage and _has_ended(task, record):
         return
     try:
         task.ask(Desired.DEAD)
     finally:
         delete_remote(task.away(task.route(record.queue)).within(EPILOG_S), record)
+
+
+def _has_ended(task: Task, record: Message) -> bool:
+    """Say whether the service published an end, and not only what it wishes."""
+    said = published.read_message(task.verdict(record.transfer))
+    return said is not None and said.outcome not in Outcome.WISHES
 
 
 def want(task: Task, desired: str) -> None:

@@ -41,6 +41,8 @@ class Outcome:
     AGREE = "agree"  # none yet: the local job is `desired` and not as its methods told
     ERROR = "error"  # 100: an administrator has to look; reason
 
+    WISHES = (RECALL, AGREE)
+
 
 class Cause:
     """Why something did not go on, or failed: what decides; words are made for readers alone."""

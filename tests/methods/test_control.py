@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.methods import asked, control
-from gridbridge.model.message import Desired, Kind
+from gridbridge.model.message import Desired, Kind, Outcome
 from tests.contract.waiting import until
 from tests.methods.cells import CLIENT, Place
 
@@ -369,6 +369,21 @@ def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(
 
     assert place.calls("qdel") == []
     assert place.sent(Kind.INTENT) == []
+
+
+@pytest.mark.parametrize("wish", [Outcome.RECALL, Outcome.AGREE])
+def test_the_epilog_takes_no_wish_for_an_end(place: Place, wish: str) -> None:
+    """A wish lies where an end would; the job there goes on, and nobody wants it any more."""
+    place.step()
+    record = place.task().record()
+    assert record
+    place.task().save(record.but(stage=".gridbridge/stage/x"))
+    place.decide(outcome=wish)
+
+    control.epilog(place.task())
+
+    assert place.away() is None
+    assert [message.desired for message in place.sent(Kind.INTENT)] == [Desired.DEAD]
 
 
 def test_a_method_before_the_first_step_is_heard_by_it(place: Place) -> None:
