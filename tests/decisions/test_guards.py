@@ -51,6 +51,16 @@ def test_a_running_task_without_its_hold_is_held_again(
     assert unheld([transfer], a_snapshot("alpha", 9, *rows)) == ({NAME} if expected else set())
 
 
+def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() -> None:
+    """Its starter guards it meanwhile."""
+    held, other = a_transfer(), a_transfer(guard=Guard.START)
+    for seconds, expected in ((0, False), (1, True)):
+        seen = a_snapshot("alpha", seconds, a_row(7, "r"))
+
+        assert bool(unheld([held], seen)) == expected
+        assert bool(to_look_at([other], seen)) == expected
+
+
 def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
     tasks = [a_transfer(name=f"gb.alpha.8.{task}.1", guard=Guard.NONE) for task in (1, 2)]
     every = (*tasks, a_transfer(guard=Guard.START), a_transfer(name="gb.alpha.9.0.1"))

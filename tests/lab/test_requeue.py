@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.lab.away import QUIET, SLEEP, ends, global_setting, lines, until_all_gone, wait_for, why
+from tests.lab.away import QUIET, ends, global_setting, lines, until_all_gone, wait_for, why
 from tests.lab.grid import Grid
 from tests.lab.phases import (
     Outcomes,
@@ -28,6 +28,10 @@ UNTIL_GO = (
 )
 GUARDS = {"hold": ("-t", "1-2"), "start": (), "none": ("-l", "remote=true")}  # what has which
 FAR = "Mon Jan  1 00:00:00 2035"  # execution_time of qstat -j
+AGAIN = (  # its first run waits, and is put back by its own wish
+    "echo start $HOSTNAME >>$JOB_NAME.ran; [ $(wc -l <$JOB_NAME.ran) = 1 ] || exit 4;"
+    " until [ -e righted.go ]; do sleep 0.2; done; exit 99\n"
+)
 LONG = "echo start $HOSTNAME >>$JOB_NAME.ran; sleep 45; echo end >>$JOB_NAME.ran\n"
 
 
@@ -155,30 +159,40 @@ def test_a_copy_that_still_waits_is_deleted_and_the_task_runs_at_home(came: Outc
     assert job.copies == ()
 
 
-def righted(grid: Grid) -> Steps[tuple[str, str, str]]:
-    """Take the guards of three jobs away; return what is there of them later."""
+def righted(grid: Grid) -> Steps[tuple[dict[str, str], str, dict[str, str]]]:
+    """Take the guards of three jobs away; return what is there of them later, and their ends."""
     options = GUARDS | {"hold": ("-t", "1-1"), "none": ("-q", "transfer-beta")}
-    held, start, none = (grid.submit(*each, *QUIET, script=SLEEP) for each in options.values())
-    for job in (held, start, none):
+    jobs = {
+        name: grid.submit("-N", f"righted-{name}", *each, *QUIET, script=AGAIN)
+        for name, each in options.items()
+    }
+    for job in jobs.values():
         wait_for(grid, grid.remote_id(job), "r")
-    grid.cell("alpha", "qrls", held)
-    grid.cell("alpha", "qalter", "-a", "202601010000", start)
-    grid.cell("alpha", "qalter", "-q", "transfer-beta,all.q", none)
+    grid.cell("alpha", "qrls", jobs["hold"])
+    grid.cell("alpha", "qalter", "-a", "202601010000", jobs["start"])
+    grid.cell("alpha", "qalter", "-q", "transfer-beta,all.q", jobs["none"])
 
     yield "all is open"
-    for job in (start, none):
+    for job in (jobs["start"], jobs["none"]):
         grid.until(lambda j=job: FAR in grid.cell("alpha", "qstat", "-j", j).out, "a guard", 90)
-    states, told = grid.states(), grid.cell("alpha", "qstat", "-j", start).out
-    grid.cell("alpha", "qdel", held, start, none)
-    return states[f"{held}.1"], states[start], told
+    tasks = jobs | {"hold": f"{jobs['hold']}.1"}
+    shown = {name: grid.states()[task] for name, task in tasks.items()}
+    told = grid.cell("alpha", "qstat", "-j", jobs["start"]).out
+    grid.sh("alpha-master", "touch righted.go", user="alice")
+    statuses = {name: grid.accounting_of_end(job)["exit_status"] for name, job in jobs.items()}
+    return shown, told, statuses
 
 
 def test_a_guard_that_its_owner_takes_away_is_put_back(came: Outcomes) -> None:
-    """A start time that somebody gave the job meanwhile is the one that it gets back."""
-    held, start, told = came.of(righted)
+    """A start time that somebody gave the job meanwhile is the one that it gets back.
 
-    assert (held, start) == ("hr", "r")
+    What runs again is free of each: of the guard that the service put, too.
+    """
+    shown, told, statuses = came.of(righted)
+
+    assert shown == {"hold": "hr", "start": "r", "none": "r"}
     assert "gridbridge_start=1767225600" in told
+    assert statuses == dict.fromkeys(GUARDS, "4")
 
 
 def _ended(grid: Grid, job: str, name: str) -> Again:
@@ -191,12 +205,12 @@ def _ended(grid: Grid, job: str, name: str) -> Again:
     )
 
 
-def cut(grid: Grid) -> Steps[tuple[set[str], list[str], set[str]]]:
+def cut(grid: Grid) -> Steps[tuple[set[str], list[str], dict[str, set[str]]]]:
     """Cut the transfer host's power under four tasks; return ends, what they wrote, and letters."""
     jobs = [grid.submit("-N", "cut", *each, *QUIET, script=UNTIL_GO) for each in GUARDS.values()]
     grid.until(lambda: len(lines(grid, "cut.ran")) == 4, "all tasks to run")
     grid.until(lambda: not any("t" in each for each in _letters(grid, jobs)), "all to be run")
-    shown = _letters(grid, jobs)
+    shown = {name: _letters(grid, [job]) for name, job in zip(GUARDS, jobs, strict=True)}
 
     yield "power is back"
     grid.sh("alpha-master", "touch cut.go", user="alice")
@@ -224,7 +238,7 @@ def test_a_running_copy_is_adopted_after_the_transfer_host_lost_power(came: Outc
 
 
 def test_only_a_task_of_an_array_that_could_run_here_shows_a_hold(came: Outcomes) -> None:
-    assert came.of(cut)[2] == {"r", "hr"}
+    assert came.of(cut)[2] == {"hold": {"hr"}, "start": {"r"}, "none": {"r"}}
 
 
 SILENT = ("before", "after", "runs")  # which end before, and after, they are put back, or run on

@@ -34,7 +34,7 @@ case "$me $*" in
     { echo "<unknown_jobs></unknown_jobs>"; exit 0; }
     echo "<JB_job_number>41</JB_job_number><JB_owner>$(id -un)</JB_owner>"
     echo "<JB_account>$2</JB_account>" ;;
-"qstat -j "*) [ ! -e "$jobs/detail" ] || { cat "$jobs/detail" "$jobs/deferred" 2>&-; exit 0; }
+"qstat -j "*) [ ! -e "$jobs/detail" ] || { cat "$jobs/deferred" "$jobs/detail" 2>&-; exit 0; }
     [ -e "$jobs/$2" ] || { echo "<unknown_jobs></unknown_jobs>"; exit 0; }
     echo "<JB_job_number>$2</JB_job_number><JB_owner>$(cat "$jobs/owner" || id -un)</JB_owner>"
     echo "<JB_account>$(cat "$jobs/name")</JB_account>" ;;
@@ -45,7 +45,7 @@ case "$me $*" in
     echo "<JB_execution_time>2051222400</JB_execution_time>" >"$jobs/deferred"
     echo "<JB_context><VA_variable>gridbridge_start</VA_variable>" >>"$jobs/deferred"
     echo "<VA_value>${4#*=}</VA_value></JB_context>" >>"$jobs/deferred" ;;
-"qalter -a "*) become "$letters"; rm "$jobs/deferred" ;;
+"qalter -a "*) become "$letters"; rm -f "$jobs/deferred" ;;
 "qalter -h u "*) become "h${letters#h}" ;;
 "qalter "*) become "${letters#h}" ;;
 "qmod -sj "*) become hs ;;
@@ -175,11 +175,11 @@ class Place:
         found += [decode_in_place(path.read_bytes()) for path in spool.glob("w.*")]
         return [message for message in found if message.kind == kind]
 
-    def decide(self, **verdict: str) -> None:
-        """Publish a verdict on the transfer."""
-        path = Path(self.task().verdict(TRANSFER))
+    def decide(self, name: str = TRANSFER, **verdict: str) -> None:
+        """Publish a verdict on a transfer."""
+        path = Path(self.task().verdict(name))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode(Message(kind=Kind.ENDED, transfer=TRANSFER, **verdict)))
+        path.write_bytes(encode(Message(kind=Kind.ENDED, transfer=name, **verdict)))
 
     def retract(self) -> None:
         """Take the verdict back, as the service does for a closed transfer."""

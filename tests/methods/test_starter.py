@@ -12,8 +12,9 @@ from tests.methods.cells import CLIENT, TRANSFER, UNDEFER, Place
 REMOTE = """<JB_hard_resource_list><CE_name>remote</CE_name><CE_stringval>TRUE</CE_stringval>
 </JB_hard_resource_list>"""
 QUEUE = "<JB_hard_queue_list><QR_name>{}</QR_name></JB_hard_queue_list>"
-PINNED = """<JB_context><VA_variable>gridbridge_queues</VA_variable><VA_value>*</VA_value>
-</JB_context>"""
+NOTE = "<JB_context><VA_variable>{}</VA_variable><VA_value>{}</VA_value></JB_context>"
+STARTS = "<JB_execution_time>{}</JB_execution_time>"
+FAR_S, OWN_S = 2051222400, 1767225600
 DEFER = "-a 203501010000.00 -ac gridbridge_start=0 7"
 PHASES = (Phase.SUBMITTING, Phase.HELD, Phase.RELEASED)
 
@@ -91,7 +92,12 @@ def test_nothing_is_sent_while_home_does_not_answer(place: Place) -> None:
             "start",
             [DEFER],
         ),
-        (f"{QUEUE.format('transfer-beta')}{PINNED}", "3", "hold", ["-h u 7.3"]),
+        (
+            f"{QUEUE.format('transfer-beta')}{NOTE.format('gridbridge_queues', '*')}",
+            "3",
+            "hold",
+            ["-h u 7.3"],
+        ),
     ],
     ids=[
         "a job",
@@ -114,6 +120,48 @@ def test_a_task_that_could_start_here_is_guarded(
 
     assert {message.guard for message in place.sent(Kind.RECORD)} == {guard}
     assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in calls]
+
+
+@pytest.mark.parametrize(
+    ("later", "task", "taken_back"),
+    [
+        ("", "undefined", []),
+        (
+            STARTS.format(FAR_S) + NOTE.format("gridbridge_start", OWN_S),
+            "undefined",
+            ["-a 202601010000.00 -dc gridbridge_start 7"],
+        ),
+        (NOTE.format("gridbridge_hold", "1"), "3", ["-h U 7.3"]),
+    ],
+    ids=["none", "a start time", "a hold"],
+)
+def test_a_guard_that_the_service_put_is_taken_back_when_the_task_is_to_run_again(
+    place: Place, later: str, task: str, taken_back: list[str]
+) -> None:
+    """It needed none, until its owner let it start here, too; then the service put one."""
+    place.asks(REMOTE)
+    (place.folder / "alpha/7.3").write_text("r")
+    Step(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+    place.asks(later)
+    name = TRANSFER.replace(".0.1", ".3.1") if task == "3" else TRANSFER
+    place.decide(name, outcome="exit", exit_status="99")
+
+    answer = Step(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+
+    assert answer == "exit 99"
+    assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in taken_back]
+
+
+def test_a_job_that_comes_home_starts_not_before_the_time_that_it_asked_for(place: Place) -> None:
+    place.asks(STARTS.format(OWN_S))
+    place.step()
+    place.decide(outcome="exit", exit_status="99")
+
+    assert place.step() == "exit 99"
+    assert place.calls("alpha qalter") == [
+        f"alpha qalter -a 203501010000.00 -ac gridbridge_start={OWN_S} 7",
+        "alpha qalter -a 202601010000.00 -dc gridbridge_start 7",
+    ]
 
 
 def test_a_task_put_back_takes_over_what_was_sent_from_another_queue(place: Place) -> None:

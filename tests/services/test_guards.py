@@ -13,7 +13,7 @@ from gridbridge.model.plan import Act, Action
 from gridbridge.model.transfer import Transfer
 from gridbridge.services.guards import AT_ONCE, LOOK_S, Guards
 from gridbridge.services.observer import Answer
-from tests.decisions.test_transfer import a_row, a_snapshot, a_transfer
+from tests.decisions.test_transfer import VERDICT, a_row, a_snapshot, a_transfer
 
 OTHER = Kept(owner="alice", is_deferred=False, hard=(), queues="")
 
@@ -121,3 +121,15 @@ def test_a_home_that_does_not_answer_is_asked_again(caplog: pytest.LogCaptureFix
 
     assert len(home.asked) == 2
     assert "act=look_at_guards why='no answer'" in caplog.text
+
+
+def test_a_guard_is_not_put_back_once_there_is_a_verdict() -> None:
+    """One that came while home was asked: the starter lets its task go just now."""
+    home = Home(a_transfer(guard=Guard.START))
+    home.kept = {7: OTHER}
+    home.now_s += LOOK_S
+    home.answers("r")
+    home.open["gb.alpha.7.0.1"] = a_transfer(guard=Guard.START, verdict=VERDICT)
+
+    assert home.answers("r") == []
+    assert home.asked == [(7,)]
