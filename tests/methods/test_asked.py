@@ -1,6 +1,8 @@
 """What methods asked for: the last one that began counts, and what the service saw after it."""
 
 import os
+import subprocess
+import sys
 import time
 from itertools import permutations
 from pathlib import Path
@@ -71,6 +73,48 @@ def test_no_note_but_the_last_is_kept(place: Place) -> None:
     assert [name for name in names if name.startswith(("asked", "told"))] == [
         "told.101.5.suspended"
     ]
+
+
+def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_come(
+    place: Place,
+) -> None:
+    """On a loaded host the Python of the first may begin after that of the last has ended."""
+    first = a_method(place, SUSPENDED, before="read go")
+    while asked.ago() <= asked.begun(first.pid):
+        os.sched_yield()
+    last = a_method(place, RUNNING)
+    statuses = [last.wait(30)]
+    first.communicate(b"go\n", timeout=30)
+
+    assert [*statuses, first.returncode] == [0, 0]
+    assert asked.desired_of(asked.newest(place.task().private)) == RUNNING
+
+
+def a_method(place: Place, desired: str, before: str = ":") -> subprocess.Popen[bytes]:
+    """Start the shell of a method, as the shepherd does, with something to do before its Python."""
+    task = place.task()
+    ask = (
+        "import os, sys; from gridbridge.methods.task import Task; Task(dict(os.environ)).ask({!r})"
+    )
+    script = f'{before}; {sys.executable} -c "$0" || exit 1; exit 0'
+    return subprocess.Popen(
+        ["sh", "-c", script, ask.format(desired)], env=task.env, stdin=subprocess.PIPE
+    )
+
+
+@pytest.mark.parametrize(
+    ("later_s", "expected"), [(0.5, SUSPENDED), (2.0, RUNNING)], ids=["at once", "later"]
+)
+def test_what_was_seen_within_a_second_of_a_method_may_have_been_seen_before_it(
+    place: Place, later_s: float, expected: str
+) -> None:
+    """The service's clock is not the one that orders methods."""
+    task = place.task()
+    note(task, SUSPENDED, asked.ago(10))
+
+    task.learn(RUNNING, asked.ago(10 - later_s))
+
+    assert asked.desired_of(asked.newest(task.private)) == expected
 
 
 def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
