@@ -52,7 +52,9 @@ def test_no_end_is_an_answer_and_silence_is_none() -> None:
     end = EndLine(account="a", exit_status="0", host="h")
 
     assert read_end(encode()) is None
-    assert vars(read_end(encode(end)) or end) == vars(end)
+    read = read_end(encode(end))
+    assert read is not None
+    assert vars(read) == vars(end)
     with pytest.raises(ParseError):
         read_end(b"")
 

@@ -65,13 +65,13 @@ def test_a_submission_that_is_killed_anywhere_is_there_whole_or_not_at_all(site:
         name = f"gb.alpha.{after}.0.1"
         script = f'echo "$JOB_ID" >>{site.ran}\n'
         is_killed = site.run_killed(after, "submit", f"--name={name}", "--held", stdin=script)
-        for job in site.database.jobs(name=name):
-            site.run("release", str(job.id))
-            assert (site.end(job.id).exit_status, site.times_run(job.id)) == (0, 1)
+        jobs = [job.id for job in site.database.jobs(name=name)]
+        assert len(jobs) in ((0, 1) if is_killed else (1,)), (after, jobs)
+        for job in jobs:
+            site.run("release", str(job))
+            assert (site.end(job).exit_status, site.times_run(job)) == (0, 1)
         if not is_killed:
             break
-
-    assert site.ran.exists()
 
 
 def test_a_job_without_a_keeper_is_told_as_such_and_keeps_its_slot(site: Site) -> None:

@@ -180,8 +180,9 @@ def test_what_a_job_used_is_noted_where_its_end_is_told(node: Node) -> None:
 
 
 def test_what_a_job_leaves_running_ends_with_it(node: Node) -> None:
-    node.run(f"({TICKING}) & sleep 0.1\n")
+    node.run(f"({TICKING}) & until [ -s ticks ]; do sleep 0.02; done\n")
 
+    assert node.ticks() > 0
     assert stays(node.ticks, 0.2)
 
 
@@ -197,7 +198,7 @@ class Frontend:
         self.tell(bin_folder / "getent", f"echo {person}:x:0:0::{self.home}:/bin/sh")
         self.oarsub, self.oarstat = bin_folder / "oarsub", bin_folder / "oarstat"
         self.server = OarServer(binaries=str(bin_folder), timeout_s=5)
-        self.env = {"PATH": f"{bin_folder}:/usr/bin:/bin"}
+        self.env = {"PATH": f"{bin_folder}:/usr/bin:/bin", "HOME": str(self.home)}
 
     def submit(self, says: str, script: bytes, size: int = -1) -> tuple[int, str, list[str]]:
         """Submit a script; return the status, what was said, and the files that wait."""
@@ -241,6 +242,7 @@ def test_a_script_that_was_cut_short_is_not_submitted(frontend: Frontend) -> Non
     status, _, scripts = frontend.submit("touch $HOME/ran", b"rm -rf /tmp/x", size=20)
 
     assert (status, scripts) == (75, [])
+    assert not (frontend.home / "ran").exists()
 
 
 @pytest.mark.parametrize(("status", "left"), [(0, []), (6, []), (2, ["job.12"])])

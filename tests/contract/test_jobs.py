@@ -155,7 +155,7 @@ def test_suspending_twice_and_resuming_once_is_enough(far: Far) -> None:
     until_ticking(far)
     far.hot("suspend_any", job)
     far.hot("suspend_any", job)
-    far.hot("resume_any", job)
+    until(lambda: "s" in far.states(job), "the job to be told of as suspended")
     far.hot("resume_any", job)
 
     until_ticking(far)
