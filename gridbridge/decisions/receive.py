@@ -97,6 +97,10 @@ def fault(message: Message) -> str:
     """Say which value is not what its name promises; people write these, so anything may come."""
     if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
         return "the remote id is no number"
+    if message.exit_status and not _is_number(message.exit_status, 3):
+        return "the exit status is no number"
+    if message.signal and not _is_number(message.signal, 2):
+        return "the signal is no number"
     if message.wake and not is_wake(message.wake):
         return "the FIFO has no name that we give"
     if message.guard not in GUARDS:
@@ -209,9 +213,9 @@ def _ended(known: Transfer, message: Message, now: datetime) -> Transfer | Rejec
 
 def _is_end(message: Message) -> bool:
     if message.outcome == Outcome.EXIT:
-        return _is_number(message.exit_status, 3)
+        return bool(message.exit_status) and not message.signal
     if message.outcome == Outcome.SIGNAL:
-        return _is_number(message.signal, 2) and int(message.signal) > 0
+        return int(message.signal or 0) > 0
     return message.outcome in (Outcome.REQUEUE, Outcome.ERROR)
 
 
