@@ -16,6 +16,8 @@ from gridbridge.model.message import Cause
 from gridbridge.state import published
 
 LOGINS = 3  # so often a person's key is tried before the job is refused
+SHUT_OUT_S = 600  # for so long at least: what knows the accounts there may be away for minutes
+SHUT_OUT = "shut_out"  # the note of the first refusal
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -80,11 +82,13 @@ def find_again(step: "Step") -> str:
 
 
 def _judged(step: "Step", error: NotLetIn) -> GridbridgeError:
-    """Return a refusal once the owner's key was refused often enough, before that the error.
+    """Return a refusal once the owner's key was refused often and long enough, else the error.
 
     What an earlier try may have submitted is held, and nobody releases it; nothing was carried.
     """
-    if step.task.tries("logins") < LOGINS - 1:
+    is_often = step.task.tries("logins") >= LOGINS - 1
+    is_long = step.task.known_for_s(SHUT_OUT) >= SHUT_OUT_S
+    if not (is_often and is_long):
         return error
     step.note(stage="")
     return Barred(str(error))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from gridbridge.methods.sending import SHUT_OUT
 from tests.lab.away import once
 from tests.lab.delta import (
     ACCOUNT,
@@ -179,6 +180,9 @@ def shut(ready: Grid) -> Shut:
         either = ("-q", f"{QUEUE},all.q", "-soft", "-q", QUEUE, "-o", "/dev/null", "-j", "y")
         home = ready.submit(*either, script="sleep 0\n")
         broken = keys(ready)
+        note = f"/tmp/{home}.1.{QUEUE}/.gridbridge/{SHUT_OUT}"
+        ready.until(lambda: ready.on(HOME, "test", "-e", note).status == 0, "a refusal", LONG_S)
+        ready.sh(HOME, f"echo 0 >{note}")  # it came long ago
         ended = ready.accounting_of_end(home, LONG_S)
         job = submit(ready, RAN)
         until_told(ready, job, f"does not let the key of alice into the account {ACCOUNT}")

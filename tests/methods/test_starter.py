@@ -1,11 +1,14 @@
 """The starter's steps: what each asks of the two cells, and that a killed one is taken again."""
 
+import time
+
 import pytest
 
-from gridbridge.errors import GridbridgeError, NoRoute, ParseError
+from gridbridge.errors import GridbridgeError, NoRoute, NotLetIn, ParseError
 from gridbridge.methods.answers import UNABLE, end_nowhere, pause
+from gridbridge.methods.sending import SHUT_OUT
 from gridbridge.methods.starter import Step, take
-from gridbridge.model.message import Desired, Kind, Message, Phase
+from gridbridge.model.message import Cause, Desired, Kind, Message, Phase
 from gridbridge.model.stay import Stay, encode
 from tests.methods.cells import CLIENT, TRANSFER, UNDEFER, Place
 
@@ -324,6 +327,47 @@ def test_a_job_that_can_not_go_there_is_marked_and_sent_home(place: Place) -> No
         f"alpha qalter {UNDEFER}",
     ]
     assert [closed.outcome for closed in place.sent(Kind.CLOSED)] == ["requeue"]
+
+
+@pytest.fixture
+def shut(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Return a place from which nobody's login is let in at beta."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise NotLetIn(("ssh",), 255, stderr=b"far does not let the key of alice in")
+
+    for name in ("submit", "find_held"):
+        monkeypatch.setattr(f"gridbridge.batch.gridengine.submit.{name}", refuse)
+    return place
+
+
+def was_shut_out(place: Place, seconds_ago: float) -> None:
+    """Let the first refusal have come so long ago."""
+    at_s = time.clock_gettime(time.CLOCK_BOOTTIME) - seconds_ago
+    (place.folder / "tmp/.gridbridge" / SHUT_OUT).write_text(str(at_s))
+
+
+def test_logins_that_are_refused_for_a_short_time_are_waited_for(shut: Place) -> None:
+    """A directory service that is away there for minutes marks nobody's jobs."""
+    answers = [take(shut.task(), "", ("true",)).split()[0] for _ in range(9)]
+
+    assert answers == ["again"] * 9
+    assert shut.calls("remote=false") == []
+
+
+@pytest.mark.parametrize(
+    ("tries", "seconds", "answers"),
+    [(2, 660, ["again"] * 2), (3, 660, ["again", "again", "exit"]), (3, 540, ["again"] * 3)],
+    ids=["too seldom", "often and long enough", "too short a time"],
+)
+def test_a_login_that_is_refused_three_times_in_ten_minutes_and_more_comes_home(
+    shut: Place, tries: int, seconds: float, answers: list[str]
+) -> None:
+    was_shut_out(shut, seconds)
+    taken = [take(shut.task(), "", ("true",)) for _ in range(tries)]
+
+    assert [answer.split()[0] for answer in taken] == answers
+    assert [one.cause for one in shut.sent(Kind.CLOSED)] == [Cause.BARRED] * answers.count("exit")
 
 
 def test_a_job_that_a_transfer_brought_is_not_sent_on(place: Place) -> None:
