@@ -45,10 +45,18 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
     reason = f"{transfer.remote} says {end.reason}"
     if end.signal is not None:
         return told.but(outcome=Outcome.SIGNAL, signal=str(end.signal), reason=reason)
+    return _unseen(told, transfer, end, reason)
+
+
+def _unseen(told: Message, transfer: Transfer, end: JobEnd, reason: str) -> Message:
+    """Return the verdict on a job whose end nobody saw."""
+    cause, killed = Cause.LOST, "killed with its host: "
+    if end.is_preempted:
+        cause, killed = Cause.PREEMPTED, "killed: "
+        reason = f"{transfer.remote} needed its place: {end.reason}"
     if transfer.rerun == YES:
-        return told.but(outcome=Outcome.REQUEUE, cause=Cause.LOST, reason=reason)
-    reason = f"killed with its host: {reason}"
-    return told.but(outcome=Outcome.SIGNAL, signal="9", cause=Cause.LOST, reason=reason)
+        return told.but(outcome=Outcome.REQUEUE, cause=cause, reason=reason)
+    return told.but(outcome=Outcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}")
 
 
 def _told(amount: float | None) -> str:

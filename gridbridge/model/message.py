@@ -53,6 +53,7 @@ class Cause:
     BLOCKED = "blocked"  # the cluster put the job into the error state
     VANISHED = "vanished"  # the cluster neither lists it nor accounts for it
     LOST = "lost"  # nobody there saw its end
+    PREEMPTED = "preempted"  # the cluster needed its place
     HOST = "host"  # its host there could not even begin
     BARRED = "barred"  # the cluster does not let in this person, or has enough of theirs
     FILES = "files"  # what is carried for it can't be

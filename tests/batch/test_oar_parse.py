@@ -219,6 +219,18 @@ def test_a_job_that_died_of_its_preemption_has_no_end_that_anybody_saw(
 
     assert end
     assert (end.exit_status, end.signal, end.reason) == expected
+    assert end.is_preempted is end.is_unseen
+
+
+def test_a_job_that_was_lost_was_not_preempted() -> None:
+    lost, preempted = (
+        status._end_of(job(event, state="Error", startTime=1))
+        for event in ("EXTERMINATE_JOB", "BESTEFFORT_KILL")
+    )
+
+    assert lost
+    assert preempted
+    assert (lost.is_preempted, preempted.is_preempted) == (False, True)
 
 
 def test_what_oar_made_of_our_jobs_is_told_apart_from_them(

@@ -21,7 +21,7 @@ from gridbridge.decisions.transfer import (
 from gridbridge.decisions.verdict import verdict_of
 from gridbridge.model.guard import Guard
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Desired, Message, Outcome, Phase
+from gridbridge.model.message import Cause, Desired, Message, Outcome, Phase
 from gridbridge.model.plan import Act
 from gridbridge.model.policy import Poller
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
@@ -512,6 +512,22 @@ def test_an_end_that_accounting_tells_is_a_verdict(
 
     assert (verdict.outcome, verdict.exit_status, verdict.signal) == expected
     assert (verdict.transfer, verdict.remote_id) == (NAME, "40")
+
+
+@pytest.mark.parametrize(
+    ("rerun", "outcome", "reason"),
+    [
+        ("yes", Outcome.REQUEUE, "beta needed its place: BESTEFFORT_KILL"),
+        ("no", Outcome.SIGNAL, "killed: beta needed its place: BESTEFFORT_KILL"),
+    ],
+)
+def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reason: str) -> None:
+    end = JobEnd(is_preempted=True, reason="BESTEFFORT_KILL")
+
+    verdict = verdict_of(a_transfer(rerun=rerun), end)
+
+    told = (verdict.outcome, verdict.cause, verdict.reason)
+    assert told == (outcome, Cause.PREEMPTED, reason)
 
 
 STALE = timedelta(seconds=30)

@@ -162,7 +162,8 @@ def _how_it_ended(job: Job) -> JobEnd | None:
     if reason := job.why(*NOT_STARTABLE):
         return JobEnd(exit_status=UNABLE, reason=reason, host=host)
     if reason := job.why(*UNSEEN):
-        return JobEnd(reason=reason, host=host)
+        is_preempted = PREEMPTED in job.event_types
+        return JobEnd(is_preempted=is_preempted, reason=reason, host=host)
     if not job.started_at and job.is_deleted:
         return None
     if reason := _killed_by(job):
