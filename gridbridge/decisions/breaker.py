@@ -1,7 +1,8 @@
 """Close the queues to a cluster at which jobs fail fast, for a while, before it swallows them all.
 
 Jobs are counted, not tasks or tries, so one bad array is one failure. A job that runs there proves
-the cluster well. Once the time is over one job is let in to probe it: its failure doubles the time.
+the cluster well. Once the time is over one job is let in to probe it: its failure doubles the time,
+if more than one owner's have failed.
 
 People's processes tell all of this, so a transfer counts only once home's own list has its job as
 its owner's, and what is one owner's trouble alone closes nothing that others use.
@@ -91,7 +92,7 @@ def failure(before: Transfer | None, one: Transfer, policy: Poller) -> str:
 def has_run(one: Transfer) -> bool:
     """Say whether its remote job was seen to run, or ended by itself."""
     ended = one.verdict and one.verdict.outcome in (Outcome.EXIT, Outcome.SIGNAL)
-    if ended and one.cause != Cause.LOST:
+    if ended and one.cause not in (Cause.LOST, Cause.PREEMPTED):
         return True
     return one.there.has_begun
 
@@ -133,7 +134,8 @@ def fail(
 ) -> ShownBreaker:
     """Count a failure; the last that is borne, or that of a probe, closes the queues.
 
-    With `has_others` those of one owner alone close nothing.
+    With `has_others` those of one owner alone close nothing; and nobody's alone count as those of
+    several do: as many as at first are borne each time, and the pause stays as long.
     """
     if known.until and now < known.until:
         return known  # those that were on their way
@@ -141,19 +143,21 @@ def fail(
     older = (each for each in known.failed if each.job != one.job)
     failed = (*older, fresh)[-policy.breaker_failures :]
     counted = replace(known, failed=failed, cause=one.cause)
-    borne = 1 if known.times else policy.breaker_failures
     owners = {*known.owners, *(each.owner for each in failed)}
-    if len(failed) < borne or (has_others and len(owners) < SEVERAL):
+    is_shared = len(owners) >= SEVERAL
+    borne = 1 if known.times and is_shared else policy.breaker_failures
+    if len(failed) < borne or (has_others and not is_shared):
         return counted
     return _trip(counted, owners, now, policy)
 
 
 def _trip(counted: ShownBreaker, owners: set[str], now: datetime, policy: Poller) -> ShownBreaker:
-    pause_s = policy.breaker_pause_s * 2 ** min(counted.times, MAX_DOUBLINGS)
+    before = counted.times if len(owners) >= SEVERAL else 0
+    pause_s = policy.breaker_pause_s * 2 ** min(before, MAX_DOUBLINGS)
     return ShownBreaker(
         cluster=counted.cluster,
         owners=tuple(sorted(owners)[:SEVERAL]),
-        times=counted.times + 1,
+        times=before + 1,
         failures=counted.failures + len(counted.failed),
         until=now + timedelta(seconds=min(pause_s, policy.breaker_pause_max_s)),
         cause=counted.cause,

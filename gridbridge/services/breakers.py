@@ -99,7 +99,7 @@ class Breakers:
         if one == known:
             return
         self._known[one.cluster] = one
-        if one.until and one.times > known.times:
+        if one.until and one.until != known.until:
             words = f"event=closed cluster={one.cluster} until={one.until:%FT%TZ} times={one.times}"
             _log.error("%s cause=%s owners=%s", words, one.cause, ",".join(one.owners))
         elif known.times and not one.times:

@@ -1,6 +1,7 @@
 """A cluster at which jobs fail fast gets no more of them for a while, and then one to probe it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from gridbridge.decisions.breaker import News, Sign
 from gridbridge.decisions.causes import OF_THE_CLUSTER, blame
 from gridbridge.model.message import CAUSES, Cause, Desired, Message, Outcome, Phase
 from gridbridge.model.policy import Poller
-from gridbridge.model.shown import ShownBreaker
+from gridbridge.model.shown import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
 from gridbridge.model.transfer import Transfer
@@ -89,6 +90,8 @@ KILLED = ended(Outcome.SIGNAL, Cause.LOST, signal="9")
         (ended(Outcome.REQUEUE, Cause.LOST), Cause.LOST),
         (KILLED, Cause.LOST),
         (KILLED | {"remote_state": "r"}, ""),
+        (ended(Outcome.REQUEUE, Cause.PREEMPTED), ""),
+        (ended(Outcome.SIGNAL, Cause.PREEMPTED, signal="9"), ""),
         (ended(Outcome.REQUEUE, Cause.LOST) | {"remote_state": "r"}, ""),
         (ended(Outcome.ERROR, Cause.JOB), ""),
         (ended(Outcome.ERROR, Cause.UNKNOWN), ""),
@@ -197,7 +200,30 @@ def test_a_probe_of_one_owner_closes_again_what_two_had_closed() -> None:
     other = transfer(8, local_state="hr", owner="carol")
 
     assert fail([failure_of(9)], closed, after(60), other).times == 2
-    assert fail([failure_of(9)], failed(1, 2, 3), after(60), other).times == 1
+    assert fail([failure_of(9)], failed(1, 2, 3), after(60), other) == replace(
+        failed(1, 2, 3), failed=(ShownFailure(job=9, owner="alice", was_accepted=False),)
+    )
+
+
+def test_one_owner_alone_closes_a_cluster_by_all_failures_again_and_never_for_longer() -> None:
+    """Nobody else has a job there while it is closed, so nobody else could prove it well."""
+    known = failed(1, 2, 3)
+    for number in range(2, 40):
+        assert known.until
+        now = known.until
+        probed = failed(10 * number, 10 * number + 1, since=known, at=now)
+        assert not breaker.is_closed(probed, [], now, POLICY)
+        known = failed(10 * number + 2, since=probed, at=now)
+        assert (known.until, known.times) == (now + timedelta(seconds=60), 1)
+
+
+def test_another_owners_failure_after_one_owners_many_doubles_the_pause_once() -> None:
+    known = failed(1, 2, 3)
+    for number in (10, 20, 30):
+        known = failed(number, number + 1, number + 2, since=known, at=after(number * 10))
+    now = after(400)
+
+    assert failed(9, since=known, at=now, owner="bob").until == now + timedelta(seconds=120)
 
 
 def test_a_job_that_ran_clears_all() -> None:
@@ -260,7 +286,7 @@ def test_a_job_that_is_taken_does_not_clear_those_that_were_taken_and_failed() -
 
 @pytest.mark.parametrize(("times", "pause_s"), [(1, 60), (2, 120), (3, 150), (40, 150)])
 def test_each_probe_that_fails_doubles_the_time_up_to_a_bound(times: int, pause_s: int) -> None:
-    now, known = NOW, failed(1, 2, 3)
+    now, known = NOW, fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
     for _ in range(times - 1):
         assert known.until
         now = known.until
@@ -270,7 +296,7 @@ def test_each_probe_that_fails_doubles_the_time_up_to_a_bound(times: int, pause_
 
 
 def test_all_that_failed_since_a_job_ran_are_counted() -> None:
-    closed = failed(1, 2, 3)
+    closed = fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
 
     assert failed(9, since=closed, at=after(60)).failures == 4
 
