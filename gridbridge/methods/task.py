@@ -111,13 +111,15 @@ class Task:
         """Tell the service why a step is tried again, if it takes news; return the record."""
         record = self.record() or Message()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
-        if record.kind == Kind.RECORD and record.reason != why:
-            record = record.but(cause=cause, reason=why, at=now())
-            try:
-                self.save(record)
-            except GridbridgeError:
-                return record  # a full disk: the next try tells it
-        return record
+        told = record.but(cause=cause, reason=why)
+        if record.kind != Kind.RECORD or told == record:
+            return record
+        told.at = now()
+        try:
+            self.save(told)
+        except GridbridgeError:
+            return told  # a full disk: the next try tells it
+        return told
 
     def is_dead(self) -> bool:
         """Say whether the local job was deleted: a note of its own, so nothing overwrites it."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, ValuesView
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+from gridbridge.decisions.unheard import UNHEARD
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer import Event, Transfer
 from gridbridge.services.breakers import Breakers
@@ -75,6 +76,13 @@ class Ledger:
         self._breakers.hear(before, transfer, self.open.values())
         self._database.put(transfer)
         self.open[key(transfer)] = transfer
+
+    def reopen(self, ended: Transfer) -> None:
+        """Take up again what ended for nobody, unless its task was sent anew: a starter asks."""
+        last = self.attempts(ended.name, ended.uid)[-1]
+        if last.name == ended.name and key(ended) not in self.open:
+            self.keep(ended.but(closed_at=None, updated_at=datetime.now(UTC)))
+            self.note(ended, UNHEARD)
 
     def prove(self, closed: Transfer) -> None:
         """Keep whether home's list had the task of one that is over, and show that."""

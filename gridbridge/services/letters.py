@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from gridbridge.apply.transfer import Hands
 from gridbridge.decisions.receive import Way, answer, fault, receive, refuse_route
-from gridbridge.decisions.unheard import UNHEARD, of_asker
+from gridbridge.decisions.unheard import of_asker
 from gridbridge.model.message import Kind
 from gridbridge.model.plan import Rejected
 from gridbridge.model.policy import Policy
@@ -170,7 +170,7 @@ class Letters:
         attempts = self._ledger.attempts(message.transfer, letter.uid)
         ended = of_asker(attempts, message)
         if ended and self._farewells.awaits(ended):
-            self._reopen(ended)
+            self._ledger.reopen(ended)
             attempts = self._ledger.attempts(message.transfer, letter.uid)
         asleep = [one.wake for one in attempts if self._hands.is_asleep(one)]
         if reply := answer(attempts, message, asleep):
@@ -178,11 +178,6 @@ class Letters:
             stage = self._inbox.stage_of(known.record) if known else ""
             self._hands.reply(message.wake, letter.uid, reply.but(stage=stage))
         return [letter.path]
-
-    def _reopen(self, ended: Transfer) -> None:
-        """Take up again what ended for nobody: its task was put back, and asks."""
-        self._ledger.keep(ended.but(closed_at=None, updated_at=datetime.now(UTC)))
-        self._ledger.note(ended, UNHEARD)
 
     def _refuse(self, letter: Letter, refusal: Rejected, is_early: bool) -> list[str]:
         """Keep a message that came before its record for a while; report any other."""

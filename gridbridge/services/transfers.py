@@ -13,7 +13,6 @@ from gridbridge.apply.transfer import Hands, no_trace
 from gridbridge.decisions import dropped
 from gridbridge.decisions import transfer as rules
 from gridbridge.decisions.transfer import World
-from gridbridge.decisions.unheard import UNHEARD
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Message
 from gridbridge.model.places import SPOOL
@@ -202,22 +201,13 @@ class TransferService:
         """Take what the clusters answered."""
         for answer in came:
             if answer.snapshot and answer.cluster == self.policy.site.cluster:
-                self.reopen(self.farewells.hear(answer.snapshot))
+                for one in self.farewells.hear(answer.snapshot):
+                    self.ledger.reopen(one)
                 for one in self.farewells.prove(answer.snapshot):
                     self.ledger.prove(one)
                 self.breakers.prove(answer.snapshot, self.ledger.all())
                 self.late_guards.see(answer.snapshot)
             self.recovery.hear(answer, self.ledger.all())
-
-    def reopen(self, unheard: tuple[Transfer, ...]) -> None:
-        """Take up again what ended for nobody: a new starter gets the end."""
-        for one in unheard:
-            if (
-                self.ledger.attempts(one.name, one.uid)[-1].name == one.name
-                and key(one) not in self.ledger.open
-            ):
-                self.ledger.keep(one.but(closed_at=None, updated_at=_now()))
-                self.ledger.note(one, UNHEARD)
 
     def plan(self, concerned: tuple[Transfer, ...]) -> None:
         """Decide about transfers, note what is now known of them, and act."""

@@ -524,6 +524,16 @@ def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place:
     assert [each.reason for each in [place.task().record()] if each] == [""]
 
 
+def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
+    """The service goes by causes, whatever is said of them."""
+    place.step()
+    for cause in (Cause.HERE, Cause.HERE, Cause.UNREACHED):
+        place.task().excuse("no answer", cause)
+
+    told = sorted((one.at, one.cause) for one in place.sent(Kind.RECORD) if one.cause)
+    assert [cause for _, cause in told] == [Cause.HERE, Cause.UNREACHED]
+
+
 @pytest.mark.parametrize(
     ("told", "expected"),
     [

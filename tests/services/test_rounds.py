@@ -270,11 +270,50 @@ def test_what_a_killed_process_left_of_an_ended_transfer_is_removed(machine: Mac
 def test_a_transfer_that_is_taken_up_again_is_not_laid_to_rest(machine: Machine) -> None:
     """Its task was put back at home; its remote job is gone long since."""
     machine.send(RECORD, CLOSED.but(kind=Kind.ENDED), CLOSED)
-    machine.service.reopen(tuple(machine.service.ledger.ended.values()))
+    for one in tuple(machine.service.ledger.ended.values()):
+        machine.service.ledger.reopen(one)
     machine.answer("")
     machine.restart()
 
     assert (NAME, os.getuid()) in machine.service.ledger.open
+
+
+@pytest.mark.parametrize(
+    ("restarted", "status", "attempt"),
+    [("yes", "3", 1), ("", "3", 2), ("yes", "99", 2)],
+    ids=["put back", "its error was cleared", "it was to run again"],
+)
+def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear(
+    machine: Machine, restarted: str, status: str, attempt: int
+) -> None:
+    """It asks before an answer of home shows it: its row there is that of its new start."""
+    closed = CLOSED.but(exit_status=status)
+    machine.send(RECORD, closed.but(kind=Kind.ENDED), closed)
+    asks = Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted)
+    machine.send(asks)
+
+    folder = str(machine.folder / "published")
+    reply = published.read_message(published.reply_path("f1", os.getuid(), folder))
+    assert reply is not None
+    assert reply.transfer == f"gb.alpha.7.0.{attempt}"
+    assert [one.name for one in machine.service.ledger.all()] == [NAME] * (attempt == 1)
+
+
+def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_transfer(
+    machine: Machine,
+) -> None:
+    """Home listed none since then, so it is not the one that was put back."""
+    closed = CLOSED.but(exit_status="3")
+    machine.send(RECORD, closed.but(kind=Kind.ENDED), closed)
+    now = datetime.now(UTC)
+    gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
+    machine.service.hear((Answer(cluster="alpha", snapshot=gone),))
+    machine.send(Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"))
+
+    folder = str(machine.folder / "published")
+    reply = published.read_message(published.reply_path("f1", os.getuid(), folder))
+    assert reply is not None
+    assert reply.transfer == "gb.alpha.7.0.2"
 
 
 def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(
