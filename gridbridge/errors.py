@@ -28,7 +28,9 @@ class Untrusted(ConfigError):
     """Nobody obeys a file that others can change; `mend` is the command line that ends that."""
 
     def __init__(self, path: str, wrong: str, mend: str) -> None:
-        super().__init__((f"{path}: others could have written it: {wrong}; read it, then: {mend}",))
+        super().__init__(
+            (f"{wrong}, so others could have written {path}. Read it, then run: {mend}",)
+        )
         self.path = path
         self.wrong = wrong
         self.mend = mend
@@ -101,7 +103,7 @@ class NotReached(CommandFailed):
 
 
 class NotAdmitted(NotReached):
-    """The host, or this person's client, knows the other side's key or account not."""
+    """The host or this person's client does not accept the other side's key or account."""
 
 
 class NotLetIn(NotAdmitted):

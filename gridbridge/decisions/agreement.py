@@ -48,7 +48,7 @@ def disagreement(one: Transfer, world: World, shows: Container[str]) -> Disagree
         return None
     told = one.desired or Desired.RUNNING
     if is_now != told:
-        why = f"it is {is_now} here, its methods told that it is to be {told}"
+        why = f"qstat here shows it {is_now}, but its last method said {told}"
         return Disagreement(desired=is_now, at=(home.taken_at,), why=why)
     if one.remote in shows and one.seen_at and _is_otherwise(one, is_now):
         why = f"it is {is_now} here and {one.remote_state} at {one.remote}"

@@ -113,7 +113,8 @@ def _first(name: str, cell: CellFacts, *, is_refused: bool) -> str:
     """Say what is to be looked at before a qmaster is started: a second one does harm."""
     if is_refused:
         return ""
-    return f"only if none runs on {cell.master}, and the ports of [cluster.{name}] are the cell's"
+    ports = f"compare the ports of [cluster.{name}] first"
+    return f"run this only if no qmaster runs on {cell.master}; {ports}"
 
 
 def _wrong_port(name: str, cell: CellFacts) -> Finding:

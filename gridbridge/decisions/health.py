@@ -92,8 +92,8 @@ def failing(cluster: str, shown: Shown, now: datetime) -> str:
     jobs = f"{count(known.failures, 'job')} in a row failed at {cluster}"
     failed = f"{jobs}: {blame(known.cause, cluster)}"
     if now < known.until:
-        return f"{failed}; one may try again in {age(known.until - now)}"
-    return f"{failed}; one tries again"
+        return f"{failed}. The next job is let in {age(known.until - now)} from now."
+    return f"{failed}. One job is let in."
 
 
 def silence(cluster: ShownCluster | None, now: datetime) -> str:

@@ -20,6 +20,11 @@ Way: TypeAlias = tuple[str, str]  # a queue and the cluster that it leads to
 
 MAX_JOB_DIGITS = 9  # as in model/ids; Grid Engine begins anew at 9,999,999
 MAX_WAKE_CHARACTERS = 64
+DESIRED = {  # an intent, for readers
+    Desired.DEAD: "deleted here",
+    Desired.SUSPENDED: "suspended here",
+    Desired.RUNNING: "resumed here",
+}
 SPARED = (
     "its h_rt has passed here and ends nothing: the limit there decides;"
     " the accounting here will say failed 37"
@@ -188,11 +193,11 @@ def _progress(message: Message) -> str:
 def _intent(known: Transfer, message: Message, now: datetime) -> Transfer | Rejected:
     if message.kind == Kind.SPARED:
         return known if known.is_over else known.but(reason=SPARED)
-    if message.desired not in (Desired.RUNNING, Desired.SUSPENDED, Desired.DEAD):
+    if message.desired not in DESIRED:
         return Rejected(what=message.transfer, reason=f"unknown intent {message.desired!r}")
     if known.is_over or known.desired == Desired.DEAD:
         return known
-    return known.but(desired=message.desired, updated_at=now, reason=f"to be {message.desired}")
+    return known.but(desired=message.desired, updated_at=now, reason=DESIRED[message.desired])
 
 
 def _ended(known: Transfer, message: Message, now: datetime) -> Transfer | Rejected:

@@ -233,7 +233,7 @@ def letters_at_home(transfer: Transfer, local: ClusterSnapshot) -> str:
 
 
 def row_at_home(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
-    """Return the local task; anybody may claim a transfer of it, its owner has one."""
+    """Return the local task, if its owner is the transfer's; others may only claim it."""
     name = parse_transfer(transfer.name)
     return _own(local.find(name.job, name.task), transfer)
 

@@ -98,7 +98,7 @@ def test_root_reads_no_file_that_others_may_write(path: Path) -> None:
     path.chmod(0o666)
 
     (told,) = problems_of(path)
-    assert told.startswith("grid.toml: others could have written it: ")
+    assert ", so others could have written grid.toml. Read it, then run: " in told
     assert "others may write grid.toml, mode 0666" in told
     assert told.endswith("chmod go-w grid.toml")
 
@@ -121,9 +121,9 @@ def test_root_reads_its_own_file(path: Path) -> None:
 def test_root_reads_no_file_of_somebody_else(path: Path) -> None:
     os.chown(path, 1, 1)
 
-    expected = "others could have written it: grid.toml belongs to daemon"
-    mend = "read it, then: chown root grid.toml"
-    assert [f"grid.toml: {expected}; {mend}"] == problems_of(path)
+    expected = "grid.toml belongs to daemon, so others could have written grid.toml"
+    mend = "Read it, then run: chown root grid.toml"
+    assert [f"{expected}. {mend}"] == problems_of(path)
 
 
 def test_who_is_not_root_reads_any_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,14 @@ import pytest
 from gridbridge.decisions.health import (
     age,
     alarm,
+    failing,
     full,
     judge_cluster,
     judge_queue,
     misconfigured,
 )
-from gridbridge.model.shown import Shown, ShownConfiguration
+from gridbridge.model.message import Cause
+from gridbridge.model.shown import Shown, ShownBreaker, ShownConfiguration
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 
 ROUTE = service().routes[0]
@@ -24,6 +26,20 @@ def closed_by(what: Shown) -> str:
     judged = judge_queue(ROUTE, what, NOW)
     assert judged.is_open == (not judged.why)
     return judged.why
+
+
+@pytest.mark.parametrize(
+    ("left_min", "then"),
+    [(5, "The next job is let in 5 min from now."), (-1, "One job is let in.")],
+    ids=["closed", "probed"],
+)
+def test_a_cluster_at_which_jobs_fail_says_when_it_is_tried_again(left_min: int, then: str) -> None:
+    until = NOW + timedelta(minutes=left_min)
+    known = ShownBreaker(cluster="beta", failures=5, until=until, cause=Cause.LOST)
+
+    told = failing("beta", shown(breakers={"beta": known}), NOW)
+
+    assert told == f"5 jobs in a row failed at beta: nobody at beta saw their ends. {then}"
 
 
 def at_home(state: str, used: int = 1) -> Shown:

@@ -147,6 +147,18 @@ def test_a_suspended_job_may_go_on() -> None:
     assert take(None, RECORD, *messages).desired == Desired.RUNNING
 
 
+@pytest.mark.parametrize(
+    ("desired", "told"),
+    [
+        (Desired.DEAD, "deleted here"),
+        (Desired.SUSPENDED, "suspended here"),
+        (Desired.RUNNING, "resumed here"),
+    ],
+)
+def test_an_intent_is_told_as_what_was_done_here(desired: str, told: str) -> None:
+    assert take(None, RECORD, DEAD.but(desired=desired)).reason == told
+
+
 def test_a_record_that_is_told_again_is_only_another_proof() -> None:
     """Answers that were counted since the first one still count."""
     missed = take(None, RECORD).but(missed_polls=3, missing_since=NOON, reason="missing")

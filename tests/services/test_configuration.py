@@ -273,7 +273,8 @@ def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
     site.turn(), site.turn()
 
     assert taken == 5
-    assert refused[0].startswith("FILE: others could have written it: others may write FILE, mode")
+    assert refused[0].startswith("others may write FILE, mode ")
+    assert ", so others could have written FILE. Read it, then run: chmod" in refused[0]
     assert (site.interval_s, site.refused) == (7, ())
 
 

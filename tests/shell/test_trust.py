@@ -83,7 +83,7 @@ def test_the_mends_are_told_as_one_line(path: Path) -> None:
         trust.require(str(odd), owner=ME)
     quoted = str(odd).replace("'", "'\\''")
     assert refused.value.mend == f"chmod go-w {path.parent} && chmod go-w '{quoted}'"
-    assert str(refused.value).endswith(f"read it, then: {refused.value.mend}")
+    assert str(refused.value).endswith(f"Read it, then run: {refused.value.mend}")
     assert "\n" not in str(refused.value)
 
 
