@@ -12,7 +12,7 @@ ITEM = "poller: gridbridge.toml"
 OLDER = "the service has an older gridbridge.toml"
 ANEW = "only a new service takes that: end the poller when nothing is away"
 
-Stay: TypeAlias = tuple[str, str]  # a person with a job away, and the cluster where it is
+Stay: TypeAlias = tuple[str, str, str]  # who has a job away, the cluster where it is, its queue
 
 
 def unchangeable(
@@ -22,9 +22,12 @@ def unchangeable(
 
     Transfers bear the cluster's name, a site of embedded clusters has other rights, a process has
     its account for life, and another state file knows nothing of what is away. Whose account a
-    remote job is of says whose it is: that stays while the job is away.
+    remote job is of says whose it is, and the queue of the local one leads its methods there: both
+    stay while the job is away.
     """
-    return (*_fixed(before, after, path), *_accounts(before, after, path, away))
+    stays = frozenset(away)
+    fixed, accounts = _fixed(before, after, path), _accounts(before, after, path, stays)
+    return (*fixed, *accounts, *_queues(before, after, path, stays))
 
 
 def _fixed(before: Policy, after: Policy, path: str) -> tuple[str, ...]:
@@ -43,7 +46,7 @@ def _fixed(before: Policy, after: Policy, path: str) -> tuple[str, ...]:
 
 def _accounts(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:
     """Tell the accounts that would be others while jobs run there as the old ones."""
-    for person, cluster in sorted(set(away)):
+    for person, cluster in sorted({(person, cluster) for person, cluster, _ in away}):
         if cluster not in before.clusters or cluster not in after.clusters:
             continue
         old, new = (one.clusters[cluster].users.account_of(person) for one in (before, after))
@@ -51,6 +54,19 @@ def _accounts(before: Policy, after: Policy, path: str, away: Iterable[Stay]) ->
             yield (
                 f'{path}: [cluster.{cluster}.users] {person} = "{new}": a job of {person} is there'
                 f' as "{old}"; put that back, and change it when none is away'
+            )
+
+
+def _queues(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:
+    """Tell the queues that would lead elsewhere while jobs are away by them."""
+    for name, old in sorted({(queue, cluster) for _, cluster, queue in away}):
+        if name not in before.queues or name not in after.queues:
+            continue
+        new = after.queues[name].cluster
+        if new != old == before.queues[name].cluster:
+            yield (
+                f'{path}: [queue.{name}] cluster = "{new}": jobs of this queue are at "{old}";'
+                f' put that back, and make another queue for "{new}"'
             )
 
 

@@ -8,6 +8,7 @@ from gridbridge.state import published, spool
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.methods.starter import Step
+    from gridbridge.model.route import Route
 
 
 def begin(step: "Step") -> bool:
@@ -46,7 +47,12 @@ def _learn_of_the_last(step: "Step") -> bool:
 def _adopt(step: "Step", known: Message) -> None:
     """Go by the route of the queue in which the task was sent; it may be in another one now."""
     step.go_by(step.task.route(known.queue))
-    if step.route.remote != known.remote:
-        leads = f"{known.queue} leads to {step.route.remote} by now"
-        raise GridbridgeError(f"{leads}, and the job is at {known.remote}")
+    require_same(step.route, known)
     step.may_be_there = True
+
+
+def require_same(route: "Route", known: Message) -> None:
+    """Refuse to go by a queue that leads elsewhere than when its job was sent."""
+    if known.remote and route.remote != known.remote:
+        leads = f"{known.queue} leads to {route.remote} by now"
+        raise GridbridgeError(f"{leads}, and the job is at {known.remote}")

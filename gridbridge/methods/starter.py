@@ -87,6 +87,7 @@ class Step:
         self.record = task.record() or Message()
         self.may_be_there = self.record.kind == Kind.RECORD  # submitted by a step before us
         self.go_by(task.route(self.record.queue))
+        begin.require_same(self.route, self.record)
         self.home = keeper_of(self.route.home)
 
     def go_by(self, route: Route) -> None:

@@ -2,6 +2,7 @@
 
 CONFIG = "/etc/gridbridge/gridbridge.toml"
 HOME = "/var/lib/gridbridge"  # the service account's; its owner is the service's uid
+IN_FORCE = f"{HOME}/gridbridge.toml"  # what the service had last: what is away was sent by it
 LOCK = f"{HOME}/poller.lock"  # held by the poller while it runs
 PUBLISHED = f"{HOME}/published"
 SPOOL = "/var/spool/gridbridge"

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from gridbridge import config
 from gridbridge.decisions.reload import Stay, unchangeable
 from gridbridge.errors import ConfigError
-from gridbridge.model.places import CONFIG
+from gridbridge.model.places import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.shown import ShownConfiguration
-from gridbridge.shell import trust
+from gridbridge.shell import files, trust
 
 SETTLE_S = 0.5
 
@@ -42,6 +42,7 @@ class InForce:
     """A right file, and since when the service has it."""
 
     policy: Policy
+    raw: bytes
     sha256: str
     since: datetime
 
@@ -80,6 +81,7 @@ class Configuration:
         self._watch = Watch(path, clock)  # before it is read, so that no change is missed
         self.in_force = _parsed(path, config.read(path))
         self.refused: Refusal | None = None
+        self._kept = ""  # what is known of the file that the next service finds
 
     @property
     def policy(self) -> Policy:
@@ -101,6 +103,28 @@ class Configuration:
         if is_news or at_once:
             _tell(found)
         return is_news
+
+    def go_on_from(self, raw: bytes, away: Callable[[Policy], Iterable[Stay]]) -> None:
+        """Have what an earlier service had, if what is away forbids what has come since.
+
+        A file that this version can't read is forgotten.
+        """
+        try:
+            policy = config.parse(self._path, raw)
+        except ConfigError:
+            return
+        stays = tuple(away(policy)) if digest(raw) != self.in_force.sha256 else ()
+        problems = unchangeable(policy, self.policy, self._path, stays) if stays else ()
+        if problems:
+            sha256 = self.in_force.sha256
+            self.in_force = _in_force(policy, raw)
+            self._refuse(Refusal(sha256=sha256, problems=problems), at_once=True)
+
+    def keep(self, path: str = IN_FORCE) -> None:
+        """Leave what is in force to the next service; StateError when there is no room for it."""
+        if self._kept != self.in_force.sha256:
+            files.replace(path, self.in_force.raw, mode=0o600)
+            self._kept = self.in_force.sha256
 
     def _refuse(self, found: Refusal, at_once: bool) -> bool:
         """Leave the old one in force; who asks for it is told again what is wrong."""
@@ -145,7 +169,11 @@ def _parsed(path: str, raw: bytes) -> InForce:
     policy = config.parse(path, raw)
     if not policy.is_embedded:
         _trust(path)
-    return InForce(policy=policy, sha256=digest(raw), since=datetime.now(UTC))
+    return _in_force(policy, raw)
+
+
+def _in_force(policy: Policy, raw: bytes) -> InForce:
+    return InForce(policy=policy, raw=raw, sha256=digest(raw), since=datetime.now(UTC))
 
 
 def _trust(path: str) -> None:

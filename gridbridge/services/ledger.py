@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, ValuesView
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+from gridbridge.decisions.reload import Stay
 from gridbridge.decisions.unheard import UNHEARD
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer import Event, Transfer
@@ -43,9 +44,9 @@ class Ledger:
         """Return the clusters that they are at."""
         return frozenset(one.remote for one in self.all())
 
-    def stays(self) -> frozenset[tuple[str, str]]:
-        """Return who has one, and at which cluster."""
-        return frozenset((one.owner, one.remote) for one in self.all())
+    def stays(self) -> frozenset[Stay]:
+        """Return who has one, at which cluster, by which queue."""
+        return frozenset(map(stay, self.all()))
 
     def among(self, keys: Iterable[Key]) -> tuple[Transfer, ...]:
         """Return those of them that are open, each once."""
@@ -138,3 +139,8 @@ class Ledger:
 def key(transfer: Transfer) -> Key:
     """Return what a transfer is known by."""
     return transfer.name, transfer.uid
+
+
+def stay(transfer: Transfer) -> Stay:
+    """Return what of gridbridge.toml a transfer depends on while it is open."""
+    return transfer.owner, transfer.remote, transfer.queue

@@ -77,7 +77,7 @@ def by_ssh(**accounts: str) -> Policy:
 def test_the_account_of_who_has_a_job_away_stays() -> None:
     """It says whose the job there is: under another one nobody would know it any more."""
     before, after = by_ssh(alice="al", bob="bo"), by_ssh(alice="bo", bob="al", carol="ca")
-    away = [("alice", "delta"), ("alice", "delta"), ("carol", "alpha")]
+    away = [("alice", "delta", "q"), ("alice", "delta", "r"), ("carol", "alpha", "q")]
 
     (problem,) = unchangeable(before, after, "FILE", away)
 
@@ -85,7 +85,22 @@ def test_the_account_of_who_has_a_job_away_stays() -> None:
         'FILE: [cluster.delta.users] alice = "bo": a job of alice is there as "al";'
         " put that back, and change it when none is away"
     )
-    assert unchangeable(before, after, "FILE", [("dave", "delta"), ("bob", "gone")]) == ()
+    assert unchangeable(before, after, "FILE", [("dave", "delta", "q"), ("bob", "gone", "q")]) == ()
+
+
+def test_a_queue_leads_where_its_jobs_are() -> None:
+    queue = TransferQueue(cluster="delta", pending_limit=1, slots=1)
+    after = replace(POLICY, queues={"transfer-beta": queue})
+    away = [("alice", "beta", "transfer-beta"), ("bob", "beta", "transfer-beta")]
+
+    (problem,) = unchangeable(POLICY, after, "FILE", away)
+
+    assert problem == (
+        'FILE: [queue.transfer-beta] cluster = "delta": jobs of this queue are at "beta";'
+        ' put that back, and make another queue for "delta"'
+    )
+    assert unchangeable(POLICY, after, "FILE", [("alice", "delta", "transfer-beta")]) == ()
+    assert unchangeable(POLICY, POLICY, "FILE", away) == ()
 
 
 def judged(poller: PollerFacts, **how: bool) -> list[tuple[State, str, tuple[str, ...]]]:

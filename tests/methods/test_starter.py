@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from gridbridge.errors import GridbridgeError, NoRoute, NotLetIn, ParseError
+from gridbridge.errors import GridbridgeError, NoRoute, NotLetIn, ParseError, Untaken
 from gridbridge.methods.answers import UNABLE, end_nowhere, pause
 from gridbridge.methods.sending import SHUT_OUT
 from gridbridge.methods.starter import Step, take
@@ -291,6 +291,20 @@ def write_mapping(place: Place, rules: str) -> None:
     path.write_text(rules)
     route = place.folder / "published/queues/transfer-beta"
     route.write_text(f"{route.read_text()}remote_mapped=yes\n")
+
+
+def test_a_job_is_submitted_nowhere_else_than_its_record_says(place: Place) -> None:
+    place.down("beta")
+    with pytest.raises(Untaken):
+        place.step()
+    place.leads("transfer-beta", "delta")
+    place.down("beta", is_down=False)
+
+    with pytest.raises(GridbridgeError) as told:
+        place.step()
+
+    assert str(told.value) == "transfer-beta leads to delta by now, and the job is at beta"
+    assert place.away() is None
 
 
 def test_a_request_is_submitted_in_the_remote_cluster_s_words(place: Place) -> None:

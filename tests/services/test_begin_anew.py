@@ -25,7 +25,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
     monkeypatch.setattr(rounds, "_set_level", lambda _: None)
     failed = SimpleNamespace(shut_down=lambda: None, ledger=SimpleNamespace(stays=None))
     signals = SimpleNamespace(is_stopped=False, wait=lambda _: True, hung_up=lambda: False)
-    configuration = SimpleNamespace(take=lambda *_: False, policy=None)
+    configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
     rounds._again(configuration, failed, StateError("full"), signals, heart)  # type: ignore[arg-type]  # what it needs of them
 

@@ -2,13 +2,16 @@
 
 import logging
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gridbridge.errors import ConfigError
+from gridbridge.services import rounds
 from gridbridge.services.configuration import SETTLE_S, Configuration, digest
+from gridbridge.shell.signals import Signals
 
 RIGHT = """
 [site]
@@ -153,13 +156,39 @@ def test_an_account_changes_once_no_job_is_away_as_it(site: Site) -> None:
     site.configuration.take(at_once=True)
     site.write(FAR.replace('"al"', '"other"'))
 
-    site.configuration.take(at_once=True, away=lambda: [("alice", "delta")])
+    site.configuration.take(at_once=True, away=lambda: [("alice", "delta", "q")])
     (told,) = site.refused
     site.configuration.take(at_once=True)
 
     assert told.startswith('FILE: [cluster.delta.users] alice = "other": a job of alice is there')
     assert site.refused == ()
     assert site.configuration.policy.clusters["delta"].users == {"alice": "other"}
+
+
+@pytest.mark.parametrize(
+    ("away", "account"), [([("alice", "delta", "q")], "al"), ([], "other")], ids=["away", "none"]
+)
+def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
+    site: Site, away: list[tuple[str, str, str]], account: str
+) -> None:
+    kept = site.path.with_name("kept")
+    site.write(FAR)
+    site.configuration.take(at_once=True)
+    site.configuration.keep(str(kept))
+    site.write(FAR.replace('"al"', '"other"'))
+
+    site.configuration = Configuration(str(site.path))
+    site.configuration.go_on_from(kept.read_bytes(), lambda _: away)
+
+    assert site.configuration.policy.clusters["delta"].users == {"alice": account}
+    assert len(site.refused) == len(away)
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_a_new_service_forgets_a_file_that_it_can_not_read(site: Site) -> None:
+    site.configuration.go_on_from(b"of another version", lambda _: [("alice", "delta", "q")])
+
+    assert (site.interval_s, site.refused) == (5, ())
 
 
 @pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])
@@ -276,6 +305,17 @@ def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
     assert refused[0].startswith("others may write FILE, mode ")
     assert ", so others could have written FILE. Read it, then run: chmod" in refused[0]
     assert (site.interval_s, site.refused) == (7, ())
+
+
+def test_nobody_but_the_service_account_runs_the_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(OTHERS)
+    monkeypatch.setattr(rounds, "Configuration", lambda: Configuration(str(path)))
+
+    with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
+        rounds.run(Signals())
 
 
 def test_the_file_of_an_embedded_site_is_its_owner_s_affair(
