@@ -103,13 +103,17 @@ stamp = lambda at: datetime.datetime.fromisoformat(at).timestamp()
 print(json.dumps([[str(job), str(remote), stamp(at)] for job, remote, at in rows]))
 """
 
-# Run the queue's epilog as after a usual end, 20 times; print the CPU seconds of one.
+# Run an epilog as after a usual end, 20 times; print the CPU seconds of one. Our working directory
+# is that of a job's shepherd.
 EPILOG = """
 import json, os, pathlib, resource, subprocess, tempfile
 folder = pathlib.Path(tempfile.mkdtemp(), ".gridbridge")
 folder.mkdir()
 for name in ("record", "closed"):
     (folder / name).touch()
+os.chdir(folder.parent)
+folder.parent.chmod(0o755)
+pathlib.Path("config").write_text("job_owner=alice\njob_id=999999999\nja_task_id=1\n")
 env = {"TMPDIR": str(folder.parent), "PATH": "/usr/bin:/bin"}
 for _ in range(20):
     subprocess.run(["/opt/gridbridge/sge-methods/epilog"], env=env, check=True)
@@ -174,11 +178,13 @@ class Site:
         self.grid.on(HOST, "qconf", "-dq", "plain-beta")  # of a run that was killed
         self._make_folder()
         self._make_queue()
+        self._set_epilog("epilog")  # the other one accounts here for what the remote job used
         self._beta("qconf", "-rattr", "queue", "slots", str(BETA_SLOTS), "all.q")
         self.grid.switch_back("-d")  # it would try, and mark, what waits at beta
         try:
             yield
         finally:
+            self._set_epilog("usage", "root@")
             self.grid.switch_back("-e")
             self._beta("qconf", "-rattr", "queue", "slots", slots, "all.q")
             self.grid.sh(HOST, f"qconf -dq plain-beta; rm -rf {FOLDER}")
@@ -255,6 +261,12 @@ class Site:
         assert isinstance(found, float)
         return found
 
+    def remote_usage_s(self) -> float:
+        """Return the CPU of the epilog that accounts here for what the remote job used."""
+        found = self.run(EPILOG.replace("methods/epilog", "methods/usage"))
+        assert isinstance(found, float)
+        return found
+
     def poller(self) -> int:
         """Wait until a poller runs and return its process id."""
         return self.grid.until(self._poller, "a poller")
@@ -289,6 +301,11 @@ class Site:
         )
         done = self.grid.on(HOST, "sh", "-c", script, user="alice", stdin=starter)
         assert done.status == 0, done
+
+    def _set_epilog(self, name: str, whose: str = "") -> None:
+        path = f"{whose}/opt/gridbridge/sge-methods/{name}"
+        for queue in ("transfer-beta", "transfer-delta"):
+            self.grid.sh(HOST, f"qconf -rattr queue epilog {path} {queue}")
 
     def _make_queue(self) -> None:
         self.grid.sh(HOST, PLAIN_QUEUE)

@@ -64,6 +64,7 @@ def cpu(site: Site, size: Size) -> list[Row]:
             baseline=plain_s * 1000,
         ),
         Row(what="  of it the starter, with the epilog", measured=starter_s * 1000, unit="ms"),
+        Row(what="  besides: remote_usage", measured=site.remote_usage_s() * 1000, unit="ms"),
         Row(what="  of it the remote wrapper", measured=wrapper_s * 1000, unit="ms"),
         Row(what="  of it the poller", measured=poller_s * 1000, unit="ms"),
     ]

@@ -5,7 +5,6 @@ shepherd's folder and what the service published, nothing of the job's owner. Th
 written the file before it runs the epilog, and execd reads it afterwards (tried on 8.1.9).
 """
 
-import calendar
 import json
 import os
 import pwd
@@ -13,7 +12,7 @@ import sys
 import time
 
 from gridbridge.batch.gridengine.request import read_config
-from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import HOME, PUBLISHED
 from gridbridge.shell import files
 from gridbridge.state import published
@@ -50,7 +49,7 @@ def record(folder: str, shown: str = PUBLISHED, service: str = HOME) -> None:
     except FileNotFoundError:
         return  # it ended here without an end there
     mine = [row for row in rows if row["mark"] == str(owner.pw_uid)]
-    if mine and _seconds(mine[-1]["ended_at"]) >= began_s - SLACK_S:
+    if mine and mine[-1]["ended_at"] >= _published(began_s - SLACK_S):
         _write(f"{folder}/usage", mine[-1])
 
 
@@ -76,9 +75,9 @@ def _read(path: str, owner: int) -> bytes:
     return files.read(path, MAX_BYTES, owner)[0]
 
 
-def _seconds(moment: str) -> float:
-    """Read a published time, ISO 8601 in UTC."""
-    head, _, fraction = moment.removesuffix("+00:00").partition(".")
-    if head == moment:
-        raise ParseError(f"{moment!r} is no time in UTC")
-    return calendar.timegm(time.strptime(head, "%Y-%m-%dT%H:%M:%S")) + float(f"0.{fraction or 0}")
+def _published(seconds: float) -> str:
+    """Write a time as published ones begin, ISO 8601 in UTC, to be compared as a text.
+
+    To read theirs would cost as much as all else that we do.
+    """
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

@@ -105,7 +105,7 @@ class TransferQueue:
         metadata=setting("of OAR: the types of its jobs, as oarsub -t takes them", form=OAR_TYPES),
     )
     remote_usage: bool = field(
-        default=False,
+        default=True,
         metadata=setting("an epilog, run as root, puts the remote usage into the local accounting"),
     )
     identity: Identity = field(

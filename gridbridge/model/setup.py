@@ -131,7 +131,7 @@ class Wanted:
     pending_limit: int  # 0: no threshold, for short jobs
     service_account: str = "gridbridge"
     has_operators: bool = True  # the remote cluster: of OAR only root may do what is not its own
-    remote_usage: bool = False  # the epilog is root's, and accounts for the remote job here
+    remote_usage: bool = True  # the epilog is root's, and accounts for the remote job here
     far_account: str = ""  # the service's there, by ssh; empty: the remote clients run here
     renamed: Mapping[str, str] = field(
         default_factory=dict

@@ -49,7 +49,7 @@ def test_a_section_is_rewritten_with_the_epilog_that_was_asked_for(is_wanted: bo
     (found,) = findings(POLICY, replace(WANTED, remote_usage=is_wanted))
     (edit,) = found.mend
 
-    assert ("remote_usage = true" in edit.value) == is_wanted
+    assert ("remote_usage = false" in edit.value) != is_wanted
 
 
 def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:

@@ -506,7 +506,7 @@ def test_a_cluster_by_ssh_is_left_as_it_is(
         (True, "root@/opt/gridbridge/sge-methods/usage"),
     ],
 )
-def test_the_epilog_is_roots_only_where_remote_usage_is_asked_for(
+def test_the_epilog_is_roots_unless_remote_usage_is_not_wanted(
     is_wanted: bool, epilog: str
 ) -> None:
     wanted = replace(WANTED, remote_usage=is_wanted)

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,15 +28,20 @@ def qacct(grid: Grid, *words: str, user: str = "alice") -> Done:
 
 
 def account(grid: Grid, job: str, user: str = "alice") -> Mapping[str, Any]:
-    """Wait until the service has both sides' records, and return what qacct_remote tells."""
+    """Wait until the service has both sides' records, and return what qacct_remote tells.
+
+    Of a job at beta its end tells the usage first, and then beta's own accounting.
+    """
 
     def both() -> Mapping[str, Any]:
         done = qacct(grid, "-j", job, "--json", user=user)
         told: Mapping[str, Any] = json.loads(done.out) if done.status == 0 else {}
         is_whole = told and all(told["tasks"][0][side] for side in ("local", "remote"))
+        remote = told["tasks"][0]["remote"] if is_whole else ()
+        is_read = all(one["source"] == "accounting" for one in remote)
         kept = f"/var/lib/gridbridge/published/accounting/{int(job) // 1000}/{job}.json"
         is_kept = grid.on("alpha-master", "test", "-e", kept).status == 0
-        return told if is_whole and is_kept else {}
+        return told if is_whole and is_read and is_kept else {}
 
     return grid.until(both, f"qacct_remote -j {job}")
 
@@ -120,7 +125,9 @@ def test_where_no_accounting_is_seen_the_end_tells_the_usage(
     told = account(grid, {"delta": sent.far, "gamma": sent.oar}[cluster])
 
     (remote,) = told["tasks"][0]["remote"]
+    (local,) = told["tasks"][0]["local"]
     assert (remote["cluster"], remote["owner"], remote["exit_status"]) == (cluster, "alice", 3)
+    assert local["user_s"] == pytest.approx(remote["user_s"], abs=0.001)
     assert remote["user_s"] > 0.1
     assert remote["system_s"] is not None
     assert remote["wallclock_s"] is not None
@@ -142,20 +149,8 @@ def test_totals_and_unknown_jobs_are_told(grid: Grid, sent: Sent) -> None:
     assert unknown.err == "qacct_remote: job 999999: no accounting of it, neither here nor away\n"
 
 
-@pytest.fixture
-def remote_usage(grid: Grid) -> Iterator[None]:
-    """Have the root epilog set up for transfer-beta, and taken back."""
-    sed = "/^.queue.transfer-beta.$/a remote_usage = true"
-    setup = "gridbridge setup transfer beta --queue transfer-beta --apply"
-    with configured(grid, sed):
-        grid.sh("alpha-master", setup)
-        yield
-    grid.sh("alpha-master", setup)
-
-
-def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid, remote_usage: None) -> None:
+def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid) -> None:
     """What a person puts into the job's environment does not reach it."""
-    del remote_usage
     evil = "PATH=/home/alice,PYTHONPATH=/home/alice,SGE_JOB_SPOOL_DIR=/home/alice"
     job = grid.transfer(*QUIET, "-v", evil, script=BURN)
     deleted = grid.transfer(*QUIET, script="sleep 300\n")
@@ -171,7 +166,9 @@ def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid, remote_usage: No
     assert times[0] > 0.1
     assert here["exit_status"].split()[0] == "3"
     assert killed["exit_status"].split()[0] == "137"
-    wait_for(grid, remote, "")  # by the owner's epilog, which ran too
+    wait_for(grid, remote, "")
+    told = grid.logged(f"name=gb.alpha.{deleted}.0.1 text=")
+    assert "to be dead" in told, "the owner's epilog runs, too"
     assert grid.on("alpha-master", "cat", "/var/log/gridbridge-usage.log").out == ""
 
 

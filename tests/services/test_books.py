@@ -32,7 +32,7 @@ class Beta:
         self.folder = str(folder / "published")
         self.url = f"sqlite:///{folder}/state.db"
         cluster = Cluster(qmaster_port=1, execd_port=2)
-        queue = TransferQueue(cluster="beta", pending_limit=1, slots=1)
+        queue = TransferQueue(cluster="beta", pending_limit=1, slots=1, remote_usage=False)
         self.policy = Policy(
             site=Site(cluster="alpha"),
             clusters={"alpha": cluster, "beta": replace(cluster, accounting=str(self.file))},
