@@ -113,7 +113,7 @@ for name in ("record", "closed"):
     (folder / name).touch()
 os.chdir(folder.parent)
 folder.parent.chmod(0o755)
-pathlib.Path("config").write_text("job_owner=alice\njob_id=999999999\nja_task_id=1\n")
+pathlib.Path("config").write_text("job_owner=alice\\njob_id=999999999\\nja_task_id=1\\n")
 env = {"TMPDIR": str(folder.parent), "PATH": "/usr/bin:/bin"}
 for _ in range(20):
     subprocess.run(["/opt/gridbridge/sge-methods/epilog"], env=env, check=True)
