@@ -14,12 +14,13 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from gridbridge.decisions.causes import OF_THE_CLUSTER
+from gridbridge.decisions.owners import is_listed
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Outcome, Phase
 from gridbridge.model.policy import Poller
 from gridbridge.model.shown import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer import Transfer
+from gridbridge.model.transfer import Listed, Transfer
 
 MAX_DOUBLINGS = 32
 SEVERAL = 2  # owners: more need not be remembered
@@ -51,8 +52,8 @@ class News:
         return parse_transfer(self.name).job
 
     def is_proved(self, home: ClusterSnapshot) -> bool:
-        """Say whether home's own list has its job as its owner's."""
-        return any(row.owner == self.owner for row in home.jobs.get(self.job, ()))
+        """Say whether home's own list has its task as its owner's."""
+        return is_listed(self.name, self.owner, home)
 
 
 def news(before: Transfer | None, one: Transfer, policy: Poller) -> News | None:
@@ -122,9 +123,9 @@ def forgive(known: ShownBreaker, one: News) -> ShownBreaker:
 
 
 def has_others(one: News, transfers: Iterable[Transfer]) -> bool:
-    """Say whether anybody else has a job at the cluster, as home's own list says."""
+    """Say whether anybody else has a transfer there that home's own list has proved."""
     return any(
-        each.remote == one.cluster and each.owner != one.owner and each.local_state
+        each.remote == one.cluster and each.owner != one.owner and each.listed == Listed.YES
         for each in transfers
     )
 
@@ -176,12 +177,12 @@ def is_closed(
 ) -> bool:
     """Say whether no job is let in: the time is not over, or a probe is out and young.
 
-    Only what home's own list has is a probe.
+    Only what home's own list has proved is a probe.
     """
     if not known.until:
         return False
     young = max(known.until, now - timedelta(seconds=policy.breaker_fast_s))
     return now < known.until or any(
-        one.remote == known.cluster and one.created_at > young and one.local_state
+        one.remote == known.cluster and one.created_at > young and one.listed == Listed.YES
         for one in transfers
     )

@@ -25,7 +25,7 @@ def listed(transfer: Transfer, local: ClusterSnapshot) -> str:
     Only an answer that was asked for after the transfer began says that it had not, and none when
     the task may just have ended.
     """
-    if _is_listed(transfer, local):
+    if is_listed(transfer.name, transfer.owner, local):
         return Listed.YES
     may_have_left = transfer.verdict or transfer.is_over or transfer.desired == Desired.DEAD
     is_asked = local.taken_at > transfer.created_at and not may_have_left
@@ -34,20 +34,18 @@ def listed(transfer: Transfer, local: ClusterSnapshot) -> str:
 
 def listed_after(ended: Transfer, local: ClusterSnapshot) -> str:
     """Return the same for one that is over: its task may have left, but not become another's."""
-    if _is_listed(ended, local):
+    if is_listed(ended.name, ended.owner, local):
         return Listed.YES
     rows = local.jobs.get(parse_transfer(ended.name).job, ())
     is_anothers = bool(rows) and all(row.owner != ended.owner for row in rows)
     return Listed.NO if is_anothers else ended.listed
 
 
-def _is_listed(transfer: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether home lists the task; a job that is no array has none with a number."""
-    name = parse_transfer(transfer.name)
+def is_listed(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
+    """Say whether home lists the task as its owner's; what is no array has none with a number."""
+    name = parse_transfer(transfer)
     row = local.find(name.job, name.task)
-    if row is None or row.owner != transfer.owner:
-        return False
-    return bool(row.tasks) == bool(name.task)
+    return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
 
 
 def proved(transfers: Iterable[Transfer]) -> frozenset[int]:

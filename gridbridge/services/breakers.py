@@ -10,7 +10,7 @@ from gridbridge.decisions.breaker import News
 from gridbridge.model.policy import Policy, Poller
 from gridbridge.model.shown import ShownBreaker, ShownBreakers
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer import Transfer
+from gridbridge.model.transfer import Listed, Transfer
 from gridbridge.services.views import Views
 
 _log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Breakers:
         said = breaker.news(before, one, self._policy)
         if said is None:
             return
-        if one.local_state or (before and before.local_state):
+        if one.listed == Listed.YES:
             self._count(said, transfers)
             return
         self._put(breaker.forgive(self._of(said), said))

@@ -14,7 +14,7 @@ from gridbridge.model.policy import Poller
 from gridbridge.model.shown import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
-from gridbridge.model.transfer import Transfer
+from gridbridge.model.transfer import Listed, Transfer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POLICY = Poller(breaker_failures=3, breaker_pause_s=60, breaker_pause_max_s=150)
@@ -152,12 +152,19 @@ def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: Sign) 
 
 
 @pytest.mark.parametrize(
-    ("job", "owner", "is_proved"), [(7, "alice", True), (7, "bob", False), (8, "alice", False)]
+    ("job", "owner", "tasks", "is_proved"),
+    [
+        (7, "alice", (), True),
+        (7, "bob", (), False),
+        (8, "alice", (), False),
+        (7, "alice", (range(1, 3),), False),
+    ],
+    ids=["its own", "another's", "another job", "an array, of which it names no task"],
 )
-def test_news_is_proved_by_a_list_of_home_that_has_the_job_as_its_owners(
-    job: int, owner: str, is_proved: bool
+def test_news_is_proved_by_a_list_of_home_that_has_the_task_as_its_owners(
+    job: int, owner: str, tasks: tuple[range, ...], is_proved: bool
 ) -> None:
-    row = JobStatus(job_id=job, name="a", owner=owner, state=read_letters("Eqw"))
+    row = JobStatus(job_id=job, name="a", owner=owner, state=read_letters("Eqw"), tasks=tasks)
     home = ClusterSnapshot(
         cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0
     )
@@ -171,10 +178,10 @@ OF_BOB = {"owner": "bob", "uid": 1002}
 @pytest.mark.parametrize(
     ("other", "is_closed"),
     [
-        (transfer(9, local_state="hr", **OF_BOB), False),
-        (transfer(9, local_state="", **OF_BOB), True),
-        (transfer(9, local_state="hr"), True),
-        (transfer(9, local_state="hr", remote="gamma", **OF_BOB), True),
+        (transfer(9, listed=Listed.YES, **OF_BOB), False),
+        (transfer(9, local_state="hr", listed=Listed.NO, **OF_BOB), True),
+        (transfer(9, listed=Listed.YES), True),
+        (transfer(9, listed=Listed.YES, remote="gamma", **OF_BOB), True),
     ],
     ids=["another's job there", "told, but not in home's list", "the same owner's", "elsewhere"],
 )
@@ -188,7 +195,7 @@ def test_one_owners_failures_close_a_cluster_only_while_nobody_else_has_a_job_th
 
 def test_failures_of_two_owners_close_a_cluster_that_others_use() -> None:
     news = [failure_of(1), failure_of(2, "bob"), failure_of(3)]
-    other = transfer(9, local_state="hr", owner="carol")
+    other = transfer(9, listed=Listed.YES, owner="carol")
 
     known = fail(news, NONE, NOW, other)
 
@@ -197,7 +204,7 @@ def test_failures_of_two_owners_close_a_cluster_that_others_use() -> None:
 
 def test_a_probe_of_one_owner_closes_again_what_two_had_closed() -> None:
     closed = fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
-    other = transfer(8, local_state="hr", owner="carol")
+    other = transfer(8, listed=Listed.YES, owner="carol")
 
     assert fail([failure_of(9)], closed, after(60), other).times == 2
     assert fail([failure_of(9)], failed(1, 2, 3), after(60), other) == replace(
@@ -315,7 +322,7 @@ def test_those_that_were_on_their_way_add_nothing() -> None:
 def test_one_job_is_let_in_when_the_time_is_over(
     now_s: float, probe_s: float | None, is_closed: bool
 ) -> None:
-    probes = [transfer(created_at=after(probe_s), local_state="hr")] if probe_s else []
+    probes = [transfer(created_at=after(probe_s), listed=Listed.YES)] if probe_s else []
 
     assert breaker.is_closed(failed(1, 2, 3), probes, after(now_s), POLICY) is is_closed
 

@@ -13,8 +13,8 @@ from gridbridge.services.breakers import Breakers
 from tests.decisions.test_transfer import a_row, a_snapshot, a_transfer, second
 
 JOBS = (7, 8, 9)
-PROVED = {"local_state": "r", "listed": Listed.YES}
-UNPROVED = {"local_state": "", "listed": ""}
+PROVED = {"local_state": "", "listed": Listed.YES}  # it may be over by now
+UNPROVED = {"local_state": "r", "listed": ""}  # it may be another task's row
 
 
 class Told:
