@@ -7,7 +7,7 @@ from gridbridge.batch.embedded import home as embedded
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import home as gridengine
 from gridbridge.batch.gridengine import objects, submit
-from gridbridge.batch.gridengine.commands import FAR_S, OWN_HOLD, OWN_QUEUES, STAYS, own_queues
+from gridbridge.batch.gridengine.commands import OWN_HOLD, OWN_QUEUES, STAYS, own_queues
 from gridbridge.batch.gridengine.request import Request
 from gridbridge.decisions import homeward, rerun
 from gridbridge.decisions.guards import Kept
@@ -128,7 +128,7 @@ class CellHome:
 def _kept(request: Request) -> Kept:
     return Kept(
         owner=request.owner,
-        is_deferred=request.start == FAR_S,
+        is_deferred=request.is_deferred,
         hard=request.hard,
         queues=own_queues(request),
     )

@@ -1,6 +1,7 @@
 """A starter guards its task at home: one that is put back must not start beside its copy."""
 
-from gridbridge.batch.gridengine.commands import OWN_HOLD, OWN_START, own_queues
+from gridbridge.batch.gridengine.commands import OWN_HOLD, own_queues
+from gridbridge.batch.gridengine.request import OWN_START
 from gridbridge.methods.task import GUARDED
 from gridbridge.model import guard
 from gridbridge.model.guard import Guard

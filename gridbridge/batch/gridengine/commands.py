@@ -5,7 +5,7 @@ The programs are called by path: Debian's /usr/bin/qsub is a shell wrapper aroun
 
 import time
 
-from gridbridge.batch.gridengine.request import Pairs, Request
+from gridbridge.batch.gridengine.request import FAR_S, OURS, OWN_START, Pairs, Request
 from gridbridge.errors import ParseError
 from gridbridge.model.places import ENDED, is_place
 from gridbridge.model.route import Cell
@@ -14,12 +14,9 @@ Argv = tuple[str, ...]
 
 EVERY_STATE = ("-s", "a")  # the site's or the caller's sge_qstat file may say less (qstat(1))
 ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
-OURS = "gridbridge_"  # what the names of our notes in a job's context begin with
 OWN_QUEUES = f"{OURS}queues"  # in a job's context while it is pinned to a transfer queue
 
 OWN_HOLD = f"{OURS}hold"  # in its context: the service has held a task that its starter did not
-OWN_START = f"{OURS}start"  # in its context while its start time is ours: its own, 0 for none
-FAR_S = 2051222400  # the start time of a job that is away: 2035
 LONG_PAST_S = 86400  # that of one that may start: Grid Engine takes no 0 back
 STAYS = f"{OURS}stays"  # in its context: it asks for remote=false when it is not pinned
 STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
@@ -41,7 +38,7 @@ def release_as(cell: Cell, job: str, name: str) -> Argv:
     return (f"{cell.binaries}/qalter", "-N", name, "-h", "U", job)
 
 
-def defer(cell: Cell, job: str, own: str) -> Argv:
+def defer(cell: Cell, job: str, own: int) -> Argv:
     """Have a job start in the far future if it is put back, and note its own time.
 
     A running one runs on, and its letters stay as they are.

@@ -7,11 +7,11 @@ nothing, and it alters the lists that it is given (facts: 8.1.9).
 
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.batch.gridengine.request import Pairs, Request, ranges_of
+from gridbridge.batch.gridengine.request import OURS, Pairs, Request, ranges_of
 from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, call
 from gridbridge.model.route import Cell
 
-REFUSED = f"{commands.OURS}refused"  # in a job's context: why it came home
+REFUSED = f"{OURS}refused"  # in a job's context: why it came home
 REASON_CHARACTERS = 300
 UNKNOWN = b"unknown resource ("  # no queue, host or `global` has a fixed value of it
 FOUND = (

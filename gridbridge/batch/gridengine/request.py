@@ -11,6 +11,9 @@ from gridbridge.errors import ParseError
 AUTOMATIC = b"__SGE_PREFIX__"  # variables that qsub adds by itself
 PRIORITY_ZERO = 1024  # JB_priority of `-p 0`
 INTERACTIVE = 0x1E  # in JB_type: of qsh, qlogin, qrsh and qrsh without a command (sge_job.h)
+OURS = "gridbridge_"  # what the names of our notes in a job's context begin with
+OWN_START = f"{OURS}start"  # in its context while its start time is ours: its own, 0 for none
+FAR_S = 2051222400  # the start time of a job that is away: 2035
 ARRAY = 0x80  # in JB_type: of `qsub -t`
 RERUN = {b"1": "yes", b"2": "no"}  # JB_restart; 0: as the queue says
 _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
@@ -70,6 +73,16 @@ class Request:
         self.share = int(_leaf(xml, b"JB_jobshare") or 0)
         self.start = int(_leaf(xml, b"JB_execution_time") or 0)  # not before; 0: at once
         self.rerun = RERUN.get(_section(xml, b"JB_restart"), "")
+
+    @property
+    def is_deferred(self) -> bool:
+        """Whether its start time is ours."""
+        return self.start == FAR_S
+
+    @property
+    def own_start(self) -> int:
+        """The start time that its owner gave it, also while it is deferred; 0 for none."""
+        return int(dict(self.context).get(OWN_START) or 0) if self.is_deferred else self.start
 
 
 def owner_and_account_of(xml: bytes) -> tuple[str, str]:

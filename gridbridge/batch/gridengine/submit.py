@@ -6,7 +6,7 @@ by its words (facts: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where marked).
 
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.batch.gridengine.request import Pairs, Request, owner_and_account_of
+from gridbridge.batch.gridengine.request import OWN_START, Pairs, Request, owner_and_account_of
 from gridbridge.batch.submission import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.ids import read_tasks
@@ -144,19 +144,14 @@ def release(cell: Cell, job: str, gone_is_fine: bool = False) -> None:
 
 def defer(cell: Cell, job: str, request: Request) -> None:
     """Keep a whole job from being started again; its own start time is kept in its context."""
-    kept = dict(request.context).get(commands.OWN_START, "0")
-    own = kept if request.start == commands.FAR_S else str(request.start)
-    call(cell, commands.defer(cell, job, own), zone=UTC).checked()
+    call(cell, commands.defer(cell, job, request.own_start), zone=UTC).checked()
 
 
 def undefer(cell: Cell, job: str) -> None:
     """Take that back; a start time that somebody has given it meanwhile stays."""
     request = request_of(cell, job)
-    own = dict(request.context).get(commands.OWN_START)
-    if own is None and request.start != commands.FAR_S:
-        return
-    start = int(own or 0) if request.start == commands.FAR_S else request.start
-    call(cell, commands.undefer(cell, job, start), zone=UTC).checked()
+    if request.is_deferred or OWN_START in dict(request.context):
+        call(cell, commands.undefer(cell, job, request.own_start), zone=UTC).checked()
 
 
 def release_as(cell: Cell, job: str, name: str) -> None:
