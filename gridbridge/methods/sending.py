@@ -130,7 +130,7 @@ def _keep_there(step: "Step", request: Request) -> None:
     if told := published.read_stay(step.route.remote, step.task.published):
         from gridbridge.model import stay
 
-        request.targets, request.stays = stay.decode(told).kept(request.targets)
+        stay.decode(told).keep(request)
 
 
 def _translate(step: "Step", request: Request, parallel: str) -> str:

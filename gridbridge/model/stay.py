@@ -5,6 +5,16 @@ Hot programs load this module where another cluster has such a queue.
 
 from gridbridge.model import lines
 
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Targeted(Protocol):
+        """A request, so far as it names queues of the other cluster."""
+
+        targets: str
+        stays: bool
+
 
 class Stay:
     """The queues of another cluster that send nothing away, and whether all of them say so."""
@@ -21,6 +31,10 @@ class Stay:
 
     def __repr__(self) -> str:
         return f"Stay(queues={self.queues!r}, all_say={self.all_say!r})"
+
+    def keep(self, request: "Targeted") -> None:
+        """Keep a job there: have it ask for those queues."""
+        request.targets, request.stays = self.kept(request.targets)
 
     def kept(self, targets: str) -> tuple[str, bool]:
         """Return the queues to ask for, and whether to ask for `remote=false`.

@@ -43,7 +43,7 @@ def words_of(cluster: str, folder: str = PUBLISHED) -> Vocabulary | None:
 def keep_there(request: Request, remote: str, folder: str = PUBLISHED) -> None:
     """Keep a job from the queues of a cluster that would send it on, where there are any."""
     if told := published.read_stay(remote, folder):
-        request.targets, request.stays = stay.decode(told).kept(request.targets)
+        stay.decode(told).keep(request)
 
 
 def translated(
