@@ -24,6 +24,7 @@ class RemoteRecord:
     mark: str  # tells it from the others of its cluster: the line's digest, or the transfer's uid
     job_id: int
     owner: str  # by the name here
+    pe_task: str = ""  # set of a part of a parallel job: its end is not the job's
     queue: str = ""
     host: str = ""
     submitted_at: datetime | None = None

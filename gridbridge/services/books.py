@@ -11,12 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.batch.gridengine.accounting import (
-    RESCHEDULED,
-    AccountingRecord,
-    end_of,
-    read_lines,
-)
+from gridbridge.batch.gridengine.accounting import AccountingRecord, read_lines
+from gridbridge.batch.gridengine.ends import settled
 from gridbridge.decisions.usage import told_by_verdict
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.accounting import Cursor, RemoteRecord, Source
@@ -31,6 +27,7 @@ from gridbridge.shell import follow
 from gridbridge.state.database import Database
 
 MOST_TOLD = 1000  # unproved ends of a person that are kept between two sweeps
+UNHEARD = timedelta(minutes=1)  # between two answers of a cluster, at most
 FRESHEN = timedelta(seconds=20)  # that files are read is shown anew, though nothing has changed
 
 _log = logging.getLogger(__name__)
@@ -73,6 +70,10 @@ class Reader:
         if self._open is None and self._clock() >= self._due:
             self._due = self._clock() + interval_s
             self._open = self._threads.submit(self.look)
+
+    def hasten(self) -> None:
+        """Look without waiting for the interval."""
+        self._due = self._clock()
 
     def take(self) -> Look | None:
         """Return what came of a look, once; what did not fit in it is looked at without delay."""
@@ -132,6 +133,7 @@ def _remote_record(
         owner=owner,
         queue=record.queue,
         host=record.host,
+        pe_task=record.pe_task,
         submitted_at=record.submitted_at,
         started_at=record.started_at,
         ended_at=record.ended_at,
@@ -152,6 +154,7 @@ class Books:
     database: Database
     views: Views
     clock: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     readers: dict[str, Reader] = field(default_factory=dict)
     readings: dict[str, ShownReading] = field(default_factory=dict)  # as they are shown
     cursors: dict[str, Cursor] = field(default_factory=dict)  # as they are kept
@@ -227,22 +230,33 @@ class Books:
             self.readings[name] = after
             self.views.readings(self.readings.values())
 
+    def tells(self, transfer: Transfer) -> bool:
+        """Say whether all that its cluster has accounted for is read here, so that none asks it."""
+        reading = self.readings.get(transfer.remote)
+        return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
+
     def end(self, transfer: Transfer) -> JobEnd | None:
         """Return how a remote job ended, as far as we have read; None when that tells nothing."""
         if transfer.remote not in self.readers:
             return None
+        end, is_disputed = settled(self._accounted(transfer), self.now())
+        if is_disputed:
+            _log.warning("event=two_ends cluster=%s name=%s", transfer.remote, transfer.name)
+        if end is None:
+            self.readers[transfer.remote].hasten()
+        return end
+
+    def _accounted(self, transfer: Transfer) -> list[RemoteRecord]:
+        """Return the records of its job, but what stood there while its cluster listed it yet."""
         name = parse_transfer(transfer.name)
-        ours = [
+        found = self.database.records_of(name.cluster, name.job, name.task, last_listed(transfer))
+        is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
+        return [
             one
-            for one in self.database.records_of(name.cluster, name.job, name.task)
-            if (one.transfer, one.job_id, one.owner, one.source, one.cluster)
-            == (
-                *(transfer.name, transfer.remote_id, transfer.owner),
-                *(Source.ACCOUNTING, transfer.remote),
-            )
-            and one.failed not in RESCHEDULED
+            for one in found
+            if (one.transfer, one.job_id, one.owner, one.cluster) == is_its
+            and one.source == Source.ACCOUNTING
         ]
-        return end_of(ours[-1]) if ours else None
 
     def tell_end(self, transfer: Transfer) -> None:
         """Keep what a verdict tells, where no accounting file will, or an epilog asks for it."""
@@ -274,6 +288,16 @@ class Books:
         """Look no more."""
         for reader in self.readers.values():
             reader.dismiss()
+
+
+def last_listed(transfer: Transfer) -> datetime | None:
+    """Return when its cluster still listed its job, None when it was never asked.
+
+    A qmaster accounts for a job as it removes it from its list: what stood there before is false.
+    """
+    if transfer.missing_since:
+        return transfer.missing_since - UNHEARD
+    return transfer.seen_at
 
 
 def is_news(before: ShownReading, after: ShownReading) -> bool:

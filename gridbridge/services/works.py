@@ -56,15 +56,22 @@ class Works:
         self._patience.forget(transfer)
 
     def _future(self, action: Action) -> "Future[Message | None]":
-        end = self._books.end(action.transfer) if action.act is Act.LOOK_UP_END else None
+        is_sought = action.act is Act.LOOK_UP_END
+        end = self._books.end(action.transfer) if is_sought else None
+        if end is None and is_sought and self._books.tells(action.transfer):
+            return _known(None)
         if end is None:
             return self._crew.do(action.transfer.owner, self._hands.far, action)
         if end.is_unseen:
             judge = partial(self._hands.judge, end)
             return self._crew.do(action.transfer.owner, judge, action.transfer)
-        known: Future[Message | None] = Future()
-        known.set_result(verdict_of(action.transfer, end))
-        return known
+        return _known(verdict_of(action.transfer, end))
+
+
+def _known(verdict: Message | None) -> Future[Message | None]:
+    known: Future[Message | None] = Future()
+    known.set_result(verdict)
+    return known
 
 
 def _name(action: Action) -> tuple[Act, str, int]:

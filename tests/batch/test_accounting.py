@@ -207,9 +207,10 @@ def test_of_many_lines_only_those_under_our_accounts_are_read() -> None:
 def test_a_line_of_ours_that_can_not_be_read_is_counted_and_the_next_one_read() -> None:
     good = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[2]
     bad = [
-        b"half:a:gb.alpha.1.0.1:line\n",
-        good.replace(b":1795212511:", b":soon:", 1) + b"\xff:\n",
+        good.replace(b":ok:", b":\xff:", 1),
         good.replace(b":1795212511:", b":%d:" % 10**18, 1),  # no time of any calendar
+        b"#\n",
+        b"half:a:gb.alpha.1.0.1:line\n",
     ]
 
     found, skipped = read_lines(b"".join([*bad, b"# gb:gb.alpha.2.0.1\n", good]), "gb.alpha.")
@@ -223,3 +224,38 @@ def test_a_name_that_begins_as_our_accounts_do_is_no_account_of_ours() -> None:
     named = good.replace(b":failed:", b":gb.alpha.1.0.1:", 1)
 
     assert read_lines(named, "gb.alpha.") == ((), 0)
+
+
+def smuggled(inner: bytes, asked: bytes = b"-l arch=x", rest: bytes = b"z") -> bytes:
+    """Return the record of a job that asked for this, a line feed, whole lines and the rest."""
+    own = (CAPTURED / "accounting.txt").read_bytes().splitlines()[0]
+    head, tail = own.rsplit(b":NONE:0.000000:NONE:", 1)
+    return head + b":" + asked + b"\n" + inner + rest + b":0.000000:NONE:" + tail + b"\n"
+
+
+OURS = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[2]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        smuggled(OURS),
+        smuggled(OURS, asked=b"-l arch=x:0.0:NONE:0.0:0:0"),
+        smuggled(OURS, rest=OURS.rsplit(b":NONE:0.0", 1)[0].replace(b"gb.alpha.7.0.1", b"sge")),
+        smuggled(OURS + OURS),
+    ],
+    ids=["one", "after a head that is whole", "before a tail that is whole", "two"],
+)
+def test_a_line_in_another_jobs_record_is_no_record(data: bytes) -> None:
+    """Grid Engine writes a line feed in a request raw into the record's category."""
+    found, skipped = read_lines(data, "gb.alpha.")
+
+    assert (found, skipped) == ((), data.count(b":gb.alpha."))
+
+
+def test_nobody_makes_anothers_record_a_part_of_his() -> None:
+    before, after = smuggled(b"", rest=b"a:b"), smuggled(b"", asked=b"-l a=:0.0:NONE:0.0:0:0")
+
+    ((line, _),), skipped = read_lines(before + OURS + after, "gb.alpha.")
+
+    assert (line.encode() + b"\n", skipped) == (OURS, 0)

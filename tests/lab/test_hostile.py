@@ -236,6 +236,39 @@ def test_what_he_forges_is_his(grid: Grid, running_job: Running) -> None:
     assert grid.accounting(running_job.job)["exit_status"] == "3"
 
 
+def lines_for(running: Running, remote: str) -> str:
+    """Return what he asks for: a record of her job that ended with 9, between two halves."""
+    head = f"all.q:beta-n1:alice:alice:hers:{remote}:{running.name}:0:{3 * '1767225600:'}"
+    usage = "0:9:1:1.0:1.0:1.0:" + "0:" * 14
+    line = f"{head}{usage}NONE:defaultdepartment:NONE:1:0:2.0:0.0:0.0:NONE:0.0:NONE:0.0:0:0"
+    return f"arch=lx-amd64|x\n{line}\nz"
+
+
+def test_a_record_of_hers_within_his_own_is_not_read(grid: Grid, running_job: Running) -> None:
+    """Grid Engine writes what a job asks for into its accounting as it is."""
+    name = running_job.name
+    remote = str(record(grid, name)["remote_id"])
+    file = f"{HOME}/published/readings.json"
+    asks = ("-b", "y", "-o", "/dev/null", "-j", "y", "-l", lines_for(running_job, remote))
+
+    def skipped() -> int:
+        readings = json.loads(grid.sh(HOST, f"cat {file}"))["readings"]
+        return int(next(one["skipped"] for one in readings if one["cluster"] == "beta"))
+
+    before = skipped()
+    grid.cell("beta", "qsub", *asks, "true", user="bob")
+    grid.until(lambda: skipped() > before, "the service to read his record", 60)
+
+    assert end_latency_s(grid, running_job) < LATENCY_S
+    assert grid.accounting(running_job.job)["exit_status"] == "3"
+    told = grid.until(
+        lambda: grid.on(HOST, "qacct_remote", "-j", running_job.job, "--json", user="alice").out,
+        "her account",
+    )
+    ends = [one["exit_status"] for one in json.loads(told)["tasks"][0]["remote"]]
+    assert 9 not in ends
+
+
 ATTEMPTS = """
 import os, sys
 job, spool = sys.argv[1], "/var/spool/gridbridge"

@@ -45,7 +45,11 @@ class Beta:
         policy = policy or self.policy
         self.database = Database.open(self.url)
         self.books = Books(
-            policy=policy, database=self.database, views=Views(policy, self.folder), clock=lambda: 0
+            policy=policy,
+            database=self.database,
+            views=Views(policy, self.folder),
+            clock=lambda: 0,
+            now=lambda: NOON + timedelta(days=365),
         )
         self.books.load()
 
@@ -131,8 +135,8 @@ def test_a_line_that_can_not_be_read_is_counted(site: Beta) -> None:
     fields = LINE.replace("gb.alpha.7.0.1", "gb.alpha.9.0.1").split(":")
     endless = ":".join([*fields[:9], "9" * 20, *fields[10:]])
     without_status = ":".join([*fields[:12], "", *fields[13:]])
-    site.add("broken:gb.alpha.1.0.1:line", LINE.replace("gb.alpha.7.0.1", "gb.alpha.seven"))
-    site.add(endless, without_status)
+    site.add(LINE.replace("gb.alpha.7.0.1", "gb.alpha.seven"))
+    site.add(endless, without_status, "broken:gb.alpha.1.0.1:line")
     site.look()
 
     assert site.reading().skipped == 3
@@ -169,6 +173,27 @@ def test_no_other_jobs_end_is_taken_for_a_transfers(site: Beta, values: dict[str
     site.look()
 
     assert site.books.end(transfer(**values)) is None
+
+
+def test_of_two_ends_none_is_believed_and_the_file_is_read_at_once(site: Beta) -> None:
+    """Whoever may submit there can write whole records of anybody's job."""
+    site.add(LINE.replace(":0:0:0:0.008915", ":0:9:0:0.008915"))
+    site.look()
+    site.books.readers["beta"]._due = 60
+
+    assert site.books.end(transfer()) is None
+    assert site.books.tells(transfer())
+    assert site.books.readers["beta"]._due == 0
+
+
+def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> None:
+    site.look()
+    now = datetime.now(UTC)
+
+    assert site.books.end(transfer(seen_at=now + timedelta(seconds=1))) is None
+    assert site.books.end(transfer(missing_since=now + timedelta(seconds=62))) is None
+    assert site.books.end(transfer(seen_at=now - timedelta(minutes=1)))
+    assert site.books.end(transfer(missing_since=now, seen_at=now + timedelta(seconds=9)))
 
 
 def test_a_run_that_is_run_again_is_no_end(site: Beta) -> None:

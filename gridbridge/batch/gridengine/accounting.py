@@ -34,8 +34,12 @@ _POSITIONS = {  # under qacct's names; all of them lie before the category
     "ru_utime": 14,
     "ru_stime": 15,
     "ru_maxrss": 16,
+    "granted_pe": 33,
     "taskid": 35,
 }
+_PE_TASK = -4  # before maxvmem, arid and ar_sub_time
+_TAIL = re.compile(rb":-?[\d.]+:[^:]*:-?[\d.]+:\d+:\d+$")  # iow and what follows: each record's end
+_HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # to exit_status
 RESCHEDULED = frozenset({24, 25})  # migrating, rescheduling: the job runs again
 SIGNALLED = 128  # an exit status above it stands for a signal
 
@@ -61,6 +65,8 @@ class AccountingRecord:
     user_s: float
     system_s: float
     max_rss_kb: float
+    pe: str = ""  # parallel environment; NONE without one
+    pe_task: str = ""  # set of a part of a parallel job; qacct does not print it
     deleted_by: str = ""  # printed by Open Cluster Scheduler alone
 
     @property
@@ -118,15 +124,18 @@ def parse_accounting(data: bytes, *, zone: tzinfo | None = None) -> tuple[Accoun
 def read_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, AccountingRecord], ...], int]:
     """Read whole lines of the accounting file whose account begins with `prefix`.
 
-    Returns each with its line, and how many of them could not be read. The rest, of a busy
-    cluster nearly all, is only searched through.
+    Returns each with its line, and how many of them could not be read, or stand in another's
+    record. The rest, of a busy cluster nearly all, is only searched through.
     """
     found, skipped = [], 0
-    for line in _lines_with(data, b":" + prefix.encode()):
+    for begin, line in _lines_with(data, b":" + prefix.encode()):
         text = line.decode("utf-8", "replace")
         try:
             record = _record(_line(text), UTC)
         except ParseError:
+            skipped += 1
+            continue
+        if _is_within(data, begin, line):
             skipped += 1
             continue
         if record.account.startswith(prefix):
@@ -134,13 +143,29 @@ def read_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, AccountingRec
     return tuple(found), skipped
 
 
-def _lines_with(data: bytes, needle: bytes) -> Iterator[bytes]:
+def _is_within(data: bytes, begin: int, line: bytes) -> bool:
+    """Say whether a line stands in the middle of another job's record.
+
+    What a job asks for may hold line feeds. So a line before it that does not end as records do
+    goes on in it, and one after it that does not begin as they do goes on from it. Both are sure:
+    nobody can have another's line taken for a part of his record.
+    """
+    end = begin + len(line) + 1
+    before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]
+    after = data[end : data.find(b"\n", end) if end < len(data) else end]
+    if not _TAIL.search(line):
+        return False  # of a Grid Engine that writes other records
+    goes_on = before and not before.startswith(b"#") and not _TAIL.search(before)
+    return bool(goes_on or (after and not after.startswith(b"#") and not _HEAD.match(after)))
+
+
+def _lines_with(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
     at = data.find(needle)
     while at >= 0:
         begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
         line = data[begin : end if end >= 0 else len(data)]
         if not line.startswith(b"#"):
-            yield line
+            yield begin, line
         at = data.find(needle, begin + len(line))
 
 
@@ -160,7 +185,8 @@ def _line(line: str) -> dict[str, str]:
     fields = line.split(":")
     if len(fields) < _FIELDS:
         raise ParseError(f"accounting: {len(fields)} fields, not {_FIELDS}, in {line[:60]!r}")
-    return {name: fields[position] for name, position in _POSITIONS.items()}
+    found = {name: fields[position] for name, position in _POSITIONS.items()}
+    return found | {"pe_taskid": fields[_PE_TASK]}
 
 
 def _record(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
@@ -192,12 +218,18 @@ def _filled(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
         user_s=_amount(fields["ru_utime"]),
         system_s=_amount(fields["ru_stime"]),
         max_rss_kb=_amount(fields["ru_maxrss"]),
+        pe=fields.get("granted_pe", ""),
+        pe_task=_set(fields.get("pe_taskid", "")),
         deleted_by=fields.get("deleted_by", ""),
     )
 
 
 def _task(text: str) -> int:
     return int(text) if text.isdigit() else NO_TASK  # `undefined` for a job that is no array
+
+
+def _set(text: str) -> str:
+    return "" if text == "NONE" else text
 
 
 def _time(text: str, zone: tzinfo | None) -> datetime | None:

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from gridbridge.model import lines, message
 from gridbridge.model.message import Message
 
-HEAD = "0007"  # the newest migration
+HEAD = "0008"  # the newest migration
 _PLAIN = printable.replace("%", "")
 
 
@@ -183,6 +183,7 @@ REMOTE_RECORDS = Table(
     Column("source", Words, nullable=False),
     *(Column(name, Words, nullable=False) for name in ("home", "owner", "queue", "host")),
     *(Column(name, BigInteger, nullable=False) for name in ("job", "task", "job_id")),
+    Column("pe_task", Words, nullable=False),
     Column("kept_at", Moment, nullable=False),
     *(Column(name, Moment) for name in ("submitted_at", "started_at", "ended_at")),
     *(Column(name, BigInteger) for name in ("failed", "exit_status")),

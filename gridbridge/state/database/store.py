@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, fields
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -38,6 +38,7 @@ from gridbridge.state.database.schema import (
     TRANSFERS,
 )
 
+ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # before anything was kept; a zone may be a day behind
 _TRANSFER = tuple(TRANSFERS.c[field.name] for field in fields(Transfer))
 _EVENT = tuple(EVENTS.c[field.name] for field in fields(Event))
 _RECORD = tuple(REMOTE_RECORDS.c[field.name] for field in fields(RemoteRecord))
@@ -68,6 +69,7 @@ _RECORDS_OF = (
         REMOTE_RECORDS.c.home == bindparam("home"),
         REMOTE_RECORDS.c.job == bindparam("job"),
         REMOTE_RECORDS.c.task == bindparam("task"),
+        REMOTE_RECORDS.c.kept_at >= bindparam("since"),
     )
     .order_by(REMOTE_RECORDS.c.ended_at, REMOTE_RECORDS.c.mark)
 )
@@ -212,9 +214,14 @@ class Database:
         self._execute(self._upsert_record, values)
         return (*others, record)
 
-    def records_of(self, home: str, job: int, task: int) -> tuple[RemoteRecord, ...]:
-        """Return what the remote jobs of a local task used, in the order in which they ended."""
-        rows = self._rows(_RECORDS_OF, home=home, job=job, task=task)
+    def records_of(
+        self, home: str, job: int, task: int, since: datetime | None = None
+    ) -> tuple[RemoteRecord, ...]:
+        """Return what the remote jobs of a local task used, in the order in which they ended.
+
+        With `since` only what was kept from then on.
+        """
+        rows = self._rows(_RECORDS_OF, home=home, job=job, task=task, since=since or ALWAYS)
         return tuple(RemoteRecord(**{**row, "source": Source(row["source"])}) for row in rows)
 
     def forget_records(self, before: datetime) -> None:

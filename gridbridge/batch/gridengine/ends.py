@@ -1,0 +1,34 @@
+"""How a job ended for good, of what its cluster has accounted for under its number.
+
+8.1.9 writes a line feed in what a job asks for raw into its record, so whoever may submit there
+can write whole records of anybody's job. A record is evidence, never proof.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from gridbridge.batch.gridengine.accounting import RESCHEDULED, AccountingRecord, end_of
+from gridbridge.model.accounting import RemoteRecord
+from gridbridge.model.job import JobEnd
+
+CLOCKS_DIFFER = timedelta(minutes=5)  # at most, between two clusters
+
+
+def settled(
+    records: Sequence[AccountingRecord | RemoteRecord], now: datetime
+) -> tuple[JobEnd | None, bool]:
+    """Return the end that a job's records tell, and whether they tell several.
+
+    Of several none is believed. A run that was put back is no end, nor is one that ends in the
+    future, nor that of a parallel job's part; one that nobody saw the end of contradicts none.
+    """
+    ends = [end_of(one) for one in records if _is_final(one, now)]
+    seen = [one for one in ends if not one.is_unseen] or ends
+    if len({(one.exit_status, one.signal) for one in seen}) > 1:
+        return None, True
+    return (seen[-1] if seen else None), False
+
+
+def _is_final(one: AccountingRecord | RemoteRecord, now: datetime) -> bool:
+    is_possible = one.ended_at is None or one.ended_at <= now + CLOCKS_DIFFER
+    return is_possible and one.failed not in RESCHEDULED and not one.pe_task

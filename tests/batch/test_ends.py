@@ -1,0 +1,61 @@
+"""What a job's records tell of its end, some of which somebody else may have written."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gridbridge.batch.gridengine.ends import settled
+from gridbridge.model.accounting import RemoteRecord, Source
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SEVEN = RemoteRecord(
+    transfer="gb.alpha.7.0.1",
+    cluster="beta",
+    source=Source.ACCOUNTING,
+    mark="",
+    job_id=2,
+    owner="alice",
+    ended_at=NOON,
+    failed=0,
+    exit_status=7,
+    user_s=1.0,
+)
+ZERO = replace(SEVEN, exit_status=0)
+PUT_BACK = replace(SEVEN, failed=25, exit_status=99)
+PART = replace(SEVEN, pe_task="1.beta-n1", exit_status=1)
+UNSEEN = replace(SEVEN, failed=19, exit_status=0, user_s=0.0)
+LATER = replace(ZERO, ended_at=NOON + timedelta(minutes=6))
+
+
+@pytest.mark.parametrize(
+    ("records", "status", "is_disputed"),
+    [
+        ([], None, False),
+        ([SEVEN], 7, False),
+        ([SEVEN, SEVEN], 7, False),
+        ([SEVEN, ZERO], None, True),
+        ([PUT_BACK, SEVEN], 7, False),
+        ([SEVEN, PART], 7, False),
+        ([SEVEN, UNSEEN], 7, False),
+        ([LATER], None, False),
+        ([SEVEN, LATER], 7, False),
+    ],
+    ids=[
+        *("none", "one", "twice the same", "two ends", "put back before"),
+        *("a part of it", "one not seen", "in the future", "one in the future"),
+    ],
+)
+def test_one_end_is_believed_and_of_several_none(
+    records: list[RemoteRecord], status: int | None, is_disputed: bool
+) -> None:
+    end, disputed = settled(records, NOON)
+
+    assert (end.exit_status if end else None, disputed) == (status, is_disputed)
+
+
+def test_an_end_that_nobody_saw_is_told_where_nothing_else_is() -> None:
+    end, disputed = settled([UNSEEN], NOON)
+
+    assert end is not None
+    assert (end.is_unseen, disputed) == (True, False)
