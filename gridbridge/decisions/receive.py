@@ -98,6 +98,15 @@ def answer(
     return Message(kind=Kind.RECORD, transfer=str(asked))
 
 
+def is_succeeded(transfer: Transfer, message: Message) -> bool:
+    """Say whether another starter than its own asks of a task whose transfer is being deleted.
+
+    Grid Engine starts nothing twice: the run that the transfer belongs to is over.
+    """
+    is_dying = not transfer.is_over and transfer.desired == Desired.DEAD
+    return is_dying and bool(message.wake) and message.wake != transfer.wake
+
+
 def fault(message: Message) -> str:
     """Say which value is not what its name promises; people write these, so anything may come."""
     if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):

@@ -35,6 +35,8 @@ class World:
     asleep: frozenset[str]  # FIFOs that a starter sleeps on
     requeued_jobs: frozenset[int] = frozenset()  # local jobs of which a task waits for adoption
     dropped: frozenset[str] = frozenset()  # clusters that are not in gridbridge.toml any more
+    queues: frozenset[str] = frozenset()  # the transfer queues at home
+    asked: frozenset[tuple[str, int]] = frozenset()  # transfers of whose tasks a new starter asks
     since: datetime = EVER  # when we began to ask
 
     def row(self, transfer: Transfer) -> JobStatus | None:
@@ -157,14 +159,22 @@ def _still_runs(transfer: Transfer, world: World) -> bool:
     """Say whether home has not told yet what becomes of the task: deleted, put back or gone.
 
     One that is put back (qmod -rj) is listed as running until its execd has told of its end. One
-    without a guard has nobody to let it start, and may run again by now: it waits for our answer.
+    without a guard, which may have been taken away, can run again by now: its new starter waits
+    for our answer, or it runs in a queue of home's own.
     """
-    if transfer.guard == Guard.NONE:
+    if transfer.guard == Guard.NONE or (transfer.name, transfer.uid) in world.asked:
         return False
     home = world.snapshots.get(world.home)
     if home is None or home.taken_at <= transfer.updated_at:
         return True
-    return transfer.here.is_running and not transfer.here.is_deleting
+    is_running = transfer.here.is_running and not transfer.here.is_deleting
+    return is_running and not _runs_at_home(transfer, world, home)
+
+
+def _runs_at_home(transfer: Transfer, world: World, home: ClusterSnapshot) -> bool:
+    row = row_at_home(transfer, home)
+    queue = row.queue.partition("@")[0] if row else ""
+    return bool(queue) and queue not in world.queues | {transfer.queue}
 
 
 def _bring_home(transfer: Transfer, world: World) -> list[Action]:

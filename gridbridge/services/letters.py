@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gridbridge.apply.transfer import Hands
-from gridbridge.decisions.receive import Way, answer, fault, receive, refuse_route
+from gridbridge.decisions.receive import Way, answer, fault, is_succeeded, receive, refuse_route
 from gridbridge.decisions.unheard import of_asker
 from gridbridge.model.message import Kind
 from gridbridge.model.plan import Rejected
@@ -38,6 +38,7 @@ class Letters:
         farewells: Farewells,
     ) -> None:
         self.premature: dict[str, tuple[float, Letter]] = {}
+        self.asked: set[Key] = set()  # deleted transfers of whose tasks another starter asks
         self._done: list[str] = []
         self._lingering: tuple[Letter, ...] = ()
         self._lingering_since = 0.0
@@ -172,6 +173,7 @@ class Letters:
         if ended and self._farewells.awaits(ended):
             self._ledger.reopen(ended)
             attempts = self._ledger.attempts(message.transfer, letter.uid)
+        self.asked |= {key(one) for one in attempts if is_succeeded(one, message)}
         asleep = [one.wake for one in attempts if self._hands.is_asleep(one)]
         if reply := answer(attempts, message, asleep):
             known = self._ledger.find((reply.transfer, letter.uid))

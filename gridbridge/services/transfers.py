@@ -243,6 +243,8 @@ class TransferService:
             asleep=frozenset(asleep),
             requeued_jobs=rules.requeued_jobs(self.ledger.all()),
             dropped=self.dropped(),
+            queues=frozenset(self.policy.queues),
+            asked=frozenset(self.letters.asked),
             since=self.since,
         )
 
@@ -310,6 +312,7 @@ class TransferService:
     def forget(self, closed: Transfer) -> None:
         """Remove what only a living transfer needs; its record stays until its job is gone."""
         self.ledger.forget(closed)
+        self.letters.asked.discard(key(closed))
         self.farewells.say(closed)
         self.late_guards.say(closed)
         self.works.forget(key(closed))

@@ -205,6 +205,31 @@ def test_each_state_has_its_act(transfer: Transfer, world: World, expected: list
     assert acts(transfer, world) == expected
 
 
+@pytest.mark.parametrize("guard", [Guard.HOLD, Guard.START])
+@pytest.mark.parametrize(
+    ("queue", "asked", "expected"),
+    [
+        ("transfer-beta@n1", frozenset(), []),
+        ("transfer-gamma@n1", frozenset(), []),
+        ("all.q@n1", frozenset(), [Act.CLOSE]),
+        ("transfer-beta@n1", frozenset({(NAME, 1001)}), [Act.CLOSE]),
+        ("transfer-beta@n1", frozenset({(NAME, 1002)}), []),
+    ],
+    ids=["being put back", "adopted there", "started here", "asked for", "by another person"],
+)
+def test_a_deleted_one_is_over_when_its_task_runs_anew(
+    guard: str, queue: str, asked: frozenset[tuple[str, int]], expected: list[Act]
+) -> None:
+    """Its guard was taken away, so it was started though its transfer was not over."""
+    home = a_snapshot("alpha", 60, a_row(7, "Rr", queue=queue))
+    world = a_world(remote="", asleep=False)
+    queues = frozenset({"transfer-beta", "transfer-gamma"})
+    snapshots = {**world.snapshots, "alpha": home}
+    world = replace(world, snapshots=snapshots, queues=queues, asked=asked)
+
+    assert acts(a_transfer(desired=Desired.DEAD, guard=guard), world) == expected
+
+
 @pytest.mark.parametrize(
     "transfer",
     [

@@ -82,7 +82,7 @@ PHASES: Phases = {
 def came(grid: Grid) -> Iterator[Outcomes]:
     """Put back, at home and at beta, all that the tests ask about, side by side."""
     with no_jobs_left(grid), roomy(grid):
-        scenarios = (again, away_again, waits, righted, cut, silent, put)
+        scenarios = (again, away_again, waits, righted, twice, cut, silent, put)
         yield Outcomes(grid, *scenarios, phases=PHASES)
 
 
@@ -193,6 +193,31 @@ def test_a_guard_that_its_owner_takes_away_is_put_back(came: Outcomes) -> None:
     assert shown == {"hold": "hr", "start": "r", "none": "r"}
     assert "gridbridge_start=1767225600" in told
     assert statuses == dict.fromkeys(GUARDS, "4")
+
+
+def twice(grid: Grid) -> Steps[Again]:
+    """Take a guard away, put the job back so that it runs at home, and then back once more."""
+    job = grid.submit("-N", "twice", "-r", "y", *QUIET, script=UNTIL_GO)
+    grid.until(lambda: lines(grid, "twice.ran"), "the first run")
+
+    yield "all is open"
+    grid.cell("alpha", "qalter", "-a", "202601010000", job)
+    grid.cell("alpha", "qmod", "-rj", job, user="root")
+    grid.until(lambda: lines(grid, "twice.ran")[1:], "the second run", 90)
+    grid.cell("alpha", "qalter", "-q", "transfer-beta", job)
+    grid.cell("alpha", "qmod", "-rj", job, user="root")
+    grid.until(lambda: lines(grid, "twice.ran")[2:], "the third run", 90)
+    grid.sh("alpha-master", "touch twice.go", user="alice")
+    return _ended(grid, job, "twice")
+
+
+def test_a_job_whose_guard_was_taken_away_may_be_put_back_again(came: Outcomes) -> None:
+    """Its first transfer is over as soon as nothing of it lives, wherever the job is by then."""
+    job = came.of(twice)
+
+    where = [line.partition("-")[0] for line in job.ran]
+    assert where == ["start beta", "start alpha", "start beta", "end"]
+    assert job.copies == ()
 
 
 def _ended(grid: Grid, job: str, name: str) -> Again:

@@ -15,7 +15,7 @@ from gridbridge.apply.transfer import Hands
 from gridbridge.decisions import dropped
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Kind, Message, Outcome, Phase
+from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.plan import Act, Action
 from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.setup import State
@@ -37,6 +37,7 @@ from tests.services.messages import NAME, RECORD
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 CLOSED = RECORD.but(kind=Kind.CLOSED, outcome=Outcome.EXIT, exit_status="0")
+DEAD = Message(kind=Kind.INTENT, transfer=NAME, desired=Desired.DEAD)
 
 
 class Told:
@@ -127,6 +128,26 @@ class Machine:
         )
         self.beta.next = Answer(cluster="beta", snapshot=seen)
         self.service.round()
+
+    def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
+        """Let home answer with these letters of job 7."""
+        state = read_letters(letters)
+        row = JobStatus(
+            job_id=7, name="x", owner=_login(os.getuid()), state=state, since=LONG_AGO, queue=queue
+        )
+        seen = ClusterSnapshot(
+            cluster="alpha", taken_at=datetime.now(UTC), jobs={7: (row,)}, pending=0, free_slots=0
+        )
+        self.service.observers["alpha"].next = Answer(  # type: ignore[attr-defined]  # Told
+            cluster="alpha", snapshot=seen
+        )
+        self.service.round()
+
+    def replies(self, wake: str) -> list[Message]:
+        """Return what a starter that asked by this FIFO was answered."""
+        path = published.reply_path(wake, os.getuid(), str(self.folder / "published"))
+        reply = published.read_message(path)
+        return [reply] if reply else []
 
     def fail_to_answer(self) -> None:
         """Let beta's next answer be none."""
@@ -508,3 +529,18 @@ def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads
 
     assert (before, _clusters(unused, _left(database))) == ({"alpha"}, {"alpha"})
     assert (while_open, while_ended) == ({"alpha", "beta"}, {"alpha", "beta"})
+
+
+def test_a_task_that_was_put_back_twice_is_sent_anew(machine: Machine) -> None:
+    """Its guard was taken away: it ran at home in between, and its new starter asks."""
+    (machine.spool / "wake/f1").touch()
+    ask = Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes")
+    machine.send(RECORD, DEAD)
+    machine.answer_at_home("Rr")
+    machine.send(ask)
+    before = machine.replies("f1")
+    machine.answer("")
+    machine.send(ask.but(at="1767225700.000"))
+
+    assert before == []
+    assert [reply.transfer for reply in machine.replies("f1")] == ["gb.alpha.7.0.2"]
