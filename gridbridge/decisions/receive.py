@@ -243,7 +243,16 @@ def _closed(known: Transfer, message: Message, now: datetime) -> Transfer:
         return known
     cause = message.cause or (known.verdict.cause if known.verdict else "")
     reason = f"ended here: {ending(message)}"
-    return known.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
+    closed = known.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
+    return _ended_by_home(closed) if message.desired == Desired.DEAD else closed
+
+
+def _ended_by_home(closed: Transfer) -> Transfer:
+    """Take an end that home has brought about (-notify) for none of the job's own.
+
+    Grid Engine may run the task again (qmod -rj), and its starter has left the guard.
+    """
+    return closed.but(desired=Desired.DEAD, reguarded=closed.guard != Guard.NONE)
 
 
 def ending(message: Message) -> str:

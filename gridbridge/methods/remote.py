@@ -9,7 +9,7 @@ import time
 from gridbridge.batch import submitter
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods import asked, limits
-from gridbridge.methods.task import me
+from gridbridge.methods.task import WARNED, me
 from gridbridge.model.message import Desired, Kind, Message, Phase
 from gridbridge.model.route import Away
 
@@ -28,6 +28,7 @@ def follow(step: "Step", seen: Message | None) -> bool:
     if step.noted and not limits.is_wanted(step.task, step.route.home, step.noted):
         step.noted = ""
     if step.noted == Desired.DEAD:  # its job has its time: we wait for its end
+        step.task.note_done(WARNED)
         delete_remote(step.away, step.record)
         return True
     _learn(step, seen, now)

@@ -23,8 +23,17 @@ from gridbridge.errors import (
 )
 from gridbridge.methods import answers, begin, guard, job, sending
 from gridbridge.methods.remote import delete_remote, follow
-from gridbridge.methods.task import Task, now
-from gridbridge.model.message import ERROR, REQUEUE, Cause, Kind, Message, Outcome, Phase
+from gridbridge.methods.task import WARNED, Task, now
+from gridbridge.model.message import (
+    ERROR,
+    REQUEUE,
+    Cause,
+    Desired,
+    Kind,
+    Message,
+    Outcome,
+    Phase,
+)
 from gridbridge.model.route import Cell, Route
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published
@@ -245,6 +254,7 @@ class Step:
                 signal=verdict.signal,
                 cause=verdict.cause,
                 reason=verdict.reason,
+                desired=Desired.DEAD if self.task.is_done(WARNED) else "",
                 at=now(),
             )
         )

@@ -20,6 +20,7 @@ from gridbridge.state import published, spool
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
 GUARDED = "guarded"  # the step that gives the local task its guard
+WARNED = "warned"  # the step that deletes the remote job before our time is over (-notify)
 INTENT = "intent"  # the mark that a method has noted something: the starter's shell looks for it
 UNLIMITED = ("", "INFINITY", "NONE")
 WHY_CHARACTERS = 400  # of a reason in a record

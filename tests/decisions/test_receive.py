@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridbridge.decisions.guards import may_stay
 from gridbridge.decisions.receive import answer, ending, receive, refuse_route
+from gridbridge.decisions.unheard import may_be_unheard
 from gridbridge.model.guard import Guard
 from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.plan import Rejected
@@ -368,3 +370,17 @@ def test_trouble_is_over_with_the_next_phase() -> None:
     tried = RECORD.but(phase=Phase.SUBMITTING, remote_id="", reason=WHY)
 
     assert take(None, tried, RECORD).reason == "submitted to beta as 40, released"
+
+
+@pytest.mark.parametrize("guard", [Guard.HOLD, Guard.START, Guard.NONE])
+def test_an_end_that_home_brought_about_is_not_kept_and_leaves_no_guard(guard: str) -> None:
+    """A job with -notify that is put back dies of its warning, and runs again."""
+    end = ENDED.but(outcome=Outcome.SIGNAL, exit_status="", signal="12")
+    closed = CLOSED.but(outcome=Outcome.SIGNAL, signal="12", desired=Desired.DEAD)
+    begun = take(None, RECORD.but(guard=guard), end)
+
+    ended = take(begun, closed, later_s=1)
+
+    assert may_be_unheard(take(begun, closed.but(desired=""), later_s=1))
+    assert not may_be_unheard(ended)
+    assert may_stay(ended) == (guard != Guard.NONE)

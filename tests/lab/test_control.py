@@ -52,7 +52,7 @@ PHASES: Phases = {
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
     """Do all that the tests ask about, side by side."""
-    scenarios = (pair, hasty, three, waiting, limited, soft, warned)
+    scenarios = (pair, hasty, three, waiting, limited, soft, warned, rescheduled)
     with no_jobs_left(grid), roomy(grid), short_notify(grid, NOTIFY_S):
         yield Outcomes(grid, *scenarios, phases=PHASES)
 
@@ -312,3 +312,23 @@ def test_notify_warns_the_remote_job_at_once_and_nobody_waits_twice(came: Outcom
 
     assert found["tidy"]["exit_status"] == "5"
     assert found["deaf"]["exit_status"].split()[0] == "137"
+
+
+def rescheduled(grid: Grid) -> Steps[dict[str, str]]:
+    """Put jobs back that asked for a warning: one may run anywhere, one only away."""
+    yield "beta has room"
+    script = "echo run >>$JOB_NAME.ran; [ $(wc -l <$JOB_NAME.ran) = 1 ] || exit 4; sleep 300\n"
+    jobs = {
+        "back": grid.overflow("-N", "back", "-notify", "-r", "y", *QUIET, script=script),
+        "away": grid.transfer("-N", "away", "-notify", "-r", "y", *QUIET, script=script),
+    }
+    for name, job in jobs.items():
+        wait_for(grid, remote_of(grid, job), "r")
+        grid.until(lambda n=name: lines(grid, f"{n}.ran"), "the first run")
+    grid.cell("alpha", "qmod", "-rj", *jobs.values(), user="root")
+    return {name: grid.accounting_of_end(job, 90)["exit_status"] for name, job in jobs.items()}
+
+
+def test_a_job_that_is_put_back_with_a_warning_runs_again(came: Outcomes) -> None:
+    """Its warning ends it at beta before home does: that is no end of its own."""
+    assert came.of(rescheduled) == {"back": "4", "away": "4"}

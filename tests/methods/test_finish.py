@@ -57,7 +57,7 @@ def test_any_other_end_is_left_to_python(verdict: Message, tmp_path: Path) -> No
     assert (end(tmp_path, verdict), told(tmp_path)) == (LEFT_TO_PYTHON, [])
 
 
-@pytest.mark.parametrize("note", ["intent", "dead", "stage"])
+@pytest.mark.parametrize("note", ["intent", "dead", "stage", "warned"])
 def test_a_job_of_which_something_is_wanted_is_left_to_python(note: str, tmp_path: Path) -> None:
     verdict = Message(outcome="exit", exit_status="0", at="1")
 

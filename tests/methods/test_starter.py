@@ -448,6 +448,9 @@ def test_notify_of_a_deletion_deletes_and_waits_for_the_end(place: Place) -> Non
 
     assert place.step(noted=Desired.DEAD).startswith("wait")
     assert place.away() is None
+    place.decide(outcome="signal", signal="12")
+    assert place.step() == "signal 12"
+    assert [closed.desired for closed in place.sent(Kind.CLOSED)] == [Desired.DEAD]
 
 
 def test_notify_of_a_suspension_suspends_at_once(place: Place) -> None:
