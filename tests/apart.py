@@ -122,5 +122,5 @@ class Site(Apart):
         return self.sh(
             f"{program} alpha list; {program} beta list; {gridbridge} status;"
             f"{gridbridge} why 1; tail -n 20 /var/lib/gridbridge/poller.log; cat alpha/log;"
-            "cat alpha/active/*/tmpdir/.gridbridge.log; true"
+            "cat alpha/active/*/tmpdir/.gridbridge/log; true"
         )

@@ -5,7 +5,6 @@ arguments and environment travel inside it, quoted by the one function for it.
 """
 
 from gridbridge.batch import own
-from gridbridge.shell import files
 from gridbridge.shell.runner import quote
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
@@ -95,7 +94,6 @@ def _header(job: WrappedJob) -> str:
     settings = {
         "transfer": job.transfer,
         "spool": job.spool,
-        "token": files.random_name(),
         "name": job.name,
         "stdin": job.stdin,
         "stdout": job.stdout,

@@ -6,7 +6,7 @@ record decides. A remote job that may live keeps its local task guarded.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions import dropped
@@ -21,6 +21,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer import Listed, Transfer
 
 SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
+UNWANTED = timedelta(seconds=30)  # a terminate method that runs has long done its work by then
 UNSTARTED = timedelta(seconds=30)  # a record of a job that just started may take so long
 EVER = datetime.min.replace(tzinfo=UTC)
 
@@ -38,6 +39,7 @@ class World:
     queues: frozenset[str] = frozenset()  # the transfer queues at home
     asked: frozenset[tuple[str, int]] = frozenset()  # transfers of whose tasks a new starter asks
     since: datetime = EVER  # when we began to ask
+    unwanted: Mapping[str, datetime] = field(default_factory=dict)  # since when, by transfer
 
     def row(self, transfer: Transfer) -> JobStatus | None:
         """Return what its cluster last listed of a transfer's job; None for nothing."""
@@ -118,6 +120,11 @@ def decide(transfer: Transfer, world: World, policy: Poller) -> list[Action]:
         return _bury(transfer, world, "deleted at home")
     if _has_left(transfer, world):
         return _bring_home(transfer, world)
+    return _delete_unheeded(transfer, world) or _learn_end(transfer, policy)
+
+
+def _learn_end(transfer: Transfer, policy: Poller) -> list[Action]:
+    """Find out about the end of a job whose cluster shows that there is one."""
     if transfer.there.is_error and transfer.missed_polls == 0:
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
         return [_action(Act.GIVE_UP, transfer, why)]
@@ -153,6 +160,27 @@ def _bury(transfer: Transfer, world: World, why: str) -> list[Action]:
     is_guarded = transfer.here.is_put_back and transfer.guard != Guard.NONE
     act = Act.RELEASE_LOCAL if is_guarded else Act.CLOSE
     return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
+
+
+def is_unwanted(transfer: Transfer, world: World) -> bool:
+    """Say whether home deletes its task, or lists it no more."""
+    return transfer.here.is_deleting or _is_gone_at_home(transfer, world)
+
+
+def _delete_unheeded(transfer: Transfer, world: World) -> list[Action]:
+    """Delete the remote job of a task that home has not wanted for long, if a starter still sleeps.
+
+    Its methods are the job owner's processes, which may end before they do anything.
+    """
+    remote = world.snapshots.get(transfer.remote)
+    since = world.unwanted.get(transfer.name)
+    if since is None or world.now - since < UNWANTED or remote is None:
+        return []
+    row = _remote_row(transfer, remote)
+    if row is None or row.state.is_deleting or remote.taken_at <= transfer.updated_at:
+        return []
+    why = "deleted at home, and its starter did nothing"
+    return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
 
 
 def _still_runs(transfer: Transfer, world: World) -> bool:

@@ -28,6 +28,11 @@ def main() -> None:
     """Carry out the method that our first argument names; never fail."""
     task = Task(dict(os.environ))
     try:
+        task.open_notes()
+        task.open_log()
+    except GridbridgeError as error:
+        complain(error)  # the starter ends the job for that
+    try:
         METHODS[sys.argv[1]](task)
     except (GridbridgeError, OSError) as error:
         complain(error)

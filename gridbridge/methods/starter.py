@@ -54,11 +54,12 @@ def main() -> None:
 
 
 def give_up(task: Task) -> str:
-    """Answer that the job is to enter the error state if there is no room even for our notes."""
+    """Answer that the job is to enter the error state if there is no place even for our notes."""
     try:
         task.open_notes()
     except GridbridgeError as error:
         return answers.end_in_error(task, str(error))
+    task.open_log()
     return ""
 
 

@@ -44,15 +44,27 @@ class Task:
         self.private = f"{env['TMPDIR']}/.gridbridge"
 
     def open_notes(self) -> None:
-        """Make the folder of our notes; whoever of starter and methods comes first does."""
+        """Make the folder of our notes; whoever of starter and methods comes first does.
+
+        Anybody may have made TMPDIR before execd, which then made it the job owner's as it was:
+        from now on nobody else puts anything there, and what is not ours is moved aside.
+        """
+        folder = self.env["TMPDIR"]
         try:
-            os.mkdir(self.private, 0o700)
-        except FileExistsError:
-            return
+            files.shut_out_others(folder)
+            files.make_own_folder(self.private)
         except OSError as error:
-            raise GridbridgeError(
-                f"can't write to {self.env['TMPDIR']}: {error.strerror}"
-            ) from error
+            raise GridbridgeError(f"can't write to {folder}: {error.strerror}") from error
+
+    def open_log(self) -> None:
+        """Have what we complain of written beside the notes, if there is room for that."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        try:
+            log = os.open(f"{self.private}/log", flags, 0o600)
+        except OSError:
+            return
+        os.dup2(log, 2)
+        os.close(log)
 
     @property
     def local(self) -> str:

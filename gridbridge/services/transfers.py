@@ -67,6 +67,7 @@ class TransferService:
     clock: Clock = field(default_factory=Clock)
     since: datetime = field(default_factory=lambda: _now())  # asking without a pause
     looked_at: datetime = field(default_factory=lambda: _now())
+    unwanted: dict[str, datetime] = field(default_factory=dict)  # at home, since when
     histories: Histories = field(init=False)
     breakers: Breakers = field(init=False)
     ledger: Ledger = field(init=False)
@@ -211,7 +212,13 @@ class TransferService:
 
     def plan(self, concerned: tuple[Transfer, ...]) -> None:
         """Decide about transfers, note what is now known of them, and act."""
-        plan = rules.plan(concerned, self.world(concerned), self.policy.poller)
+        world = self.world(concerned)
+        plan = rules.plan(concerned, world, self.policy.poller)
+        for one in plan.transfers:
+            if rules.is_unwanted(one, world):
+                self.unwanted.setdefault(one.name, world.now)
+            else:
+                self.unwanted.pop(one.name, None)
         self.record(plan, len(concerned))
         for before, one in zip(concerned, plan.transfers, strict=True):
             if before != one:
@@ -246,6 +253,7 @@ class TransferService:
             queues=frozenset(self.policy.queues),
             asked=frozenset(self.letters.asked),
             since=self.since,
+            unwanted=self.unwanted,
         )
 
     def dropped(self) -> frozenset[str]:
@@ -311,6 +319,7 @@ class TransferService:
 
     def forget(self, closed: Transfer) -> None:
         """Remove what only a living transfer needs; its record stays until its job is gone."""
+        self.unwanted.pop(closed.name, None)
         self.ledger.forget(closed)
         self.letters.asked.discard(key(closed))
         self.farewells.say(closed)

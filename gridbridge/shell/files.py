@@ -72,6 +72,27 @@ def read(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os
         os.close(end)
 
 
+def shut_out_others(folder: str) -> None:
+    """Let nobody else write into a folder; StateError unless it is ours, and no link."""
+    facts = os.lstat(folder)
+    if not _is_own_folder(facts):
+        raise StateError(f"{folder}: owned by uid {facts.st_uid}, or no folder; remove it")
+    if facts.st_mode & 0o022:
+        os.chmod(folder, stat.S_IMODE(facts.st_mode) & ~0o022)
+
+
+def make_own_folder(path: str) -> None:
+    """Make a folder for us alone, in one that others can't write; another's is moved aside."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        facts = os.lstat(path)
+        if _is_own_folder(facts) and not facts.st_mode & 0o022:
+            return
+        os.rename(path, random_name(f"{path}."))
+        os.mkdir(path, 0o700)
+
+
 def names(folder: str) -> list[str]:
     """Return what is in a folder, nothing without one; StateError when it can't be read."""
     try:
@@ -80,6 +101,10 @@ def names(folder: str) -> list[str]:
         return []
     except OSError as error:
         raise StateError(f"{folder}: {error.strerror}") from error
+
+
+def _is_own_folder(facts: os.stat_result) -> bool:
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
 
 
 def _refuse_tricks(path: str, facts: os.stat_result, max_bytes: int, owner: int | None) -> None:

@@ -93,11 +93,11 @@ def test_arguments_variables_and_script_arrive_to_the_byte(
     assert site.out.read_bytes() == expected
 
 
-def test_a_shell_that_adds_nothing_starts_three_programs(site: Site, tmp_path: Path) -> None:
+def test_a_shell_that_adds_nothing_starts_four_programs(site: Site, tmp_path: Path) -> None:
     """Each costs a transfer 1 ms; the environment is not read again from /proc."""
     few = tmp_path / "few"
     few.mkdir()
-    for name in ("env", "install", "mv"):
+    for name in ("chmod", "env", "install", "mkdir"):
         (few / name).symlink_to(f"/usr/bin/{name}")
     status = site.run("/bin/dash", path=str(few), script=b'echo "$LINES_HERE"; exit 4\n')
 
@@ -220,6 +220,43 @@ def test_a_signal_is_told_and_ends_the_wrapper_too(site: Site, signal: int) -> N
     ended = site.run(script=b"ulimit -c 0; kill -%d $$; sleep 1\n" % signal)
 
     assert (ended, site.told().outcome, site.told().signal) == (-signal, "signal", str(signal))
+
+
+@pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
+def test_nothing_that_lay_in_its_folder_before_is_read_or_run(site: Site, shell: str) -> None:
+    """Anybody may have made it, and execd then makes it the job owner's as it is."""
+    site.tmpdir.chmod(0o777)
+    planted = site.tmpdir / ".gridbridge"
+    planted.mkdir(0o777)
+    (planted / "date").write_text("#!/bin/sh\n")
+    os.mkfifo(planted / "killed")
+    ended = site.run(shell, own="true\n", script=b'ls "${0%/*}"; exit 3\n')
+
+    assert (ended, site.out.read_text().split()) == (3, ["12", "killed", "times"])
+    assert (site.tmpdir.stat().st_mode & 0o777, planted.stat().st_mode & 0o777) == (0o755, 0o700)
+
+
+def test_a_link_in_the_place_of_its_folder_is_not_followed(site: Site, tmp_path: Path) -> None:
+    site.tmpdir.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    site.tmpdir.symlink_to(tmp_path / "elsewhere")
+
+    assert site.run(script=b"true\n") == -58
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_nobody_can_know_the_name_of_its_message_before(site: Site) -> None:
+    """Its script, which others may read, does not tell; each run has another."""
+    names = []
+    for _ in range(2):
+        site.run(script=b"true\n")
+        (message,) = site.spool.iterdir()
+        names.append(message.name)
+        message.unlink()
+    script = (site.tmpdir.parent / "wrapper").read_text()
+
+    assert names[0] != names[1]
+    assert not [name for name in names if name.removeprefix("w.") in script]
 
 
 def test_a_high_exit_status_is_no_signal(site: Site) -> None:

@@ -14,6 +14,7 @@ from gridbridge.decisions.transfer import (
     World,
     decide,
     is_lost,
+    is_unwanted,
     observe,
     plan,
     requeued_jobs,
@@ -104,6 +105,37 @@ def a_world(
 
 def acts(transfer: Transfer, world: World) -> list[Act]:
     return [action.act for action in plan([transfer], world, POLICY).actions]
+
+
+@pytest.mark.parametrize("local", ["dr", ""], ids=["deleting", "removed by force"])
+@pytest.mark.parametrize(
+    ("unwanted_s", "remote", "expected"),
+    [
+        (29, "r", []),
+        (31, "r", [Act.DELETE_REMOTE]),
+        (31, "hqw", [Act.DELETE_REMOTE]),
+        (31, "dr", []),
+    ],
+)
+def test_a_task_that_home_deletes_is_deleted_there_though_its_starter_does_nothing(
+    local: str, unwanted_s: float, remote: str, expected: list[Act]
+) -> None:
+    """The methods are the owner's processes: he may have made them end at once."""
+    world = a_world(local=local, remote=remote)
+    since = world.now - timedelta(seconds=unwanted_s)
+
+    assert acts(a_transfer(), replace(world, unwanted={NAME: since})) == expected
+
+
+@pytest.mark.parametrize(
+    ("local", "expected"), [("r", False), ("dr", True), ("", True), (None, False)]
+)
+def test_home_wants_a_task_until_it_deletes_it_or_lists_it_no_more(
+    local: str | None, expected: bool
+) -> None:
+    world = a_world(local=local)
+
+    assert is_unwanted(observe(a_transfer(), world), world) == expected
 
 
 def test_a_job_that_runs_needs_nothing() -> None:

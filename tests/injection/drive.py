@@ -62,7 +62,7 @@ def _be_the_owner(*arguments: str) -> None:
     os.environ.clear()
     os.environ.update(sandbox.environment())
     sys.argv = ["program", *arguments]
-    log = os.open(f"{sandbox.TASK}/.gridbridge.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    log = os.open(f"{sandbox.TASK}/.gridbridge/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 2)
 
 

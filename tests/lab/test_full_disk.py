@@ -115,7 +115,7 @@ def test_a_full_spool_closes_the_queue_until_there_is_room(grid: Grid, small_spo
 def test_a_full_spool_delays_and_loses_nothing(grid: Grid, small_spool: None) -> None:
     fill(grid, f"{SPOOL}/wake")  # what lies in the spool itself is removed at once
     job = grid.transfer("-N", "full", script="exit 3\n")
-    notes = f"cat /tmp/{job}.*/.gridbridge.log 2>/dev/null || true"
+    notes = f"cat /tmp/{job}.*/.gridbridge/log 2>/dev/null || true"
     grid.until(lambda: NO_ROOM in grid.sh(HOST, notes), "the starter's complaint")
     assert not grid.remote_ids(job)
     make_room(grid, f"{SPOOL}/wake")

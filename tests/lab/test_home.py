@@ -246,7 +246,7 @@ def request(grid: Grid, job: str) -> dict[str, str]:
 
 def tries(grid: Grid, job: str) -> int:
     """Return how often the task's own log tells that beta has refused it."""
-    log = f"/tmp/{job}.1.transfer-beta/.gridbridge.log"
+    log = f"/tmp/{job}.1.transfer-beta/.gridbridge/log"
     return grid.on("alpha-master", "cat", log).out.count("allowed per user")
 
 

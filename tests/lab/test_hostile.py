@@ -374,6 +374,38 @@ def test_a_flood_of_his_delays_nobody(grid: Grid, running_job: Running, many: in
     assert max(latencies) < LATENCY_S, latencies
 
 
+PLANT = """for n in $(seq {first} {last}); do
+    d=/tmp/$n.1.{queue}
+    mkdir -m 777 $d && cd $d && mkdir -m 777 .gridbridge || continue
+    printf '#!/bin/sh\\necho his' >.gridbridge/date
+    chmod 755 .gridbridge/date
+    touch .gridbridge/dead
+    mkfifo -m 666 .gridbridge.log .gridbridge/log
+    touch -d 2030-01-01 .gridbridge
+done"""
+PLANTED = 12  # numbers that he guesses
+
+
+def test_what_he_puts_where_her_job_will_be_is_not_hers(grid: Grid) -> None:
+    """Its number is easily guessed, and execd takes a TMPDIR that is there."""
+    places = (("alpha", "transfer-beta", HOST), *(("beta", "all.q", f"beta-n{n}") for n in "12"))
+    for cluster, queue, host in places:
+        first = int(grid.submit("-h", cluster=cluster, script="true\n")) + 1
+        plant = PLANT.format(first=first, last=first + PLANTED, queue=queue)
+        grid.sh(host, plant, user="bob")
+    out = grid.sh("alpha-master", "mktemp -u /home/alice/planted.XXXXXX", user="alice").strip()
+    job = grid.transfer("-j", "y", "-o", out, script="date +%Y\necho $TMPDIR\nexit 3\n")
+    status = grid.accounting(job)["exit_status"]
+    year, tmpdir = grid.sh(HOST, f"cat {out}", user="alice").split()
+    grid.cell("alpha", "qdel", "-u", "alice", user="root")
+    grid.cell("beta", "qdel", "-u", "alice", user="root")
+    for host in (HOST, "beta-n1", "beta-n2"):
+        grid.sh(host, "rm -rf /tmp/*.1.transfer-beta /tmp/*.1.all.q")
+
+    assert (status, year.isdigit()) == ("3", True)
+    assert tmpdir in plant.replace("$n", tmpdir.split("/")[-1].split(".")[0])
+
+
 def test_his_full_quota_is_his_trouble(grid: Grid) -> None:
     """A file size limit stands for a quota: his own messages fail, whole or not at all."""
     send = (

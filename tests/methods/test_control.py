@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.methods import asked, control
+from gridbridge.methods import asked, control, starter
 from gridbridge.model.message import Desired, Kind, Outcome
 from tests.contract.waiting import until
 from tests.methods.cells import CLIENT, Place
@@ -403,6 +403,8 @@ def test_a_method_may_come_before_the_starter_and_in_any_environment(
     python.write_text('#!/bin/sh\necho "$@" >>"$TMPDIR/ran"\nexit 1\n')
     python.chmod(0o755)
     (place.folder / "tmp/.gridbridge").rmdir()
+    os.mkfifo(place.folder / "tmp/.gridbridge.log")
+    os.mkfifo(place.folder / "tmp/.gridbridge")
     text = (ROOT / "sge-methods" / name).read_text()
     script = text.replace("/opt/gridbridge/venv/bin/python3", str(python))
 
@@ -418,3 +420,45 @@ def _dies(shell: subprocess.Popen[bytes]) -> bool:
         return shell.wait(0.5) == -signal.SIGKILL
     except subprocess.TimeoutExpired:
         return False
+
+
+def dead_folder(path: Path) -> None:
+    path.mkdir()
+    path.chmod(0o777)
+    (path / "dead").touch()
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [dead_folder, os.mkfifo, lambda path: path.symlink_to("/etc")],
+    ids=["dir", "fifo", "link"],
+)
+def test_nothing_that_lay_in_tmpdir_before_is_a_note(
+    place: Place, plant: Callable[[Path], None]
+) -> None:
+    """Anybody may have made TMPDIR, and execd then makes it the job owner's as it is."""
+    notes, tmpdir = place.folder / "tmp/.gridbridge", place.folder / "tmp"
+    notes.rmdir()
+    tmpdir.chmod(0o777)
+    plant(notes)
+    place.task().open_notes()
+
+    assert not place.task().is_dead()
+    assert not notes.is_symlink()
+    assert (tmpdir.stat().st_mode & 0o777, notes.stat().st_mode & 0o777) == (0o755, 0o700)
+
+
+def test_notes_that_are_ours_stay(place: Place) -> None:
+    """Starter and methods share them, and so do two starters of one task."""
+    place.task().ask(Desired.DEAD)
+    place.task().open_notes()
+
+    assert place.task().is_dead()
+
+
+def test_a_tmpdir_that_is_a_link_is_none(place: Place) -> None:
+    (place.folder / "tmp").rename(place.folder / "elsewhere")
+    (place.folder / "tmp").symlink_to("elsewhere")
+
+    assert starter.give_up(place.task()) == "exit 100"
+    assert f"{place.folder}/tmp: owned by uid" in (place.folder / "active/error").read_text()
