@@ -7,6 +7,7 @@ from gridbridge.model.site import Room
 
 LEAST_BYTES = 1 << 20  # 256 messages of the largest size
 LEAST_FILES = 256
+OWNERS_SHOWN = 3
 KIB = 1024
 
 
@@ -35,6 +36,17 @@ def findings(rooms: Mapping[str, Room]) -> Iterator[Finding]:
             yield Finding(item=item, state=State.BROKEN, found=found, right=right, hint=hint)
         else:
             yield Finding(item=item, state=State.OK, found=_shown(room))
+        if room.folders:
+            yield _strange(folder, room.folders)
+
+
+def _strange(folder: str, folders: Mapping[str, int]) -> Finding:
+    """Tell of the folders that people have made among the messages, most first."""
+    ranked = sorted(folders.items(), key=lambda one: (-one[1], one[0]))
+    told = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
+    item, right = f"folders in {folder}", "messages alone"
+    hint = "the service can't remove what is in them, and lists them in each round: root can"
+    return Finding(item=item, state=State.WARNING, found=told, right=right, hint=hint)
 
 
 def _shown(room: Room) -> str:

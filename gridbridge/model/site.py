@@ -21,6 +21,7 @@ class Room:
     free_bytes: int | None = None  # None where it can't be looked at
     free_files: int | None = None  # None where it has no such number, too
     trouble: str = ""  # why nothing could be looked at or written just now
+    folders: Mapping[str, int] = field(default_factory=dict)  # of other people, by whose they are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

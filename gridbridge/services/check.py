@@ -14,6 +14,7 @@ from gridbridge.decisions.setup.host import value_findings
 from gridbridge.errors import ConfigError, GridbridgeError, Untrusted
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
+from gridbridge.model.report import printable
 from gridbridge.model.setup import Finding, SetupWorld, State, words
 from gridbridge.model.site import CellFacts, PollerFacts
 from gridbridge.services.configuration import digest
@@ -160,15 +161,16 @@ def _report(found: tuple[Finding, ...], policy: Policy | None) -> Report:
 
 
 def _item(each: Finding, policy: Policy | None) -> Item:
+    """Show a finding to root's terminal: what is found may be people's own words."""
     return Item(
-        name=each.item,
+        name=printable(each.item),
         state=each.state,
-        found=each.found,
-        right=each.right,
+        found=printable(each.found),
+        right=printable(each.right),
         commands=tuple(
             qconf.standalone(edit, cell_of(policy, edit.cell) if policy else None)
             for edit in (() if each.state == State.OK else each.mend)
         ),
         where=each.where,
-        hint=each.hint,
+        hint=printable(each.hint),
     )

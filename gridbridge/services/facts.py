@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 
 from gridbridge import __version__
 from gridbridge.apply.routes import away, cell
@@ -61,7 +62,8 @@ def host_facts(policy: Policy) -> HostFacts:
 
 def rooms() -> dict[str, Room]:
     """Return what the folders still take into which messages and answers are written."""
-    return {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)}
+    seen = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)}
+    return seen | {SPOOL: replace(seen[SPOOL], folders=host.folders_of_others(SPOOL))}
 
 
 def poller_facts(sha256: str) -> PollerFacts:

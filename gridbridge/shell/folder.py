@@ -3,7 +3,7 @@
 Its name is the transfer's, so that nobody removes anything else by mistake.
 """
 
-from gridbridge.errors import ParseError
+from gridbridge.errors import CommandFailed, ParseError, Unstageable
 from gridbridge.model.ids import is_transfer
 from gridbridge.model.route import BARE, Login
 from gridbridge.shell import ssh
@@ -15,13 +15,16 @@ PLACE = f"""umask 077
 mkdir -p -- "${{1%/*}}" || exit
 case $1 in /*) [ -e "${{1%/*}}/{MARK}" ] || : >"${{1%/*}}/{MARK}" || exit ;; esac
 """
-MAKE = f'{PLACE}rm -rf -- "$1" && mkdir -- "$1" "$1/{WORK}" && cd -- "$1" && pwd'
-KEEP = f"""{PLACE}
-mkdir -- "$1" 2>/dev/null || {{ [ -O "$1" ] && [ ! -L "$1" ]; }} || {{
+TAKEN = 73  # the status that tells of another's
+OURS = f"""{{ [ -O "$1" ] && [ ! -L "$1" ]; }} || {{
     echo "$1: another's" >&2
-    exit 73
+    exit {TAKEN}
 }}
-mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd"""
+"""
+MAKE = f"""{PLACE}
+rm -rf -- "$1" || {OURS}mkdir -- "$1" "$1/{WORK}" && cd -- "$1" && pwd"""
+KEEP = f"""{PLACE}
+mkdir -- "$1" 2>/dev/null || {OURS}mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd"""
 KNOWN = f"""[ -e {MARK} ] || [ "${{1#/}}" = "$1" ] || {{
     echo "${{1%/*}}: not what it was" >&2
     exit 74
@@ -62,8 +65,18 @@ rm -rf -- "$me" 2>/dev/null || {{ chmod -R u+rwx -- "$me"; rm -rf -- "$me"; }}""
 
 
 def make(login: Login, folder: str, timeout_s: float) -> str:
-    """Make it anew with an empty working directory; return its absolute path."""
-    path = _ask(login, MAKE, (_checked(folder),), timeout_s).removesuffix(b"\n")
+    """Make it anew with an empty working directory; return its absolute path.
+
+    Unstageable if somebody else has one of its name, which in a stage_dir of all is easily guessed.
+    """
+    try:
+        path = _ask(login, MAKE, (_checked(folder),), timeout_s).removesuffix(b"\n")
+    except CommandFailed as error:
+        if error.status != TAKEN:
+            raise
+        raise Unstageable(
+            f"{folder} at {login.host} is somebody else's; remove it there"
+        ) from error
     if not path.startswith(b"/"):
         raise ParseError(f"{folder}: not made there")
     return path.decode("utf-8", "surrogateescape")

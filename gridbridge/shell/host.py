@@ -6,6 +6,7 @@ import pwd
 import socket
 import stat
 import time
+from collections import Counter
 from dataclasses import replace
 from math import inf
 
@@ -92,6 +93,18 @@ def room(folder: str) -> Room:
         return Room(trouble=error.strerror or str(error))
     free_files = seen.f_favail if seen.f_files else None
     return Room(free_bytes=seen.f_bavail * seen.f_frsize, free_files=free_files)
+
+
+def folders_of_others(path: str) -> dict[str, int]:
+    """Count, by their owners, the folders in one that are not its owner's; none if unreadable."""
+    try:
+        ours = os.stat(path).st_uid
+        with os.scandir(path) as entries:
+            folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+        uids = Counter(entry.stat(follow_symlinks=False).st_uid for entry in folders)
+    except OSError:  # unreadable, or removed meanwhile
+        return {}
+    return {_account(uid): count for uid, count in uids.items() if uid != ours}
 
 
 def room_by_trying(folder: str) -> Room:

@@ -235,7 +235,11 @@ def explain(login: Login, words: bytes) -> str:
         return f"{person} does not know {known}'s host key; if it is right: {adds}"
     if b"Permission denied" in words:
         if key := _open_key(words):
-            return f"ssh does not use the key of {person}, which others may read: chmod 600 {key}"
+            import shlex
+
+            as_them = f"runuser -u {login.person} -- " if _become(login) else ""
+            mend = f"{as_them}chmod 600 {shlex.quote(key)}"
+            return f"ssh does not use the key of {person}, which others may read: {mend}"
         account = login.user or person
         return f"{login.host} does not let the key of {person} into the account {account}"
     return ""

@@ -22,6 +22,7 @@ from gridbridge.shell import files
 from gridbridge.state.spool import IN_PLACE, WAKE
 
 LETTERS_A_SCAN = 200  # of one uid, so that a flood costs the others little
+UIDS_TOLD = 5  # of those whose folders lie in the spool
 REMOVALS_A_SCAN = 10_000  # of surplus files: a tenth of a second on ext4
 UNFINISHED_S = 3600  # a writer ends or renames its file at once, or has died
 ASLEEP_S = 86400  # a starter that never became a transfer has given up by then
@@ -47,7 +48,7 @@ class _Mark(NamedTuple):
     """What tells a file from another that takes its name."""
 
     inode: int
-    mtime_ns: int  # 0 for a directory: others can change it for ever
+    mtime_ns: int
 
 
 class _Found(NamedTuple):
@@ -74,6 +75,7 @@ class Inbox:
         self._read: dict[str, _Mark] = {}
         self._growing: dict[str, _Found] = {}  # what was read before it was whole
         self._linked: frozenset[_Mark] = frozenset()
+        self._full: frozenset[str] = frozenset()  # folders with something in them, which stay
 
     def read(self) -> tuple[Letter, ...]:
         """Return the messages that are new since the last call, at most 200 of each uid.
@@ -122,16 +124,26 @@ class Inbox:
         return sum(self._remove(f"{WAKE}/{name}") for name in old)
 
     def _scan(self) -> list[_Found]:
-        """List the spool, oldest first, and remove what its writer never finished."""
-        entries = (
-            entry for entry in _entries(self._folder) if entry.name not in (WAKE, claim.FOLDER)
-        )
+        """List the spool, oldest first, and remove folders and what its writer never finished."""
+        folders, entries = _apart(_entries(self._folder))
+        self._remove_folders(folders)
         found = [one for one in map(_look, entries) if one is not None]
         newest_s = self._clock() - UNFINISHED_S
         for one in found:
             if _is_unfinished(one) and one.changed_s < newest_s:
                 self._remove(one.name)
         return sorted(found)
+
+    def _remove_folders(self, folders: list[os.DirEntry[str]]) -> None:
+        """Remove the empty ones, each tried once; nobody may empty another's, so the rest stay."""
+        new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
+        full = [entry for entry in new if not _remove_folder(entry.path)]
+        names = {entry.name for entry in folders}
+        self._full = (self._full & names) | {entry.name for entry in full}
+        if full:
+            uids = sorted({_uid(entry) for entry in full})
+            of = ",".join(map(str, uids[:UIDS_TOLD]))
+            _log.warning("event=full_folders new=%d all=%d uids=%s", len(full), len(self._full), of)
 
     def _remember(self, found: list[_Found]) -> None:
         """Keep what is known of the files that are still there, unchanged.
@@ -205,11 +217,8 @@ class Inbox:
         )
 
     def _remove_surplus(self, surplus: list[_Found], count: int) -> None:
-        """Remove a uid's newest files beyond its limit, some at a time.
-
-        Full folders can't be removed; each is tried once.
-        """
-        newest = [one for one in reversed(surplus) if not self._is_stuck(one)]
+        """Remove a uid's newest files beyond its limit, some at a time."""
+        newest = surplus[::-1]
         removed = 0
         for one in newest[:REMOVALS_A_SCAN]:
             self._read[one.name] = one.mark
@@ -222,9 +231,6 @@ class Inbox:
                 self.limit_per_uid,
                 removed,
             )
-
-    def _is_stuck(self, found: _Found) -> bool:
-        return not found.mark.mtime_ns and self._read.get(found.name) == found.mark
 
     def _remove(self, name: str) -> bool:
         """Remove a file or an empty folder; False when it stays."""
@@ -254,6 +260,26 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         raise StateError(f"{folder}: {error.strerror}") from error
 
 
+def _apart(
+    entries: Iterable[os.DirEntry[str]],
+) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
+    """Return the folders that are not ours, and all else; the kernel's list alone tells."""
+    folders, others = [], []
+    for entry in entries:
+        if not entry.is_dir(follow_symlinks=False):
+            others.append(entry)
+        elif entry.name not in (WAKE, claim.FOLDER):
+            folders.append(entry)
+    return folders, others
+
+
+def _uid(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_uid
+    except OSError:  # gone
+        return -1
+
+
 def _refuse_foreign(folder: str) -> None:
     try:
         facts = os.lstat(folder)
@@ -275,7 +301,7 @@ def _look(entry: os.DirEntry[str]) -> _Found | None:
         uid=facts.st_uid,
         size=facts.st_size,
         changed_s=facts.st_ctime,
-        is_linked=facts.st_nlink != 1 and not stat.S_ISDIR(facts.st_mode),
+        is_linked=facts.st_nlink != 1,
     )
 
 
@@ -285,7 +311,7 @@ def _changed_s(entry: os.DirEntry[str]) -> float:
 
 
 def _mark(facts: os.stat_result) -> _Mark:
-    return _Mark(facts.st_ino, 0 if stat.S_ISDIR(facts.st_mode) else facts.st_mtime_ns)
+    return _Mark(facts.st_ino, facts.st_mtime_ns)
 
 
 def _is_unfinished(found: _Found) -> bool:

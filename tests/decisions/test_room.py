@@ -10,6 +10,14 @@ SPOOL = "/var/spool/gridbridge"
 WIDE = Room(free_bytes=5 << 20, free_files=9000)
 
 
+def test_folders_that_people_made_are_told_with_whose_they_are() -> None:
+    room = Room(free_bytes=1 << 30, folders={"bob": 100_000, "al": 2, "cy": 2, "uid 9": 1})
+    found = {one.item: (one.state, one.found) for one in findings({SPOOL: room})}
+
+    told = (State.WARNING, "100000 of bob, 2 of al, 2 of cy")
+    assert found[f"folders in {SPOOL}"] == told
+
+
 @pytest.mark.parametrize(
     ("room", "told"),
     [

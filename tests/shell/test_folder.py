@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, ParseError
+from gridbridge.errors import CommandFailed, ParseError, Unstageable
 from gridbridge.model.route import Login
 from gridbridge.shell import folder, ssh
 from gridbridge.shell.runner import Completed
@@ -121,6 +121,19 @@ def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
 
     assert not (home / PLACE).exists()
     assert (home / "mine").is_dir()
+
+
+def test_what_somebody_else_put_there_before_is_refused_and_not_waited_for(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is easily guessed, and a stage_dir may be everybody's; nobody removes another's."""
+    monkeypatch.setattr(folder, "MAKE", f"rm() {{ false; }}\n{folder.MAKE}")
+    place = f"{home}/scratch/{NAME}"
+    (home / "scratch").mkdir()
+    Path(place).symlink_to("/etc")
+
+    with pytest.raises(Unstageable, match="somebody else's; remove it there"):
+        folder.make(LOGIN, place, LIMIT_S)
 
 
 @pytest.mark.parametrize(

@@ -248,11 +248,25 @@ def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
             b'Load key "/home/a/.ssh/id": bad permissions\r\nal@far: Permission denied (key).',
             "which others may read: chmod 600 /home/a/.ssh/id",
         ),
+        (
+            b'Load key "/home/a/k; touch PWNED #": bad permissions\r\n'
+            b"al@far: Permission denied (key).",
+            "which others may read: chmod 600 '/home/a/k; touch PWNED #'",
+        ),
     ],
-    ids=["unknown host", "changed host", "key refused", "key open to others"],
+    ids=["unknown host", "changed host", "key refused", "key open to others", "key as a line"],
 )
 def test_what_a_person_can_mend_is_told(words: bytes, told: str) -> None:
     assert told in ssh.explain(Login(host="far", user="al", port="2222"), words)
+
+
+def test_root_mends_a_persons_key_as_that_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever owns the folder may put a link there while root reads the line."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    words = b'Load key "/home/a/id": bad permissions\r\nal@far: Permission denied (key).'
+    told = ssh.explain(Login(host="far", user="al", person="nobody"), words)
+
+    assert told.endswith(": runuser -u nobody -- chmod 600 /home/a/id")
 
 
 @pytest.mark.parametrize(
