@@ -98,6 +98,15 @@ def answer(
     return Message(kind=Kind.RECORD, transfer=str(asked))
 
 
+def is_of_another_job(message: Message, submitted: str) -> bool:
+    """Say whether home's numbers have begun anew since the record of a transfer.
+
+    The job that asks was not put back, so it was submitted when it says; that was another moment.
+    """
+    is_known = message.submitted and submitted
+    return bool(is_known) and message.submitted != submitted and not message.restarted
+
+
 def is_succeeded(transfer: Transfer, message: Message) -> bool:
     """Say whether another starter than its own asks of a task whose transfer is being deleted.
 

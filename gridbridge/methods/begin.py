@@ -3,6 +3,7 @@
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods import guard, sending
 from gridbridge.model.message import Kind, Message, Phase
+from gridbridge.model.route import EMBEDDED
 from gridbridge.state import published, spool
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -25,7 +26,8 @@ def begin(step: "Step") -> bool:
     if step.record.remote_id and step.away.login:
         sending.stage(step, step.request, step.task.config())
     name = step.record.transfer or str(step.task.transfer(step.route, attempt=1))
-    step.note(kind=Kind.RECORD, phase=phase, transfer=name, guard=guard.chosen(step))
+    known = {"transfer": name, "guard": guard.chosen(step), "submitted": _submitted(step)}
+    step.note(kind=Kind.RECORD, phase=phase, **known)
     return True
 
 
@@ -35,13 +37,19 @@ def _learn_of_the_last(step: "Step") -> bool:
     if reply is None:
         put_back = "yes" if step.task.restarted else ""
         name = str(step.task.transfer(step.route, attempt=0))
-        step.note(kind=Kind.ASK, transfer=name, restarted=put_back)
+        submitted = _submitted(step)
+        step.note(kind=Kind.ASK, transfer=name, restarted=put_back, submitted=submitted)
         return False
     if reply.phase:
         _adopt(step, reply)
     told = {key: value for key, value in vars(reply).items() if value}
     step.record = step.record.but(**told)
     return True
+
+
+def _submitted(step: "Step") -> str:
+    """Return when the job was submitted; an embedded cluster does not say, nor count anew."""
+    return "" if step.route.local_kind == EMBEDDED else step.request.submitted
 
 
 def _adopt(step: "Step", known: Message) -> None:

@@ -101,6 +101,7 @@ class Message:
     claim: str  # of a record: model.claim; of an end: whose claim kept the job from running
     guard: str  # of a record: what keeps a task that is put back from starting (model.guard)
     restarted: str  # of an ask: yes by a task that was put back
+    submitted: str  # of a record, an ask: when the local job was; its number may be given anew
     rerun: str  # yes or no: the local job may be run again (qsub -r); empty: it does not say
 
     def __init__(self, **values: str) -> None:

@@ -7,9 +7,17 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gridbridge.apply.transfer import Hands
-from gridbridge.decisions.receive import Way, answer, fault, is_succeeded, receive, refuse_route
+from gridbridge.decisions.receive import (
+    Way,
+    answer,
+    fault,
+    is_of_another_job,
+    is_succeeded,
+    receive,
+    refuse_route,
+)
 from gridbridge.decisions.unheard import of_asker
-from gridbridge.model.message import Kind
+from gridbridge.model.message import Desired, Kind, Message
 from gridbridge.model.plan import Rejected
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer import Transfer
@@ -21,6 +29,7 @@ PREMATURE_S = 60.0  # a message may come before the record that it belongs to
 PREMATURE_OF_UID = 100  # the remote hosts may see the spool before our starters' words
 LINGER_S = 1.5  # for ends that are home: the rest of a round costs more than reading them
 LINGERING = 20  # more are worth a round of their own
+ANOTHERS = "its number is another job's here by now"
 KIND_ORDER = (Kind.RECORD, Kind.INTENT, Kind.SPARED, Kind.ENDED, Kind.CLOSED, Kind.ASK)
 
 _log = logging.getLogger(__name__)
@@ -173,6 +182,7 @@ class Letters:
         if ended and self._farewells.awaits(ended):
             self._ledger.reopen(ended)
             attempts = self._ledger.attempts(message.transfer, letter.uid)
+        attempts = tuple(self._disowned(one, message) for one in attempts)
         self.asked |= {key(one) for one in attempts if is_succeeded(one, message)}
         asleep = [one.wake for one in attempts if self._hands.is_asleep(one)]
         if reply := answer(attempts, message, asleep):
@@ -180,6 +190,16 @@ class Letters:
             stage = self._inbox.stage_of(known.record) if known else ""
             self._hands.reply(message.wake, letter.uid, reply.but(stage=stage))
         return [letter.path]
+
+    def _disowned(self, one: Transfer, message: Message) -> Transfer:
+        """Have a transfer buried whose number another job has by now; that one waits so long."""
+        is_live = not one.is_over and one.desired != Desired.DEAD and one.wake != message.wake
+        if not is_live or not is_of_another_job(message, self._inbox.submitted_of(one.record)):
+            return one
+        one = one.but(desired=Desired.DEAD, updated_at=datetime.now(UTC), reason=ANOTHERS)
+        self._ledger.keep(one)
+        self._ledger.note(one, ANOTHERS)
+        return one
 
     def _refuse(self, letter: Letter, refusal: Rejected, is_early: bool) -> list[str]:
         """Keep a message that came before its record for a while; report any other."""

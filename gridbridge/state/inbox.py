@@ -104,11 +104,18 @@ class Inbox:
 
     def stage_of(self, path: str) -> str:
         """Return the folder elsewhere that a record tells of; empty when nothing is there."""
+        return self._record(path).stage
+
+    def submitted_of(self, path: str) -> str:
+        """Return when the local job of a record was submitted; empty when that is not known."""
+        return self._record(path).submitted
+
+    def _record(self, path: str) -> Message:
         try:
             data, _ = files.read(f"{self._folder}/{os.path.basename(path)}", MAX_BYTES)
-            return decode(data).stage
+            return decode(data)
         except (OSError, ParseError, StateError):
-            return ""
+            return Message()
 
     def sweep(self, known: frozenset[str]) -> int:
         """Remove old FIFOs of wake/ that are not among `known`; return how many.

@@ -212,6 +212,18 @@ def test_a_task_whose_error_was_cleared_asks_which_transfer_it_is(place: Place) 
     assert place.away() is None
 
 
+def test_a_record_and_a_question_tell_when_the_job_was_submitted(place: Place) -> None:
+    """Another job of its number was submitted at another time."""
+    place.asks("<JB_submission_time>1795212523</JB_submission_time>")
+    place.step()
+    (place.folder / "tmp/.gridbridge/record").unlink()
+
+    Step(place.task(RESTARTED="1"), "", ("true",)).take()
+
+    assert {one.submitted for one in place.sent(Kind.RECORD)} == {"1795212523"}
+    assert {one.submitted for one in place.sent(Kind.ASK)} == {"1795212523"}
+
+
 def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) -> None:
     """While no poller runs, hundreds of tasks may ask."""
     history = place.folder / "published/jobs/7.json"

@@ -52,6 +52,10 @@ class Inboxes:
         """Know of nothing that was carried."""
         return ""
 
+    def submitted_of(self, path: str) -> str:
+        """Know of no job's submission."""
+        return ""
+
     def sweep(self, known: frozenset[str]) -> int:
         """Find nothing old."""
         return 0

@@ -544,3 +544,37 @@ def test_a_task_that_was_put_back_twice_is_sent_anew(machine: Machine) -> None:
 
     assert before == []
     assert [reply.transfer for reply in machine.replies("f1")] == ["gb.alpha.7.0.2"]
+
+
+@pytest.mark.parametrize(
+    ("submitted", "restarted", "expected"),
+    [
+        ("200", "", "gb.alpha.7.0.2"),
+        ("100", "", NAME),
+        ("200", "yes", NAME),
+        ("", "", NAME),
+    ],
+    ids=["another job", "its start was forgotten", "put back", "not told"],
+)
+def test_a_job_of_a_number_that_is_used_anew_takes_nothing_over(
+    machine: Machine, submitted: str, restarted: str, expected: str
+) -> None:
+    """Home was restored from an older state: its numbers began anew while a job was away."""
+    (machine.spool / "wake/f1").touch()
+    ask = Message(
+        kind=Kind.ASK,
+        transfer="gb.alpha.7.0.0",
+        wake="f1",
+        restarted=restarted,
+        submitted=submitted,
+    )
+    end = CLOSED.but(kind=Kind.ENDED)
+    machine.send(RECORD.but(submitted="100"), end)
+    machine.answer_at_home("r")
+    machine.send(ask)
+    at_once = [reply.transfer for reply in machine.replies("f1")]
+    machine.answer("")
+    machine.send(ask.but(at="1767225700.000"))
+
+    assert at_once == ([] if expected != NAME else [NAME])
+    assert [reply.transfer for reply in machine.replies("f1")] == [expected]

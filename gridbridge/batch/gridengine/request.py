@@ -39,6 +39,7 @@ class Request:
         "soft",
         "start",
         "stays",
+        "submitted",
         "targets",
         "types",
         "variables",
@@ -72,6 +73,7 @@ class Request:
         self.priority = int(_leaf(xml, b"JB_priority") or PRIORITY_ZERO) - PRIORITY_ZERO
         self.share = int(_leaf(xml, b"JB_jobshare") or 0)
         self.start = int(_leaf(xml, b"JB_execution_time") or 0)  # not before; 0: at once
+        self.submitted = _leaf(xml, b"JB_submission_time")  # anew when it is put back
         self.rerun = RERUN.get(_section(xml, b"JB_restart"), "")
 
     @property
