@@ -15,13 +15,18 @@ class Recovery:
         self._silent: set[str] = set()
         self._folder = folder
 
-    def hear(self, answer: Answer, transfers: Iterable[Transfer]) -> None:
-        """Take an answer; the first good one after silence wakes those who wait to submit."""
+    def hear(self, answer: Answer, transfers: Iterable[Transfer]) -> bool:
+        """Take an answer; the first good one after silence wakes those who wait to submit.
+
+        Returns whether it is that one.
+        """
         if answer.snapshot is None:
             self._silent.add(answer.cluster)
         elif answer.cluster in self._silent:
             self._silent.discard(answer.cluster)
             self._wake(one for one in transfers if one.remote == answer.cluster)
+            return True
+        return False
 
     def _wake(self, transfers: Iterable[Transfer]) -> None:
         for one in transfers:

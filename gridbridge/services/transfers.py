@@ -208,7 +208,8 @@ class TransferService:
                     self.ledger.prove(one)
                 self.breakers.prove(answer.snapshot, self.ledger.all())
                 self.late_guards.see(answer.snapshot)
-            self.recovery.hear(answer, self.ledger.all())
+            if self.recovery.hear(answer, self.ledger.all()):
+                self.works.recover()
 
     def plan(self, concerned: tuple[Transfer, ...]) -> None:
         """Decide about transfers, note what is now known of them, and act."""

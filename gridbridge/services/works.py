@@ -1,7 +1,8 @@
 """The acts that need a cluster: threads do them, each of them once at a time."""
 
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 
@@ -15,22 +16,40 @@ from gridbridge.services.crew import Crew
 from gridbridge.services.ledger import Key, key
 from gridbridge.services.patience import Patience
 
+AGAIN_S = 2.0  # before an act that failed is done again; it doubles
+LONGEST_S = 60.0  # what failed may have been mended where no answer tells it
+
+Name = tuple[Act, str, int]
+
 _log = logging.getLogger(__name__)
 
 
 class Works:
     """What the threads of everybody do just now for their transfers."""
 
-    def __init__(self, hands: Hands, crew: Crew, books: Books) -> None:
+    def __init__(
+        self,
+        hands: Hands,
+        crew: Crew,
+        books: Books,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._hands = hands
         self._crew = crew
         self._books = books
+        self._clock = clock
         self._patience = Patience()  # with an end that is not found
-        self.open: dict[tuple[Act, str, int], tuple[Action, Future[Message | None]]] = {}
+        self._failing: dict[Name, Patience] = {}  # the acts that failed when they were last done
+        self.open: dict[Name, tuple[Action, Future[Message | None]]] = {}
 
     def may_begin(self, action: Action) -> bool:
-        """Say whether nobody does it yet and it is time; an end is sought ever more seldom."""
-        if _name(action) in self.open:
+        """Say whether nobody does it yet and it is time.
+
+        An end is sought ever more seldom, and so is done what has failed.
+        """
+        name = _name(action)
+        failing = self._failing.get(name)
+        if name in self.open or (failing and not failing.may_try(name)):
             return False
         return action.act is not Act.LOOK_UP_END or self._patience.may_try(key(action.transfer))
 
@@ -46,14 +65,28 @@ class Works:
                 verdict = future.result()
             except (GridbridgeError, OSError) as error:
                 _log.warning("event=failed act=%s why=%r", action.act.value, str(error))
+                self._rest(name)
             except Exception:  # of one act of one transfer
                 _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
+                self._rest(name)
             else:
+                self._failing.pop(name, None)
                 yield action, verdict
 
     def forget(self, transfer: Key) -> None:
         """Seek the transfer's end anew without a pause, or never again."""
         self._patience.forget(transfer)
+        for act in Act:
+            self._failing.pop((act, *transfer), None)
+
+    def recover(self) -> None:
+        """Do what has failed without a pause: a cluster answers again."""
+        self._failing.clear()
+
+    def _rest(self, name: Name) -> None:
+        if name not in self._failing:
+            self._failing[name] = Patience(AGAIN_S, LONGEST_S, self._clock)
+            self._failing[name].may_try(name)
 
     def _future(self, action: Action) -> "Future[Message | None]":
         is_sought = action.act is Act.LOOK_UP_END
@@ -74,5 +107,5 @@ def _known(verdict: Message | None) -> Future[Message | None]:
     return known
 
 
-def _name(action: Action) -> tuple[Act, str, int]:
+def _name(action: Action) -> Name:
     return (action.act, *key(action.transfer))
