@@ -8,7 +8,7 @@ People's processes tell all of this, so a transfer counts only once home's own l
 its owner's, and what is one owner's trouble alone closes nothing that others use.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -42,6 +42,7 @@ class News:
     cluster: str
     name: str
     owner: str
+    queue: str
     at: datetime
     cause: str = ""
     was_accepted: bool = False  # it failed though the cluster had taken it
@@ -52,8 +53,22 @@ class News:
         return parse_transfer(self.name).job
 
     def is_proved(self, home: ClusterSnapshot) -> bool:
-        """Say whether home's own list has its task as its owner's."""
-        return is_listed(self.name, self.owner, home)
+        """Say whether home's own list has its task as its owner's, and in its queue."""
+        return is_in_queue(self.name, self.owner, self.queue, home)
+
+
+def is_in_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
+    """Say whether home lists the task as its owner's, in that queue.
+
+    One that was put back or is in error is in none, but it has been started; anybody may hold
+    back jobs that were never let into a queue.
+    """
+    name = parse_transfer(transfer)
+    row = home.find(name.job, name.task)
+    if row is None or not is_listed(transfer, owner, home):
+        return False
+    was_started = row.state.is_restarted or row.state.is_error
+    return was_started or row.queue.partition("@")[0] == queue
 
 
 def news(before: Transfer | None, one: Transfer, policy: Poller) -> News | None:
@@ -73,6 +88,7 @@ def _news(sign: Sign, one: Transfer, cause: str = "") -> News:
         cluster=one.remote,
         name=one.name,
         owner=one.owner,
+        queue=one.queue,
         at=one.updated_at,
         cause=cause,
         was_accepted=one.remote_id != 0,
@@ -172,17 +188,27 @@ def accept(known: ShownBreaker) -> ShownBreaker:
     return replace(known, failed=tuple(each for each in known.failed if each.was_accepted))
 
 
-def is_closed(
-    known: ShownBreaker, transfers: Iterable[Transfer], now: datetime, policy: Poller
-) -> bool:
-    """Say whether no job is let in: the time is not over, or a probe is out and young.
+def first_probes(known: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str, datetime]:
+    """Return since when each owner has a probe out: a job that came once the time was over.
 
     Only what home's own list has proved is a probe.
     """
+    since: dict[str, datetime] = {}
+    for one in transfers:
+        is_probe = one.remote == known.cluster and one.listed == Listed.YES
+        if known.until and is_probe and one.created_at > known.until:
+            since[one.owner] = min(one.created_at, since.get(one.owner, one.created_at))
+    return since
+
+
+def is_closed(
+    known: ShownBreaker, probes: Mapping[str, datetime], now: datetime, policy: Poller
+) -> bool:
+    """Say whether no job is let in: the time is not over, or an owner's first probe is young.
+
+    Another probe of the same owner keeps nothing closed.
+    """
     if not known.until:
         return False
-    young = max(known.until, now - timedelta(seconds=policy.breaker_fast_s))
-    return now < known.until or any(
-        one.remote == known.cluster and one.created_at > young and one.listed == Listed.YES
-        for one in transfers
-    )
+    fast = timedelta(seconds=policy.breaker_fast_s)
+    return now < known.until or any(now - at < fast for at in probes.values())

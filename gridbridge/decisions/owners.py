@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from gridbridge.model.accounting import RemoteRecord
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired
 from gridbridge.model.report import FIRST_EVENTS, LAST_EVENTS
@@ -63,6 +64,25 @@ def told(transfers: Sequence[Transfer]) -> frozenset[int]:
 def may_be_shown(one: Transfer, young: datetime) -> bool:
     """Say whether an open transfer is listed among all: home has its task, or may yet list it."""
     return one.listed == Listed.YES or (not one.listed and one.created_at > young)
+
+
+def accounted(
+    records: Sequence[RemoteRecord], transfers: Iterable[Transfer]
+) -> Sequence[RemoteRecord]:
+    """Return the records of the task's owner, and of their jobs; all while nobody is proved.
+
+    Anybody may give jobs there a transfer's account.
+    """
+    known = {one.name: one for one in transfers if one.listed == Listed.YES}
+    if not known:
+        return records
+    people = {one.owner for one in known.values()}
+    jobs = {name: one.remote_id for name, one in known.items() if one.remote_id}
+    return [
+        one
+        for one in records
+        if one.owner in people and jobs.get(one.transfer, one.job_id) == one.job_id
+    ]
 
 
 def newest(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[Sequence[T], int]:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from gridbridge.batch.gridengine.accounting import AccountingRecord, read_lines
 from gridbridge.batch.gridengine.ends import settled
+from gridbridge.decisions import owners
 from gridbridge.decisions.usage import told_by_verdict
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.accounting import Cursor, RemoteRecord, Source
@@ -209,8 +210,16 @@ class Books:
             self.database.put_cursor(look.cursor)
             self.cursors[look.cursor.cluster] = look.cursor
         for local, records in changed.items():
-            self.views.usage(local, records)
+            self._show(local, records)
         self._note(look)
+
+    def _show(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
+        """Show a task's records; those of several jobs only as far as they are its owner's."""
+        if len({(one.owner, one.job_id) for one in records}) > 1:
+            name = parse_transfer(records[0].transfer)
+            transfers = self.database.transfers_of(name.cluster, name.job, name.task)
+            records = tuple(owners.accounted(records, transfers))
+        self.views.usage(local, records)
 
     def _note(self, look: Look) -> None:
         name = look.cursor.cluster
@@ -265,7 +274,7 @@ class Books:
         record = told_by_verdict(transfer) if is_wanted else None
         if record and self._may_tell(transfer):
             known = self.database.put_record(record, _now())
-            self.views.usage(parse_transfer(transfer.name).local, known)
+            self._show(parse_transfer(transfer.name).local, known)
 
     def _may_tell(self, transfer: Transfer) -> bool:
         """Say whether a verdict is kept: of jobs that home's list has, and of some it never saw.

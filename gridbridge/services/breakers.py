@@ -10,7 +10,7 @@ from gridbridge.decisions.breaker import News
 from gridbridge.model.policy import Policy, Poller
 from gridbridge.model.shown import ShownBreaker, ShownBreakers
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer import Listed, Transfer
+from gridbridge.model.transfer import Transfer
 from gridbridge.services.views import Views
 
 _log = logging.getLogger(__name__)
@@ -28,6 +28,8 @@ class Breakers:
         self._policy = policy
         self._views = views
         self._unproved: dict[tuple[str, str], dict[int, News]] = {}  # by owner and cluster
+        self._proved: set[tuple[str, int]] = set()  # transfers that home had in their queue
+        self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
 
     def follow(self, policy: Policy) -> None:
         """Go on under another configuration; nothing stays closed for longer than its longest."""
@@ -43,8 +45,8 @@ class Breakers:
         said = breaker.news(before, one, self._policy)
         if said is None:
             return
-        if one.listed == Listed.YES:
-            self._count(said, transfers)
+        if _key(one) in self._proved:
+            self._count(said, self._of_queues(transfers))
             return
         self._put(breaker.forgive(self._of(said), said))
         waiting = self._unproved.setdefault((said.owner, said.cluster), {})
@@ -53,12 +55,19 @@ class Breakers:
 
     def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
         """Count the news that home's list proves; what it does not prove was nobody's."""
+        self._proved &= {_key(one) for one in transfers}
+        self._proved.update(
+            _key(one)
+            for one in transfers
+            if _key(one) not in self._proved
+            and breaker.is_in_queue(one.name, one.owner, one.queue, home)
+        )
         for key, waiting in tuple(self._unproved.items()):
             asked = [one for one in waiting.values() if one.at < home.taken_at]
             for one in asked:
                 del waiting[one.job]
                 if one.is_proved(home):
-                    self._count(one, transfers)
+                    self._count(one, self._of_queues(transfers))
             if not waiting:
                 del self._unproved[key]
 
@@ -76,12 +85,27 @@ class Breakers:
 
     def closed(self, transfers: Iterable[Transfer]) -> frozenset[str]:
         """Return the clusters that get no more jobs for now."""
-        now, everyone = datetime.now(UTC), tuple(transfers)
+        now, everyone = datetime.now(UTC), self._of_queues(transfers)
         return frozenset(
             name
             for name, known in self._known.items()
-            if breaker.is_closed(known, everyone, now, self._policy)
+            if breaker.is_closed(known, self._first_probes(known, everyone), now, self._policy)
         )
+
+    def _first_probes(
+        self, known: ShownBreaker, transfers: Collection[Transfer]
+    ) -> dict[str, datetime]:
+        """Return since when each owner has had a probe out, though that one may be over."""
+        if not known.until:
+            return {}
+        until, before = self._probes.get(known.cluster, (None, {}))
+        probes = breaker.first_probes(known, transfers) | (before if until == known.until else {})
+        self._probes[known.cluster] = known.until, probes
+        return probes
+
+    def _of_queues(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
+        """Return those that home had in their queue: none that somebody made up."""
+        return tuple(one for one in transfers if _key(one) in self._proved)
 
     def why(self) -> dict[str, str]:
         """Return why the queues to some clusters are closed, or being probed."""
@@ -108,6 +132,10 @@ class Breakers:
 
     def _show(self) -> None:
         self._views.breakers(ShownBreakers(breakers=tuple(self._known.values())))
+
+
+def _key(one: Transfer) -> tuple[str, int]:
+    return one.name, one.uid
 
 
 def _shortened(one: ShownBreaker, limit_s: float) -> ShownBreaker:

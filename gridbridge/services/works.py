@@ -84,7 +84,8 @@ class Works:
         self._failing.clear()
 
     def _rest(self, name: Name) -> None:
-        if name not in self._failing:
+        """Leave it alone for a while, but not a task that waits to be let go."""
+        if name not in self._failing and name[0] is not Act.RELEASE_LOCAL:
             self._failing[name] = Patience(AGAIN_S, LONGEST_S, self._clock)
             self._failing[name].may_try(name)
 

@@ -48,6 +48,7 @@ def failure_of(job: int, owner: str = "alice", was_accepted: bool = False) -> Ne
         cluster="beta",
         name=f"gb.alpha.{job}.0.1",
         owner=owner,
+        queue="transfer-beta",
         at=NOW,
         cause=Cause.UNREACHED,
         was_accepted=was_accepted,
@@ -152,19 +153,28 @@ def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: Sign) 
 
 
 @pytest.mark.parametrize(
-    ("job", "owner", "tasks", "is_proved"),
+    ("job", "owner", "letters", "queue", "tasks", "is_proved"),
     [
-        (7, "alice", (), True),
-        (7, "bob", (), False),
-        (8, "alice", (), False),
-        (7, "alice", (range(1, 3),), False),
+        (7, "alice", "r", "transfer-beta@alpha-master", (), True),
+        (7, "alice", "r", "all.q@alpha-n1", (), False),
+        (7, "alice", "hqw", "", (), False),
+        (7, "alice", "Rq", "", (), True),
+        (7, "alice", "Eqw", "", (), True),
+        (7, "bob", "Eqw", "", (), False),
+        (8, "alice", "Eqw", "", (), False),
+        (7, "alice", "Eqw", "", (range(1, 3),), False),
     ],
-    ids=["its own", "another's", "another job", "an array, of which it names no task"],
+    ids=[
+        *("its own", "in another queue", "held back", "put back", "in error"),
+        *("another's", "another job", "an array, of which it names no task"),
+    ],
 )
-def test_news_is_proved_by_a_list_of_home_that_has_the_task_as_its_owners(
-    job: int, owner: str, tasks: tuple[range, ...], is_proved: bool
+def test_news_is_proved_by_a_list_of_home_that_has_the_task_in_its_queue(
+    job: int, owner: str, letters: str, queue: str, tasks: tuple[range, ...], is_proved: bool
 ) -> None:
-    row = JobStatus(job_id=job, name="a", owner=owner, state=read_letters("Eqw"), tasks=tasks)
+    """Also one that was put back: no queue is told of it any more."""
+    state = read_letters(letters)
+    row = JobStatus(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
     home = ClusterSnapshot(
         cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0
     )
@@ -219,7 +229,7 @@ def test_one_owner_alone_closes_a_cluster_by_all_failures_again_and_never_for_lo
         assert known.until
         now = known.until
         probed = failed(10 * number, 10 * number + 1, since=known, at=now)
-        assert not breaker.is_closed(probed, [], now, POLICY)
+        assert not breaker.is_closed(probed, {}, now, POLICY)
         known = failed(10 * number + 2, since=probed, at=now)
         assert (known.until, known.times) == (now + timedelta(seconds=60), 1)
 
@@ -324,15 +334,28 @@ def test_one_job_is_let_in_when_the_time_is_over(
 ) -> None:
     probes = [transfer(created_at=after(probe_s), listed=Listed.YES)] if probe_s else []
 
-    assert breaker.is_closed(failed(1, 2, 3), probes, after(now_s), POLICY) is is_closed
+    closed = failed(1, 2, 3)
+    first = breaker.first_probes(closed, probes)
+
+    assert breaker.is_closed(closed, first, after(now_s), POLICY) is is_closed
 
 
 def test_what_homes_list_does_not_have_is_no_probe() -> None:
     """Anybody could keep the queues closed by it."""
     told = transfer(created_at=after(62))
 
-    assert not breaker.is_closed(failed(1, 2, 3), [told], after(65), POLICY)
+    assert breaker.first_probes(failed(1, 2, 3), [told]) == {}
+
+
+def test_one_owners_probes_keep_the_queues_closed_for_one_probes_time() -> None:
+    closed = failed(1, 2, 3)
+    probes = [transfer(job, created_at=after(61 + job), listed=Listed.YES) for job in (50, 1, 20)]
+    first = breaker.first_probes(closed, probes)
+
+    assert first == {"alice": after(62)}
+    assert breaker.is_closed(closed, first, after(121), POLICY)
+    assert not breaker.is_closed(closed, first, after(123), POLICY)
 
 
 def test_nothing_is_closed_before_anything_failed() -> None:
-    assert not breaker.is_closed(failed(1, 2), [], NOW, POLICY)
+    assert not breaker.is_closed(failed(1, 2), {}, NOW, POLICY)

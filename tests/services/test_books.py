@@ -12,7 +12,7 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import Kind, Message, Outcome, Phase
 from gridbridge.model.policy import Policy, Site, TransferQueue
 from gridbridge.model.shown import ShownReading
-from gridbridge.model.transfer import Transfer
+from gridbridge.model.transfer import Listed, Transfer
 from gridbridge.services.books import Books
 from gridbridge.services.views import Views
 from gridbridge.state import accounts
@@ -194,6 +194,21 @@ def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> 
     assert site.books.end(transfer(missing_since=now + timedelta(seconds=62))) is None
     assert site.books.end(transfer(seen_at=now - timedelta(minutes=1)))
     assert site.books.end(transfer(missing_since=now, seen_at=now + timedelta(seconds=9)))
+
+
+def test_nobody_hides_anothers_record_by_jobs_under_its_account(site: Beta) -> None:
+    site.database.put(transfer(listed=Listed.YES))
+    site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"), LINE.replace(":ok:2:", ":ok:9:"))
+    site.look()
+
+    assert [(one.owner, one.job_id) for one in site.records()] == [("alice", 2)]
+
+
+def test_while_nobody_is_proved_all_records_are_shown(site: Beta) -> None:
+    site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"))
+    site.look()
+
+    assert [(one.owner, one.job_id) for one in site.records()] == [("alice", 2), ("bob", 8)]
 
 
 def test_a_run_that_is_run_again_is_no_end(site: Beta) -> None:

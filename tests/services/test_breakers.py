@@ -15,6 +15,7 @@ from tests.decisions.test_transfer import a_row, a_snapshot, a_transfer, second
 JOBS = (7, 8, 9)
 PROVED = {"local_state": "", "listed": Listed.YES}  # it may be over by now
 UNPROVED = {"local_state": "r", "listed": ""}  # it may be another task's row
+QUEUE = "transfer-beta@alpha-master"
 
 
 class Told:
@@ -42,7 +43,7 @@ class Told:
 
     def proves(self, *rows: tuple[int, str], at_s: float = 9) -> None:
         """Have home list jobs of these owners."""
-        listed = (a_row(job, "r", owner=owner) for job, owner in rows)
+        listed = (a_row(job, "r", owner=owner, queue=QUEUE) for job, owner in rows)
         self.breakers.prove(a_snapshot("alpha", at_s, *listed), ())
 
     def counted(self) -> list[int]:
@@ -55,7 +56,11 @@ class Told:
 
     def _waits(self, job: int, **values: object) -> Transfer:
         known: dict[str, object] = {"phase": Phase.SUBMITTING, "remote_id": 0, "remote_state": ""}
-        return a_transfer(name=f"gb.alpha.{job}.0.1", **(known | values))
+        one = a_transfer(name=f"gb.alpha.{job}.0.1", **(known | values))
+        if one.listed == Listed.YES:
+            row = a_row(job, "r", owner=one.owner, queue=QUEUE)
+            self.breakers.prove(a_snapshot("alpha", -1, row), [one])
+        return one
 
     def _show(self, all_: ShownBreakers) -> None:
         self.shown = {one.cluster: one for one in all_.breakers}
@@ -152,3 +157,18 @@ def test_a_clock_that_was_set_makes_no_news_proved(told: Told) -> None:
     told.proves((7, "alice"))
 
     assert (told.breakers.jobs(), told.counted()) == (set(), [])
+
+
+@pytest.mark.parametrize(("letters", "queue"), [("hqw", ""), ("r", "all.q@alpha-n1")])
+def test_a_job_that_is_not_in_the_queue_counts_for_nothing(
+    told: Told, letters: str, queue: str
+) -> None:
+    """Whoever may not use a queue could close it by jobs that he holds back, or runs elsewhere."""
+    for job in JOBS:
+        one = told._waits(job, **UNPROVED)
+        home = a_snapshot("alpha", 9, a_row(job, letters, queue=queue))
+        told.breakers.prove(home, [one])
+        told.breakers.hear(one, one.but(listed=Listed.YES, cause=Cause.UNREACHED), [one])
+        told.breakers.prove(home, [one])
+
+    assert (told.is_closed(), told.counted()) == (False, [])
