@@ -5,6 +5,7 @@ see unreachable. Only slots that stayed free over two answers count: tasks that 
 have had them, and did not want them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -38,15 +39,32 @@ def due(
     troubles: Mapping[str, str],
     free: int,
 ) -> Iterator[Recall]:
-    """Give the tasks that are to come home, the longest waiting first, as far as slots go.
+    """Give the tasks that are to come home, as far as slots go, those of each owner in turn.
+
+    Of one owner the longest waiting comes first, and so does the owner whose task that is.
 
     `troubles` tells why no more jobs go to a cluster; `free` are the slots free here.
     """
-    for one in sorted(transfers, key=lambda one: (one.since or one.created_at, one.name)):
-        slots, why = _asked(one, world, queues.get(one.queue), troubles.get(one.remote, ""), free)
-        if why and slots <= free:
+
+    def asked(one: Transfer) -> tuple[int, str]:
+        return _asked(one, world, queues.get(one.queue), troubles.get(one.remote, ""), free)
+
+    oldest = sorted(transfers, key=lambda one: (one.since or one.created_at, one.name))
+    for one in _in_turn(one for one in oldest if asked(one)[1]):
+        slots, why = asked(one)
+        if slots <= free:
             yield Recall(transfer=one, slots=slots, why=f"recalled from {one.remote}: {why}")
             free -= slots
+
+
+def _in_turn(transfers: Iterable[Transfer]) -> list[Transfer]:
+    """Order transfers by how many of their owners' come before them."""
+    before: Counter[str] = Counter()
+    ranked = []
+    for one in transfers:
+        ranked.append((before[one.owner], one))
+        before[one.owner] += 1
+    return [one for _, one in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _asked(

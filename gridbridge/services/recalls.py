@@ -4,6 +4,8 @@ The wish lies where the verdict would, so a verdict that comes meanwhile takes i
 """
 
 import logging
+import math
+import time
 from collections.abc import Set
 from concurrent.futures import Future
 from datetime import datetime, timedelta
@@ -18,12 +20,13 @@ from gridbridge.model.cluster import Kind
 from gridbridge.model.message import Cause, Message, Outcome
 from gridbridge.model.plan import Act, Action
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer import Transfer
+from gridbridge.model.transfer import Listed, Transfer
 from gridbridge.services.claims import Claims
 from gridbridge.services.crew import Crew
 from gridbridge.services.ledger import Key, Ledger, key
 from gridbridge.services.patience import Patience
 
+HEED_S = 60.0  # in which a starter heeds a wish; one that has none is forgotten
 AGAIN_S = 60.0  # before a task that could not run here is thought of again; it doubles
 
 _log = logging.getLogger(__name__)
@@ -43,6 +46,7 @@ class Recalls:
         self._patience = Patience(AGAIN_S, 16 * AGAIN_S)
         self._checking: dict[Key, tuple[Recall, Future[None]]] = {}
         self._out: dict[Key, Recall] = {}
+        self._wished_at_s: dict[Key, float] = {}  # those whose starters have been asked
         self._free = (0, 0)  # in the last two answers of home
         self._free_at: datetime | None = None
 
@@ -88,13 +92,13 @@ class Recalls:
             self._free_at = home.taken_at
 
     def _may(self, one: Transfer) -> bool:
-        """Say whether its queue lets it come home once more.
+        """Say whether its queue lets it come home once more, and home's list has proved it.
 
         Without a claim only a Grid Engine tells for sure that a job had not started.
         """
         queue = self._policy.queues.get(one.queue)
         cluster = self._policy.clusters.get(one.remote)
-        if not queue or not queue.recall_wait_s or not cluster:
+        if not queue or not queue.recall_wait_s or not cluster or one.listed != Listed.YES:
             return False
         waits = one.there.is_pending and cluster.kind is Kind.GRIDENGINE and not one.claim
         if not waits and not may_be_had(one):
@@ -121,6 +125,7 @@ class Recalls:
 
     def _wish(self, wanted: Recall, one: Transfer) -> None:
         self._out[key(one)] = wanted
+        self._wished_at_s[key(one)] = time.monotonic()
         self._ledger.note(one, f"recall: {wanted.why}")
         why = wanted.why
         wish = Message(transfer=one.name, outcome=Outcome.RECALL, cause=Cause.RECALLED, reason=why)
@@ -130,11 +135,23 @@ class Recalls:
         """Forget a recall that is done; take back one whose job has started."""
         one = self._ledger.open.get(each)
         if one is None or (one.verdict and one.claimed != HOME):
-            self._out.pop(each)
+            self._forget(each)
         elif not one.verdict and _has_started(one, world):
-            self._out.pop(each)
-            self._hands.retract(one.name, one.uid)
-            self._ledger.note(one, f"recall: too late, it runs at {one.remote}")
+            self._take_back(one, f"recall: too late, it runs at {one.remote}")
+        elif not one.verdict and self._is_unheeded(each):
+            self._take_back(one, "recall: taken back, its starter did not do it")
+
+    def _is_unheeded(self, each: Key) -> bool:
+        return time.monotonic() - self._wished_at_s.get(each, math.inf) > HEED_S
+
+    def _take_back(self, one: Transfer, why: str) -> None:
+        self._forget(key(one))
+        self._hands.retract(one.name, one.uid)
+        self._ledger.note(one, why)
+
+    def _forget(self, each: Key) -> None:
+        self._out.pop(each, None)
+        self._wished_at_s.pop(each, None)
 
 
 def _has_started(one: Transfer, world: World) -> bool:

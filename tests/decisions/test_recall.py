@@ -53,7 +53,7 @@ def due(
             JobStatus(
                 job_id=one.remote_id,
                 name="x",
-                owner="alice",
+                owner=one.owner,
                 state=read_letters(letters),
                 slots=slots,
             ),
@@ -129,6 +129,13 @@ def test_the_longest_waiting_come_first_as_far_as_slots_go() -> None:
     found = due(waiting(1, 20), waiting(2, 40), waiting(3, 30), free=2)
 
     assert [job for job, _ in found] == [2, 3]
+
+
+def test_owners_come_home_in_turn() -> None:
+    """However many wait longer of somebody else's."""
+    his = [waiting(job, 30 - job, owner="bob") for job in (1, 2, 3)]
+
+    assert [job for job, _ in due(*his, waiting(9), free=2)] == [1, 9]
 
 
 def test_a_task_needs_all_its_slots() -> None:
