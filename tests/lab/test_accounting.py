@@ -168,7 +168,7 @@ def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid) -> None:
     assert killed["exit_status"].split()[0] == "137"
     wait_for(grid, remote, "")
     told = grid.logged(f"name=gb.alpha.{deleted}.0.1 text=")
-    assert "to be dead" in told, "the owner's epilog runs, too"
+    assert "deleted here" in told, "the owner's epilog runs, too"
     assert grid.on("alpha-master", "cat", "/var/log/gridbridge-usage.log").out == ""
 
 

@@ -105,9 +105,9 @@ def test_the_poller_tells_systemd_that_it_lives(grid: Grid) -> None:
         grid.require_ready()
 
     assert told.out.split() == [
-        *("EXTEND_TIMEOUT_USEC=600000000", "WATCHDOG=1"),
-        *("READY=1", "WATCHDOG=1"),
-        *("READY=1", "WATCHDOG=1"),
+        *("EXTEND_TIMEOUT_USEC=600000000", "WATCHDOG=1", "WATCHDOG_USEC=600000000"),
+        *("READY=1", "WATCHDOG=1", "WATCHDOG_USEC=60000000"),
+        *("READY=1", "WATCHDOG=1", "WATCHDOG_USEC=60000000"),
     ], told
 
 
