@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeAlias
 
 from gridbridge.decisions import unreachable
 from gridbridge.decisions.health import age, count
@@ -21,6 +22,8 @@ from gridbridge.model.transfer import Transfer
 
 FRESH = timedelta(seconds=60)  # an older answer says nothing of who waits
 SETTLED = timedelta(seconds=10)  # a job that was just released may start at once
+
+Wanted: TypeAlias = tuple[Transfer, int, str, str]  # the slots that it needs, why, how it is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,32 +48,36 @@ def due(
 
     `troubles` tells why no more jobs go to a cluster; `free` are the slots free here.
     """
-
-    def asked(one: Transfer) -> tuple[int, str]:
-        return _asked(one, world, queues.get(one.queue), troubles.get(one.remote, ""), free)
-
     oldest = sorted(transfers, key=lambda one: (one.since or one.created_at, one.name))
-    for one in _in_turn(one for one in oldest if asked(one)[1]):
-        slots, why = asked(one)
+    asked = (
+        (one, *_asked(one, world, queues.get(one.queue), troubles.get(one.remote, "")))
+        for one in oldest
+    )
+    for one, slots, why, there in _in_turn(each for each in asked if each[1] and each[2]):
         if slots <= free:
-            yield Recall(transfer=one, slots=slots, why=f"recalled from {one.remote}: {why}")
+            told = f"recalled from {one.remote}: {why}, {_slots(slots, free)}{there}"
+            yield Recall(transfer=one, slots=slots, why=told)
             free -= slots
 
 
-def _in_turn(transfers: Iterable[Transfer]) -> list[Transfer]:
-    """Order transfers by how many of their owners' come before them."""
+def _in_turn(wanted: Iterable[Wanted]) -> list[Wanted]:
+    """Order these by how many of their owners' come before them."""
     before: Counter[str] = Counter()
     ranked = []
-    for one in transfers:
-        ranked.append((before[one.owner], one))
-        before[one.owner] += 1
-    return [one for _, one in sorted(ranked, key=lambda pair: pair[0])]
+    for each in wanted:
+        owner = each[0].owner
+        ranked.append((before[owner], each))
+        before[owner] += 1
+    return [each for _, each in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _asked(
-    one: Transfer, world: World, queue: TransferQueue | None, trouble: str, free: int
-) -> tuple[int, str]:
-    """Return the slots that a task needs here, and why it comes home; empty when it does not."""
+    one: Transfer, world: World, queue: TransferQueue | None, trouble: str
+) -> tuple[int, str, str]:
+    """Return the slots that a task needs here, why it comes home, and how it is there.
+
+    Without slots or without a reason it does not come home.
+    """
     if why := unreachable.why(one, world, queue):
         slots, there = unreachable.slots(one, world), ""
     elif row := _waiting(one, world):
@@ -78,8 +85,8 @@ def _asked(
         there = f" ({remote.pending} waiting and {remote.free_slots} free there)"
         slots, why = row.slots, _why(one, world, queue, trouble)
     else:
-        return 0, ""
-    return slots, f"{why}, {_slots(slots, free)}{there}" if why and slots else ""
+        return 0, "", ""
+    return slots, why, there
 
 
 def _waiting(one: Transfer, world: World) -> JobStatus | None:
