@@ -42,8 +42,8 @@ import json, os, subprocess, sys, time
 from dataclasses import replace
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy, Site
-from gridbridge.services.books import Books
-from gridbridge.services.views import Views
+from gridbridge.services.transfer.usage import Books
+from gridbridge.services.transfer.views import Views
 from gridbridge.state import accounts
 from gridbridge.state.database import Database
 

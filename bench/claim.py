@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from gridbridge.batch import claim
 from gridbridge.batch.wrapper import Start, WrappedJob, bundle
-from gridbridge.model.claim import FOLDER
+from gridbridge.model.transfer.claim import FOLDER
 from tests.lab.claimed import claimed
 from tests.lab.grid import Grid
 

@@ -3,7 +3,7 @@
 Loaded for such jobs alone; file.sh and grant.sh run within job.sh.
 """
 
-from gridbridge.model import claim
+from gridbridge.model.transfer import claim
 from gridbridge.shell.files import random_name
 from gridbridge.shell.runner import quote
 

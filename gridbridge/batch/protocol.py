@@ -32,7 +32,7 @@ from gridbridge.batch.submission import Submission
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import Cell, Folder, OarServer
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.vocabulary import Vocabulary
+from gridbridge.model.transfer.vocabulary import Vocabulary
 
 Where = TypeVar("Where", contravariant=True)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from gridbridge.cli import output
-from gridbridge.services.reach import Told
+from gridbridge.services.tools.remote_half import Told
 
 NOT_DONE = 1
 

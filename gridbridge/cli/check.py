@@ -5,8 +5,8 @@ from dataclasses import asdict
 import click
 
 from gridbridge.cli import output
-from gridbridge.model.setup import State
-from gridbridge.services import check as service
+from gridbridge.model.site.setup import State
+from gridbridge.services.site import check as service
 
 STATUS = {State.OK: 0, State.WARNING: 1, State.BROKEN: 2}
 HEAD = ("STATE", "ITEM", "FOUND", "RIGHT")

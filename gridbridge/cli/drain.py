@@ -3,7 +3,7 @@
 import click
 
 from gridbridge.cli.seen import FOLDER
-from gridbridge.services import drain as service
+from gridbridge.services.tools import drain as service
 
 
 @click.command()

@@ -5,7 +5,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.seen import JSON
 from gridbridge.model.places import CONFIG
-from gridbridge.services.foresee import foresee
+from gridbridge.services.tools.explain import foresee
 from gridbridge.state.shown import plain
 
 REFUSED = 1

@@ -9,8 +9,8 @@ from gridbridge.batch.gridengine.accounting import AccountingRecord
 from gridbridge.cli import output, program
 from gridbridge.cli.seen import CONFIG_FILE, FOLDER, JSON, clock
 from gridbridge.model.accounting import RemoteRecord
-from gridbridge.services import qacct_remote as service
-from gridbridge.services.qacct_remote import ANYBODY, Account, Total
+from gridbridge.services.tools import qacct_remote as service
+from gridbridge.services.tools.qacct_remote import ANYBODY, Account, Total
 from gridbridge.state.shown import plain
 
 UNKNOWN = 1

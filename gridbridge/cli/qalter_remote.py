@@ -8,8 +8,8 @@ from gridbridge.batch.gridengine.request import Pairs
 from gridbridge.cli import program
 from gridbridge.cli.acted import tell
 from gridbridge.cli.seen import CONFIG_FILE, FOLDER, JSON
-from gridbridge.services import qalter_remote as service
-from gridbridge.services import reach
+from gridbridge.services.tools import qalter_remote as service
+from gridbridge.services.tools import remote_half
 
 OWN = ("-p", "-l", "-h", "--hold", "--release", "--dry-run", "--config", "--published", "--json")
 INSTEAD = {  # of qalter's other options
@@ -103,7 +103,7 @@ def qalter_remote(
 
 
 def _single(job: str) -> Sequence[str]:
-    jobs = reach.split((job,))
+    jobs = remote_half.split((job,))
     if len(jobs) > 1:
         raise click.UsageError("one job, or one task of it")
     return jobs

@@ -5,8 +5,8 @@ import click
 from gridbridge.cli import program
 from gridbridge.cli.acted import tell
 from gridbridge.cli.seen import CONFIG_FILE, FOLDER, JSON
-from gridbridge.services import qdel_remote as service
-from gridbridge.services import reach
+from gridbridge.services.tools import qdel_remote as service
+from gridbridge.services.tools import remote_half
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -39,7 +39,7 @@ def qdel_remote(
     else:
         told = (
             each
-            for job in reach.split(jobs)
+            for job in remote_half.split(jobs)
             for each in service.delete(job, is_dry=is_dry, folder=folder, path=path)
         )
     tell("qdel_remote", told, is_json)

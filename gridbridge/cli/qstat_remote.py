@@ -10,9 +10,9 @@ import click
 from gridbridge.cli import output, program
 from gridbridge.cli.seen import CONFIG_FILE, FOLDER, JSON, clock
 from gridbridge.model.report import TransferReport
-from gridbridge.services import qstat_remote as service
-from gridbridge.services import reach, seeing
-from gridbridge.services.qstat_remote import Choice, Detail
+from gridbridge.services.tools import qstat_remote as service
+from gridbridge.services.tools import remote_half, reports
+from gridbridge.services.tools.qstat_remote import Choice, Detail
 from gridbridge.state.shown import plain
 
 UNKNOWN = 1
@@ -72,7 +72,7 @@ def qstat_remote(
     """
     now = datetime.now(UTC)
     if jobs:
-        _tell(reach.split(jobs), now, path, folder, is_json)
+        _tell(remote_half.split(jobs), now, path, folder, is_json)
         return
     named = tuple(name for words in users for name in words.split(",") if name)
     wanted = tuple(_me() if name == ME else name for name in named or (ME,))
@@ -104,7 +104,7 @@ def _tell(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json:
     for job in jobs:
         try:
             alarm, details = service.details(job, asking, now, folder)
-        except seeing.UnknownJob as error:
+        except reports.UnknownJob as error:
             unknown.append(str(error))
             continue
         found += details

@@ -9,9 +9,9 @@ from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import MAX_SLOTS, Policy
-from gridbridge.services import setup as service
-from gridbridge.services.setup import Step
-from gridbridge.services.wanted import Order
+from gridbridge.services.site import setup as service
+from gridbridge.services.site.order import Order
+from gridbridge.services.site.setup import Step
 
 APPLY = click.option("--apply", "is_applied", is_flag=True, help="Make the changes, one by one.")
 

@@ -8,7 +8,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.seen import FOLDER, JSON, clock
 from gridbridge.model.report import ClusterReport, QueueReport, Report, TransferReport
-from gridbridge.services import seeing
+from gridbridge.services.tools import reports
 from gridbridge.state.shown import plain
 
 CLUSTERS = ("CLUSTER", "ANSWERS", "WAITING", "FREE SLOTS", "")
@@ -35,7 +35,7 @@ def status(folder: str, is_json: bool) -> None:
       gridbridge status --json
     """
     now = datetime.now(UTC)
-    report = seeing.report(now, folder)
+    report = reports.report(now, folder)
     if is_json:
         output.as_json(plain(report))
     else:

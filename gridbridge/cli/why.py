@@ -7,7 +7,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.seen import FOLDER, JSON, clock
 from gridbridge.model.report import FIRST_EVENTS, Attempt, Explanation
-from gridbridge.services import seeing
+from gridbridge.services.tools import reports
 from gridbridge.state.shown import plain
 
 UNKNOWN = 1
@@ -32,8 +32,8 @@ def why(job: str, folder: str, is_json: bool) -> None:
     """
     now = datetime.now(UTC)
     try:
-        alarm, tasks = seeing.why(job, now, folder)
-    except seeing.UnknownJob as error:
+        alarm, tasks = reports.why(job, now, folder)
+    except reports.UnknownJob as error:
         output.complain(f"gridbridge: {error}")
         raise SystemExit(UNKNOWN) from error
     if is_json:

@@ -24,8 +24,8 @@ from gridbridge.config.words import TABLES, Table, Wrong, default, key_name, kin
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
-from gridbridge.model.rules import KINDS, AnyRule
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME, Form, describe
+from gridbridge.model.transfer.rules import KINDS, AnyRule
 from gridbridge.model.users import Users
 from gridbridge.shell import trust
 

@@ -6,10 +6,11 @@ from typing import TypeAlias
 from gridbridge.config.references import table_of
 from gridbridge.config.words import Table, Wrong, key_name
 from gridbridge.errors import ParseError
-from gridbridge.model import amounts, mapping
+from gridbridge.model import amounts
 from gridbridge.model.cluster import Kind
 from gridbridge.model.places import is_place
-from gridbridge.model.rules import KINDS, THERE, AnyRule, ResourceRule
+from gridbridge.model.transfer import mapping
+from gridbridge.model.transfer.rules import KINDS, THERE, AnyRule, ResourceRule
 
 MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has one

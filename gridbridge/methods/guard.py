@@ -3,9 +3,9 @@
 from gridbridge.batch.gridengine.commands import OWN_HOLD, own_queues
 from gridbridge.batch.gridengine.request import OWN_START
 from gridbridge.methods.task import GUARDED
-from gridbridge.model import guard
-from gridbridge.model.guard import Guard
 from gridbridge.model.route import EMBEDDED
+from gridbridge.model.transfer import guard
+from gridbridge.model.transfer.guard import Guard
 from gridbridge.state import published
 
 TYPE_CHECKING = False  # typing's own costs as much as json

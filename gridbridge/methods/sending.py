@@ -128,16 +128,16 @@ def stage(step: "Step", request: Request, config: dict[str, str]) -> str:
 def _keep_there(step: "Step", request: Request) -> None:
     """Keep it from the queues there that would send it on, where there are any."""
     if told := published.read_stay(step.route.remote, step.task.published):
-        from gridbridge.model import stay
+        from gridbridge.model.transfer import onward
 
-        stay.decode(told).keep(request)
+        onward.decode(told).keep(request)
 
 
 def _translate(step: "Step", request: Request, parallel: str) -> str:
     """Bring the request into the remote cluster's words; return its parallel environment."""
     if not (step.route.remote_mapped or job.asks_for_something(request, parallel)):
         return parallel
-    from gridbridge.services.requests import translated_for
+    from gridbridge.services.transfer.requests import translated_for
 
     queue, folder = step.record.queue, step.task.published
     parallel, there = translated_for(queue, step.route, request, parallel, folder)

@@ -13,9 +13,10 @@ from gridbridge.errors import GridbridgeError, Unstageable
 from gridbridge.methods import answers
 from gridbridge.methods.remote import find
 from gridbridge.methods.task import Task
-from gridbridge.model import lines, staging
+from gridbridge.model import lines
 from gridbridge.model.message import MAX_BYTES
 from gridbridge.model.route import Login
+from gridbridge.model.transfer import staging
 from gridbridge.shell import files, folder, rsync
 
 TYPE_CHECKING = False  # typing's own costs as much as json

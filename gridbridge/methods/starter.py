@@ -214,11 +214,11 @@ class Step:
 
     def refused(self, reason: str, cause: str) -> str:
         """End a job that can't go there: it runs at home, or nowhere."""
-        from gridbridge.services import homeward
+        from gridbridge.services.transfer import refusals
 
         own_queues = published.queues(self.task.published)
         job = str(self.task.job)
-        verdict = homeward.refused(self.route.home, job, own_queues, reason)
+        verdict = refusals.refused(self.route.home, job, own_queues, reason)
         return self.finish(verdict.but(cause=cause), has_run=False)
 
     def unstageable(self, error: Unstageable) -> str:

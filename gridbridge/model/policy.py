@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gridbridge.model.cluster import Cluster, Kind
-from gridbridge.model.rules import Rules
 from gridbridge.model.settings import (
     ACCOUNT,
     ASKED,
@@ -22,6 +21,7 @@ from gridbridge.model.settings import (
     STATE_URL,
     setting,
 )
+from gridbridge.model.transfer.rules import Rules
 from gridbridge.model.users import Asks
 
 PATH = "/etc/gridbridge/gridbridge.toml"

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass
 
-from gridbridge.model import staging
 from gridbridge.model.ids import is_cluster_name
+from gridbridge.model.transfer import staging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

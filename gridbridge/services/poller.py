@@ -12,7 +12,7 @@ from gridbridge.shell.signals import Signals
 def main() -> None:
     """Run until SIGTERM; exit status 0, 1 when another poller runs, 2 for a wrong set-up."""
     signals = Signals()  # first of all, for SIGHUP ends a process that does not know it
-    from gridbridge.services import rounds  # half a second
+    from gridbridge.services.transfer import rounds  # half a second
 
     try:
         rounds.run(signals)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from math import inf
 
 from gridbridge.errors import StateError
-from gridbridge.model.setup import Daemon
-from gridbridge.model.site import PathFacts, Room
+from gridbridge.model.site.host import PathFacts, Room
+from gridbridge.model.site.setup import Daemon
 from gridbridge.shell import files
 
 UNIT = ".service"

@@ -12,8 +12,8 @@ from collections.abc import Container
 from contextlib import suppress
 
 from gridbridge.errors import StateError
-from gridbridge.model.claim import FOLDER
 from gridbridge.model.places import SPOOL
+from gridbridge.model.transfer.claim import FOLDER
 from gridbridge.shell import files
 
 MAX_AGE_S = 86400  # of a job's claim that no transfer knows

@@ -15,9 +15,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model import claim
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import MAX_BYTES, Kind, Message, decode
+from gridbridge.model.transfer import claim
 from gridbridge.shell import files
 from gridbridge.state.spool import IN_PLACE, WAKE
 

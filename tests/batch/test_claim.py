@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.batch import claim
 from gridbridge.errors import StateError
-from gridbridge.model.claim import FOLDER, is_claim
+from gridbridge.model.transfer.claim import FOLDER, is_claim
 from gridbridge.state import claims
 from tests.batch.test_wrapper import Site, make_site
 

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import ParseError
 from gridbridge.model.route import Cell
-from gridbridge.model.setup import Complex, Edit, Verb
+from gridbridge.model.site.setup import Complex, Edit, Verb
 
 FAKE = """#!/bin/sh
 # A qconf of one table, one host configuration and one scheduler: they are files here.

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.batch.wrapper import BODY, Start, WrappedJob, bundle
-from gridbridge.decisions.verdict import true_status, why_unstarted
+from gridbridge.decisions.transfer.endings import true_status, why_unstarted
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Message
 from tests.messages import decode_in_place

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.health import judge_queue
+from gridbridge.decisions.transfer.health import judge_queue
 from gridbridge.errors import GridbridgeError
-from gridbridge.services.drain import MAX_CHARACTERS
+from gridbridge.services.tools.drain import MAX_CHARACTERS
 from gridbridge.state import drains
 from gridbridge.state import shown as files
 from tests.shown import publish, shown

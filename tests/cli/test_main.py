@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge.cli import check, main, setup
-from gridbridge.model.setup import State
-from gridbridge.services.check import Item, Report
+from gridbridge.model.site.setup import State
+from gridbridge.services.site.check import Item, Report
 
 CONFIG = """[site]
 cluster = "alpha"

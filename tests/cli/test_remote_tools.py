@@ -17,7 +17,7 @@ from gridbridge.cli.qalter_remote import qalter_remote
 from gridbridge.cli.qdel_remote import qdel_remote
 from gridbridge.cli.qstat_remote import qstat_remote
 from gridbridge.model.accounting import RemoteRecord, Source
-from gridbridge.services.qacct_remote import Account
+from gridbridge.services.tools.qacct_remote import Account
 from tests.shown import NOW, ago, cluster, history, load, publish, shown, transfer
 
 CONFIG = """[site]

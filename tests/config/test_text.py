@@ -12,19 +12,6 @@ from hypothesis import strategies as st
 from gridbridge import config
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
 from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
-from gridbridge.model.rules import (
-    AMOUNT,
-    ASKED_FOR,
-    KINDS,
-    RESOURCE_THERE,
-    RULE_NAME,
-    THERE,
-    PeRule,
-    ProjectRule,
-    QueueRule,
-    Relation,
-    ResourceRule,
-)
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
@@ -39,6 +26,19 @@ from gridbridge.model.settings import (
     STAGED_OUT,
     STATE_URL,
     describe,
+)
+from gridbridge.model.transfer.rules import (
+    AMOUNT,
+    ASKED_FOR,
+    KINDS,
+    RESOURCE_THERE,
+    RULE_NAME,
+    THERE,
+    PeRule,
+    ProjectRule,
+    QueueRule,
+    Relation,
+    ResourceRule,
 )
 from gridbridge.model.users import Asks, Users
 

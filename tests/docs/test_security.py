@@ -13,7 +13,7 @@ ROWS = [row for row in TOLD.splitlines() if row.startswith("| ")]
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[2:40])
 def test_an_attack_is_tried_by_the_tests_that_its_row_names(row: str) -> None:
     tried = row.rstrip(" |").rpartition("| ")[2]
-    [module] = re.findall(r"`(\w+/test_\w+)`:", tried)
+    [module] = re.findall(r"`([\w/]+/test_\w+)`:", tried)
     names = re.findall(r"`(test_\w+)`", tried)
     text = (ROOT / "tests" / f"{module}.py").read_text()
 

@@ -15,15 +15,15 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from gridbridge.apply import transfer
+from gridbridge.apply.transfer import acts
 from gridbridge.methods import control, starter
 from gridbridge.methods.task import Task
-from gridbridge.model import claim
 from gridbridge.model.message import Desired, Kind, Message, Outcome, encode
 from gridbridge.model.places import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
-from gridbridge.services.assembly import build
-from gridbridge.services.configuration import Configuration
-from gridbridge.services.transfers import TransferService
+from gridbridge.model.transfer import claim
+from gridbridge.services.site.configuration import Configuration
+from gridbridge.services.transfer.assembly import build
+from gridbridge.services.transfer.service import TransferService
 from gridbridge.shell import files
 from gridbridge.state import published, spool
 from gridbridge.state.database import Database
@@ -348,7 +348,7 @@ SCENARIOS = {
 def main(name: str, each: int = 1) -> int:
     """Do every kill of a scenario, or each such one."""
     sandbox.mount()
-    transfer.SUDO = ("/opt/sudo", "-n", AS_USER)
+    acts.SUDO = ("/opt/sudo", "-n", AS_USER)
     sandbox.reset()
     Database.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)

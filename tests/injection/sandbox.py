@@ -5,10 +5,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from gridbridge.model import claim, message
+from gridbridge.model import message
 from gridbridge.model.message import Message
 from gridbridge.model.places import CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.route import Route, encode
+from gridbridge.model.transfer import claim
 from gridbridge.shell import files
 from gridbridge.state import published
 

@@ -8,8 +8,8 @@ from gridbridge.methods.begin import begin
 from gridbridge.methods.sending import claim_lines
 from gridbridge.methods.starter import Step
 from gridbridge.model import route
-from gridbridge.model.claim import is_claim
 from gridbridge.model.message import Kind, Message, Outcome, Phase, encode
+from gridbridge.model.transfer.claim import is_claim
 from tests.methods.cells import TRANSFER, Place
 
 BY_FILE, BY_GRANT = "file", "grant 600 gb_beta"

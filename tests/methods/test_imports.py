@@ -25,7 +25,8 @@ MESSAGES = {
     "gridbridge.errors",
     "gridbridge.methods",
     "gridbridge.model",
-    "gridbridge.model.guard",
+    "gridbridge.model.transfer",
+    "gridbridge.model.transfer.guard",
     "gridbridge.model.lines",
     "gridbridge.model.message",
     "gridbridge.model.places",
@@ -77,6 +78,7 @@ ADAPTER = {
     "gridbridge.batch.submission",
     "gridbridge.errors",
     "gridbridge.model",
+    "gridbridge.model.transfer",
     "gridbridge.model.lines",
     "gridbridge.model.route",
     "gridbridge.shell",
@@ -95,6 +97,7 @@ BY_SSH = {
     "gridbridge",
     "gridbridge.errors",
     "gridbridge.model",
+    "gridbridge.model.transfer",
     "gridbridge.model.lines",
     "gridbridge.model.route",
     "gridbridge.shell",
@@ -146,4 +149,6 @@ def test_a_transfer_loads_the_adapter_of_its_cluster_alone(away: str, other: str
 
 def test_what_is_loaded_is_seen() -> None:
     """The test above can fail: a module that no hot program may load shows up."""
-    assert "gridbridge.decisions.receive" in loaded("gridbridge.decisions.receive")
+    assert "gridbridge.decisions.transfer.receive" in loaded(
+        "gridbridge.decisions.transfer.receive"
+    )

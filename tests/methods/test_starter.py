@@ -9,7 +9,7 @@ from gridbridge.methods.answers import UNABLE, end_nowhere, pause
 from gridbridge.methods.sending import SHUT_OUT
 from gridbridge.methods.starter import Step, take
 from gridbridge.model.message import Cause, Desired, Kind, Message, Phase
-from gridbridge.model.stay import Stay, encode
+from gridbridge.model.transfer.onward import Stay, encode
 from tests.methods.cells import CLIENT, TRANSFER, UNDEFER, Place
 
 REMOTE = """<JB_hard_resource_list><CE_name>remote</CE_name><CE_stringval>TRUE</CE_stringval>

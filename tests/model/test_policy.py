@@ -7,7 +7,6 @@ import pytest
 
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
-from gridbridge.model.rules import KINDS
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
@@ -16,6 +15,7 @@ from gridbridge.model.settings import (
     Form,
     describe,
 )
+from gridbridge.model.transfer.rules import KINDS
 
 KEYS = [
     pytest.param(key, id=f"{kind.__name__}.{key.name}")

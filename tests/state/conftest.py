@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gridbridge.model.message import Phase
-from gridbridge.model.transfer import Transfer
+from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state.database import Database
 from tests.state.postgresql import Server, serving
 

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, event
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.accounting import PER_TRANSFER, Cursor, Place, RemoteRecord, Source
 from gridbridge.model.message import KEYS, Message, Outcome
-from gridbridge.model.transfer import Event, Transfer
+from gridbridge.model.transfer.transfer import Event, Transfer
 from gridbridge.state.database import Database
 from tests.state.postgresql import Server
 

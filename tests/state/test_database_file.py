@@ -19,7 +19,7 @@ from alembic.script import ScriptDirectory
 from gridbridge.errors import StateError
 from gridbridge.model.accounting import Cursor, Place, RemoteRecord, Source
 from gridbridge.model.message import Message, Outcome
-from gridbridge.model.transfer import Transfer
+from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state.database import Database, schema
 from gridbridge.state.database.file import alembic_config
 
@@ -63,7 +63,7 @@ def run(code: str, path: Path) -> subprocess.Popen[bytes]:
     head = """
 import sys
 from datetime import UTC, datetime
-from gridbridge.model.transfer import Transfer
+from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state.database import Database
 noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
 one = Transfer(name="gb.alpha.7.0.1", uid=1001, owner="", remote="", queue="", phase="",

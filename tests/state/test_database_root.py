@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.transfer import Transfer
+from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state.database import Database
 
 Build = Callable[..., Transfer]

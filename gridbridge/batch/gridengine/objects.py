@@ -10,7 +10,7 @@ from gridbridge.batch.gridengine.status import names, show, snapshot
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.route import Cell
-from gridbridge.model.setup import CellSetup, Settings, same_host, words
+from gridbridge.model.site.setup import CellSetup, Settings, same_host, words
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.shell import host
 

@@ -13,7 +13,7 @@ from gridbridge.batch.gridengine.submit import call
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.vocabulary import Vocabulary
+from gridbridge.model.transfer.vocabulary import Vocabulary
 from gridbridge.shell.runner import Completed
 
 _log = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import OarServer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import read_letters
-from gridbridge.model.vocabulary import ANY, Vocabulary
+from gridbridge.model.transfer.vocabulary import ANY, Vocabulary
 
 QUEUE = "oar"  # its queues share all nodes
 OURS = f"{PREFIX}."

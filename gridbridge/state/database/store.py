@@ -27,7 +27,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from gridbridge.errors import StateError
 from gridbridge.model.accounting import PER_TRANSFER, Cursor, Place, RemoteRecord, Source
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.transfer import Event, Transfer
+from gridbridge.model.transfer.transfer import Event, Transfer
 from gridbridge.state.database.file import open_engine, telling
 from gridbridge.state.database.schema import (
     CURSORS,

@@ -1,0 +1,219 @@
+"""From the configuration to what the adapters and the starters need: clusters and routes."""
+
+import os
+import pwd
+from dataclasses import Field, fields
+from typing import TYPE_CHECKING
+
+from gridbridge.batch.embedded import status as embedded
+from gridbridge.batch.gridengine import status as gridengine
+from gridbridge.batch.oar import commands
+from gridbridge.batch.oar import status as oar
+from gridbridge.errors import ConfigError
+from gridbridge.model.cluster import Claim, Cluster, Kind, Push
+from gridbridge.model.places import CONFIG, PYTHON
+from gridbridge.model.policy import Identity, Policy, TransferQueue
+from gridbridge.model.route import Away, Cell, Folder, Home, Login, OarServer, Route, login
+from gridbridge.model.transfer.mapping import (
+    ANY,
+    EVERY_JOB,
+    PROJECT,
+    QUEUE,
+    RESOURCE,
+    TYPE,
+    Mapping,
+    Rule,
+)
+from gridbridge.model.transfer.rules import AnyRule, Rules
+from gridbridge.model.users import Asks
+from gridbridge.shell import ssh
+
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import Status
+
+
+def status_of(away: Away) -> "Status[Away]":
+    """Return the cold half of a cluster's adapter."""
+    if isinstance(away, Folder):
+        return embedded  # type: ignore[return-value] # it takes no other kind, and gets none
+    return oar if isinstance(away, OarServer) else gridengine
+
+
+def away(policy: Policy, name: str) -> Away:
+    """Return how to reach a configured cluster, as the service or whoever asks."""
+    if name not in policy.clusters:  # any more
+        raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
+    cluster = policy.clusters[name]
+    if cluster.kind is Kind.OAR:
+        return OarServer(
+            binaries=cluster.binaries,
+            timeout_s=cluster.command_timeout_s,
+            login=_login(policy, cluster),
+            ends=ends(policy, cluster),
+        )
+    return home(policy, name)
+
+
+def home(policy: Policy, name: str) -> Home:
+    """Return how to reach a configured cluster that may be a home: any but OAR's."""
+    cluster = policy.clusters[name]
+    if cluster.kind is Kind.EMBEDDED:
+        return Folder(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
+    return cell(policy, name)
+
+
+def ends(policy: Policy, cluster: Cluster) -> str:
+    """Return the FIFO at an OAR server's frontend in which jobs tell the service their ends."""
+    if cluster.push is not Push.OAR:
+        return ""
+    account = cluster.users.account_of(policy.site.service_account)
+    return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl takes no folder but its own
+
+
+def cell(policy: Policy, name: str) -> Cell:
+    """Return how to reach a configured Grid Engine cluster; ConfigError for an embedded one."""
+    cluster = policy.clusters[name]
+    if cluster.kind is Kind.EMBEDDED:
+        raise ConfigError((f"{name} is of kind embedded: there is nothing of Grid Engine in it",))
+    return Cell(
+        root=cluster.root,
+        cell=cluster.cell,
+        qmaster_port=str(cluster.qmaster_port),
+        execd_port=str(cluster.execd_port),
+        binaries=cluster.binaries,
+        timeout_s=cluster.command_timeout_s,
+        login=_login(policy, cluster),
+    )
+
+
+def _login(policy: Policy, cluster: Cluster) -> Login | None:
+    """Return ourselves by ssh; root has no account elsewhere, so it asks as the service does."""
+    uid = os.geteuid()
+    person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
+    return login(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
+
+
+def keep_connections(policy: Policy) -> None:
+    """Have this process keep one connection a login, if there is a cluster by ssh.
+
+    May be repeated: those that it keeps stay.
+    """
+    if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.keeps_connections():
+        from gridbridge.shell.connection import Connections  # 200 ms
+
+        ssh.carry_by(Connections())
+
+
+def route(policy: Policy, queue: str) -> Route:
+    """Return what the starters of a transfer queue must know."""
+    section = policy.queues[queue]
+    remote = section.cluster
+    cluster = policy.clusters[remote]
+    return Route(
+        cluster=policy.site.cluster,
+        remote=remote,
+        remote_kind=cluster.kind.value,
+        remote_mapped="yes" if mapping(policy, remote, queue).rules else "",
+        remote_shell=cluster.shell,
+        remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
+        remote_ssh=cluster.ssh,
+        remote_ends=ends(policy, cluster),
+        remote_stage_dir=cluster.stage_dir,
+        remote_claim=_claim(policy, cluster),
+        identity="" if section.identity is Identity.HOME else section.identity.value,
+        staged="yes" if section.staged and cluster.ssh else "",
+        stage_in=section.stage_in,
+        stage_out=section.stage_out,
+        remote_users=" ".join(f"{person}={user}" for person, user in cluster.users.items()),
+        local_kind=policy.local.kind.value,
+        **_side("local", policy.local),
+        **_side("remote", cluster),
+    )
+
+
+def _claim(policy: Policy, cluster: Cluster) -> str:
+    """Return what starters must know of a cluster's claims (model.route)."""
+    if cluster.claim is not Claim.GRANT:
+        return "" if cluster.claim is Claim.NONE else cluster.claim.value
+    account = cluster.users.account_of(policy.site.service_account)
+    return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
+
+
+def mapping(policy: Policy, cluster: str, queue: str) -> Mapping:
+    """Return how the requests of a queue's jobs are translated for its cluster, if by any rule."""
+    rules, asks = policy.maps.get(cluster, {}), asks_of(policy, queue)
+    if policy.clusters[cluster].kind is Kind.OAR:
+        own = policy.queues.get(queue)
+        of_queue = _of_oar(own) if own else {}
+        return Mapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
+    if not asks and all(rule == type(rule)() for rule in rules.values()):
+        return Mapping({})
+    return Mapping(_with_asks(_rules(rules), asks))
+
+
+def asks_of(policy: Policy, queue: str) -> Asks:
+    """Return what a queue adds to its jobs' requests; one that is gone adds nothing."""
+    return policy.queues[queue].asks if queue in policy.queues else Asks()
+
+
+def _with_asks(rules: dict[tuple[str, str], Rule], asks: Asks) -> dict[tuple[str, str], Rule]:
+    """Let a queue's resources be asked for by default, in the words of home as all defaults are."""
+    for name, value in asks.items():
+        rule = rules.setdefault((RESOURCE, name), Rule())
+        rule.default, rule.require = value, ""
+    return rules
+
+
+def _of_oar(queue: TransferQueue) -> dict[tuple[str, str], Rule]:
+    """Return the rules for all jobs of a transfer queue to an OAR server."""
+    kinds = queue.oar_type.split()
+    rules = {(TYPE, str(number)): Rule(to=kind) for number, kind in enumerate(kinds)}
+    if queue.oar_queue:
+        rules[QUEUE, EVERY_JOB] = Rule(to=queue.oar_queue)
+    return rules
+
+
+def _rules(rules: Rules) -> dict[tuple[str, str], Rule]:
+    return {(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()}
+
+
+def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], Rule]:
+    """Return the rules of an OAR server: what has none is nothing that it could have."""
+    missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
+    made = {(RESOURCE, commands.WALLTIME): Rule()}
+    made |= _rules(rules)
+    for (kind, name), rule in made.items():
+        there = rule.to or name
+        if kind == RESOURCE and there == commands.WALLTIME:
+            rule.to = there  # a rule that says nothing is not published
+        elif kind == RESOURCE and not there.startswith(commands.LEVEL):
+            rule.relation = rule.relation or "="
+    return {**made, (RESOURCE, ANY): Rule(reject=missing)}
+
+
+def _rule(kind: str, name: str, rule: AnyRule) -> Rule:
+    """Return a rule in the programs' form: text, empty where it says nothing.
+
+    One that says nothing at all still keeps its name from the rule for all.
+    """
+    values = {key.name: getattr(rule, key.name) for key in fields(rule) if _says(rule, key)}
+    if not values and kind == QUEUE:
+        values = {"drop": True}
+    elif not values and kind == PROJECT and name != ANY:
+        values = {"to": name}
+    return Rule(**{key: "yes" if value is True else str(value) for key, value in values.items()})
+
+
+def _says(rule: AnyRule, key: "Field[object]") -> bool:
+    return bool(getattr(rule, key.name) != key.default)
+
+
+def _side(side: str, cluster: Cluster) -> dict[str, str]:
+    return {
+        f"{side}_root": cluster.folder or cluster.root,
+        f"{side}_cell": cluster.cell,
+        f"{side}_qmaster_port": str(cluster.qmaster_port),
+        f"{side}_execd_port": str(cluster.execd_port),
+        f"{side}_binaries": cluster.binaries,
+        f"{side}_timeout_s": str(cluster.command_timeout_s),
+    }

@@ -1,0 +1,1 @@
+"""Changes of a site's set-up."""

@@ -1,0 +1,1 @@
+"""What is done to transfers, to local jobs and to grants."""

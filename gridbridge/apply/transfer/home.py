@@ -1,0 +1,175 @@
+"""What the service does to local jobs: release, adopt and give back, whatever home is."""
+
+from typing import Protocol
+
+from gridbridge.apply.clusters import cell, home
+from gridbridge.batch.embedded import home as embedded
+from gridbridge.batch.embedded import submit as embedded_submit
+from gridbridge.batch.gridengine import home as gridengine
+from gridbridge.batch.gridengine import objects, submit
+from gridbridge.batch.gridengine.commands import OWN_HOLD, OWN_QUEUES, STAYS, own_queues
+from gridbridge.batch.gridengine.request import Request
+from gridbridge.decisions.transfer import refusals, rerun
+from gridbridge.decisions.transfer.guards import Kept
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.ids import TransferId
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import Cell, Folder
+from gridbridge.model.transfer.guard import Guard
+
+ANY_QUEUE = "*"
+
+
+class Home(Protocol):
+    """The local cluster; every act may be repeated and raises CommandFailed when it is not done."""
+
+    def release(self, local: TransferId, guard: str) -> None:
+        """Let a task start again that has this guard (model.guard)."""
+        ...
+
+    def adopt(self, local: TransferId, queue: str, guard: str) -> None:
+        """Let a task start again in the queue where its remote copy is known, and there only."""
+        ...
+
+    def guard(self, local: TransferId, guard: str) -> None:
+        """Keep a task from starting again in this way."""
+        ...
+
+    def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+        """Return what jobs ask for by now, those that are gone left out."""
+        ...
+
+    def unpin(self, local: TransferId) -> None:
+        """Let a job start in all the queues that it asked for."""
+        ...
+
+    def check(self, local: TransferId) -> None:
+        """Raise GridbridgeError when no queue of its own could run a job."""
+        ...
+
+    def rerun(self, local: TransferId) -> str:
+        """Say, yes or no, whether a job that does not say it runs again after a lost host."""
+        ...
+
+
+def home_of(policy: Policy) -> Home:
+    """Return the local cluster."""
+    where = home(policy, policy.site.cluster)
+    return FolderHome(where) if isinstance(where, Folder) else CellHome(policy)
+
+
+class CellHome:
+    """A Grid Engine cell."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._cell: Cell = cell(policy, policy.site.cluster)
+
+    def release(self, local: TransferId, guard: str) -> None:
+        """Take the guard back."""
+        if guard == Guard.START:
+            submit.undefer(self._cell, str(local.job))
+        elif guard == Guard.HOLD:
+            submit.release(self._cell, local.local)
+
+    def adopt(self, local: TransferId, queue: str, guard: str) -> None:
+        """Pin the job to the queue, then let it go there.
+
+        Its own list of queues is kept in its context, which lives as long as the job.
+        """
+        job = str(local.job)
+        request = submit.request_of(self._cell, job)
+        own = dict(request.context).get(OWN_QUEUES) or request.queues or ANY_QUEUE
+        hard = refusals.without_remote(request.hard) if refusals.stays(request.hard) else None
+        submit.pin(self._cell, job, queue, remember=own, hard=hard)
+        self.release(local, guard)
+
+    def guard(self, local: TransferId, guard: str) -> None:
+        """Hold a task or defer its job; the job's context tells its starter of a hold."""
+        job = str(local.job)
+        if guard == Guard.START:
+            submit.defer(self._cell, job, submit.request_of(self._cell, job))
+        elif guard == Guard.HOLD:
+            submit.alter(self._cell, job, ("-ac", f"{OWN_HOLD}=1"))
+            submit.hold(self._cell, local.local)
+
+    def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+        """Ask for all of them in one question."""
+        requests = submit.requests_of(self._cell, jobs)
+        return {job: _kept(request) for job, request in requests.items()}
+
+    def unpin(self, local: TransferId) -> None:
+        """Give a job its own list of queues back."""
+        job = str(local.job)
+        request = submit.request_of(self._cell, job)
+        context = dict(request.context)
+        hard = refusals.at_home(request.hard) if STAYS in context else None
+        if own := context.get(OWN_QUEUES, ""):
+            submit.unpin(self._cell, job, own, hard)
+
+    def check(self, local: TransferId) -> None:
+        """Verify the request without this site's transfer queues."""
+        xml = submit.detail(self._cell, str(local.job))
+        own = Request(xml)
+        ways = refusals.marks(own.hard, own.queues, self._policy.queues)
+        asked = (gridengine.Asked(xml, way.hard, way.queues) for way in ways)
+        if not any(gridengine.could_run(self._cell, each) for each in asked):
+            raise GridbridgeError("no queue at home could run it")
+
+    def rerun(self, local: TransferId) -> str:
+        """Say what its request says by now, or the queues here in which it could have run."""
+        request = submit.request_of(self._cell, str(local.job))
+        if request.rerun:
+            return request.rerun
+        own = objects.reruns(self._cell, self._policy.queues)
+        return rerun.of_queues(request.hard, own_queues(request), own)
+
+
+def _kept(request: Request) -> Kept:
+    return Kept(
+        owner=request.owner,
+        is_deferred=request.is_deferred,
+        hard=request.hard,
+        queues=own_queues(request),
+    )
+
+
+class FolderHome:
+    """An embedded cluster."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def release(self, local: TransferId, guard: str) -> None:
+        """Take the hold back, the only guard here."""
+        del guard
+        embedded_submit.release(self._folder, local.local)
+
+    def adopt(self, local: TransferId, queue: str, guard: str) -> None:
+        """Pin the job to the queue, then let it go there."""
+        del guard
+        embedded.pin(self._folder, local.local, queue)
+        embedded_submit.release(self._folder, local.local)
+
+    def guard(self, local: TransferId, guard: str) -> None:
+        """Hold a task: there is no other guard here."""
+        del guard
+        embedded_submit.hold(self._folder, local.local)
+
+    def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+        """Tell nothing: every guard shows here."""
+        del jobs
+        return {}
+
+    def unpin(self, local: TransferId) -> None:
+        """Take the pin back."""
+        embedded.pin(self._folder, local.local, "")
+
+    def check(self, local: TransferId) -> None:
+        """Refuse: no task is recalled to an embedded cluster (services.recalls)."""
+        raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
+
+    def rerun(self, local: TransferId) -> str:
+        """Say no: it runs none of its own jobs again."""
+        del local
+        return rerun.NO

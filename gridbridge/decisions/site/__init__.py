@@ -1,0 +1,1 @@
+"""What a site needs, and what is wrong with it."""

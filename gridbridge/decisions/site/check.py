@@ -1,0 +1,234 @@
+"""What a running site shows: the poller, clocks, versions and the queue's own state."""
+
+import re
+from collections.abc import Iterator
+
+from gridbridge.decisions.site import reload
+from gridbridge.model.cluster import Kind
+from gridbridge.model.places import CONFIG, HOME, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.host import CellFacts, HostFacts, KeyFacts, PollerFacts
+from gridbridge.model.site.setup import Edit, Finding, State, Verb
+
+MAX_SKEW_S = 5.0  # published values are refused when they seem to come from the future
+TRIED_OAR = re.compile(r"OAR 2\.5\.")
+TRIED = re.compile(r"SGE 8\.1\.")  # where methods run under /bin/sh, whatever shell a job asks for
+MAX_WORDS = 160  # characters of a log line
+BY_SSH = "ssh: "  # how ssh's own trouble begins
+DENIED = "denied: host"
+NEEDED_SECTION = "[queue.NAME]"
+
+
+def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
+    """Judge everything that changes while a site runs."""
+    yield _poller(facts.poller, policy)
+    yield from reload.findings(facts.poller)
+    for name, cell in facts.cells.items():
+        is_oar = name in policy.clusters and policy.clusters[name].kind is Kind.OAR
+        yield _server(name, cell) if is_oar else _answer(name, cell, facts.name)
+        if not cell.trouble:
+            yield _oar_version(name, cell) if is_oar else _version(name, cell)
+            yield _clock(name, cell)
+    yield from map(_key, facts.keys)
+    for name, place in facts.without_rsync.items():
+        yield _rsync(name, place)
+    for queue, letters in facts.letters.items():
+        yield from _letters(queue, letters, policy)
+
+
+def worst(findings: tuple[Finding, ...]) -> State:
+    """Return the worst state of all, OK for none."""
+    for state in (State.BROKEN, State.WARNING):
+        if any(each.state == state for each in findings):
+            return state
+    return State.OK
+
+
+def no_queue(policy: Policy) -> Iterator[Finding]:
+    """Say so when there is nothing to check: the poller would have nothing to do."""
+    if policy.queues:
+        return
+    remotes = [name for name in policy.clusters if name != policy.site.cluster]
+    right = f"gridbridge setup transfer {remotes[0] if remotes else 'CLUSTER'} --apply"
+    yield Finding(
+        item=f"file {CONFIG}: transfer queues",
+        state=State.WARNING,
+        found=f"no {NEEDED_SECTION}",
+        right="one at least",
+        mend=(Edit(verb=Verb.SHELL, value=right),) if remotes else (),
+        hint="" if remotes else "add a [cluster.NAME] for the remote cluster",
+    )
+
+
+def _poller(poller: PollerFacts, policy: Policy) -> Finding:
+    right = f"values no older than {policy.poller.stale_s:g} s"
+    if poller.is_running is False:
+        words = f"; its log ends: {poller.last_words[:MAX_WORDS]}" if poller.last_words else ""
+        return _stopped(f"not running{words}", right, policy)
+    if poller.age_s is not None and -1 <= poller.age_s <= policy.poller.stale_s:
+        return Finding(item="poller", state=State.OK, found=f"values of {poller.age_s:.0f} s ago")
+    age = f"values of {poller.age_s:.0f} s ago" if poller.age_s is not None else "no values"
+    if not poller.pid:
+        return _stopped(f"{age}, and its process is not ours to see", right, policy)
+    gone = f"while kill -0 {poller.pid} 2>/dev/null; do sleep 0.1; done"
+    return _stopped(age, right, policy, f"kill -9 {poller.pid}; {gone}; ")
+
+
+def _stopped(found: str, right: str, policy: Policy, first: str = "") -> Finding:
+    """Return the finding whose mend starts the poller; the load sensor would do so as well."""
+    program = f"{PYTHON} -I -c 'from gridbridge.services.poller import main; main()'"
+    account = policy.site.service_account
+    become = f"setpriv --reuid {account} --regid {account} --init-groups"
+    start = f"setsid --fork {become} {program}"
+    line = f"{first}cd / && {start} </dev/null >>{HOME}/poller.log 2>&1"
+    edit = Edit(verb=Verb.SHELL, value=line)
+    return Finding(item="poller", state=State.BROKEN, found=found, right=right, mend=(edit,))
+
+
+def _answer(name: str, cell: CellFacts, host: str) -> Finding:
+    """Judge a qmaster's answer; it refuses qconf's questions to all but its admin hosts."""
+    item = f"{name}: qmaster"
+    if not cell.trouble:
+        return Finding(item=item, state=State.OK, found=f"answers from {cell.master}")
+    is_refused = DENIED in cell.trouble
+    if is_refused:
+        edit = Edit(verb=Verb.ADMIT, cell=name, kind="admin", name=host)
+        item = f"{name}: admin host {host}"
+    elif cell.other_port:
+        return _wrong_port(name, cell)
+    else:
+        edit = Edit(verb=Verb.SHELL, cell=name, value="sge_qmaster")
+    return Finding(
+        item=item,
+        state=State.BROKEN,
+        found=cell.trouble,
+        right="an answer",
+        mend=(edit,) if cell.master else (),
+        where=cell.master,
+        hint=_first(name, cell, is_refused=is_refused) if cell.master else _hint(name, cell),
+    )
+
+
+def _first(name: str, cell: CellFacts, *, is_refused: bool) -> str:
+    """Say what is to be looked at before a qmaster is started: a second one does harm."""
+    if is_refused:
+        return ""
+    ports = f"compare the ports of [cluster.{name}] first"
+    return f"run this only if no qmaster runs on {cell.master}; {ports}"
+
+
+def _wrong_port(name: str, cell: CellFacts) -> Finding:
+    """Judge a qmaster that answers where nobody asks: a second one would do harm."""
+    return Finding(
+        item=f"{name}: qmaster",
+        state=State.BROKEN,
+        found=f"{cell.trouble}, but one answers on port {cell.other_port} of {cell.master}",
+        right=f"qmaster_port = {cell.other_port}, if that is the cell's",
+        hint=f"compare the ports of [cluster.{name}] in {CONFIG} first; start no qmaster",
+    )
+
+
+def _server(name: str, cell: CellFacts) -> Finding:
+    """Judge an OAR server's answer."""
+    item = f"{name}: OAR server"
+    if not cell.trouble:
+        found = f"answers on {cell.master}, {cell.slots} slots"
+        return Finding(item=item, state=State.OK, found=found)
+    login = cell.trouble.startswith(BY_SSH)
+    hint = _hint(name, cell) if login else f"the server of [cluster.{name}], or its database"
+    return Finding(item=item, state=State.BROKEN, found=cell.trouble, right="an answer", hint=hint)
+
+
+def _oar_version(name: str, cell: CellFacts) -> Finding:
+    item = f"{name}: version"
+    if TRIED_OAR.match(cell.version):
+        return Finding(item=item, state=State.OK, found=cell.version)
+    hint = "OAR 3 prints other JSON; tried on 2.5.9 alone"
+    found = cell.version or "unknown"
+    return Finding(item=item, state=State.WARNING, found=found, right="OAR 2.5.x", hint=hint)
+
+
+def _hint(name: str, cell: CellFacts) -> str:
+    if cell.trouble.startswith(BY_SSH):
+        return f"mend the login of [cluster.{name}] of {CONFIG}"
+    return f"[cluster.{name}] of {CONFIG} has to name its cell"
+
+
+def _version(name: str, cell: CellFacts) -> Finding:
+    item = f"{name}: version"
+    if TRIED.match(cell.version):
+        return Finding(item=item, state=State.OK, found=cell.version)
+    return Finding(
+        item=item,
+        state=State.WARNING,
+        found=cell.version or "unknown",
+        right="SGE 8.1.x: elsewhere methods run under the job's own shell (-S)",
+        hint="jobs with -S of no sh can't be suspended or deleted there; tried on 8.1.9 alone",
+    )
+
+
+def _clock(name: str, cell: CellFacts) -> Finding:
+    item = f"{name}: clock"
+    if cell.ahead_s is None:
+        return Finding(
+            item=item,
+            state=State.WARNING,
+            found="qping does not tell it",
+            right=f"within {MAX_SKEW_S:g} s",
+            hint=f"compare `date` here and on {cell.master}",
+        )
+    found = f"{cell.ahead_s:+.0f} s"
+    if abs(cell.ahead_s) <= MAX_SKEW_S:
+        return Finding(item=item, state=State.OK, found=found)
+    return Finding(
+        item=item,
+        state=State.WARNING,
+        found=f"{found} from this host's",
+        right=f"within {MAX_SKEW_S:g} s",
+        mend=(Edit(verb=Verb.SHELL, value="chronyc makestep"),),
+        where=cell.master,
+    )
+
+
+def _key(key: KeyFacts) -> Finding:
+    """Judge a person's key; without it that person's jobs wait at home."""
+    item, right = f"{key.cluster}: key of {key.person}", f"leads into the account {key.account}"
+    if not key.trouble:
+        return Finding(item=item, state=State.OK, found=right)
+    hint = f"docs/ssh.md; until then jobs of {key.person} that are sent there wait"
+    return Finding(item=item, state=State.WARNING, found=key.trouble, right=right, hint=hint)
+
+
+def _rsync(name: str, place: str) -> Finding:
+    """Judge what carries the files of jobs that declare some (docs/staging.md)."""
+    item = f"{name}: rsync"
+    if not place:
+        return Finding(item=item, state=State.OK, found="here and there")
+    return Finding(
+        item=item,
+        state=State.WARNING,
+        found=f"missing on {place}",
+        right="here and there",
+        hint=f"apt-get install rsync on {place}; until then jobs with stage_in or stage_out wait",
+    )
+
+
+def _letters(queue: str, letters: str, policy: Policy) -> Iterator[Finding]:
+    """Judge a queue's letters (qstat(1)): E and d need somebody, the others pass by themselves."""
+    item, home = f"queue {queue}: state", policy.site.cluster
+    if "E" in letters:
+        clear = Edit(verb=Verb.CLEAR, cell=home, name=queue)
+        yield _letter(item, State.BROKEN, "in error state (E)", clear)
+    if "d" in letters:
+        enable = Edit(verb=Verb.ENABLE, cell=home, name=queue)
+        yield _letter(item, State.WARNING, "disabled by hand (d)", enable)
+    if "u" in letters:
+        hint = f"start sge_execd on {queue.rpartition('@')[2]}"
+        yield Finding(item=item, state=State.BROKEN, found="its execd is silent (u)", hint=hint)
+    if not set(letters) & set("Edu"):
+        found = f"closed by load ({letters})" if "a" in letters else letters or "open"
+        yield Finding(item=item, state=State.OK, found=found)
+
+
+def _letter(item: str, state: State, found: str, mend: Edit) -> Finding:
+    return Finding(item=item, state=state, found=found, right="open", mend=(mend,))

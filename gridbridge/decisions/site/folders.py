@@ -1,0 +1,59 @@
+"""What a site of embedded clusters shows: its service, its clusters and their queues.
+
+It is one person's, so there are no rights to judge and there is nothing for `setup` to make.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from gridbridge.decisions.site import reload
+from gridbridge.model.places import METHODS, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.host import CellFacts, PollerFacts
+from gridbridge.model.site.setup import Edit, Finding, State, Verb
+
+PROGRAM = f"{PYTHON} -I -m gridbridge.batch.embedded"
+START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a service when none runs
+
+
+def findings(
+    poller: PollerFacts, cells: Mapping[str, CellFacts], slots: Mapping[str, int], policy: Policy
+) -> Iterator[Finding]:
+    """Judge everything; `slots` are those of the home's transfer queues, by name."""
+    yield _poller(poller, policy.poller.stale_s)
+    yield from reload.findings(poller)
+    for name, cell in cells.items():
+        yield _cluster(name, cell, policy.clusters[name].folder)
+    if not cells[policy.site.cluster].trouble:
+        for name in policy.queues:
+            yield _queue(name, slots, policy)
+
+
+def _poller(poller: PollerFacts, stale_s: float) -> Finding:
+    if poller.age_s is not None and -1 <= poller.age_s <= stale_s:
+        return Finding(item="poller", state=State.OK, found=f"values of {poller.age_s:.0f} s ago")
+    found = "no values" if poller.age_s is None else f"values of {poller.age_s:.0f} s ago"
+    return _broken("poller", found, f"values no older than {stale_s:g} s", START)
+
+
+def _cluster(name: str, cell: CellFacts, folder: str) -> Finding:
+    if not cell.trouble:
+        found = f"answers, {cell.slots} slots of its own"
+        return Finding(item=f"{name}: cluster", state=State.OK, found=found)
+    make = f"{PROGRAM} {folder} create --slots=4"
+    return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
+
+
+def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> Finding:
+    wanted = policy.queues[name]
+    found = f"{slots[name]} slots" if name in slots else "not there"
+    if slots.get(name) == wanted.slots:
+        return Finding(item=f"queue {name}", state=State.OK, found=found)
+    options = f"--slots={wanted.slots} --remote={wanted.cluster}"
+    options += f" --pending-limit={wanted.pending_limit}"
+    make = f"{PROGRAM} {policy.local.folder} queue {name} {options}"
+    return _broken(f"queue {name}", found, f"{wanted.slots} slots", make)
+
+
+def _broken(item: str, found: str, right: str, line: str) -> Finding:
+    mend = (Edit(verb=Verb.SHELL, value=line),)
+    return Finding(item=item, state=State.BROKEN, found=found, right=right, mend=mend)

@@ -1,0 +1,104 @@
+"""Which changes of gridbridge.toml a running service takes, and what the check says of that."""
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.host import PollerFacts
+from gridbridge.model.site.setup import Edit, Finding, State, Verb
+
+ITEM = "poller: gridbridge.toml"
+OLDER = "the service has an older gridbridge.toml"
+ANEW = "only a new service takes that: end the poller when nothing is away"
+
+Stay: TypeAlias = tuple[str, str, str]  # who has a job away, the cluster where it is, its queue
+
+
+def unchangeable(
+    before: Policy, after: Policy, path: str = CONFIG, away: Iterable[Stay] = ()
+) -> tuple[str, ...]:
+    """Return what a running service can't take, a line each as `config.load` writes them.
+
+    Transfers bear the cluster's name, a site of embedded clusters has other rights, a process has
+    its account for life, and another state file knows nothing of what is away. Whose account a
+    remote job is of says whose it is, and the queue of the local one leads its methods there: both
+    stay while the job is away.
+    """
+    stays = frozenset(away)
+    fixed, accounts = _fixed(before, after, path), _accounts(before, after, path, stays)
+    return (*fixed, *accounts, *_queues(before, after, path, stays))
+
+
+def _fixed(before: Policy, after: Policy, path: str) -> tuple[str, ...]:
+    changed = {
+        "[site] cluster": (before.site.cluster, after.site.cluster),
+        "[site] service_account": (before.site.service_account, after.site.service_account),
+        "[site] state": (before.site.state, after.site.state),
+        f"[cluster.{after.site.cluster}] kind": (before.local.kind.value, after.local.kind.value),
+    }
+    return tuple(
+        f'{path}: {key} = "{new}": the service has "{old}"; {ANEW}'
+        for key, (old, new) in changed.items()
+        if old != new
+    )
+
+
+def _accounts(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:
+    """Tell the accounts that would be others while jobs run there as the old ones."""
+    for person, cluster in sorted({(person, cluster) for person, cluster, _ in away}):
+        if cluster not in before.clusters or cluster not in after.clusters:
+            continue
+        old, new = (one.clusters[cluster].users.account_of(person) for one in (before, after))
+        if old != new:
+            yield (
+                f'{path}: [cluster.{cluster}.users] {person} = "{new}": a job of {person} is there'
+                f' as "{old}"; put that back, and change it when none is away'
+            )
+
+
+def _queues(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:
+    """Tell the queues that would lead elsewhere while jobs are away by them."""
+    for name, old in sorted({(queue, cluster) for _, cluster, queue in away}):
+        if name not in before.queues or name not in after.queues:
+            continue
+        new = after.queues[name].cluster
+        if new != old == before.queues[name].cluster:
+            yield (
+                f'{path}: [queue.{name}] cluster = "{new}": jobs of this queue are at "{old}";'
+                f' put that back, and make another queue for "{new}"'
+            )
+
+
+def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[Finding]:
+    """Say so while a living service has another gridbridge.toml than the one that is there.
+
+    What is wrong with one that is not right, others have told.
+    """
+    known = poller.configuration
+    if known is None:
+        return
+    if known.is_same:
+        yield Finding(item=ITEM, state=State.OK, found="in force")
+    elif not is_right:
+        hint = "it stays in force until the file is right"
+        yield Finding(item=ITEM, state=State.WARNING, found=OLDER, right="this one", hint=hint)
+    elif known.refused:
+        hint = "until that is mended the older one stays in force"
+        found = f"{OLDER}; it refuses this one: {'; '.join(known.refused)}"
+        yield Finding(item=ITEM, state=State.BROKEN, found=found, right="this one", hint=hint)
+    else:
+        yield _late(poller.pid)
+
+
+def _late(pid: int) -> Finding:
+    """Return the finding whose mend has the file taken now."""
+    edit = Edit(verb=Verb.SHELL, value=f"kill -HUP {pid}")
+    return Finding(
+        item=ITEM,
+        state=State.WARNING,
+        found=OLDER,
+        right="this one",
+        mend=(edit,) if pid else (),
+        hint="it takes this one within seconds, or by: systemctl reload gridbridge-poller",
+    )

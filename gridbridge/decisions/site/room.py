@@ -1,0 +1,54 @@
+"""Whether a folder of ours takes more files: without room nobody can tell the service anything."""
+
+from collections.abc import Iterator, Mapping
+
+from gridbridge.model.site.host import Room
+from gridbridge.model.site.setup import Finding, State
+
+LEAST_BYTES = 1 << 20  # 256 messages of the largest size
+LEAST_FILES = 256
+OWNERS_SHOWN = 3
+KIB = 1024
+
+
+def lack(folder: str, room: Room) -> str:
+    """Say what a folder lacks, empty when it takes more files."""
+    if room.free_bytes is not None and room.free_bytes < LEAST_BYTES:
+        told = f"{room.free_bytes // KIB} KiB are free, {LEAST_BYTES // KIB} are needed"
+        return f"{folder} is full: {told}"
+    if room.free_files is not None and room.free_files < LEAST_FILES:
+        return f"{folder} is full: {room.free_files} files are free, {LEAST_FILES} are needed"
+    return f"nothing can be written to {folder}: {room.trouble}" if room.trouble else ""
+
+
+def lacks(rooms: Mapping[str, Room]) -> str:
+    """Say what the first of our folders lacks that lacks something."""
+    return next(filter(None, (lack(folder, room) for folder, room in rooms.items())), "")
+
+
+def findings(rooms: Mapping[str, Room]) -> Iterator[Finding]:
+    """Judge the room of each folder."""
+    for folder, room in rooms.items():
+        item = f"room in {folder}"
+        if found := lack(folder, room):
+            right = f"{LEAST_BYTES // KIB} KiB and {LEAST_FILES} files"
+            hint = "remove what fills its filesystem; the queues are closed until then"
+            yield Finding(item=item, state=State.BROKEN, found=found, right=right, hint=hint)
+        else:
+            yield Finding(item=item, state=State.OK, found=_shown(room))
+        if room.folders:
+            yield _strange(folder, room.folders)
+
+
+def _strange(folder: str, folders: Mapping[str, int]) -> Finding:
+    """Tell of the folders that people have made among the messages, most first."""
+    ranked = sorted(folders.items(), key=lambda one: (-one[1], one[0]))
+    told = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
+    item, right = f"folders in {folder}", "messages alone"
+    hint = "the service can't remove what is in them, and lists them in each round: root can"
+    return Finding(item=item, state=State.WARNING, found=told, right=right, hint=hint)
+
+
+def _shown(room: Room) -> str:
+    files = "" if room.free_files is None else f", {room.free_files} files"
+    return f"{(room.free_bytes or 0) // KIB // KIB} MiB{files}"

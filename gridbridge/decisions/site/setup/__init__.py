@@ -1,0 +1,27 @@
+"""What a transfer queue's set-up lacks, item by item, and what takes it back.
+
+The rules are those of the Transfer Queues how-to (2002), corrected where Grid Engine 8.1.9 does
+not do what it says. `gridbridge setup` makes the edits of these findings in this order, and
+`gridbridge check` shows the findings: both judge by the same rules.
+"""
+
+from gridbridge.decisions.site.setup.complexes import complex_findings, remote_findings
+from gridbridge.decisions.site.setup.host import host_findings
+from gridbridge.decisions.site.setup.people import people_findings
+from gridbridge.decisions.site.setup.queue import queue_findings
+from gridbridge.decisions.site.setup.rights import right_findings
+from gridbridge.decisions.site.setup.scheduling import scheduling_findings
+from gridbridge.model.site.setup import Finding, SetupWorld
+
+
+def findings(world: SetupWorld) -> tuple[Finding, ...]:
+    """Return every item; the queue comes last, so that it opens when all else is in place."""
+    return (
+        *right_findings(world),
+        *complex_findings(world),
+        *remote_findings(world),
+        *scheduling_findings(world),
+        *host_findings(world),
+        *people_findings(world),
+        *queue_findings(world),
+    )

@@ -1,0 +1,114 @@
+"""The resources of a set-up: `remote`, and the load values that the sensor reports (complex(5)).
+
+A request is looked up on the queue, its host and `global`, and a resource without a value
+anywhere makes the job pend for ever. So `-l remote=false` works only when every other queue
+says FALSE; and a value on a host or on `global` would contradict the transfer queue's.
+"""
+
+from collections.abc import Iterator
+
+from gridbridge.model.site.setup import (
+    CellSetup,
+    Complex,
+    Edit,
+    Finding,
+    SetupWorld,
+    State,
+    Verb,
+    Wanted,
+    is_transfer,
+    pairs,
+)
+
+REMOTE = "remote"
+BOTH = ("YES", "FORCED")  # FORCED is a site's own choice: only who asks for it is sent away
+
+
+def wanted_complexes(wanted: Wanted) -> tuple[Complex, ...]:
+    """Return the resources that a transfer queue needs."""
+    prefix = wanted.prefix
+    return (
+        Complex(name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"),
+        Complex(name=f"{prefix}_up", shortcut=f"{prefix}_up", type="BOOL", relation="=="),
+        Complex(name=f"{prefix}_pending", shortcut=f"{prefix}_pending", type="INT", relation=">="),
+        Complex(name=f"{prefix}_free", shortcut=f"{prefix}_free", type="INT", relation="<="),
+    )
+
+
+def complex_findings(world: SetupWorld) -> tuple[Finding, ...]:
+    """Judge each resource's type and relation: a wrong relation closes a queue for ever."""
+    rows = wanted_complexes(world.wanted)
+    return tuple(_complex(row, world.home, world.wanted.home) for row in rows)
+
+
+def _complex(right: Complex, cell: CellSetup, cluster: str) -> Finding:
+    item, found = f"complex {right.name}", cell.complexes.get(right.name)
+    if found and _fits(found, right):
+        return Finding(item=item, state=State.OK, found=found.row)
+    edit = Edit(verb=Verb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
+    return Finding(
+        item=item,
+        state=State.BROKEN,
+        found=found.row if found else "missing",
+        right=right.row,
+        mend=(edit,),
+    )
+
+
+def _fits(found: Complex, right: Complex) -> bool:
+    may_ask = BOTH if right.requestable == "YES" else (right.requestable,)
+    same = (found.type, found.relation, found.consumable) == (right.type, right.relation, "NO")
+    return same and found.requestable in may_ask
+
+
+def remote_findings(world: SetupWorld) -> tuple[Finding, ...]:
+    """Judge what the other queues, the host and `global` say of `remote`."""
+    queues = (
+        _home_queue(name, values.get("complex_values", ""), world)
+        for name, values in world.home.queues.items()
+        if name != world.wanted.queue and not is_transfer(values)
+    )
+    return (*queues, *_contradictions(world))
+
+
+def _home_queue(name: str, values: str, world: SetupWorld) -> Finding:
+    item, found = f"queue {name}", pairs(values).get(REMOTE)
+    if found is not None:
+        return Finding(item=item, state=State.OK, found=f"remote={found}")
+    edit = Edit(
+        verb=Verb.MERGE,
+        cell=world.wanted.home,
+        kind="queue",
+        name=name,
+        attribute="complex_values",
+        value="remote=FALSE",
+    )
+    return Finding(
+        item=item,
+        state=State.BROKEN,
+        found="no value of remote: `-l remote=false` would wait for ever",
+        right="complex_values remote=FALSE",
+        mend=(edit,),
+    )
+
+
+def _contradictions(world: SetupWorld) -> Iterator[Finding]:
+    for host, values in world.home.exec_hosts.items():
+        found = pairs(values.get("complex_values", "")).get(REMOTE)
+        if found is None:
+            continue
+        edit = Edit(
+            verb=Verb.DROP,
+            cell=world.wanted.home,
+            kind="exechost",
+            name=host,
+            attribute="complex_values",
+            value=f"remote={found}",
+        )
+        yield Finding(
+            item=f"host {host}",
+            state=State.BROKEN,
+            found=f"remote={found}, which holds for its queues too",
+            right="remote on queues alone",
+            mend=(edit,),
+        )

@@ -1,0 +1,183 @@
+"""The transfer host: its load sensor, its report time and its range of group ids (sge_conf(5)).
+
+Existing load sensors are kept: a host's own list replaces the global one, so that is copied.
+An execd that had no configuration of its own when it started never notices that it got one
+(tried on 8.1.9): then it has to be started again, which leaves its jobs running.
+"""
+
+import shlex
+from itertools import chain, count
+
+from gridbridge.model.places import METHODS
+from gridbridge.model.site.host import PollerFacts
+from gridbridge.model.site.setup import (
+    Daemon,
+    Edit,
+    Finding,
+    SetupWorld,
+    State,
+    Undo,
+    Verb,
+    pairs,
+    words,
+)
+
+SENSOR = f"{METHODS}/sensor"
+REPORT_S = 5  # as often as the poller asks by default; more often tells nothing new
+SPARE_GROUPS = 20  # for jobs that are just ending
+FIRST_GID, NOGROUP = 20000, 65534
+VALUES = "load values"
+
+
+def host_findings(world: SetupWorld) -> tuple[Finding, ...]:
+    """Judge the host's configuration."""
+    if world.wanted.host not in world.home.exec_hosts:
+        return (_no_execd(world),)
+    return (_gid_range(world), _report_time(world), _sensor(world))
+
+
+def _no_execd(world: SetupWorld) -> Finding:
+    return Finding(
+        item=f"host {world.wanted.host}",
+        state=State.BROKEN,
+        found=f"no execution host of {world.wanted.home}",
+        right="an execution host",
+        hint=f"start sge_execd on {world.wanted.host}, or give another --host",
+    )
+
+
+def _sensor(world: SetupWorld) -> Finding:
+    present = [each for each in world.home.effective("load_sensor").split(",") if words(each)]
+    item = "load sensor"
+    if SENSOR in present:
+        return Finding(item=item, state=State.OK, found=",".join(present))
+    right = ",".join([*present, SENSOR])
+    return _setting(world, item, "load_sensor", ",".join(present) or "none", right)
+
+
+def _setting(world: SetupWorld, item: str, attribute: str, found: str, right: str) -> Finding:
+    wanted = world.wanted
+    done = Edit(
+        verb=Verb.SET_HOST, cell=wanted.home, name=wanted.host, attribute=attribute, value=right
+    )
+    former = (world.home.host or {}).get(attribute)
+    verb = Verb.DROP_HOST if former is None else Verb.SET_HOST
+    back = Edit(
+        verb=verb, cell=wanted.home, name=wanted.host, attribute=attribute, value=former or ""
+    )
+    restart = (restart_execd(world),) if world.home.host is None and world.execd else ()
+    return Finding(
+        item=item,
+        state=State.BROKEN,
+        found=f"{attribute} {found}",
+        right=f"{attribute} {right}",
+        mend=(done, *restart),
+        undo=(Undo(done=done, undo=back),),
+    )
+
+
+def _report_time(world: SetupWorld) -> Finding:
+    found, item = world.home.effective("load_report_time"), "load report time"
+    if _seconds(found) <= REPORT_S:
+        return Finding(item=item, state=State.OK, found=found)
+    return _setting(world, item, "load_report_time", found, f"00:00:{REPORT_S:02}")
+
+
+def _seconds(text: str) -> int:
+    parts = [int(part) for part in text.split(":") if part.isdigit()]
+    return sum(part * 60**power for power, part in enumerate(reversed(parts)))
+
+
+def _gid_range(world: SetupWorld) -> Finding:
+    """Judge the additional group ids: each running job of any queue takes one on this host."""
+    found, item = world.home.effective("gid_range"), "gid_range"
+    slots = world.wanted.slots + world.other_slots
+    free = len(_gids(found) - world.gids)
+    if free >= slots + SPARE_GROUPS:
+        return Finding(item=item, state=State.OK, found=f"{found}, {free} free")
+    right = wider_range(found, slots + SPARE_GROUPS, world.gids)
+    few = f"{found}, {free} free for {slots} slots of all queues here"
+    return _setting(world, item, "gid_range", few, right)
+
+
+def _gids(text: str) -> set[int]:
+    """Read `20000-20100,30000-30010`."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.strip().isdigit() and (last or first).strip().isdigit():
+            found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def wider_range(found: str, needed: int, used: frozenset[int]) -> str:
+    """Return the present range made longer, or the first block where no group exists."""
+    present = _gids(found)
+    starts = [min(present)] if present else []
+    taken = used | {NOGROUP}
+    blocks = (range(first, first + needed) for first in chain(starts, count(FIRST_GID, 100)))
+    free = next(block for block in blocks if not any(gid in block for gid in taken))
+    return f"{free[0]}-{free[-1]}"
+
+
+def value_findings(world: SetupWorld, poller: PollerFacts) -> tuple[Finding, ...]:
+    """Judge whether the sensor's values reach qmaster; only where it is configured.
+
+    They do within two load report times, once the poller has published them; an execd that was
+    started since then has yet to report. A poller that publishes none of the cluster has an older
+    gridbridge.toml, and no start of execd helps.
+    """
+    if SENSOR not in world.home.effective("load_sensor").split(","):
+        return ()
+    values = pairs(world.home.exec_hosts[world.wanted.host].get("load_values", ""))
+    name = f"{world.wanted.prefix}_up"
+    if name in values:
+        return (Finding(item=VALUES, state=State.OK, found=f"{name}={values[name]}"),)
+    return (_unreported(world, poller, name),)
+
+
+def _unreported(world: SetupWorld, poller: PollerFacts, value: str) -> Finding:
+    """Judge a value that is missing: it may have to come yet."""
+    if value not in poller.values:
+        right = "published, once the service has this gridbridge.toml"
+        found = f"the service publishes no {value}: the queue is closed"
+        return Finding(item=VALUES, state=State.WARNING, found=found, right=right)
+    if late := _late(world, poller):
+        right = f"{value} is reported within {_patience_s(world)} s"
+        return Finding(item=VALUES, state=State.WARNING, found=f"none yet: {late}", right=right)
+    mend = (restart_execd(world),) if world.execd else ()
+    return Finding(
+        item=VALUES,
+        state=State.BROKEN,
+        found=f"{world.wanted.host} reports no {value}: the queue is closed",
+        right="reported; execd has to be started after its first load_sensor was set",
+        mend=mend,
+        hint="" if mend else "start sge_execd",
+    )
+
+
+def _late(world: SetupWorld, poller: PollerFacts) -> str:
+    """Say why values have yet to be reported; empty when they should have been."""
+    patience_s, known = _patience_s(world), poller.configuration
+    if world.execd and world.execd.age_s < patience_s:
+        return f"execd was started {world.execd.age_s:.0f} s ago"
+    if known and known.for_s < patience_s:
+        return f"the service has this gridbridge.toml for {known.for_s:.0f} s"
+    return ""
+
+
+def _patience_s(world: SetupWorld) -> int:
+    return 2 * _seconds(world.home.effective("load_report_time"))
+
+
+def restart_execd(world: SetupWorld) -> Edit:
+    """Return what starts execd again; its jobs go on (sge_execd(8))."""
+    assert world.execd
+    return Edit(verb=Verb.SHELL, cell=world.wanted.home, value=_restart(world.execd))
+
+
+def _restart(execd: Daemon) -> str:
+    if execd.unit:
+        return f"systemctl restart {shlex.quote(execd.unit)}"
+    stopped = f"while kill -0 {execd.pid} 2>/dev/null; do sleep 0.2; done"
+    return f"kill {execd.pid}; {stopped}; {shlex.quote(execd.program)}"

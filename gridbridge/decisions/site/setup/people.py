@@ -1,0 +1,61 @@
+"""Whose jobs a transfer queue takes: of whom gridbridge.toml names, where it names anybody.
+
+Who has no account there would be sent for nothing. The list is a userset of ours (access_list(5)),
+kept in step with the file; the lists that an administrator gave the queue besides stay.
+"""
+
+from collections.abc import Iterator
+
+from gridbridge.model.site.setup import Edit, Finding, Settings, SetupWorld, State, Verb, words
+
+USER_LISTS = "user_lists"
+
+
+def people_findings(world: SetupWorld) -> Iterator[Finding]:
+    """Judge the list of people; it is there before the queue that has it."""
+    wanted, listed = world.wanted, world.home.user_lists.get(world.wanted.people_list, ())
+    if not wanted.people:
+        return
+    missing = tuple(sorted(set(wanted.people) - set(listed)))
+    surplus = tuple(sorted(set(listed) - set(wanted.people)))
+    item, right = f"userset {wanted.people_list}", ",".join(sorted(wanted.people))
+    found = ",".join(sorted(listed)) or "missing"
+    if not missing + surplus:
+        yield Finding(item=item, state=State.OK, found=found)
+        return
+    changes = ((Verb.ALLOW, missing), (Verb.DISALLOW, surplus))
+    mend = tuple(
+        Edit(verb=verb, cell=wanted.home, name=wanted.people_list, value=",".join(people))
+        for verb, people in changes
+        if people
+    )
+    yield Finding(item=item, state=State.BROKEN, found=found, right=right, mend=mend)
+
+
+def list_findings(world: SetupWorld, queue: Settings) -> Iterator[Finding]:
+    """Judge whether the queue keeps to that list, or to none where nobody is named."""
+    wanted, lists = world.wanted, words(queue.get(USER_LISTS, "NONE"))
+    is_kept, is_wanted = wanted.people_list in lists, bool(wanted.people)
+    item, found = f"queue {wanted.queue}: {USER_LISTS}", " ".join(lists) or "NONE"
+    if is_kept == is_wanted:
+        yield Finding(item=item, state=State.OK, found=found)
+        return
+    edit = Edit(
+        verb=Verb.MERGE if is_wanted else Verb.DROP,
+        cell=wanted.home,
+        kind="queue",
+        name=wanted.queue,
+        attribute=USER_LISTS,
+        value=wanted.people_list,
+    )
+    right = f"{wanted.people_list} among them" if is_wanted else f"without {wanted.people_list}"
+    yield Finding(item=item, state=State.BROKEN, found=found, right=right, mend=(edit,))
+
+
+def taken_back(world: SetupWorld) -> Iterator[Edit]:
+    """Remove the list with the last queue that has it."""
+    wanted = world.wanted
+    others = (queue for name, queue in world.home.queues.items() if name != wanted.queue)
+    is_needed = any(wanted.people_list in words(queue.get(USER_LISTS, "")) for queue in others)
+    if wanted.people_list in world.home.user_lists and not is_needed:
+        yield Edit(verb=Verb.DROP_LIST, cell=wanted.home, name=wanted.people_list)

@@ -1,0 +1,214 @@
+"""The transfer queue itself (queue_conf(5))."""
+
+from collections.abc import Iterator, Mapping
+
+from gridbridge.decisions.site.setup.people import list_findings
+from gridbridge.decisions.site.setup.requests import promised, request_findings
+from gridbridge.model.places import METHODS
+from gridbridge.model.site.setup import (
+    Edit,
+    Finding,
+    SetupWorld,
+    State,
+    Verb,
+    Wanted,
+    is_transfer,
+    is_true,
+    pairs,
+    words,
+)
+
+SEQ_NO = 100
+SEQ_NO_STEP = 10  # above the highest of the others
+WHOLE_JOB = "$pe_slots"  # the only rule that never splits a job between here and there
+PROCEDURES = ("start_proc_args", "stop_proc_args")
+LIMITS = ("rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem")
+
+
+def queue_findings(world: SetupWorld) -> tuple[Finding, ...]:
+    """Judge the queue, attribute by attribute; a missing one is one finding."""
+    wanted = world.wanted
+    found = world.home.queues.get(wanted.queue)
+    right = wanted_queue(world)
+    if found is None:
+        return (_missing(world, right),)
+    return (
+        *(_attribute(wanted, name, found.get(name, ""), value) for name, value in right.items()),
+        _remote(wanted, found),
+        *request_findings(world, found),
+        *list_findings(world, found),
+        *_environments(world, found),
+    )
+
+
+def is_foreign(world: SetupWorld) -> bool:
+    """Say whether the queue is there and not a transfer queue, not even a broken one."""
+    found = world.home.queues.get(world.wanted.queue)
+    if found is None or is_transfer(found):
+        return False
+    return not found.get("starter_method", "").startswith(METHODS)
+
+
+def wanted_queue(world: SetupWorld) -> Mapping[str, str]:
+    """Return the attributes that matter, but for complex_values and pe_list."""
+    wanted = world.wanted
+    methods = {
+        f"{name}_method": f"{METHODS}/{name}"
+        for name in ("starter", "suspend", "resume", "terminate")
+    }
+    return {
+        "hostlist": wanted.host,
+        "seq_no": _seq_no(world),
+        "load_thresholds": thresholds(wanted),
+        "suspend_thresholds": "NONE",
+        "qtype": "BATCH",
+        "rerun": "TRUE",
+        "slots": str(wanted.slots),
+        "shell_start_mode": "posix_compliant",
+        **methods,
+        "epilog": f"root@{METHODS}/usage" if wanted.remote_usage else f"{METHODS}/epilog",
+        "notify": "00:01:00",
+        **{f"{hardness}_{limit}": "INFINITY" for limit in LIMITS for hardness in "sh"},
+    }
+
+
+def thresholds(wanted: Wanted) -> str:
+    """Return when the queue is closed; np_load_avg is not among it, the host only waits."""
+    limit = wanted.pending_limit
+    pending = f",{wanted.prefix}_pending={limit}" if limit else ""
+    return f"{wanted.prefix}_up=false{pending}"
+
+
+def _seq_no(world: SetupWorld) -> str:
+    """Return a number above every home queue's; any but 0 that is there is somebody's choice."""
+    others = [
+        int(number)
+        for name, queue in world.home.queues.items()
+        if name != world.wanted.queue and not is_transfer(queue)
+        for number in _numbers(queue.get("seq_no", "0"))
+    ]
+    highest = max(others, default=0)
+    present = world.home.queues.get(world.wanted.queue, {}).get("seq_no", "")
+    if any(map(int, _numbers(present))):
+        return present
+    return str(SEQ_NO if highest < SEQ_NO else highest + SEQ_NO_STEP)
+
+
+def _numbers(value: str) -> Iterator[str]:
+    """Return the numbers of `0,[@big=10]`."""
+    parts = (part.rpartition("=")[2].strip("] ") for part in value.split(","))
+    return (part for part in parts if part.isdigit())
+
+
+def _missing(world: SetupWorld, right: Mapping[str, str]) -> Finding:
+    wanted = world.wanted
+    values = {
+        "qname": wanted.queue,
+        **right,
+        "pe_list": " ".join(safe_environments(world)) or "NONE",
+        "user_lists": wanted.people_list if wanted.people else "NONE",
+        "complex_values": ",".join(("remote=TRUE", *promised(world))),
+    }
+    text = "\n".join(f"{name} {value}" for name, value in values.items())
+    edit = Edit(verb=Verb.ADD_QUEUE, cell=wanted.home, name=wanted.queue, value=text)
+    right_words = f"{wanted.slots} slots on {wanted.host}, closed by {thresholds(wanted)}"
+    return Finding(
+        item=f"queue {wanted.queue}",
+        state=State.BROKEN,
+        found="missing",
+        right=right_words,
+        mend=(edit,),
+    )
+
+
+def _attribute(wanted: Wanted, name: str, found: str, right: str) -> Finding:
+    item = f"queue {wanted.queue}: {name}"
+    if _plain(found) == _plain(right):
+        return Finding(item=item, state=State.OK, found=found)
+    edit = _edit(wanted, Verb.REPLACE, name, right)
+    return Finding(item=item, state=State.BROKEN, found=found, right=right, mend=(edit,))
+
+
+def _plain(value: str) -> str:
+    """Return what two spellings of a value share: 0:0:60 and 00:01:00 are one time."""
+    words = value.replace(" ", "").lower()
+    parts = words.split(":")
+    if len(parts) != 3 or not all(part.isdigit() for part in parts):
+        return words
+    hours, minutes, seconds = map(int, parts)
+    return str(hours * 3600 + minutes * 60 + seconds)
+
+
+def _edit(wanted: Wanted, verb: Verb, attribute: str, value: str) -> Edit:
+    return Edit(
+        verb=verb,
+        cell=wanted.home,
+        kind="queue",
+        name=wanted.queue,
+        attribute=attribute,
+        value=value,
+    )
+
+
+def _remote(wanted: Wanted, queue: Mapping[str, str]) -> Finding:
+    item = f"queue {wanted.queue}: remote"
+    found = pairs(queue.get("complex_values", "")).get("remote", "")
+    if is_true(found):
+        return Finding(item=item, state=State.OK, found=f"remote={found}")
+    return Finding(
+        item=item,
+        state=State.BROKEN,
+        found=f"remote={found}" if found else "no value of remote",
+        right="remote=TRUE",
+        mend=(_edit(wanted, Verb.MERGE, "complex_values", "remote=TRUE"),),
+    )
+
+
+def safe_environments(world: SetupWorld) -> tuple[str, ...]:
+    """Return the parallel environments of both cells, by the mapping, that suit the queue."""
+    home = world.home.environments
+    return tuple(name for name in home if not _unsuitable(name, world))
+
+
+def _unsuitable(name: str, world: SetupWorld) -> str:
+    """Say why jobs of a parallel environment must not be sent, nothing when they may."""
+    wanted = world.wanted
+    if reason := wanted.rejected.get(name, ""):
+        return f"the mapping to {wanted.remote} rejects it: {reason}"
+    there = wanted.renamed.get(name, name)
+    if there not in world.away.environments:
+        return f"{wanted.remote} has no environment {there}"
+    values = world.home.environments.get(name, {})
+    if values.get("allocation_rule") != WHOLE_JOB:
+        rule = values.get("allocation_rule", "unknown")
+        return f"allocation_rule {rule} may split a job between home and away"
+    rule = world.away.environments[there].get("allocation_rule", WHOLE_JOB)
+    if rule != WHOLE_JOB and name not in wanted.renamed:
+        meant = f'[map.{wanted.remote}.pe.{name}] to = "{name}" says that it is meant'
+        return f"allocation_rule {rule} at {wanted.remote} may spread a job over hosts; {meant}"
+    run = [key for key in PROCEDURES if values.get(key, "NONE").upper() != "NONE"]
+    return f"{' and '.join(run)} would run on {wanted.host}" if run else ""
+
+
+def _environments(world: SetupWorld, queue: Mapping[str, str]) -> Iterator[Finding]:
+    wanted, listed = world.wanted, words(queue.get("pe_list", ""))
+    for name in listed:
+        why = _unsuitable(name, world)
+        if why:
+            yield _environment(wanted, name, why, "not in pe_list", Verb.DROP)
+    for name in safe_environments(world):
+        if name not in listed:
+            yield _environment(wanted, name, "not in pe_list", "in pe_list", Verb.MERGE)
+        else:
+            item = f"queue {wanted.queue}: pe {name}"
+            yield Finding(item=item, state=State.OK, found="in pe_list")
+
+
+def _environment(wanted: Wanted, name: str, found: str, right: str, verb: Verb) -> Finding:
+    return Finding(
+        item=f"queue {wanted.queue}: pe {name}",
+        state=State.WARNING,
+        found=found,
+        right=right,
+        mend=(_edit(wanted, verb, "pe_list", name),),
+    )

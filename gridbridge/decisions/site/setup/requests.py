@@ -1,0 +1,83 @@
+"""What jobs may ask for that the mapping names: the queue has to have it, or they never go there.
+
+A request is looked up on the queue, its host and `global`; with a value nowhere the job waits for
+ever (complex(5)). The queue promises as much as there can be: what there is, the remote cluster
+knows. One that is FORCED keeps all other jobs away, so nobody but the administrator gives it.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from gridbridge.model.places import is_place
+from gridbridge.model.site.setup import (
+    Complex,
+    Edit,
+    Finding,
+    Settings,
+    SetupWorld,
+    State,
+    Verb,
+    pairs,
+)
+
+ASKABLE = "YES"
+MOST: Mapping[str, str] = MappingProxyType(
+    {"INT": "9999999", "DOUBLE": "9999999", "MEMORY": "9999T", "TIME": "99999:00:00"}
+)
+
+
+def promised(world: SetupWorld) -> tuple[str, ...]:
+    """Return `name=value` for what a new queue promises of the mapping's resources."""
+    rows = _needed(world, {})
+    return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))
+
+
+def request_findings(world: SetupWorld, queue: Settings) -> Iterator[Finding]:
+    """Judge what the queue, its host and `global` say of the mapping's resources."""
+    for row in _needed(world, queue):
+        yield _missing(row, world)
+    for name, value in pairs(queue.get("complex_values", "")).items():
+        if name in world.wanted.resources:
+            item = f"queue {world.wanted.queue}: resource {name}"
+            yield Finding(item=item, state=State.OK, found=f"{name}={value}")
+
+
+def _needed(world: SetupWorld, queue: Settings) -> Iterator[Complex]:
+    """Give the resources that can be asked for and have no value where the queue is."""
+    known = {*queue, *pairs(queue.get("complex_values", ""))}
+    for host in world.home.exec_hosts.values():
+        known |= pairs(host.get("complex_values", "")).keys()
+        known |= pairs(host.get("load_values", "")).keys()
+    for name in world.wanted.resources:
+        row = world.home.complexes.get(name)
+        if row and row.requestable == ASKABLE and name not in known and not is_place(name):
+            yield row
+
+
+def _most(row: Complex) -> str:
+    """Return the value that suits every request, empty where there is none."""
+    if row.type == "BOOL":
+        return "TRUE"
+    if row.type in MOST:
+        return {"<=": MOST[row.type], ">=": "0"}.get(row.relation, "")
+    return ""
+
+
+def _missing(row: Complex, world: SetupWorld) -> Finding:
+    wanted, value = world.wanted, _most(row)
+    edit = Edit(
+        verb=Verb.MERGE,
+        cell=wanted.home,
+        kind="queue",
+        name=wanted.queue,
+        attribute="complex_values",
+        value=f"{row.name}={value}",
+    )
+    return Finding(
+        item=f"queue {wanted.queue}: resource {row.name}",
+        state=State.WARNING,
+        found=f"no value: a job that asks for {row.name} is never sent to {wanted.remote}",
+        right=f"{row.name}={value}" if value else "the values that jobs may ask for",
+        mend=(edit,) if value else (),
+        hint="" if value else f"qconf -mattr queue complex_values {row.name}=... {wanted.queue}",
+    )

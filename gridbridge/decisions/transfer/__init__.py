@@ -1,0 +1,1 @@
+"""What becomes of jobs that run elsewhere, of their guards and of their queues."""

@@ -1,0 +1,90 @@
+"""Whether the two sides of a transfer agree on who is suspended.
+
+The shepherd may skip a method that follows another at once, so what home lists goes before what
+methods told. Only answers to questions that are younger than the owner's last word count, and
+only two of them in a row that show the same.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from datetime import datetime
+
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.model.message import Desired, Phase
+from gridbridge.model.states import JobLetters, read_letters
+from gridbridge.model.transfer.transfer import Transfer
+
+FOLLOWING = (Phase.HELD, Phase.RELEASED)  # before that there is nothing to suspend
+OUR_HOLD, BY_HAND = "h", "s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """What the local job is, while something of its transfer is not so."""
+
+    desired: str  # message.Desired: running or suspended
+    at: tuple[datetime, ...]  # of the answers that show it, home's first
+    why: str
+
+    def is_like(self, earlier: "Disagreement") -> bool:
+        """Say whether the same was shown before, by the same clusters."""
+        return self.desired == earlier.desired and len(self.at) == len(earlier.at)
+
+    def follows(self, earlier: "Disagreement") -> bool:
+        """Say whether each answer is a later one than those that showed the same before."""
+        return self.is_like(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
+
+
+def disagreement(one: Transfer, world: World, shows: Container[str]) -> Disagreement | None:
+    """Return what one answer shows; None while all agree, or nothing can be told.
+
+    `shows` are the clusters that list a job that we suspend as suspended.
+    """
+    home = world.snapshots.get(world.home)
+    if not _may_follow(one, world) or home is None or home.taken_at <= one.updated_at:
+        return None
+    is_now = _at_home(one.local_state)
+    if not is_now:
+        return None
+    told = one.desired or Desired.RUNNING
+    if is_now != told:
+        why = f"qstat here shows it {is_now}, but its last method said {told}"
+        return Disagreement(desired=is_now, at=(home.taken_at,), why=why)
+    if one.remote in shows and one.seen_at and _is_otherwise(one, is_now):
+        why = f"it is {is_now} here and {one.remote_state} at {one.remote}"
+        return Disagreement(desired=is_now, at=(home.taken_at, one.seen_at), why=why)
+    return None
+
+
+def _may_follow(one: Transfer, world: World) -> bool:
+    """Say whether its starter is there, with nothing more important to do."""
+    is_free = not one.is_over and one.verdict is None and one.desired != Desired.DEAD
+    return is_free and one.phase in FOLLOWING and one.wake in world.asleep
+
+
+def _at_home(letters: str) -> str:
+    """Return what a local job is, suspended by whomever; empty unless it has a host."""
+    state = read_letters(letters) if letters else None
+    if state is None or not state.is_running or _is_ending(state):
+        return ""
+    return Desired.SUSPENDED if state.is_suspended else Desired.RUNNING
+
+
+def _is_otherwise(one: Transfer, is_now: str) -> bool:
+    """Say whether the remote job runs though suspended here, or is kept by us though it runs here.
+
+    What is suspended there without our hold an administrator there has suspended.
+    """
+    is_fresh = one.seen_at is not None and one.seen_at > one.updated_at and not one.missed_polls
+    if not is_fresh or not one.remote_state:
+        return False
+    state = read_letters(one.remote_state)
+    if _is_ending(state):
+        return False
+    if is_now == Desired.SUSPENDED:
+        return state.is_running and not state.is_suspended
+    return OUR_HOLD in state.letters and BY_HAND in state.letters
+
+
+def _is_ending(state: JobLetters) -> bool:
+    return state.is_pending or state.is_deleting or state.is_error

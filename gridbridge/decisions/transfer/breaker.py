@@ -1,0 +1,214 @@
+"""Close the queues to a cluster at which jobs fail fast, for a while, before it swallows them all.
+
+Jobs are counted, not tasks or tries, so one bad array is one failure. A job that runs there proves
+the cluster well. Once the time is over one job is let in to probe it: its failure doubles the time,
+if more than one owner's have failed.
+
+People's processes tell all of this, so a transfer counts only once home's own list has its job as
+its owner's, and what is one owner's trouble alone closes nothing that others use.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+from gridbridge.decisions.transfer.causes import OF_THE_CLUSTER
+from gridbridge.decisions.transfer.owners import is_listed
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Cause, Desired, Outcome, Phase
+from gridbridge.model.policy import Poller
+from gridbridge.model.shown import ShownBreaker, ShownFailure
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer import Listed, Transfer
+
+MAX_DOUBLINGS = 32
+SEVERAL = 2  # owners: more need not be remembered
+
+
+class Sign(Enum):
+    """What a transfer's news says of its cluster."""
+
+    FAILED = "failed"  # its job failed fast, for what is the cluster's fault
+    TAKEN = "taken"  # the cluster took its job
+    RAN = "ran"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """A transfer's news of its cluster."""
+
+    sign: Sign
+    cluster: str
+    name: str
+    owner: str
+    queue: str
+    at: datetime
+    cause: str = ""
+    was_accepted: bool = False  # it failed though the cluster had taken it
+
+    @property
+    def job(self) -> int:
+        """The local job."""
+        return parse_transfer(self.name).job
+
+    def is_proved(self, home: ClusterSnapshot) -> bool:
+        """Say whether home's own list has its task as its owner's, and in its queue."""
+        return is_in_queue(self.name, self.owner, self.queue, home)
+
+
+def is_in_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
+    """Say whether home lists the task as its owner's, in that queue.
+
+    One that was put back or is in error is in none, but it has been started; anybody may hold
+    back jobs that were never let into a queue.
+    """
+    name = parse_transfer(transfer)
+    row = home.find(name.job, name.task)
+    if row is None or not is_listed(transfer, owner, home):
+        return False
+    was_started = row.state.is_restarted or row.state.is_error
+    return was_started or row.queue.partition("@")[0] == queue
+
+
+def news(before: Transfer | None, one: Transfer, policy: Poller) -> News | None:
+    """Return what a transfer's change says of its cluster, None for nothing."""
+    if cause := failure(before, one, policy):
+        return _news(Sign.FAILED, one, cause)
+    if has_run(one) and not (before and has_run(before)):
+        return _news(Sign.RAN, one)
+    if before and Phase.SUBMITTING == before.phase != one.phase:
+        return _news(Sign.TAKEN, one)
+    return None
+
+
+def _news(sign: Sign, one: Transfer, cause: str = "") -> News:
+    return News(
+        sign=sign,
+        cluster=one.remote,
+        name=one.name,
+        owner=one.owner,
+        queue=one.queue,
+        at=one.updated_at,
+        cause=cause,
+        was_accepted=one.remote_id != 0,
+    )
+
+
+def failure(before: Transfer | None, one: Transfer, policy: Poller) -> str:
+    """Return the cause of a job's fast failure that is its cluster's fault; empty for none."""
+    fast = timedelta(seconds=policy.breaker_fast_s)
+    is_news = before is None or before.cause != one.cause
+    if not is_news or one.cause not in OF_THE_CLUSTER or has_run(one):
+        return ""
+    is_left = bool(one.verdict) or one.is_over or one.phase == Phase.SUBMITTING
+    is_fast = one.updated_at - one.created_at <= fast
+    return one.cause if is_left and is_fast and one.desired != Desired.DEAD else ""
+
+
+def has_run(one: Transfer) -> bool:
+    """Say whether its remote job was seen to run, or ended by itself."""
+    ended = one.verdict and one.verdict.outcome in (Outcome.EXIT, Outcome.SIGNAL)
+    if ended and one.cause not in (Cause.LOST, Cause.PREEMPTED):
+        return True
+    return one.there.has_begun
+
+
+def hear(
+    known: ShownBreaker, one: News, transfers: Iterable[Transfer], now: datetime, policy: Poller
+) -> ShownBreaker:
+    """Take proved news; `transfers` are all that are open."""
+    if one.sign is Sign.RAN:
+        return ShownBreaker(cluster=known.cluster)
+    if one.sign is Sign.TAKEN:
+        return accept(known)
+    return fail(known, one, has_others(one, transfers), now, policy)
+
+
+def forgive(known: ShownBreaker, one: News) -> ShownBreaker:
+    """Take news that is not proved: it can be good for its owner's own failures alone."""
+    if one.sign is Sign.FAILED or known.times:
+        return known
+    keeps_accepted = one.sign is Sign.TAKEN
+    failed = tuple(
+        each
+        for each in known.failed
+        if each.owner != one.owner or (keeps_accepted and each.was_accepted)
+    )
+    return replace(known, failed=failed)
+
+
+def has_others(one: News, transfers: Iterable[Transfer]) -> bool:
+    """Say whether anybody else has a transfer there that home's own list has proved."""
+    return any(
+        each.remote == one.cluster and each.owner != one.owner and each.listed == Listed.YES
+        for each in transfers
+    )
+
+
+def fail(
+    known: ShownBreaker, one: News, has_others: bool, now: datetime, policy: Poller
+) -> ShownBreaker:
+    """Count a failure; the last that is borne, or that of a probe, closes the queues.
+
+    With `has_others` those of one owner alone close nothing; and nobody's alone count as those of
+    several do: as many as at first are borne each time, and the pause stays as long.
+    """
+    if known.until and now < known.until:
+        return known  # those that were on their way
+    fresh = ShownFailure(job=one.job, owner=one.owner, was_accepted=one.was_accepted)
+    older = (each for each in known.failed if each.job != one.job)
+    failed = (*older, fresh)[-policy.breaker_failures :]
+    counted = replace(known, failed=failed, cause=one.cause)
+    owners = {*known.owners, *(each.owner for each in failed)}
+    is_shared = len(owners) >= SEVERAL
+    borne = 1 if known.times and is_shared else policy.breaker_failures
+    if len(failed) < borne or (has_others and not is_shared):
+        return counted
+    return _trip(counted, owners, now, policy)
+
+
+def _trip(counted: ShownBreaker, owners: set[str], now: datetime, policy: Poller) -> ShownBreaker:
+    before = counted.times if len(owners) >= SEVERAL else 0
+    pause_s = policy.breaker_pause_s * 2 ** min(before, MAX_DOUBLINGS)
+    return ShownBreaker(
+        cluster=counted.cluster,
+        owners=tuple(sorted(owners)[:SEVERAL]),
+        times=before + 1,
+        failures=counted.failures + len(counted.failed),
+        until=now + timedelta(seconds=min(pause_s, policy.breaker_pause_max_s)),
+        cause=counted.cause,
+    )
+
+
+def accept(known: ShownBreaker) -> ShownBreaker:
+    """Forget the jobs that the cluster did not even take: it took one."""
+    if known.times:
+        return known
+    return replace(known, failed=tuple(each for each in known.failed if each.was_accepted))
+
+
+def first_probes(known: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str, datetime]:
+    """Return since when each owner has a probe out: a job that came once the time was over.
+
+    Only what home's own list has proved is a probe.
+    """
+    since: dict[str, datetime] = {}
+    for one in transfers:
+        is_probe = one.remote == known.cluster and one.listed == Listed.YES
+        if known.until and is_probe and one.created_at > known.until:
+            since[one.owner] = min(one.created_at, since.get(one.owner, one.created_at))
+    return since
+
+
+def is_closed(
+    known: ShownBreaker, probes: Mapping[str, datetime], now: datetime, policy: Poller
+) -> bool:
+    """Say whether no job is let in: the time is not over, or an owner's first probe is young.
+
+    Another probe of the same owner keeps nothing closed.
+    """
+    if not known.until:
+        return False
+    fast = timedelta(seconds=policy.breaker_fast_s)
+    return now < known.until or any(now - at < fast for at in probes.values())

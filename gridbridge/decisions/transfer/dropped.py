@@ -1,0 +1,34 @@
+"""Transfers whose cluster was taken out of gridbridge.toml: they wait, and that is told."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+
+from gridbridge.model.places import CONFIG
+from gridbridge.model.shown import ShownTransfer
+from gridbridge.model.site.setup import Finding, State
+
+
+def sentence(cluster: str) -> str:
+    """Say why a transfer to this cluster does not go on."""
+    return f"{CONFIG} has no [cluster.{cluster}], so nobody asks what became of it"
+
+
+def wait(cluster: str) -> str:
+    """Say what such a transfer waits for."""
+    return (
+        f"[cluster.{cluster}] to be in {CONFIG} again: nobody asks {cluster}; silence ends no job"
+    )
+
+
+def findings(transfers: Iterable[ShownTransfer], clusters: Collection[str]) -> Iterator[Finding]:
+    """Warn of each cluster that open transfers lead to and that is not configured."""
+    counts = Counter(one.remote for one in transfers if one.remote not in clusters)
+    for cluster, count in sorted(counts.items()):
+        yield Finding(
+            item=f"{cluster}: open transfers",
+            state=State.WARNING,
+            found=f"{count}, and no [cluster.{cluster}] in {CONFIG}",
+            right="none, or the cluster configured",
+            hint=f"put [cluster.{cluster}] back until they are over;"
+            f" without a [queue.NAME] nothing new is sent there",
+        )

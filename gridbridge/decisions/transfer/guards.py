@@ -1,0 +1,73 @@
+"""Guards that somebody has taken away at home, by qrls or by qalter: they are put back.
+
+What waits to be started again is left alone: nobody can tell who let it start, we or another.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from gridbridge.decisions.transfer.plan import row_at_home
+from gridbridge.decisions.transfer.unheard import may_be_unheard
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Desired
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer import guard
+from gridbridge.model.transfer.guard import Guard, Pairs
+from gridbridge.model.transfer.transfer import Transfer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a job at home asks for by now, so far as a guard depends on it."""
+
+    owner: str
+    is_deferred: bool  # its start time is ours
+    hard: Pairs
+    queues: str  # its own, though it may be pinned
+
+
+def unheld(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
+    """Return the names of the transfers whose running tasks should have a hold, and have none."""
+    guarded = (one for one in transfers if one.guard == Guard.HOLD)
+    running = ((one.name, _running(one, local)) for one in guarded)
+    return frozenset(name for name, row in running if row and not row.state.is_held)
+
+
+def to_look_at(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
+    """Return the local jobs whose guard no letter shows."""
+    hidden = (one for one in transfers if one.guard != Guard.HOLD and _running(one, local))
+    return tuple(sorted({parse_transfer(one.name).job for one in hidden}))
+
+
+def needed(transfer: Transfer, kept: Kept, transfer_queues: Collection[str]) -> str:
+    """Return the guard that has to be put back; empty for none."""
+    if kept.owner != transfer.owner or (transfer.guard == Guard.START and kept.is_deferred):
+        return ""
+    is_array = bool(parse_transfer(transfer.name).task)
+    wanted = guard.choose(kept.hard, kept.queues, transfer_queues, is_array)
+    if transfer.guard == Guard.START:
+        return Guard.START
+    return "" if wanted == Guard.NONE else wanted
+
+
+def may_stay(closed: Transfer) -> bool:
+    """Say whether a guard that we put back may have come after its starter let the task go."""
+    return closed.reguarded and closed.is_over and not may_be_unheard(closed)
+
+
+def is_gone(closed: Transfer, local: ClusterSnapshot) -> bool:
+    """Say whether home lists the task no more."""
+    return is_news(closed, local) and row_at_home(closed, local) is None
+
+
+def is_news(closed: Transfer, local: ClusterSnapshot) -> bool:
+    """Say whether an answer of home is younger than the end."""
+    return local.taken_at > closed.updated_at
+
+
+def _running(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
+    """Return its task while that stands for a job that is, and is to be, away."""
+    row = row_at_home(transfer, local)
+    is_ending = transfer.verdict or transfer.pinned or transfer.desired == Desired.DEAD
+    is_known = local.taken_at > transfer.updated_at
+    return row if row and row.state.is_running and is_known and not is_ending else None

@@ -1,0 +1,197 @@
+"""What a job has to ask for at a remote cluster, given what it asks for at home.
+
+A hard request that can't be met refuses the job; a soft one is left out, with a note. Hot
+programs load this module when a queue has a mapping (seeds/002: the prototype knew none).
+"""
+
+from gridbridge.errors import ParseError, Unmappable
+from gridbridge.model import amounts
+from gridbridge.model.transfer.mapping import (
+    EVERY_JOB,
+    PE,
+    PROJECT,
+    QUEUE,
+    RESOURCE,
+    TYPE,
+    Mapping,
+    Rule,
+)
+
+ORDERS = (">=", "<=", ">", "<")  # relations in which a property is a number
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Asked:
+    """What a job asks for, here or there."""
+
+    __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft", "spread", "types")
+
+    def __init__(
+        self,
+        *,
+        hard: Pairs = (),
+        soft: Pairs = (),
+        pe: str = "",
+        slots: int = 1,
+        project: str = "",
+        queues: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+        spread: str = "",
+        types: tuple[str, ...] = (),
+    ) -> None:
+        self.hard = hard
+        self.soft = soft
+        self.pe = pe  # empty: a serial job
+        self.slots = slots
+        self.project = project
+        self.queues = queues
+        self.notes = notes  # what was left out, and why
+        self.spread = spread  # of the slots over OAR's nodes; empty: all on one
+        self.types = types  # of a job of OAR
+
+    def but(self, **changed: object) -> "Asked":
+        """Return the same with something changed."""
+        values = {key: getattr(self, key) for key in self.__slots__}
+        return Asked(**{**values, **changed})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Asked) and all(
+            getattr(self, key) == getattr(other, key) for key in self.__slots__
+        )
+
+    def __repr__(self) -> str:
+        return f"Asked({', '.join(f'{key}={getattr(self, key)!r}' for key in self.__slots__)})"
+
+
+def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
+    """Return what to ask for at `remote`; Unmappable tells why a job can't go there."""
+    hard = tuple(pair for each in asked.hard for pair in _hard(*each, mapping, remote))
+    notes: list[str] = []
+    pe, slots, spread = _parallel(asked, mapping, remote)
+    return Asked(
+        hard=_with_defaults(_met(hard), asked, mapping, remote),
+        soft=tuple(pair for each in asked.soft for pair in _soft(*each, mapping, remote, notes)),
+        pe=pe,
+        slots=slots,
+        project=_project(asked.project, mapping, remote),
+        queues=_queues(asked.queues, mapping, remote),
+        notes=tuple(notes),
+        spread=spread,
+        types=tuple(rule.to for _, rule in mapping.of(TYPE)),
+    )
+
+
+def _with_defaults(there: Pairs, asked: Asked, mapping: Mapping, remote: str) -> Pairs:
+    """Add what a job of that cluster has to ask for, and this one does not.
+
+    Who asks for no limit asks for nothing; a default yields to what is asked for under its name.
+    """
+    names = {name for name, value in asked.hard if not amounts.is_unlimited(value)}
+    missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if name not in names]
+    for name, rule in missing:
+        if rule.require:
+            raise Unmappable(
+                f"{remote} takes no job that does not ask for {name}, hard; qsub -l {name}="
+            )
+    defaults = [_pair(name, rule.default, rule) for name, rule in missing if rule.default]
+    taken = {name for name, _ in there}
+    return there + tuple(pair for pairs in defaults for pair in pairs if pair[0] not in taken)
+
+
+def _met(hard: Pairs) -> Pairs:
+    """Ask once for what two resources of home have become: for as much as suits both."""
+    most: dict[str, str] = {}
+    for name, value in hard:
+        most[name] = _larger(name, most.get(name, value), value)
+    return tuple(most.items())
+
+
+def _larger(name: str, one: str, other: str) -> str:
+    if one == other:
+        return one
+    try:
+        return max(one, other, key=_size)
+    except ParseError as error:
+        raise Unmappable(f"{name} is asked for as {one!r} and as {other!r} there") from error
+
+
+def _size(value: str) -> float:
+    return float("inf") if amounts.is_unlimited(value) else amounts.read(value)
+
+
+def _hard(name: str, value: str, mapping: Mapping, remote: str) -> Pairs:
+    rule = mapping.rule(RESOURCE, name) or Rule()
+    if rule.reject:
+        raise Unmappable(f"{remote} has no {name}: {rule.reject}")
+    return () if rule.drop else _pair(name, value, rule)
+
+
+def _soft(name: str, value: str, mapping: Mapping, remote: str, notes: list[str]) -> Pairs:
+    try:
+        there = _hard(name, value, mapping, remote)
+        if there and mapping.is_closed:
+            raise Unmappable(f"{remote} knows no soft requests")
+        return there
+    except Unmappable as error:
+        notes.append(f"soft request {name}={value} left out: {error}")
+        return ()
+
+
+def _pair(name: str, value: str, rule: Rule) -> Pairs:
+    """Return a resource under its name and in its unit there, nothing if it is no limit."""
+    there = (rule.to or name) + rule.relation
+    is_ordered = rule.relation in ORDERS
+    if amounts.is_unlimited(value) and (rule.scale or rule.unit or is_ordered):
+        return ()
+    if not rule.scale and not rule.unit:
+        return ((there, _plain(value) if is_ordered else value),)
+    try:
+        number = amounts.read(value) * float(rule.scale or 1)
+    except ParseError as error:
+        raise Unmappable(f"{name}: {error}") from error
+    amount = amounts.write(number, rule.unit)
+    return ((there, amounts.bare(amount) if rule.relation else amount),)
+
+
+def _plain(value: str) -> str:
+    """Return an amount that has a unit of ours in bytes or seconds; all else is as it is."""
+    if ":" not in value and value[-1:] not in amounts.MULTIPLIERS:
+        return value
+    try:
+        return amounts.write(amounts.read(value), "")
+    except ParseError:
+        return value
+
+
+def _parallel(asked: Asked, mapping: Mapping, remote: str) -> tuple[str, int, str]:
+    """Return the parallel environment there, how many of its slots, and how they lie."""
+    if not asked.pe:
+        return "", asked.slots, ""
+    rule = mapping.rule(PE, asked.pe) or Rule()
+    if rule.reject:
+        raise Unmappable(f"{remote} has no parallel environment {asked.pe}: {rule.reject}")
+    slots = amounts.round_up(asked.slots * float(rule.scale or 1))
+    return rule.to or asked.pe, slots, rule.spread
+
+
+def _project(project: str, mapping: Mapping, remote: str) -> str:
+    """Return the project there; a rule for all gives one to jobs without a project, too."""
+    rule = mapping.rule(PROJECT, project) or Rule()
+    if rule.reject:
+        whose = f"of project {project}" if project else "without a project"
+        raise Unmappable(f"{remote} takes no job {whose}: {rule.reject}")
+    return "" if rule.drop else rule.to or project
+
+
+def _queues(queues: tuple[str, ...], mapping: Mapping, remote: str) -> tuple[str, ...]:
+    """Return the queues there; a queue without a rule is a place at home alone.
+
+    Who asks for none that is one there gets the one of every job, if there is one.
+    """
+    rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
+    for name, rule in rules:
+        if rule.reject:
+            raise Unmappable(f"{remote} has nothing like queue {name}: {rule.reject}")
+    usual = mapping.rules.get((QUEUE, EVERY_JOB), Rule()).to
+    asked_for = tuple(dict.fromkeys(rule.to for _, rule in rules if rule.to))
+    return asked_for or ((usual,) if usual else ())

@@ -1,0 +1,23 @@
+"""Which queues of another cluster would send a job on, and how a job is kept from them.
+
+A job that is sent there and finds the cluster full would be dispatched to a queue that leads back.
+"""
+
+from collections.abc import Iterable
+
+from gridbridge.model.snapshot import QueueStatus
+from gridbridge.model.transfer.onward import Stay
+
+
+def stay(queues: Iterable[QueueStatus]) -> Stay | None:
+    """Return what keeps a job there; None where no queue sends jobs on, or every one does.
+
+    A queue that sends jobs on from one of its hosts does so.
+    """
+    shown = tuple(queues)
+    onward = {each.queue for each in shown if each.sends_away}
+    others = [each for each in shown if each.queue not in onward]
+    if not onward or not others:
+        return None
+    names = ",".join(sorted({each.queue for each in others}))
+    return Stay(queues=names, all_say="yes" if all(each.says_stay for each in others) else "")

@@ -1,0 +1,98 @@
+"""Whose a local task is: the one's whose transfer of it home's own list has proved.
+
+Anybody may tell of a transfer of any job. What home's list did not prove is shown as told by that
+person alone, and no more once it is proved to be another's.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from gridbridge.model.accounting import RemoteRecord
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Desired
+from gridbridge.model.report import FIRST_EVENTS, LAST_EVENTS
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer import Listed, Transfer
+
+MOST_ATTEMPTS = 20  # of a task that are shown
+
+T = TypeVar("T")
+
+
+def listed(transfer: Transfer, local: ClusterSnapshot) -> str:
+    """Return whether home's list has had the task; once it had, that stays.
+
+    Only an answer that was asked for after the transfer began says that it had not, and none when
+    the task may just have ended.
+    """
+    if is_listed(transfer.name, transfer.owner, local):
+        return Listed.YES
+    may_have_left = transfer.verdict or transfer.is_over or transfer.desired == Desired.DEAD
+    is_asked = local.taken_at > transfer.created_at and not may_have_left
+    return transfer.listed or (Listed.NO if is_asked else "")
+
+
+def listed_after(ended: Transfer, local: ClusterSnapshot) -> str:
+    """Return the same for one that is over: its task may have left, but not become another's."""
+    if is_listed(ended.name, ended.owner, local):
+        return Listed.YES
+    rows = local.jobs.get(parse_transfer(ended.name).job, ())
+    is_anothers = bool(rows) and all(row.owner != ended.owner for row in rows)
+    return Listed.NO if is_anothers else ended.listed
+
+
+def is_listed(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
+    """Say whether home lists the task as its owner's; what is no array has none with a number."""
+    name = parse_transfer(transfer)
+    row = local.find(name.job, name.task)
+    return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
+
+
+def proved(transfers: Iterable[Transfer]) -> frozenset[int]:
+    """Return the uids of those whose task it is."""
+    return frozenset(one.uid for one in transfers if one.listed == Listed.YES)
+
+
+def told(transfers: Sequence[Transfer]) -> frozenset[int]:
+    """Return the uids of those whose task it may be while that is not proved."""
+    if proved(transfers):
+        return frozenset()
+    return frozenset(one.uid for one in transfers if one.listed != Listed.NO)
+
+
+def may_be_shown(one: Transfer, young: datetime) -> bool:
+    """Say whether an open transfer is listed among all: home has its task, or may yet list it."""
+    return one.listed == Listed.YES or (not one.listed and one.created_at > young)
+
+
+def accounted(
+    records: Sequence[RemoteRecord], transfers: Iterable[Transfer]
+) -> Sequence[RemoteRecord]:
+    """Return the records of the task's owner, and of their jobs; all while nobody is proved.
+
+    Anybody may give jobs there a transfer's account.
+    """
+    known = {one.name: one for one in transfers if one.listed == Listed.YES}
+    if not known:
+        return records
+    people = {one.owner for one in known.values()}
+    jobs = {name: one.remote_id for name, one in known.items() if one.remote_id}
+    return [
+        one
+        for one in records
+        if one.owner in people and jobs.get(one.transfer, one.job_id) == one.job_id
+    ]
+
+
+def newest(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[Sequence[T], int]:
+    """Return the last of these, and how many are left out."""
+    return attempts[-most:], max(0, len(attempts) - most)
+
+
+def ends(events: Sequence[T]) -> tuple[Sequence[T], int]:
+    """Return the first and last events, and how many are left out between them."""
+    left_out = max(0, len(events) - FIRST_EVENTS - LAST_EVENTS)
+    if not left_out:
+        return events, 0
+    return (*events[:FIRST_EVENTS], *events[-LAST_EVENTS:]), left_out

@@ -1,0 +1,306 @@
+"""What to do about each transfer, given what both clusters show (Transfer Queues how-to).
+
+Absence of news is never an end: only a good answer that was asked for after the last word from
+the owner counts, a job has to be missing from several in a row, and even then its accounting
+record decides. A remote job that may live keeps its local task guarded.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.decisions.transfer import dropped
+from gridbridge.decisions.transfer.owners import listed
+from gridbridge.decisions.transfer.receive import ending
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Cause, Desired, Message
+from gridbridge.model.policy import Poller
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.plan import Act, Action, Plan
+from gridbridge.model.transfer.transfer import Listed, Transfer
+
+SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
+UNWANTED = timedelta(seconds=30)  # a terminate method that runs has long done its work by then
+UNSTARTED = timedelta(seconds=30)  # a record of a job that just started may take so long
+EVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What is known at one moment: the last good answer of each cluster, by name."""
+
+    home: str
+    now: datetime
+    snapshots: Mapping[str, ClusterSnapshot]
+    asleep: frozenset[str]  # FIFOs that a starter sleeps on
+    requeued_jobs: frozenset[int] = frozenset()  # local jobs of which a task waits for adoption
+    dropped: frozenset[str] = frozenset()  # clusters that are not in gridbridge.toml any more
+    queues: frozenset[str] = frozenset()  # the transfer queues at home
+    asked: frozenset[tuple[str, int]] = frozenset()  # transfers of whose tasks a new starter asks
+    since: datetime = EVER  # when we began to ask
+    unwanted: Mapping[str, datetime] = field(default_factory=dict)  # since when, by transfer
+
+    def row(self, transfer: Transfer) -> JobStatus | None:
+        """Return what its cluster last listed of a transfer's job; None for nothing."""
+        remote = self.snapshots.get(transfer.remote)
+        return remote.find(transfer.remote_id) if remote and transfer.remote_id else None
+
+
+def plan(transfers: Iterable[Transfer], world: World, policy: Poller) -> Plan:
+    """Decide about every transfer that is not over."""
+    seen, actions = [], []
+    for transfer in transfers:
+        now_known = observe(transfer, world)
+        seen.append(now_known)
+        actions += decide(now_known, world, policy)
+    return Plan(transfers=tuple(seen), actions=tuple(actions))
+
+
+def observe(transfer: Transfer, world: World) -> Transfer:
+    """Return the transfer with what the newest answers of both clusters say of it."""
+    local = world.snapshots.get(world.home)
+    if local and local.taken_at > transfer.updated_at:
+        transfer = transfer.but(local_state=letters_at_home(transfer, local))
+    if local and transfer.listed != Listed.YES:
+        transfer = transfer.but(listed=listed(transfer, local))
+    remote = world.snapshots.get(transfer.remote)
+    if remote and transfer.remote_id and _is_news(transfer, remote):
+        transfer = _observe_remote(transfer, remote)
+    if transfer.remote in world.dropped and not transfer.verdict:
+        return transfer.but(cause=Cause.DROPPED, reason=dropped.sentence(transfer.remote))
+    return transfer if transfer.cause != Cause.DROPPED else transfer.but(cause="")
+
+
+def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
+    """Say whether the answer is younger than the owner's word and not counted yet."""
+    counted = transfer.missing_since is not None and transfer.seen_at == remote.taken_at
+    return remote.taken_at > transfer.updated_at and not counted
+
+
+def _observe_remote(transfer: Transfer, remote: ClusterSnapshot) -> Transfer:
+    row = _remote_row(transfer, remote)
+    if row is None:
+        return transfer.but(
+            missed_polls=transfer.missed_polls + 1,
+            missing_since=transfer.missing_since or remote.taken_at,
+            seen_at=remote.taken_at,
+        )
+    changed = row.state.letters != transfer.remote_state
+    return transfer.but(
+        remote_state=row.state.letters,
+        remote_host=row.queue.rpartition("@")[2] or transfer.remote_host,
+        since=remote.taken_at if changed or not transfer.since else transfer.since,
+        missed_polls=0,
+        missing_since=None,
+        seen_at=remote.taken_at,
+        cause=transfer.cause if transfer.verdict else "",
+        reason=_remote_reason(row, remote),
+    )
+
+
+def _remote_reason(row: JobStatus, remote: ClusterSnapshot) -> str:
+    queue = next((queue for queue in remote.queues if queue.name == row.queue), None)
+    if queue and queue.is_unreachable:
+        return f"unknown: {remote.cluster} does not hear of host {queue.host}"
+    where = f" on {row.queue}" if row.queue else ""
+    return f"{row.state.word.value} at {remote.cluster} as {row.job_id}{where}"
+
+
+def decide(transfer: Transfer, world: World, policy: Poller) -> list[Action]:
+    """Return the actions that are due; an empty list is the usual answer."""
+    if transfer.is_over or (transfer.remote in world.dropped and not transfer.verdict):
+        return []
+    if transfer.pinned and _is_adopted(transfer, world):
+        return [_action(Act.UNPIN, transfer, "a new starter has it")]
+    is_dead = transfer.desired == Desired.DEAD
+    if transfer.verdict and (transfer.wake in world.asleep or not is_dead):
+        return _deliver(transfer, world)
+    if is_dead:
+        return _bury(transfer, world, "deleted at home")
+    if _has_left(transfer, world):
+        return _bring_home(transfer, world)
+    return _delete_unheeded(transfer, world) or _learn_end(transfer, policy)
+
+
+def _learn_end(transfer: Transfer, policy: Poller) -> list[Action]:
+    """Find out about the end of a job whose cluster shows that there is one."""
+    if transfer.there.is_error and transfer.missed_polls == 0:
+        why = f"{transfer.remote} put job {transfer.remote_id} into error state"
+        return [_action(Act.GIVE_UP, transfer, why)]
+    if transfer.missed_polls >= policy.lost_polls:
+        return [_action(Act.LOOK_UP_END, transfer, f"{transfer.remote} lists it no more")]
+    return []
+
+
+def _deliver(transfer: Transfer, world: World) -> list[Action]:
+    """Bring a verdict to the starter; a task that left its host gets a new one to take it."""
+    assert transfer.verdict
+    if transfer.wake in world.asleep:
+        return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
+    if _is_to_be_adopted(transfer):
+        return []
+    if transfer.here.is_put_back:
+        return [_action(Act.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
+    if _is_gone_at_home(transfer, world):
+        return [_action(Act.CLOSE, transfer, "the local job is gone")]
+    return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
+
+
+def _bury(transfer: Transfer, world: World, why: str) -> list[Action]:
+    """Delete the remote job; close once a fresh answer does not list it and nobody submits."""
+    remote = world.snapshots.get(transfer.remote)
+    if remote is None or remote.taken_at <= transfer.updated_at:
+        return []
+    row = _remote_row(transfer, remote)
+    if row and not row.state.is_deleting:
+        return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
+    if row or transfer.wake in world.asleep or _still_runs(transfer, world):
+        return []
+    is_guarded = transfer.here.is_put_back and transfer.guard != Guard.NONE
+    act = Act.RELEASE_LOCAL if is_guarded else Act.CLOSE
+    return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
+
+
+def is_unwanted(transfer: Transfer, world: World) -> bool:
+    """Say whether home deletes its task, or lists it no more."""
+    return transfer.here.is_deleting or _is_gone_at_home(transfer, world)
+
+
+def _delete_unheeded(transfer: Transfer, world: World) -> list[Action]:
+    """Delete the remote job of a task that home has not wanted for long, if a starter still sleeps.
+
+    Its methods are the job owner's processes, which may end before they do anything.
+    """
+    remote = world.snapshots.get(transfer.remote)
+    since = world.unwanted.get(transfer.name)
+    if since is None or world.now - since < UNWANTED or remote is None:
+        return []
+    row = _remote_row(transfer, remote)
+    if row is None or row.state.is_deleting or remote.taken_at <= transfer.updated_at:
+        return []
+    why = "deleted at home, and its starter did nothing"
+    return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
+
+
+def _still_runs(transfer: Transfer, world: World) -> bool:
+    """Say whether home has not told yet what becomes of the task: deleted, put back or gone.
+
+    One that is put back (qmod -rj) is listed as running until its execd has told of its end. One
+    without a guard, which may have been taken away, can run again by now: its new starter waits
+    for our answer, or it runs in a queue of home's own.
+    """
+    if transfer.guard == Guard.NONE or (transfer.name, transfer.uid) in world.asked:
+        return False
+    home = world.snapshots.get(world.home)
+    if home is None or home.taken_at <= transfer.updated_at:
+        return True
+    is_running = transfer.here.is_running and not transfer.here.is_deleting
+    return is_running and not _runs_at_home(transfer, world, home)
+
+
+def _runs_at_home(transfer: Transfer, world: World, home: ClusterSnapshot) -> bool:
+    row = row_at_home(transfer, home)
+    queue = row.queue.partition("@")[0] if row else ""
+    return bool(queue) and queue not in world.queues | {transfer.queue}
+
+
+def _bring_home(transfer: Transfer, world: World) -> list[Action]:
+    """Decide about a transfer whose starter is gone: adopt what runs, delete what waits."""
+    remote = world.snapshots.get(transfer.remote)
+    if remote is None or remote.taken_at <= transfer.updated_at:
+        return []
+    row = _remote_row(transfer, remote)
+    is_running = row is not None and row.state.is_running
+    if transfer.here.is_put_back and is_running:
+        return [_action(Act.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
+    return _bury(transfer, world, "its starter is gone")
+
+
+def _has_left(transfer: Transfer, world: World) -> bool:
+    """Say whether no starter works for it: its FIFO has no reader and its task does not run."""
+    if transfer.wake in world.asleep or _is_to_be_adopted(transfer):
+        return False
+    return transfer.here.is_put_back or _is_gone_at_home(transfer, world)
+
+
+def _is_to_be_adopted(transfer: Transfer) -> bool:
+    """Say whether its task waits to be started again where whatever starter comes adopts it."""
+    return transfer.guard == Guard.NONE and transfer.here.is_put_back
+
+
+def _is_adopted(transfer: Transfer, world: World) -> bool:
+    """Say whether a new starter has it, and no other task of its job still waits for one.
+
+    A pin holds for a whole job (qalter(1): -q works on jobs, not on tasks).
+    """
+    job = parse_transfer(transfer.name).job
+    return transfer.wake in world.asleep and job not in world.requeued_jobs
+
+
+def requeued_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
+    """Return the local jobs of which a task was rescheduled while its transfer is open."""
+    put_back = (one.name for one in transfers if one.here.is_put_back)
+    return frozenset(parse_transfer(name).job for name in put_back)
+
+
+def _is_gone_at_home(transfer: Transfer, world: World) -> bool:
+    local = world.snapshots.get(world.home)
+    return (
+        local is not None
+        and local.taken_at > transfer.updated_at + SETTLE
+        and not transfer.local_state
+    )
+
+
+def _remote_row(transfer: Transfer, remote: ClusterSnapshot) -> JobStatus | None:
+    """Find the remote job by its id, or by the transfer's name while the id is unknown.
+
+    Anybody may give a job our name or claim an id, so another's job is never ours.
+    """
+    if transfer.remote_id:
+        return _own(remote.find(transfer.remote_id), transfer)
+    rows = (row for rows in remote.jobs.values() for row in rows)
+    return next((row for row in rows if row.name == transfer.name and _own(row, transfer)), None)
+
+
+def letters_at_home(transfer: Transfer, local: ClusterSnapshot) -> str:
+    """Return the local task's state, empty when it is not listed."""
+    row = row_at_home(transfer, local)
+    return row.state.letters if row else ""
+
+
+def row_at_home(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
+    """Return the local task, if its owner is the transfer's; others may only claim it."""
+    name = parse_transfer(transfer.name)
+    return _own(local.find(name.job, name.task), transfer)
+
+
+def _own(row: JobStatus | None, transfer: Transfer) -> JobStatus | None:
+    return row if row and row.owner == transfer.owner else None
+
+
+def _action(act: Act, transfer: Transfer, why: str, verdict: Message | None = None) -> Action:
+    return Action(act=act, transfer=transfer, why=why, verdict=verdict)
+
+
+def is_lost(transfer: Transfer, policy: Poller, now: datetime) -> bool:
+    """Say whether the end of a vanished job has been looked for long enough.
+
+    Grid Engine accounts for no job that was deleted before it started, so the record of one
+    that was never seen to run is not awaited for long.
+    """
+    if transfer.missing_since is None:
+        return False
+    has_started = transfer.remote_state != "" and not transfer.there.is_pending
+    patience = timedelta(seconds=policy.ended_lookup_s)
+    return now - transfer.missing_since > (patience if has_started else min(patience, UNSTARTED))
+
+
+def pushed(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> list[Action]:
+    """Look up the ends that a cluster has pushed, of transfers without a verdict."""
+    return [
+        _action(Act.LOOK_UP_END, one, f"{cluster} pushed its end")
+        for one in transfers
+        if one.remote == cluster and one.remote_id in ids and not one.verdict
+    ]

@@ -1,0 +1,120 @@
+"""Which waiting tasks come home: those that waited long elsewhere while slots are free here.
+
+A cluster that is drained or fails its jobs keeps none that waits; of one that does not answer
+see unreachable. Only slots that stayed free over two answers count: tasks that wait here could
+have had them, and did not want them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeAlias
+
+from gridbridge.decisions.transfer import unreachable
+from gridbridge.decisions.transfer.health import age, count
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.model.message import Phase
+from gridbridge.model.policy import TransferQueue
+from gridbridge.model.snapshot import JobStatus
+from gridbridge.model.states import JobState
+from gridbridge.model.transfer.transfer import Transfer
+
+FRESH = timedelta(seconds=60)  # an older answer says nothing of who waits
+SETTLED = timedelta(seconds=10)  # a job that was just released may start at once
+
+Wanted: TypeAlias = tuple[Transfer, int, str, str]  # the slots that it needs, why, how it is there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """A task to bring home, and the sentence why."""
+
+    transfer: Transfer
+    slots: int
+    why: str
+
+
+def due(
+    transfers: Iterable[Transfer],
+    world: World,
+    queues: Mapping[str, TransferQueue],
+    troubles: Mapping[str, str],
+    free: int,
+) -> Iterator[Recall]:
+    """Give the tasks that are to come home, as far as slots go, those of each owner in turn.
+
+    Of one owner the longest waiting comes first, and so does the owner whose task that is.
+
+    `troubles` tells why no more jobs go to a cluster; `free` are the slots free here.
+    """
+    oldest = sorted(transfers, key=lambda one: (one.since or one.created_at, one.name))
+    asked = (
+        (one, *_asked(one, world, queues.get(one.queue), troubles.get(one.remote, "")))
+        for one in oldest
+    )
+    for one, slots, why, there in _in_turn(each for each in asked if each[1] and each[2]):
+        if slots <= free:
+            told = f"recalled from {one.remote}: {why}, {_slots(slots, free)}{there}"
+            yield Recall(transfer=one, slots=slots, why=told)
+            free -= slots
+
+
+def _in_turn(wanted: Iterable[Wanted]) -> list[Wanted]:
+    """Order these by how many of their owners' come before them."""
+    before: Counter[str] = Counter()
+    ranked = []
+    for each in wanted:
+        owner = each[0].owner
+        ranked.append((before[owner], each))
+        before[owner] += 1
+    return [each for _, each in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _asked(
+    one: Transfer, world: World, queue: TransferQueue | None, trouble: str
+) -> tuple[int, str, str]:
+    """Return the slots that a task needs here, why it comes home, and how it is there.
+
+    Without slots or without a reason it does not come home.
+    """
+    if why := unreachable.why(one, world, queue):
+        slots, there = unreachable.slots(one, world), ""
+    elif row := _waiting(one, world):
+        remote = world.snapshots[one.remote]
+        there = f" ({remote.pending} waiting and {remote.free_slots} free there)"
+        slots, why = row.slots, _why(one, world, queue, trouble)
+    else:
+        return 0, "", ""
+    return slots, why, there
+
+
+def _waiting(one: Transfer, world: World) -> JobStatus | None:
+    """Return what is listed of a job that waits there while its starter sleeps; else None."""
+    row = world.row(one)
+    if row is None or not one.since or not unreachable.sleeps(one, world, (Phase.RELEASED,)):
+        return None
+    is_fresh = world.now - world.snapshots[one.remote].taken_at < FRESH
+    return row if is_fresh and is_waiting(row) else None
+
+
+def is_waiting(row: JobStatus) -> bool:
+    """Say whether it could start there and has not."""
+    return row.state.word is JobState.WAITING
+
+
+def _why(one: Transfer, world: World, queue: TransferQueue | None, trouble: str) -> str:
+    assert one.since
+    waited = world.now - one.since
+    if queue is None or not queue.recall_wait_s or waited < SETTLED:
+        return ""
+    if trouble:
+        return f"{trouble}, and it waited there for {age(waited)}"
+    limit = timedelta(seconds=queue.recall_wait_s)
+    if waited < limit:
+        return ""
+    return f"it waited there for {age(waited)}, {age(limit)} is the limit"
+
+
+def _slots(wanted: int, free: int) -> str:
+    return f"it needs {count(wanted, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"

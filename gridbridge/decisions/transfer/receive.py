@@ -1,0 +1,277 @@
+"""What a spool message changes: the owner's word about a transfer, taken as far as it goes.
+
+The uid comes from the kernel. A transfer is known by (name, uid), so a message can only ever
+change its sender's own transfers. Messages may come twice and late: what is known stays known
+(dead wins, an id is never unlearned, a verdict is given once).
+"""
+
+from collections.abc import Container
+from datetime import datetime
+from typing import TypeAlias
+
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.transfer.claim import is_claim
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.plan import Rejected
+from gridbridge.model.transfer.transfer import Transfer
+
+Way: TypeAlias = tuple[str, str]  # a queue and the cluster that it leads to
+
+MAX_JOB_DIGITS = 9  # as in model/ids; Grid Engine begins anew at 9,999,999
+MAX_WAKE_CHARACTERS = 64
+DESIRED = {  # an intent, for readers
+    Desired.DEAD: "deleted here",
+    Desired.SUSPENDED: "suspended here",
+    Desired.RUNNING: "resumed here",
+}
+SPARED = (
+    "its h_rt has passed here and ends nothing: the limit there decides;"
+    " the accounting here will say failed 37"
+)
+GUARDS = ("", Guard.NONE, Guard.START, Guard.HOLD)
+ORDER = (Phase.SUBMITTING, Phase.HELD, Phase.RELEASED)
+
+
+def receive(
+    known: Transfer | None, message: Message, *, uid: int, owner: str, record: str, now: datetime
+) -> Transfer | Rejected:
+    """Return the transfer as the message leaves it; `record` is the file it came in."""
+    if reason := fault(message):
+        return Rejected(what=message.transfer, reason=reason)
+    if message.kind == Kind.RECORD:
+        if known and known.record == record:
+            return known  # read again by a new process
+        return _record(known, message, uid=uid, owner=owner, record=record, now=now)
+    if known is None:
+        return Rejected(
+            what=message.transfer, reason=f"{message.kind} of a transfer without record"
+        )
+    if message.kind in (Kind.INTENT, Kind.SPARED):
+        return _intent(known, message, now)
+    if message.kind == Kind.ENDED:
+        return _ended(known, message, now)
+    if message.kind == Kind.CLOSED:
+        return _closed(known, message, now)
+    return Rejected(what=message.transfer, reason=f"unknown kind {message.kind!r}")
+
+
+def refuse_route(message: Message, home: str, routes: Container[Way]) -> Rejected | None:
+    """Refuse a record that names no route of ours."""
+    if parse_transfer(message.transfer).cluster != home:
+        return Rejected(what=message.transfer, reason=f"not of cluster {home}")
+    if message.kind == Kind.RECORD and (message.queue, message.remote) not in routes:
+        reason = f"no transfer queue {message.queue!r} leads to {message.remote!r}"
+        return Rejected(what=message.transfer, reason=reason)
+    return None
+
+
+def answer(
+    transfers: tuple[Transfer, ...], message: Message, asleep: Container[str] = ()
+) -> Message | None:
+    """Answer a restarted task: the live transfer to adopt, or the name of a new one.
+
+    `transfers` are all attempts of that task by that uid, `asleep` the FIFOs on which starters
+    sleep. None while one of them is being deleted, or its starter lives on, as that of a silent
+    host: the task asks again.
+    """
+    live = [transfer for transfer in transfers if not transfer.is_over]
+    if any(transfer.desired == Desired.DEAD for transfer in live):
+        return None
+    if live:
+        last = max(live, key=_attempt)
+        if last.wake != message.wake and last.wake in asleep:
+            return None
+        return Message(
+            kind=Kind.RECORD,
+            transfer=last.name,
+            remote=last.remote,
+            queue=last.queue,
+            phase=last.phase,
+            remote_id=str(last.remote_id or ""),
+            desired=last.desired,
+            rerun=last.rerun,
+            claim=last.claim,
+        )
+    asked = parse_transfer(message.transfer)
+    asked.attempt = max(map(_attempt, transfers), default=0) + 1
+    return Message(kind=Kind.RECORD, transfer=str(asked))
+
+
+def is_of_another_job(message: Message, submitted: str) -> bool:
+    """Say whether home's numbers have begun anew since the record of a transfer.
+
+    The job that asks was not put back, so it was submitted when it says; that was another moment.
+    """
+    is_known = message.submitted and submitted
+    return bool(is_known) and message.submitted != submitted and not message.restarted
+
+
+def is_succeeded(transfer: Transfer, message: Message) -> bool:
+    """Say whether another starter than its own asks of a task whose transfer is being deleted.
+
+    Grid Engine starts nothing twice: the run that the transfer belongs to is over.
+    """
+    is_dying = not transfer.is_over and transfer.desired == Desired.DEAD
+    return is_dying and bool(message.wake) and message.wake != transfer.wake
+
+
+def fault(message: Message) -> str:
+    """Say which value is not what its name promises; people write these, so anything may come."""
+    if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
+        return "the remote id is no number"
+    if message.exit_status and not _is_number(message.exit_status, 3):
+        return "the exit status is no number"
+    if message.signal and not _is_number(message.signal, 2):
+        return "the signal is no number"
+    if message.wake and not is_wake(message.wake):
+        return "the FIFO has no name that we give"
+    if message.guard not in GUARDS:
+        return "the guard is none that we know"
+    if message.kind == Kind.RECORD and message.claim and not is_claim(message.claim):
+        return "the claim is none that we make"
+    return ""
+
+
+def _is_number(text: str, max_digits: int) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= max_digits
+
+
+def is_wake(name: str) -> bool:
+    """Say whether this can be a FIFO's name; it becomes a part of paths."""
+    return name.isascii() and name.isalnum() and len(name) <= MAX_WAKE_CHARACTERS
+
+
+def _attempt(transfer: Transfer) -> int:
+    return parse_transfer(transfer.name).attempt
+
+
+def _record(
+    known: Transfer | None, message: Message, *, uid: int, owner: str, record: str, now: datetime
+) -> Transfer | Rejected:
+    if message.phase not in ORDER:
+        return Rejected(what=message.transfer, reason=f"unknown phase {message.phase!r}")
+    fresh = Transfer(
+        name=message.transfer,
+        uid=uid,
+        owner=owner,
+        remote=message.remote,
+        queue=message.queue,
+        phase=message.phase,
+        record=record,
+        wake=message.wake,
+        rerun=message.rerun,
+        claim=message.claim,
+        guard=message.guard or Guard.HOLD,
+        remote_id=int(message.remote_id or 0),
+        created_at=now,
+        updated_at=now,
+        cause=message.cause,
+        reason=_progress(message),
+    )
+    if known is None:
+        return fresh
+    if known.is_over or ORDER.index(message.phase) < ORDER.index(known.phase):
+        return Rejected(what=message.transfer, reason="an older record than the one known")
+    if _is_repeated(known, fresh):
+        told = fresh if message.reason else known
+        return known.but(record=record, cause=told.cause, reason=told.reason)
+    return fresh.but(
+        created_at=known.created_at,
+        remote_id=known.remote_id or fresh.remote_id,
+        rerun=fresh.rerun or known.rerun,
+        desired=known.desired,
+        pinned=known.pinned,
+        local_state=known.local_state,
+        remote_state=known.remote_state,
+        remote_host=known.remote_host,
+        since=known.since,
+        verdict=known.verdict,
+        claimed=known.claimed if fresh.claim == known.claim else "",
+        listed=known.listed,
+        guard=known.guard if fresh.wake == known.wake else fresh.guard,
+    )
+
+
+def _is_repeated(known: Transfer, fresh: Transfer) -> bool:
+    """Say whether a starter only tells again what is known: no news to count answers from."""
+    told = (fresh.phase, fresh.wake, fresh.remote_id or known.remote_id, fresh.rerun or known.rerun)
+    is_same = told == (known.phase, known.wake, known.remote_id, known.rerun)
+    return is_same and fresh.claim == known.claim
+
+
+def _progress(message: Message) -> str:
+    """Say how far a starter is, and what it adds: why not farther, or what it left out."""
+    added = f"; {message.reason}" if message.reason else ""
+    if message.phase == Phase.SUBMITTING:
+        return f"being submitted to {message.remote}{added}"
+    return f"submitted to {message.remote} as {message.remote_id}, {message.phase}{added}"
+
+
+def _intent(known: Transfer, message: Message, now: datetime) -> Transfer | Rejected:
+    if message.kind == Kind.SPARED:
+        return known if known.is_over else known.but(reason=SPARED)
+    if message.desired not in DESIRED:
+        return Rejected(what=message.transfer, reason=f"unknown intent {message.desired!r}")
+    if known.is_over or known.desired == Desired.DEAD:
+        return known
+    return known.but(desired=message.desired, updated_at=now, reason=DESIRED[message.desired])
+
+
+def _ended(known: Transfer, message: Message, now: datetime) -> Transfer | Rejected:
+    if not known.remote_id or message.remote_id != str(known.remote_id):
+        return Rejected(what=message.transfer, reason=f"remote job {message.remote_id} is not ours")
+    if not _is_end(message):
+        return Rejected(what=message.transfer, reason=f"no end of a job: {message.outcome!r}")
+    if known.verdict or known.is_over:
+        return known
+    return known.but(
+        verdict=message,
+        updated_at=now,
+        remote_host=message.host or known.remote_host,
+        cause=message.cause,
+        reason=f"ended at {known.remote}: {ending(message)}",
+    )
+
+
+def _is_end(message: Message) -> bool:
+    if message.outcome == Outcome.EXIT:
+        return bool(message.exit_status) and not message.signal
+    if message.outcome == Outcome.SIGNAL:
+        return int(message.signal or 0) > 0
+    return message.outcome in (Outcome.REQUEUE, Outcome.ERROR)
+
+
+def _closed(known: Transfer, message: Message, now: datetime) -> Transfer:
+    """End a transfer, unless another starter than the one that ended has it by now.
+
+    A task whose first attempt nobody had read of yet uses its name again (qmod -cj).
+    """
+    is_anothers = message.wake and known.wake and message.wake != known.wake
+    if known.is_over or is_anothers:
+        return known
+    cause = message.cause or (known.verdict.cause if known.verdict else "")
+    reason = f"ended here: {ending(message)}"
+    closed = known.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
+    return _ended_by_home(closed) if message.desired == Desired.DEAD else closed
+
+
+def _ended_by_home(closed: Transfer) -> Transfer:
+    """Take an end that home has brought about (-notify) for none of the job's own.
+
+    Grid Engine may run the task again (qmod -rj), and its starter has left the guard.
+    """
+    return closed.but(desired=Desired.DEAD, reguarded=closed.guard != Guard.NONE)
+
+
+def ending(message: Message) -> str:
+    """Say in one sentence how a job ended."""
+    if message.outcome == Outcome.SIGNAL:
+        words = f"killed by signal {message.signal}"
+    elif message.outcome == Outcome.REQUEUE:
+        words = "comes home to run again"
+    elif message.outcome == Outcome.ERROR:
+        words = "needs an administrator"
+    else:
+        words = f"exit status {message.exit_status}"
+    return f"{words}: {message.reason}" if message.reason else words

@@ -1,0 +1,78 @@
+"""How a job that a remote cluster refused is kept from the transfer queues.
+
+Best by `remote=false`, which says what is meant and suits queues that come later; where those here
+do not offer it, by its list of queues (queue expressions: sge_types(1)).
+"""
+
+from collections.abc import Collection, Iterator
+
+from gridbridge.model.transfer.guard import ANY, OPERATORS, REMOTE, Pairs, is_remote, leaves
+
+AT_HOME = (REMOTE, "false")
+
+
+class Mark:
+    """A whole list that takes the place of a job's own; None leaves that list as it is."""
+
+    __slots__ = ("hard", "queues")
+
+    def __init__(self, *, hard: Pairs | None = None, queues: str | None = None) -> None:
+        self.hard = hard  # resources
+        self.queues = queues
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mark):
+            return False
+        return (self.hard, self.queues) == (other.hard, other.queues)
+
+    def __hash__(self) -> int:
+        return hash((self.hard, self.queues))
+
+    def __repr__(self) -> str:
+        return f"Mark(hard={self.hard!r}, queues={self.queues!r})"
+
+
+def marks(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[Mark, ...]:
+    """Return the ways to keep a job at home, best first; none for one that asks to leave.
+
+    `queues` is the job's list as it asked for it, empty for any.
+    """
+    if leaves(hard):
+        return ()
+    kept = kept_queues(queues, transfer_queues)
+    by_queue = (Mark(queues=kept),) if kept else ()
+    return (Mark(hard=at_home(hard)), *by_queue)
+
+
+def without_remote(hard: Pairs) -> Pairs:
+    """Return a request that says neither to stay nor to leave."""
+    return tuple(pair for pair in hard if pair[0] != REMOTE)
+
+
+def at_home(hard: Pairs) -> Pairs:
+    """Return a request for queues at home alone."""
+    return (*without_remote(hard), AT_HOME)
+
+
+def stays(hard: Pairs) -> bool:
+    """Say whether a job asks to stay at home."""
+    return any(name == REMOTE and not is_remote(value) for name, value in hard)
+
+
+def kept_queues(queues: str, transfer_queues: Collection[str]) -> str:
+    """Return a list of queues without the transfer queues, empty when nothing is left of it."""
+    without = "&".join(f"!{queue}" for queue in sorted(transfer_queues))
+    wanted = queues.split(",") if queues else [""]
+    return ",".join(each for one in wanted for each in _kept(one, transfer_queues, without))
+
+
+def _kept(one: str, transfer_queues: Collection[str], without: str) -> Iterator[str]:
+    queue, at, host = one.partition("@")
+    if queue in transfer_queues:
+        return
+    if queue in ANY:
+        yield f"{without}{at}{host}"
+    elif OPERATORS.isdisjoint(queue):
+        yield one
+    else:
+        yield f"({queue})&{without}{at}{host}"

@@ -1,0 +1,22 @@
+"""Whether a job whose end nobody saw runs again at home, if it says nothing of that (qsub(1), -r).
+
+Then a queue says it (queue_conf(5), rerun). A transfer queue says TRUE for adoption's sake, so
+those count in which the job could have run at home.
+"""
+
+from collections.abc import Mapping
+
+from gridbridge.model.transfer.guard import Pairs, could_take, leaves
+
+YES, NO = "yes", "no"
+
+
+def of_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
+    """Return the policy for a job; `own` is the `rerun` of each queue that is no transfer queue.
+
+    One FALSE, be it for some hosts, is enough. A job that could have run in none of them is not
+    run again either: that is Grid Engine's default.
+    """
+    says = [rerun for name, rerun in own.items() if could_take(queues, name)]
+    may = says and not leaves(hard) and not any("FALSE" in each.upper() for each in says)
+    return YES if may else NO

@@ -1,0 +1,30 @@
+"""How a parallel job's slots lie on the nodes of OAR (sge_pe(5), allocation_rule).
+
+OAR takes what is asked for literally: a job waits until just these nodes have just so much free.
+Groups of one request are given different slots, but may be given some of the same nodes.
+"""
+
+from gridbridge.model.transfer.mapping import FILL_UP, ROUND_ROBIN, is_fixed
+
+Groups = tuple[tuple[int, int], ...]  # nodes, and slots of each; 0 nodes: wherever they are free
+ONE_NODE: Groups = ()  # as many as there are
+
+
+def groups(slots: int, spread: str, nodes: int) -> Groups:
+    """Return the groups to ask for, `slots` in all, of a cluster with so many nodes.
+
+    A fixed number a node leaves a rest, which lies on one more node, or beside others where a
+    node has room. Each node in turn is every node once, then again; 0 nodes: nobody knows.
+    """
+    if is_fixed(spread):
+        full, rest = divmod(slots, int(spread))
+        return _some((full, int(spread)), (1, rest))
+    if spread == ROUND_ROBIN:
+        used = min(slots, nodes or slots)
+        each, more = divmod(slots, used)
+        return _some((used, each), (more, 1))
+    return ((0, slots),) if spread == FILL_UP else ONE_NODE
+
+
+def _some(*pairs: tuple[int, int]) -> Groups:
+    return tuple(pair for pair in pairs if all(pair))

@@ -1,0 +1,50 @@
+"""Ends that nobody heard: the qmaster put a task back whose starter had ended.
+
+A starter may end while the qmaster does not hear its execd. With reschedule_unknown
+(sge_conf(5)) the task is then put back, still guarded, and nobody is left to let it start; or it
+comes to a transfer queue again, whose starter asks which transfer it is. That it is the same job
+and no other under its number is known because home has listed it ever since
+(services/transfer/unheard).
+"""
+
+from collections.abc import Iterable
+
+from gridbridge.decisions.transfer.plan import row_at_home
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import ERROR, REQUEUE, Desired, Message, Outcome
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer import Transfer
+
+UNHEARD = "put back at home: its end was not heard there"
+RESTARTED = "yes"  # in the question of a task that was put back
+
+
+def may_be_unheard(ended: Transfer) -> bool:
+    """Say whether its starter ended with an end of the job, keeping the guard."""
+    if ended.verdict is None or ended.desired == Desired.DEAD:
+        return False
+    is_exit = ended.verdict.outcome == Outcome.EXIT
+    wants_more = is_exit and int(ended.verdict.exit_status) in (REQUEUE, ERROR)
+    return not wants_more and (is_exit or ended.verdict.outcome == Outcome.SIGNAL)
+
+
+def is_unheard(ended: Transfer, local: ClusterSnapshot) -> bool:
+    """Say whether the ended task waits again."""
+    row = row_at_home(ended, local)
+    return _is_news(ended, local) and row is not None and row.state.is_put_back
+
+
+def of_asker(attempts: Iterable[Transfer], message: Message) -> Transfer | None:
+    """Return the ended transfer whose end a task that was put back may have to take."""
+    last = max(attempts, key=lambda one: parse_transfer(one.name).attempt, default=None)
+    is_known = last is not None and last.is_over and may_be_unheard(last)
+    return last if is_known and message.restarted == RESTARTED else None
+
+
+def is_heard(ended: Transfer, local: ClusterSnapshot) -> bool:
+    """Say whether home lists the task no more."""
+    return _is_news(ended, local) and row_at_home(ended, local) is None
+
+
+def _is_news(ended: Transfer, local: ClusterSnapshot) -> bool:
+    return ended.is_over and local.taken_at > ended.updated_at

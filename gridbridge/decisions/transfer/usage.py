@@ -1,0 +1,61 @@
+"""What remote jobs used: who tells it best, and what it comes to."""
+
+from collections.abc import Iterable
+from math import isfinite
+
+from gridbridge.model.accounting import RemoteRecord, Source
+from gridbridge.model.message import Kind, Outcome
+from gridbridge.model.transfer.transfer import Transfer
+
+SIGNALLED = 128  # an exit status above it stands for a signal
+MOST = 1e15  # of anything that is counted here
+
+
+def told_by_verdict(transfer: Transfer) -> RemoteRecord | None:
+    """Return the record; None without a verdict, or when nobody saw the job's end.
+
+    A verdict that is no wrapper's message comes from the cluster's accounting.
+    """
+    verdict = transfer.verdict
+    if verdict is None or verdict.outcome not in (Outcome.EXIT, Outcome.SIGNAL):
+        return None
+    is_message = verdict.kind == Kind.ENDED
+    ended_by = int(verdict.signal or 0)
+    status = SIGNALLED + ended_by if ended_by else int(verdict.exit_status or 0)
+    return RemoteRecord(
+        transfer=transfer.name,
+        cluster=transfer.remote,
+        source=Source.MESSAGE if is_message else Source.ACCOUNTING,
+        mark=str(transfer.uid),
+        job_id=transfer.remote_id,
+        owner=transfer.owner,
+        host=verdict.host,
+        submitted_at=transfer.created_at,
+        ended_at=transfer.updated_at,
+        exit_status=status,
+        wallclock_s=_amount(verdict.wallclock_s),
+        user_s=_amount(verdict.user_s),
+        system_s=_amount(verdict.system_s),
+        max_rss_kb=_amount(verdict.max_rss_kb),
+    )
+
+
+def _amount(text: str) -> float | None:
+    """Read a number, or `1m2.5s` as times of a shell prints it; people's processes write it."""
+    minutes, is_times, rest = text.rpartition("m")
+    try:
+        amount = float(minutes or 0) * 60 + float(rest.removesuffix("s") if is_times else text)
+    except ValueError:
+        return None
+    return amount if isfinite(amount) and 0 <= amount < MOST else None
+
+
+def best_told(records: Iterable[RemoteRecord]) -> tuple[RemoteRecord, ...]:
+    """Leave out what a verdict tells of a job that its cluster has accounted for."""
+    all_of_them = tuple(records)
+    accounted = {(one.transfer, one.job_id) for one in all_of_them if one.failed is not None}
+    return tuple(
+        one
+        for one in all_of_them
+        if one.failed is not None or (one.transfer, one.job_id) not in accounted
+    )

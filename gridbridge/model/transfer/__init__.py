@@ -1,0 +1,1 @@
+"""What a transfer is, and all that it carries."""

@@ -1,0 +1,58 @@
+"""What the service means to do about transfers: actions, each with the one sentence why."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gridbridge.model.message import Message
+from gridbridge.model.transfer.transfer import Transfer
+
+
+class Act(Enum):
+    """The closed set of acts; apply/transfer/acts.py re-checks and does each."""
+
+    PUBLISH = "publish"  # the verdict, and wake the starter
+    CLOSE = "close"  # nothing of it lives: forget it
+    DELETE_REMOTE = "delete remote"  # as the owner
+    RELEASE_LOCAL = "release local"  # take its guard back, then close: no copy lives elsewhere
+    ADOPT_LOCAL = "adopt local"  # pin the task to its queue, take its guard back: a copy lives
+    GUARD_LOCAL = "guard local"  # put back the guard that somebody has taken away
+    UNPIN = "unpin"  # give the job its own list of queues again: it was adopted
+    LOOK_UP_END = "look up end"  # in the remote accounting
+    GIVE_UP = "give up"  # a remote job in error state: delete it, tell its reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One act on one transfer."""
+
+    act: Act
+    transfer: Transfer
+    why: str
+    verdict: Message | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """A held remote job under a transfer's name that is not the recorded one: to be deleted."""
+
+    cluster: str
+    job_id: int
+    name: str
+    owner: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A message that the service does not take, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What one round found and means to do: the transfers as now known, and the actions."""
+
+    transfers: tuple[Transfer, ...] = ()
+    actions: tuple[Action, ...] = ()

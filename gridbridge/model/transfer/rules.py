@@ -1,0 +1,142 @@
+"""What gridbridge.toml can say of a remote cluster's mapping: [map.CLUSTER.KIND.NAME].
+
+A kind of rule is a class here and a key is a field, as in model.policy. model.mapping has the
+form in which the programs use them.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeAlias
+
+from gridbridge.model import amounts
+from gridbridge.model.settings import ANY_TEXT, OBJECT_NAME, Form, setting
+from gridbridge.model.transfer import mapping
+
+THERE = Form(
+    holds=lambda name: not name or OBJECT_NAME.holds(name),
+    right=f"{OBJECT_NAME.right}; empty for the same name",
+)
+RESOURCE_THERE = Form(
+    holds=lambda name: THERE.holds(name.removeprefix("/")),
+    right=f"{OBJECT_NAME.right}; of OAR, / and the name of a level of -l; empty for the same name",
+)
+SPREAD = Form(
+    holds=lambda text: text in ("", *mapping.SPREADS) or mapping.is_fixed(text),
+    right=f"{', '.join(mapping.SPREADS)}, or so many a node; empty for {mapping.PE_SLOTS}",
+)
+ASKED_FOR = Form(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
+RULE_NAME = Form(  # of a project and a queue, which may have a rule for all
+    holds=lambda name: name == mapping.ANY or OBJECT_NAME.holds(name),
+    right=f'{OBJECT_NAME.right}; or "*"',
+)
+AMOUNT = Form(holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as qsub -l takes it")
+
+
+class Unit(StrEnum):
+    """In what an amount is written there."""
+
+    AS_IT_IS = ""
+    KILO = "k"
+    KIBI = "K"
+    MEGA = "m"
+    MEBI = "M"
+    GIGA = "g"
+    GIBI = "G"
+    TERA = "t"
+    TEBI = "T"
+    SECONDS = "s"
+    MINUTES = "min"
+    HOURS = "h"
+    CLOCK = amounts.CLOCK
+
+
+class Relation(StrEnum):
+    """How the value of a property of OAR compares to what was asked for."""
+
+    AS_USUAL = ""
+    EQUAL = "="
+    AT_LEAST = ">="
+    AT_MOST = "<="
+    MORE = ">"
+    LESS = "<"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRule:
+    """What becomes of a resource that a job asks for with -l."""
+
+    to: str = field(default="", metadata=setting("its name there", form=RESOURCE_THERE))
+    scale: float = field(
+        default=1.0, metadata=setting("so many times the amount", low=1e-6, high=1e6)
+    )
+    unit: Unit = field(
+        default=Unit.AS_IT_IS, metadata=setting("in what the amount is written there")
+    )
+    relation: Relation = field(
+        default=Relation.AS_USUAL,
+        metadata=setting("of a property of OAR: how it compares to the amount; empty is ="),
+    )
+    default: str = field(default="", metadata=setting("asked for when a job does not", form=AMOUNT))
+    drop: bool = field(default=False, metadata=setting("not asked for there"))
+    require: bool = field(default=False, metadata=setting("a job has to ask for it"))
+    reject: str = field(
+        default="", metadata=setting("why no job that asks for it can go there", form=ANY_TEXT)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeRule:
+    """What becomes of a parallel environment."""
+
+    to: str = field(default="", metadata=setting("its name there", form=THERE))
+    scale: float = field(
+        default=1.0, metadata=setting("so many times the granted slots", low=1e-3, high=1e3)
+    )
+    spread: str = field(
+        default="",
+        metadata=setting(
+            "of OAR: how the slots lie on its nodes, as allocation_rule says", form=SPREAD
+        ),
+    )
+    reject: str = field(
+        default="", metadata=setting("why no job that asks for it can go there", form=ANY_TEXT)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectRule:
+    """What becomes of a project; the rule for all holds for jobs without one, too."""
+
+    to: str = field(default="", metadata=setting("its name there", form=THERE))
+    drop: bool = field(default=False, metadata=setting("no project there"))
+    reject: str = field(
+        default="", metadata=setting("why none of its jobs can go there", form=ANY_TEXT)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRule:
+    """What becomes of a queue that a job asks for with -q; one without a rule is home's alone."""
+
+    to: str = field(
+        default="", metadata=setting("the queue that is asked for there", form=ASKED_FOR)
+    )
+    reject: str = field(
+        default="", metadata=setting("why no job that asks for it can go there", form=ANY_TEXT)
+    )
+
+
+AnyRule: TypeAlias = ResourceRule | PeRule | ProjectRule | QueueRule
+Rules: TypeAlias = Mapping[tuple[str, str], AnyRule]  # by kind and name at home
+
+KINDS: Mapping[str, tuple[type[AnyRule], Form]] = MappingProxyType(
+    {
+        mapping.RESOURCE: (ResourceRule, OBJECT_NAME),
+        mapping.PE: (PeRule, OBJECT_NAME),
+        mapping.PROJECT: (ProjectRule, RULE_NAME),
+        mapping.QUEUE: (QueueRule, RULE_NAME),
+    }
+)

@@ -1,0 +1,99 @@
+"""A transfer as the service knows it: one attempt to run one task of a local job elsewhere."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from gridbridge.model.message import Message
+from gridbridge.model.states import UNSEEN, JobLetters, read_letters
+from gridbridge.model.transfer.guard import Guard
+
+MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # that answers are compared with
+
+
+class Listed:
+    """Whether home's own list has a transfer's task as its owner's; empty: not asked yet."""
+
+    YES = "yes"  # it had, once: the proof that the transfer is what its name says
+    NO = "no"  # it was asked, and had not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """One row of the state file; (name, uid) is its key.
+
+    The uid is what the kernel said of the starter's record, so a forged record is only ever the
+    forger's own transfer. Texts are empty, ids 0 and times None while unknown.
+    """
+
+    name: str  # gb.<cluster>.<job>.<task>.<attempt>
+    uid: int
+    owner: str
+    remote: str  # cluster
+    queue: str  # the local transfer queue
+    phase: str  # message.Phase
+    record: str  # the spool file that proves it, for gridbridge-as-user
+    wake: str  # the starter's FIFO
+    rerun: str  # yes, no, or empty for as the queues at home say
+    created_at: datetime
+    updated_at: datetime
+    remote_id: int = 0
+    desired: str = ""  # message.Desired; dead wins
+    local_state: str = ""  # letters of qstat, as last seen
+    remote_state: str = ""
+    remote_host: str = ""  # where it runs, as last seen
+    since: datetime | None = None  # of the remote state
+    missed_polls: int = 0  # good answers in a row that did not have the remote job
+    missing_since: datetime | None = None
+    seen_at: datetime | None = None  # of the last answer that was counted
+    verdict: Message | None = None
+    closed_at: datetime | None = None  # nothing of it lives since then
+    pinned: bool = False  # its local job may start in its queue only, until it is adopted
+    claim: str = ""  # what decides whether its remote job may run (model.claim)
+    guard: str = Guard.HOLD  # what keeps its task from starting beside it
+    reguarded: bool = False  # by the service: that may come after its starter let the task go
+    claimed: str = ""  # by home or by the job, as far as the service knows
+    cause: str = ""  # message.Cause: why it did not go on, or failed
+    reason: str = ""  # the same in one sentence, for readers
+    listed: str = ""  # Listed
+
+    def but(self, **values: object) -> "Transfer":
+        """Return the transfer with some fields changed."""
+        return replace(self, **values)  # type: ignore[arg-type]  # checked by the dataclass's users
+
+    def moved(self, step: timedelta) -> "Transfer":
+        """Return it by a clock that was set by so much: how long ago each thing was stays."""
+        return self._with_moments(lambda moment: moment + step)
+
+    def not_after(self, now: datetime) -> "Transfer":
+        """Return it with nothing in the future, where a clock that was set back leaves things."""
+        return self._with_moments(lambda moment: min(moment, now))
+
+    def _with_moments(self, change: Callable[[datetime], datetime]) -> "Transfer":
+        known = {name: moment for name in MOMENTS if (moment := getattr(self, name))}
+        return self.but(**{name: change(moment) for name, moment in known.items()})
+
+    @property
+    def here(self) -> JobLetters:
+        """What its task at home is, as last seen; of one that is not listed no fact holds."""
+        return read_letters(self.local_state) if self.local_state else UNSEEN
+
+    @property
+    def there(self) -> JobLetters:
+        """What its remote job is, as last seen; of one that was never listed no fact holds."""
+        return read_letters(self.remote_state) if self.remote_state else UNSEEN
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether nothing of it lives."""
+        return self.closed_at is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of a transfer's history."""
+
+    name: str
+    uid: int
+    at: datetime
+    text: str

@@ -1,0 +1,1 @@
+"""The programs that set a site up and look after it."""

@@ -1,0 +1,177 @@
+"""gridbridge check: looks at everything that a transfer queue needs, and judges it."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from gridbridge import config
+from gridbridge.apply.clusters import keep_connections
+from gridbridge.batch.gridengine import qconf
+from gridbridge.decisions.site import check as decisions
+from gridbridge.decisions.site import folders, reload, room, section, setup, transfer_host
+from gridbridge.decisions.site.setup.host import value_findings
+from gridbridge.decisions.transfer import dropped
+from gridbridge.errors import ConfigError, GridbridgeError, Untrusted
+from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.report import printable
+from gridbridge.model.site.host import CellFacts, PollerFacts
+from gridbridge.model.site.setup import Finding, SetupWorld, State, words
+from gridbridge.services.site.configuration import digest
+from gridbridge.services.site.inspection import (
+    cell_facts,
+    folder_queues,
+    host_facts,
+    letters,
+    poller_facts,
+    rooms,
+)
+from gridbridge.services.site.order import Order, choose
+from gridbridge.services.site.setup import cell_of, observe
+from gridbridge.services.transfer.logins import key_facts, rsync_facts
+from gridbridge.state import shown
+
+AT_ONCE = 8  # questions to all clusters together
+NO_ROOT = Finding(
+    item="user",
+    state=State.WARNING,
+    found="not root",
+    hint="run it as root: others can't see every file, nor change what is wrong",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Every item with its mending command lines, and the worst state of all."""
+
+    items: tuple["Item", ...]
+    worst: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One item as it is shown."""
+
+    name: str
+    state: State
+    found: str
+    right: str
+    commands: tuple[str, ...]
+    where: str
+    hint: str
+
+
+def check(path: str = CONFIG) -> Report:
+    """Check the site that a configuration describes; a wrong one is the only finding."""
+    sha256 = ""
+    try:
+        raw = config.read(path)
+        sha256 = digest(raw)
+        policy = config.parse(path, raw)
+    except ConfigError as error:
+        poller = poller_facts(sha256)
+        return _report((*_unreadable(error), *reload.findings(poller, is_right=False)), None)
+    keep_connections(policy)
+    return _report(tuple(findings(policy, sha256)), policy)
+
+
+def findings(policy: Policy, sha256: str) -> Iterator[Finding]:
+    """Look at everything and judge it, this host first; the digest is the configuration's."""
+    if policy.is_embedded:
+        yield from _folders(policy, sha256)
+        return
+    if os.geteuid() != 0:
+        yield NO_ROOT
+    facts = host_facts(policy)
+    yield from transfer_host.program_findings(facts)
+    yield from transfer_host.host_findings(facts, policy.site)
+    yield transfer_host.state_finding(facts, policy.site)
+    yield from room.findings(facts.room)
+    with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
+        worlds = {queue: threads.submit(_world, policy, queue) for queue in policy.queues}
+        keys, rsync = threads.submit(key_facts, policy), threads.submit(rsync_facts, policy)
+        cells = _cells(policy, threads)
+    facts = replace(facts, cells=cells, poller=poller_facts(sha256))
+    facts = replace(facts, keys=keys.result(), without_rsync=rsync.result())
+    if not cells[policy.site.cluster].trouble:
+        facts = replace(facts, letters=letters(policy))
+    yield from decisions.no_queue(policy)
+    yield from dropped.findings(shown.read_transfers(PUBLISHED), policy.clusters)
+    yield from decisions.running_findings(facts, policy)
+    if policy.queues:
+        yield section.room(policy, section.all_slots(policy))
+    has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
+    for queue, world in worlds.items():
+        yield from _queue(queue, world, facts.poller if has_values else None)
+
+
+def _folders(policy: Policy, sha256: str) -> Iterator[Finding]:
+    """Look at a site of embedded clusters and judge it."""
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        cells = _cells(policy, threads)
+    slots = {} if cells[policy.site.cluster].trouble else folder_queues(policy.local.folder)
+    yield from decisions.no_queue(policy)
+    yield from room.findings(rooms())
+    yield from folders.findings(poller_facts(sha256), cells, slots, policy)
+
+
+def _cells(policy: Policy, threads: ThreadPoolExecutor) -> dict[str, CellFacts]:
+    """Ask every cluster of the file: one that no queue leads to yet is about to be used."""
+    names = tuple(policy.clusters)
+    return dict(zip(names, threads.map(lambda name: cell_facts(name, policy), names), strict=True))
+
+
+def _queue(queue: str, seen: Future[SetupWorld], poller: PollerFacts | None) -> Iterator[Finding]:
+    """Judge a transfer queue's set-up; nothing can be said while one of its cells is silent."""
+    try:
+        world = seen.result()
+        yield from setup.findings(world)
+        yield from value_findings(world, poller) if poller else ()
+    except GridbridgeError as error:
+        yield Finding(
+            item=f"queue {queue}",
+            state=State.BROKEN,
+            found=f"not judged: {error}",
+            hint="mend the qmasters' answers first",
+        )
+
+
+def _world(policy: Policy, queue: str) -> SetupWorld:
+    """Look at both cells; the queue's own host is the one that counts, once it has one."""
+    order = Order(cluster=policy.queues[queue].cluster, queue=queue)
+    wanted = choose(policy, order)
+    world = observe(policy, wanted)
+    hosts = words(world.home.queues.get(queue, {}).get("hostlist", ""))
+    if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != wanted.host:
+        return observe(policy, replace(wanted, host=hosts[0]))
+    return world
+
+
+def _unreadable(error: ConfigError) -> Iterator[Finding]:
+    if isinstance(error, Untrusted):
+        yield transfer_host.untrusted(error.path, error.wrong, error.mend)
+        return
+    for problem in error.problems:
+        place, _, wrong = problem.partition(": ")
+        yield Finding(item=f"file {place}", state=State.BROKEN, found=wrong, hint="edit the file")
+
+
+def _report(found: tuple[Finding, ...], policy: Policy | None) -> Report:
+    return Report(items=tuple(_item(each, policy) for each in found), worst=decisions.worst(found))
+
+
+def _item(each: Finding, policy: Policy | None) -> Item:
+    """Show a finding to root's terminal: what is found may be people's own words."""
+    return Item(
+        name=printable(each.item),
+        state=each.state,
+        found=printable(each.found),
+        right=printable(each.right),
+        commands=tuple(
+            qconf.standalone(edit, cell_of(policy, edit.cell) if policy else None)
+            for edit in (() if each.state == State.OK else each.mend)
+        ),
+        where=each.where,
+        hint=printable(each.hint),
+    )

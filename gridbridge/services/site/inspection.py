@@ -1,0 +1,210 @@
+"""Looks at this host and at both qmasters for the check; nothing here judges."""
+
+import os
+import time
+from dataclasses import replace
+
+from gridbridge import __version__
+from gridbridge.apply.clusters import away, cell
+from gridbridge.batch.embedded import status as embedded
+from gridbridge.batch.gridengine import objects
+from gridbridge.batch.oar import server
+from gridbridge.decisions.site import transfer_host
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.places import (
+    CONFIG,
+    HOME,
+    LOCK,
+    PUBLISHED,
+    PYTHON,
+    ROOTS,
+    SPOOL,
+    SUDOERS,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import Folder, OarServer
+from gridbridge.model.site.host import (
+    CellFacts,
+    ConfigurationFacts,
+    HostFacts,
+    PathFacts,
+    PollerFacts,
+    Room,
+    TreeFacts,
+)
+from gridbridge.shell import host, lock, trust
+from gridbridge.shell.runner import run
+from gridbridge.state import published, shown
+
+HOT = "gridbridge.methods.starter, gridbridge.methods.control"
+IMPORT_S = 20.0
+POLLERS = ("gridbridge.services.poller", "gridbridge-poller")
+
+
+def host_facts(policy: Policy) -> HostFacts:
+    """Return what the set-up of this host is judged by."""
+    account = policy.site.service_account
+    return HostFacts(
+        name=host.name(),
+        service_uid=host.uid_of(account),
+        paths=_paths(policy),
+        trees={folder: tree for folder in ROOTS if (tree := _tree(folder))},
+        hidden=frozenset(path for path in _strict(policy) if host.is_hidden(path))
+        | frozenset(path for path in (SUDOERS,) if host.is_unreadable(path)),
+        closed_to_others={
+            path: folder for path in transfer_host.PROGRAMS if (folder := host.closed_folder(path))
+        },
+        sudoers=host.text(SUDOERS),
+        import_trouble=_import_trouble(account) if host.uid_of(account) else "",
+        room=rooms(),
+    )
+
+
+def rooms() -> dict[str, Room]:
+    """Return what the folders still take into which messages and answers are written."""
+    seen = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)}
+    return seen | {SPOOL: replace(seen[SPOOL], folders=host.folders_of_others(SPOOL))}
+
+
+def poller_facts(sha256: str) -> PollerFacts:
+    """Return whether the poller runs, how old its values are, and whether it has that file."""
+    found = host.path_facts(HOME)
+    uid = found.owner if found else 0
+    pids = (host.pid_with(words, uid) for words in POLLERS) if uid else ()
+    taken_at_s, stale_s, values = _load()
+    age_s = time.time() - taken_at_s if taken_at_s else None
+    is_fresh = age_s is not None and -1 <= age_s <= stale_s
+    return PollerFacts(
+        is_running=lock.is_held(LOCK),
+        pid=next(filter(None, pids), 0),
+        age_s=age_s,
+        last_words=host.last_line(f"{HOME}/poller.log"),
+        values=values,
+        configuration=_configuration(sha256) if is_fresh else None,
+    )
+
+
+def cell_facts(cluster: str, policy: Policy) -> CellFacts:
+    """Return a qmaster's version and clock, or why it gave no answer."""
+    there = away(policy, cluster)
+    if isinstance(there, OarServer):
+        return _server_facts(there)
+    if isinstance(there, Folder):
+        return _folder_facts(there)
+    try:
+        master = objects.master(there)
+    except GridbridgeError as error:
+        return CellFacts(trouble=str(error))
+    try:
+        objects.check_answers(there)
+        return CellFacts(
+            version=objects.version(there),
+            ahead_s=objects.master_offset_s(there, time.time()),
+            master=master,
+        )
+    except GridbridgeError as error:
+        port = objects.other_port(there) if master and not there.login else 0
+        return CellFacts(trouble=str(error), master=master, other_port=port)
+
+
+def _server_facts(there: OarServer) -> CellFacts:
+    """Return the same of an OAR server; what tells its slots needs its database."""
+    try:
+        return CellFacts(
+            version=server.version(there),
+            ahead_s=server.ahead_s(there, time.time()),
+            slots=server.slots(there),
+            master=server.place(there),
+        )
+    except GridbridgeError as error:
+        return CellFacts(trouble=str(error))
+
+
+def _folder_facts(there: Folder) -> CellFacts:
+    """Return the same of an embedded cluster, whose version and clock are ours."""
+    try:
+        seen, _ = embedded.snapshot(there, "", ())
+    except GridbridgeError as error:
+        return CellFacts(trouble=str(error), master=there.path)
+    own = seen.queues[0].slots_total
+    return CellFacts(version=__version__, slots=own, master=there.path)
+
+
+def folder_queues(path: str) -> dict[str, int]:
+    """Return the slots of an embedded cluster's transfer queues, by name."""
+    folder = Folder(path=path, python=PYTHON, timeout_s=IMPORT_S)
+    _, *queues = embedded.snapshot(folder, "", ())[0].queues
+    return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
+
+
+def letters(policy: Policy) -> dict[str, str]:
+    """Return the state of every transfer queue on every host, as far as the cell tells."""
+    instances = objects.queue_instances(cell(policy, policy.site.cluster), policy.site.cluster)
+    ours = (each for each in instances if each.name.partition("@")[0] in policy.queues)
+    return {each.name: each.letters for each in ours}
+
+
+def _paths(policy: Policy) -> dict[str, PathFacts]:
+    """Return what is there; programs through links, folders and the sudoers file as they are."""
+    seen = {path: host.path_facts(path) for path in _strict(policy)}
+    seen |= {path: host.path_facts(path, follow=True) for path in (*transfer_host.PROGRAMS, CONFIG)}
+    return {path: found for path, found in seen.items() if found}
+
+
+def _tree(folder: str) -> TreeFacts | None:
+    """Look who else than root could change a folder; None where it is not, or not ours to see."""
+    try:
+        above = dict(trust.along(folder))
+        within = [doubts for _, doubts in trust.beneath(folder)]
+    except OSError:
+        return None
+    wrong = (*above, *(what for doubts in within for what, _ in doubts))
+    return TreeFacts(files=len(within), wrong=wrong, above=tuple(above.values()))
+
+
+def _strict(policy: Policy) -> tuple[str, ...]:
+    """Return the paths that may not be links."""
+    return (
+        *transfer_host.FOLDERS,
+        SUDOERS,
+        *filter(None, (transfer_host.state_path(policy.site),)),
+    )
+
+
+def _import_trouble(account: str) -> str:
+    """Run our interpreter as an ordinary user; return what it complains of."""
+    become = (
+        ("/usr/bin/setpriv", "--clear-groups", "--reuid", account, "--") if os.getuid() == 0 else ()
+    )
+    argv = (*become, PYTHON, "-I", "-c", f"import {HOT}")
+    try:
+        run(argv, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, IMPORT_S).checked()
+    except CommandFailed as error:
+        return error.reason
+    return ""
+
+
+def _load() -> tuple[float, float, frozenset[str]]:
+    """Return when load values were published, how old they may be, and which; 0 for none."""
+    try:
+        taken_at_s, stale_s, values = published.read_load(published.load_path())
+    except (OSError, GridbridgeError):
+        return 0.0, 0.0, frozenset()
+    return taken_at_s, stale_s, frozenset(values)
+
+
+def _configuration(sha256: str) -> ConfigurationFacts | None:
+    """Return what the service says of its gridbridge.toml and of the one with this digest."""
+    try:
+        service = shown.read_service(PUBLISHED)
+    except (OSError, GridbridgeError):
+        return None
+    known = service.configuration if service else None
+    if known is None:
+        return None
+    is_judged = known.refused_sha256 in ("", sha256)
+    return ConfigurationFacts(
+        is_same=known.sha256 == sha256,
+        for_s=time.time() - known.since.timestamp(),
+        refused=known.refused if is_judged else (),
+    )

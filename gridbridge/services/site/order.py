@@ -1,0 +1,140 @@
+"""Which transfer queue is wanted: what was asked for, completed by configuration and sizes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gridbridge.apply.clusters import away
+from gridbridge.batch.gridengine import objects
+from gridbridge.batch.oar import server
+from gridbridge.errors import ConfigError
+from gridbridge.model.cluster import Kind
+from gridbridge.model.places import CONFIG, PYTHON
+from gridbridge.model.policy import MAX_SLOTS, Policy, TransferQueue
+from gridbridge.model.route import Cell, OarServer
+from gridbridge.model.settings import OBJECT_NAME
+from gridbridge.model.site.setup import Wanted, is_transfer
+from gridbridge.model.transfer.rules import PeRule, ResourceRule
+from gridbridge.shell import host
+
+QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What was asked for on the command line; None: choose."""
+
+    cluster: str
+    queue: str | None = None
+    host: str | None = None
+    slots: int | None = None
+    pending_limit: int | None = None
+    short_jobs: bool = False
+
+
+def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
+    """Complete an order from the configuration, else from the remote cluster's size."""
+    refuse_embedded(policy)
+    name = order.queue or _default_queue(policy, order.cluster)
+    known = policy.queues.get(name)
+    _refuse(policy, order, name, known)
+    if must_exist and known is None:
+        known = TransferQueue(cluster=order.cluster, slots=1, pending_limit=0)
+    if known and (must_exist or not order.short_jobs):
+        slots = order.slots or known.slots
+        limit = known.pending_limit if order.pending_limit is None else order.pending_limit
+    else:
+        slots, limit = _share(policy, order)
+    return Wanted(
+        home=policy.site.cluster,
+        remote=order.cluster,
+        queue=name,
+        host=order.host or host.name(),
+        slots=slots,
+        pending_limit=limit,
+        service_account=policy.site.service_account,
+        has_operators=policy.clusters[order.cluster].kind is not Kind.OAR,
+        remote_usage=known is None or known.remote_usage,
+        far_account=_far_account(policy, order.cluster),
+        renamed={name: rule.to for name, rule in _pe_rules(policy, order.cluster) if rule.to},
+        rejected={
+            name: rule.reject for name, rule in _pe_rules(policy, order.cluster) if rule.reject
+        },
+        people=_people(policy, order.cluster),
+        resources=tuple(
+            name
+            for (_, name), rule in policy.maps.get(order.cluster, {}).items()
+            if isinstance(rule, ResourceRule) and not rule.reject
+        ),
+    )
+
+
+def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeRule]]:
+    """Give the mapping's rules for parallel environments; OAR has none that could be renamed."""
+    for (_, name), rule in policy.maps.get(cluster, {}).items():
+        if isinstance(rule, PeRule) and policy.clusters[cluster].kind is Kind.GRIDENGINE:
+            yield name, rule
+
+
+def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
+    """Return who has an account there, as far as anybody but the service is named."""
+    return tuple(
+        person for person in policy.clusters[cluster].users if person != policy.site.service_account
+    )
+
+
+def refuse_embedded(policy: Policy) -> None:
+    """Refuse to set up a site of embedded clusters: its one person makes its one queue."""
+    if policy.is_embedded:
+        make = f"{PYTHON} -I -m gridbridge.batch.embedded {policy.local.folder} queue NAME ..."
+        raise ConfigError(
+            (f"{policy.site.cluster} is of kind embedded: nothing is set up but its queue: {make}",)
+        )
+
+
+def _far_account(policy: Policy, cluster: str) -> str:
+    far = policy.clusters[cluster]
+    return far.users.account_of(policy.site.service_account) if far.ssh else ""
+
+
+def _default_queue(policy: Policy, cluster: str) -> str:
+    named = [name for name, queue in policy.queues.items() if queue.cluster == cluster]
+    return named[0] if len(named) == 1 else f"transfer-{cluster}"
+
+
+def _refuse(policy: Policy, order: Order, queue: str, known: TransferQueue | None) -> None:
+    """Refuse what no set-up can make."""
+    if order.cluster not in policy.clusters:
+        defined = ", ".join(policy.clusters)
+        raise ConfigError((f"{CONFIG}: no [cluster.{order.cluster}]; there are {defined}",))
+    if order.cluster == policy.site.cluster:
+        raise ConfigError((f"{order.cluster} is the local cluster; give a remote one",))
+    if known and known.cluster != order.cluster:
+        raise ConfigError((f"{CONFIG}: [queue.{queue}] leads to {known.cluster}",))
+    for name in (queue, order.host):
+        if name is not None and not OBJECT_NAME.holds(name):
+            raise ConfigError((f"{name!r}: {OBJECT_NAME.right}",))
+
+
+def _share(policy: Policy, order: Order) -> tuple[int, int]:
+    """Return slots and limit: a quarter and a tenth, or a tenth and none for short jobs."""
+    if order.short_jobs:
+        return order.slots or _part(policy, order, TENTH), 0
+    slots = order.slots or _part(policy, order, QUARTER)
+    limit = order.pending_limit
+    return slots, _part(policy, order, TENTH) if limit is None else limit
+
+
+def _part(policy: Policy, order: Order, divisor: int) -> int:
+    return max(1, min(MAX_SLOTS, remote_slots(policy, order.cluster) // divisor))
+
+
+def remote_slots(policy: Policy, cluster: str) -> int:
+    """Return how many batch slots a remote cluster has, its own transfer queues left out."""
+    there = away(policy, cluster)
+    if isinstance(there, OarServer):
+        return server.slots(there)
+    assert isinstance(there, Cell)  # choose() refuses the third kind
+    transfers = {name for name, queue in objects.queues(there).items() if is_transfer(queue)}
+    queues = objects.queue_instances(there, cluster)
+    own = (queue for queue in queues if queue.name.partition("@")[0] not in transfers)
+    return sum(queue.slots_total for queue in own if "B" in queue.kinds)

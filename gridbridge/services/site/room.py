@@ -1,0 +1,36 @@
+"""Looks now and then whether people can write messages, and the service its own files."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from gridbridge.decisions.site.room import lacks
+from gridbridge.shell import host
+
+LOOK_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Watch:
+    """What the folders lacked when they were last looked at."""
+
+    def __init__(self, folders: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._folders = tuple(folders)
+        self._clock = clock
+        self._looked_at = -LOOK_S
+        self._lacks = ""
+
+    def lacks(self) -> str:
+        """Say which folder is full, empty when none is; the queues are closed meanwhile."""
+        if self._clock() - self._looked_at >= LOOK_S:
+            self._looked_at = self._clock()
+            self._look()
+        return self._lacks
+
+    def _look(self) -> None:
+        found = lacks({folder: host.room_by_trying(folder) for folder in self._folders})
+        if bool(found) != bool(self._lacks):
+            words = f"event=full why={found!r}" if found else "event=room_again"
+            _log.log(logging.ERROR if found else logging.INFO, words)
+        self._lacks = found

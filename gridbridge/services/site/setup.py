@@ -1,0 +1,234 @@
+"""gridbridge setup: looks at both cells and this host, and makes what a transfer queue lacks."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from gridbridge.apply.clusters import away, cell, keep_connections
+from gridbridge.apply.site import setup as hands
+from gridbridge.batch.gridengine import objects, qconf
+from gridbridge.batch.oar import server
+from gridbridge.decisions.site import section, transfer_host
+from gridbridge.decisions.site import setup as decisions
+from gridbridge.decisions.site.setup.queue import is_foreign
+from gridbridge.decisions.site.setup.removal import removal
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import Cell, OarServer
+from gridbridge.model.site.setup import (
+    CellSetup,
+    Edit,
+    Finding,
+    Settings,
+    SetupWorld,
+    State,
+    Undo,
+    Verb,
+    Wanted,
+    is_transfer,
+)
+from gridbridge.services.site.inspection import host_facts
+from gridbridge.services.site.order import Order, choose, refuse_embedded
+from gridbridge.shell import host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One edit as it is shown and made."""
+
+    what: str
+    line: str
+    environment: str  # the line that points the shell at the step's cell; empty: any
+    where: str
+    edit: Edit
+    undo: tuple[Undo, ...] = ()
+
+
+def transfer_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
+    """Return what is missing of a transfer queue, in the order in which it is to be made."""
+    wanted = choose(policy, order)
+    world = _own_world(policy, wanted)
+    found = (*section.findings(policy, wanted), *decisions.findings(world))
+    return steps(policy, _possible(found))
+
+
+def warning(policy: Policy, order: Order) -> str:
+    """Say what a transfer queue would lack that no step of ours gives it; empty for nothing."""
+    wanted = choose(policy, order)
+    found = section.room(policy, section.all_slots(policy, wanted))
+    told = f"{found.item}: {found.found}; {found.right} ({found.hint})"
+    return told if found.state == State.WARNING else ""
+
+
+def removal_steps(policy: Policy, order: Order, warn: Callable[[str], None]) -> tuple[Step, ...]:
+    """Return what takes a transfer queue's set-up back; refuse one that is not there.
+
+    A remote cluster that does not answer may be gone for good: then all of home's is taken back,
+    and that nothing is at the other is warned of.
+    """
+    wanted = choose(policy, order, must_exist=True)
+    world = _own_world(policy, wanted, warn)
+    others = [name for name, queue in policy.queues.items() if queue.cluster == order.cluster]
+    if others and wanted.queue not in {*others, *world.home.queues}:
+        raise GridbridgeError(
+            f"no queue {wanted.queue}; to {order.cluster} lead: {', '.join(others)}"
+        )
+    return _removal(policy, world)
+
+
+def left_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
+    """Return what a removal has left of a transfer queue's set-up."""
+    wanted = choose(policy, order, must_exist=True)
+    return _removal(policy, _own_world(policy, wanted, unheard=lambda _: None))
+
+
+def _removal(policy: Policy, world: SetupWorld) -> tuple[Step, ...]:
+    edits = [*removal(world, hands.recall()), *section.removal(policy, world.wanted)]
+    return tuple(_step(policy, edit, _named(edit)) for edit in edits)
+
+
+def host_steps(policy: Policy) -> tuple[Step, ...]:
+    """Return what this host lacks; refuse when not all of it is ours to see."""
+    refuse_embedded(policy)
+    found = transfer_host.host_findings(host_facts(policy), policy.site)
+    for each in found:
+        if each.found == transfer_host.UNSEEN:
+            raise GridbridgeError(f"{each.item}: {each.found}; run it as root")
+    return steps(policy, found)
+
+
+def apply(steps: Iterable[Step], policy: Policy, tell: Callable[[Step], None]) -> None:
+    """Make the steps one by one; the first that fails ends it, and repeating goes on there."""
+    for step in steps:
+        if step.where:
+            raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")
+        hands.remember(step.undo)
+        _make(step, policy)
+        tell(step)
+
+
+def _make(step: Step, policy: Policy) -> None:
+    try:
+        hands.make(step.edit, cell_of(policy, step.edit.cell))
+    except CommandFailed as error:
+        raise GridbridgeError(f"{step.what}: {error.words}") from error
+
+
+def forget(policy: Policy) -> None:
+    """Drop the notes of former values once the last transfer queue is gone."""
+    if not any(
+        is_transfer(queue) for queue in objects.queues(cell(policy, policy.site.cluster)).values()
+    ):
+        hands.forget()
+
+
+def steps(policy: Policy, findings: Iterable[Finding]) -> tuple[Step, ...]:
+    """Turn what is wrong into steps; the same edit is made once, where it comes last."""
+    made: dict[Edit, Step] = {}
+    for each in findings:
+        if each.state == State.OK:
+            continue
+        for edit in each.mend:
+            made.pop(edit, None)
+            what = f"{each.item}: {each.found} -> {each.right}"
+            made[edit] = replace(
+                _step(policy, edit, what),
+                where=each.where,
+                undo=tuple(undo for undo in each.undo if undo.done == edit),
+            )
+    return tuple(made.values())
+
+
+def observe(
+    policy: Policy, wanted: Wanted, unheard: Callable[[str], None] | None = None
+) -> SetupWorld:
+    """Look at both cells; CommandFailed or StateError when one of them doesn't answer.
+
+    With `unheard` the remote one need not: that is told of why, and it counts as empty.
+    """
+    home = objects.cell_setup(cell(policy, wanted.home), wanted.host)
+    slots = dict(objects.slots_on(cell(policy, wanted.home), wanted.host))
+    slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}
+    try:
+        there = _away(policy, wanted, home)
+    except GridbridgeError as error:
+        if unheard is None:
+            raise
+        unheard(f"{wanted.remote} was not asked and nothing is changed there: {error}")
+        there = _bare("", {})
+    return SetupWorld(
+        wanted=wanted,
+        home=home,
+        away=there,
+        gids=host.gids(),
+        execd=host.daemon("sge_execd") if wanted.host == host.name() else None,
+        other_slots=sum(count for queue, count in slots.items() if queue != wanted.queue),
+    )
+
+
+def _away(policy: Policy, wanted: Wanted, home: CellSetup) -> CellSetup:
+    """Look at the remote cluster; OAR gives slots of one node to any parallel environment."""
+    there = away(policy, wanted.remote)
+    if isinstance(there, Cell):
+        is_far = bool(wanted.far_account)
+        return objects.far_setup(there) if is_far else objects.cell_setup(there, wanted.host)
+    assert isinstance(there, OarServer)  # choose() refuses the third kind
+    server.version(there)
+    return _bare(server.place(there), home.environments)
+
+
+def _bare(master: str, environments: Mapping[str, Settings]) -> CellSetup:
+    """Return a cluster of which nothing else counts."""
+    return CellSetup(
+        master=master,
+        complexes={},
+        queues={},
+        environments=environments,
+        scheduler={},
+        common={},
+        exec_hosts={},
+    )
+
+
+def _own_world(
+    policy: Policy, wanted: Wanted, unheard: Callable[[str], None] | None = None
+) -> SetupWorld:
+    """Look at both cells; refuse to touch a queue that is the site's own."""
+    keep_connections(policy)
+    world = observe(policy, wanted, unheard)
+    if wanted.queue not in policy.queues and is_foreign(world):
+        raise GridbridgeError(f"queue {wanted.queue} is no transfer queue; give another --queue")
+    return world
+
+
+def _possible(found: Iterable[Finding]) -> Iterable[Finding]:
+    """Return the findings; refuse when one of them no command of ours can mend."""
+    listed = tuple(found)
+    hopeless = (each for each in listed if each.state == State.BROKEN and not each.mend)
+    for each in hopeless:
+        raise GridbridgeError(f"{each.item}: {each.found}; {each.hint}")
+    return listed
+
+
+def _named(edit: Edit) -> str:
+    """Say what an edit does that has no finding to explain it."""
+    words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
+    if edit.verb == Verb.SHELL:
+        return "wait until no value is reported" if edit.cell else "take the section out"
+    return " ".join(word for word in words if word)
+
+
+def _step(policy: Policy, edit: Edit, what: str) -> Step:
+    of = cell_of(policy, edit.cell)
+    return Step(
+        what=what,
+        line=qconf.command(edit),
+        environment=qconf.environment(of) if of else "",
+        where="",
+        edit=edit,
+    )
+
+
+def cell_of(policy: Policy, name: str) -> Cell | None:
+    """Return the cell that an edit is for, None when it is of this host."""
+    there = away(policy, name) if name else None
+    return there if isinstance(there, Cell) else None

@@ -1,0 +1,1 @@
+"""The commands by which people look and act, from what the service shows."""

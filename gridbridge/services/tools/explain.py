@@ -1,0 +1,162 @@
+"""What a job would be submitted with at another cluster, or why it can't go there."""
+
+import os
+import pwd
+import shlex
+from dataclasses import dataclass
+
+from gridbridge import config
+from gridbridge.apply.clusters import away, cell, mapping, route
+from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine import submit as gridengine
+from gridbridge.batch.gridengine.request import (
+    Request,
+    cwd_of,
+    has_task,
+    is_interactive,
+    owner_and_account_of,
+    parallel_of,
+)
+from gridbridge.batch.gridengine.verified import as_detail
+from gridbridge.batch.oar import commands as oar
+from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
+from gridbridge.errors import GridbridgeError, ParseError, Unmappable, Unstageable
+from gridbridge.model.ids import TransferId, is_transfer, parse_local
+from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import Policy, TransferQueue
+from gridbridge.model.report import printable
+from gridbridge.model.route import Cell, OarServer, Route
+from gridbridge.model.transfer import staging
+from gridbridge.services.tools.drain import refuse_unreached
+from gridbridge.services.transfer.requests import keep_there, translated, words_of
+from gridbridge.shell.folder import STAGE_DIR, WORK
+
+ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """The submission of one job, or why there would be none."""
+
+    job: str
+    cluster: str
+    command: str = ""  # as a shell would take it; the wrapper is on its standard input
+    notes: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
+    """Say with what a job would be submitted to a remote cluster; nothing is changed.
+
+    `words` are a job's id, or what qsub would be given; `to` is a cluster or a transfer queue.
+    Raises ParseError for a job that qsub would not submit, GridbridgeError for a cluster to which
+    no queue leads, or several do that ask for different things, or a job or task that home does
+    not list, and ConfigError.
+    """
+    policy = config.load(path)
+    queue = _queue(to, policy)
+    remote = policy.queues[queue].cluster
+    home = cell(policy, policy.site.cluster)
+    if transfer := _transfer(words, policy):
+        job, name = transfer.local, str(transfer)
+        xml = _detail(home, transfer)
+    else:
+        job, name = words[-1], f"gb.{policy.site.cluster}.JOB.0.1"
+        xml = _verified(home, words)
+    request, asked_parallel = Request(xml), parallel_of(xml)
+    if refused := _refusal(xml):
+        return Foreseen(job=job, cluster=remote, refused=refused)
+    rules, far = mapping(policy, remote, queue), away(policy, remote)
+    known = words_of(remote)
+    try:
+        parallel, there = translated(request, asked_parallel, rules, known, remote, policy.queues)
+        keep_there(request, remote)
+        place = _carried(route(policy, queue), request, name)
+    except (Unmappable, Unstageable) as error:
+        return Foreseen(job=job, cluster=remote, refused=printable(str(error)))
+    notes, cwd = there.notes, cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
+    if far.login:
+        account = policy.clusters[remote].users.account_of(request.owner)
+        cwd = place if place.startswith("/") or not place else f"~{account}/{place}"
+        notes += (f"with files that are carried, in {cwd} there",) if place else ()
+        notes += (f"by ssh, at {far.login.host} as {account}",)
+    shell = policy.clusters[remote].shell
+    if isinstance(far, OarServer):
+        if refused := oar.refusal(request):
+            return Foreseen(job=job, cluster=remote, refused=printable(refused))
+        argv = oar.oarsub(far, name, request, parallel)
+    else:
+        assert isinstance(far, Cell)  # home is, and then no other cluster is embedded
+        argv = commands.submit_held(far, name, request, shell, cwd, parallel)
+    if asked_parallel and parallel.rpartition(" ")[2] == str(ENDLESS):
+        notes += ("with as many slots as are granted",)
+    return Foreseen(
+        job=job,
+        cluster=remote,
+        command=printable(shlex.join(argv)),
+        notes=tuple(map(printable, notes)),
+    )
+
+
+def _detail(home: Cell, transfer: TransferId) -> bytes:
+    """Return a listed job; ParseError for one, or a task, that is not there."""
+    xml = gridengine.detail(home, str(transfer.job))
+    if transfer.task and not has_task(xml, transfer.task):
+        raise ParseError("qstat -j: no such job or task, or no answer of qstat")
+    return xml
+
+
+def _refusal(xml: bytes) -> str:
+    """Return why a job's starter would not even look at what it asks for; empty if it would."""
+    if is_interactive(xml):
+        return NOT_INTERACTIVE
+    return ONE_HOP if is_transfer(owner_and_account_of(xml)[1]) else ""
+
+
+def _carried(ours: Route, request: Request, name: str) -> str:
+    """Return where a job runs there if files are carried for it; without any in its home.
+
+    Below its account's home, unless it is absolute. Unstageable for a list that is wrong.
+    """
+    if not ours.declares(request.context):
+        return ""
+    lists = staging.lists(ours.stage_in, ours.stage_out, request.context)
+    if wrong := next(filter(None, map(staging.fault, lists, lists.values())), ""):
+        raise Unstageable(wrong)
+    return f"{ours.remote_stage_dir or STAGE_DIR}/{name}/{WORK}"
+
+
+def _queue(to: str, policy: Policy) -> str:
+    """Return the transfer queue that is named, or that leads to the cluster of that name."""
+    if to in policy.queues:
+        return to
+    refuse_unreached(to, policy.remotes)
+    names = [name for name, queue in policy.queues.items() if queue.cluster == to]
+    if len({_adds(policy.queues[name]) for name in names}) > 1:
+        ways = " or ".join(f"--to {name}" for name in names)
+        raise GridbridgeError(f"the queues to {to} ask for different things; {ways}")
+    return names[0]
+
+
+def _adds(queue: TransferQueue) -> tuple[object, ...]:
+    """Return what a queue adds to its jobs' requests."""
+    return tuple(sorted(queue.asks.items())), queue.oar_queue, queue.oar_type
+
+
+def _transfer(words: tuple[str, ...], policy: Policy) -> TransferId | None:
+    """Return the transfer of a job that is named by its id, None for words of qsub's."""
+    try:
+        job, task = parse_local(" ".join(words))
+    except ParseError:
+        return None
+    return TransferId(policy.site.cluster, job, task, 1)
+
+
+def _verified(home: Cell, words: tuple[str, ...]) -> bytes:
+    """Return the job that qsub would submit, in its directory and as its caller."""
+    done = gridengine.call(home, commands.verify(home, words))
+    if done.status:
+        said = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
+        why = next(iter(said), f"qsub says nothing, and ends with {done.status}")
+        raise ParseError(f"neither the id of a job nor what qsub takes: {printable(why)}")
+    return as_detail(done.stdout, pwd.getpwuid(os.getuid()).pw_name)

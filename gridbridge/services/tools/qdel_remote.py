@@ -1,0 +1,74 @@
+"""qdel_remote: end jobs that are away, both halves, as the person who calls.
+
+A remote job is never deleted from under its local one: that one would end as killed, or wait for
+an accounting record that Grid Engine writes for no job that never started. The local job is
+deleted, and the transfer's ordinary end takes the remote one along.
+"""
+
+import os
+import pwd
+from collections.abc import Iterator
+
+from gridbridge import config
+from gridbridge.apply.clusters import cell
+from gridbridge.batch.gridengine import submit
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.shown import ShownTransfer
+from gridbridge.services.tools.remote_half import (
+    LIMIT_S,
+    Gone,
+    NotDone,
+    Told,
+    each_away,
+    each_of,
+    reach,
+    require_own,
+    transfers_of,
+)
+
+
+def delete(
+    job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
+) -> Iterator[Told]:
+    """Delete what is away of a job; tell what came of each task.
+
+    Raises ParseError for what is no job id, ConfigError, and StateError without published files.
+    """
+    policy = config.load(path)
+    return each_away(job, folder, f"qdel {job} deletes", lambda one: _delete(one, policy, is_dry))
+
+
+def delete_all(
+    owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
+) -> Iterator[Told]:
+    """Delete all that is away of a person's.
+
+    Raises ConfigError, and StateError without published files.
+    """
+    policy = config.load(path)
+    found = transfers_of(owner, folder)
+    if not found:
+        yield Told(job="", is_done=False, text=f"no job of {owner} is away")
+    yield from each_of(found, lambda one: _delete(one, policy, is_dry))
+
+
+def _delete(one: ShownTransfer, policy: Policy, is_dry: bool) -> str:
+    local, me = parse_transfer(one.transfer).local, pwd.getpwuid(os.getuid()).pw_name
+    if one.owner != me:
+        raise NotDone(f"it is {one.owner}'s, not yours; an operator uses qdel {local}")
+    home = cell(policy, policy.site.cluster).within(LIMIT_S)
+    away = f"job {one.remote_id} at {one.remote}" if one.remote_id else f"its half at {one.remote}"
+    if submit.states(home, local):
+        if not is_dry:
+            submit.delete(home, local)
+        return f"job {local}: {'would be ' * is_dry}deleted here, and {away} with it"
+    where = reach(policy, one.remote)
+    try:
+        require_own(where, one, me)
+    except Gone:
+        return f"job {local}: gone, here and at {one.remote}"
+    if not is_dry:
+        submit.delete(where, str(one.remote_id))
+    return f"job {local}: gone here; {away} {'would be' if is_dry else 'is'} deleted there"

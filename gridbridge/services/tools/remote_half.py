@@ -1,0 +1,105 @@
+"""How a person's own command reaches the remote half of a job of theirs."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from gridbridge.apply.clusters import cell
+from gridbridge.batch.gridengine import submit
+from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.model.cluster import Kind
+from gridbridge.model.ids import parse_local, parse_transfer
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import Cell
+from gridbridge.model.shown import ShownTransfer
+from gridbridge.state import shown as files
+
+LIMIT_S = 10.0  # a person waits for each of these calls
+
+
+class NotDone(GridbridgeError):
+    """What was asked for is not done, and why."""
+
+
+class Gone(NotDone):
+    """The other cluster does not list the remote job any more."""
+
+
+def reach(policy: Policy, cluster: str) -> Cell:
+    """Return how we reach a cluster, as ourselves; NotDone where these commands can't."""
+    section = policy.clusters.get(cluster)
+    if section is None:
+        raise NotDone(f"{cluster} is not in gridbridge.toml any more")
+    if str(section.kind) != Kind.GRIDENGINE:
+        raise NotDone(f"{cluster} is of kind {section.kind}: use its own commands there")
+    return cell(policy, cluster).within(LIMIT_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What came of an act on one job or task, in a sentence."""
+
+    job: str  # 12, or 12.3
+    is_done: bool
+    text: str
+
+
+def each_away(
+    job: str, folder: str, instead: str, act: Callable[[ShownTransfer], str]
+) -> Iterator[Told]:
+    """Act on each task of a job that is away, and tell what came of it.
+
+    `instead` is what acts on one that is here. Raises ParseError and StateError.
+    """
+    found = open_transfers(job, folder)
+    if not found:
+        text = f"job {job}: nothing of it is away; {instead} it here"
+        yield Told(job=job, is_done=False, text=text)
+    yield from each_of(found, act)
+
+
+def each_of(found: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]) -> Iterator[Told]:
+    """Act on each of these, and tell what came of it."""
+    for one in found:
+        local = parse_transfer(one.transfer).local
+        try:
+            yield Told(job=local, is_done=True, text=act(one))
+        except GridbridgeError as error:
+            yield Told(job=local, is_done=False, text=f"job {local}: {error}")
+
+
+def transfers_of(owner: str, folder: str) -> tuple[ShownTransfer, ...]:
+    """Return what is away of a person's."""
+    return tuple(one for one in files.read_all(folder).transfers if one.owner == owner)
+
+
+def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:
+    """Return what is away of a job, or of a task; ParseError for what is no job id."""
+    number, task = parse_local(job)
+    names = ((one, parse_transfer(one.transfer)) for one in files.read_all(folder).transfers)
+    return tuple(one for one, name in names if name.job == number and task in (0, name.task))
+
+
+def require_own(where: Cell, one: ShownTransfer, me: str) -> None:
+    """Re-read whose the recorded remote job is; NotDone unless it is ours and this transfer's."""
+    local = parse_transfer(one.transfer).local
+    if not one.remote_id:
+        raise NotDone(f"job {local} is being sent to {one.remote} and has no id there yet")
+    owner, account = submit.owner_and_account(where, str(one.remote_id))
+    if not owner:
+        raise Gone(f"{one.remote} does not list job {one.remote_id} any more: it has ended")
+    mine = where.login.user if where.login else me
+    if (owner, account) != (mine, one.transfer):
+        raise NotDone(
+            f"job {one.remote_id} at {one.remote} is {owner}'s, account {account!r}:"
+            f" not {one.transfer}"
+        )
+
+
+def split(jobs: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the jobs of `12,13.2 14`; ParseError for what is none."""
+    found = tuple(job for words in jobs for job in words.split(",") if job)
+    if not found:
+        raise ParseError(f"{', '.join(map(repr, jobs))}: no job id")
+    for job in found:
+        parse_local(job)
+    return found

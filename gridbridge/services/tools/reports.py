@@ -1,0 +1,128 @@
+"""What `gridbridge status` and `gridbridge why` tell, from the published files alone."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+
+from gridbridge import config
+from gridbridge.apply.clusters import cell
+from gridbridge.batch.gridengine import status
+from gridbridge.decisions.site import room
+from gridbridge.decisions.transfer import health
+from gridbridge.decisions.transfer.why import tell, waits_for
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.ids import parse_local, parse_transfer
+from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.report import Explanation, Report, TransferReport
+from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
+from gridbridge.shell import host
+from gridbridge.state import shown as files
+
+MOST_TASKS = 100  # of an array that are told at once
+
+
+class UnknownJob(GridbridgeError):
+    """No transfer of that job is known."""
+
+
+def report(now: datetime, folder: str = PUBLISHED) -> Report:
+    """Tell how the clusters, the transfer queues and the open transfers are."""
+    shown = files.read_all(folder)
+    routes = shown.service.routes if shown.service else ()
+    return Report(
+        alarm=_alarm(shown, now, folder) or health.full(shown) or health.misconfigured(shown),
+        clusters=tuple(health.judge_cluster(one, now) for one in shown.clusters.values()),
+        queues=tuple(health.judge_queue(one, shown, now) for one in routes),
+        transfers=tuple(
+            TransferReport(
+                job=parse_transfer(one.transfer).local,
+                transfer=one,
+                waits_for=waits_for(one, shown, now),
+            )
+            for one in shown.transfers
+        ),
+    )
+
+
+def why(
+    job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+) -> tuple[str, tuple[Explanation, ...]]:
+    """Tell of each task of a job what is with it, after the alarm of health.alarm.
+
+    Of an array the first tasks are told, and how many are not. Raises ParseError for what is no
+    job id, and UnknownJob.
+    """
+    number, _ = parse_local(job)
+    shown = files.read_all(folder)
+    every = of_its_owner(files.read_job(folder, job), partial(owners_at_home, number, path))
+    tasks = every[:MOST_TASKS]
+    more = len(every) - len(tasks)
+    left_out = f"{more} more tasks of job {job} are not told: name one, {job}.TASK" if more else ""
+    alarm = "; ".join(part for part in (_alarm(shown, now, folder), left_out) if part)
+    if not tasks:
+        raise UnknownJob("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))
+    return alarm, tuple(_explain(task, shown, now) for task in tasks)
+
+
+def _alarm(shown: Shown, now: datetime, folder: str) -> str:
+    """Say that the poller is silent, and if its folder is full, which it can't tell then."""
+    alarm = health.alarm(shown, now)
+    full = room.lack(folder, host.room(folder)) if alarm else ""
+    return f"{alarm}; {full}" if full else alarm
+
+
+def _explain(task: ShownTask, shown: Shown, now: datetime) -> Explanation:
+    newest = (_newest(one, shown) for one in task.attempts)
+    attempts = tuple(tell(one, shown, now) for one in newest)
+    return Explanation(job=task.job, attempts=attempts, left_out=task.left_out)
+
+
+def of_its_owner(
+    tasks: Sequence[ShownTask], owners: Callable[[], frozenset[str]]
+) -> tuple[ShownTask, ...]:
+    """Return what is proved, or told by whom home accounts for; by anybody if it does not."""
+    if all(one.is_proved for one in tasks):
+        return tuple(tasks)
+    known = owners()
+    return tuple(one for one in tasks if one.is_proved or not known or owner(one) in known)
+
+
+def owner(task: ShownTask) -> str:
+    """Return who tells of a task."""
+    return task.attempts[-1].transfer.owner if task.attempts else ""
+
+
+def owners_at_home(job: int, path: str) -> frozenset[str]:
+    """Return whose job home has accounted for; nobody's while it has not, or does not tell."""
+    try:
+        policy = config.load(path)
+        records = status.records(cell(policy, policy.site.cluster), job)
+    except GridbridgeError:
+        return frozenset()
+    return frozenset(one.owner for one in records)
+
+
+def _newest(history: ShownHistory, shown: Shown) -> ShownHistory:
+    """Return a history with its transfer as the list of open ones has it, if it does.
+
+    That list is newer, for it is written at each news; a history only when more happened.
+    """
+    known = history.transfer
+    same = (one for one in shown.transfers if _key(one) == _key(known) and not known.closed_at)
+    return replace(history, transfer=next(same, known))
+
+
+def _key(one: ShownTransfer) -> tuple[str, str]:
+    return one.transfer, one.owner
+
+
+def _unknown(job: str, shown: Shown, now: datetime) -> str:
+    """Say what is known of a job that was never sent: why it may still wait."""
+    keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
+    known = f"job {job}: no transfer of it{keep}"
+    routes = shown.service.routes if shown.service else ()
+    judged = (health.judge_queue(one, shown, now) for one in routes)
+    closed = (f"{one.queue} takes no jobs: {one.why}" for one in judged if not one.is_open)
+    asks = f"if it waits, see qstat -j {job}; if it has ended, qacct -j {job}"
+    return "; ".join((f"{known} ({asks})", *closed))

@@ -1,0 +1,1 @@
+"""The transfer service: what it does in each round, and with whom."""

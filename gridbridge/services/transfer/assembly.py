@@ -1,0 +1,182 @@
+"""Puts the service together from a configuration, and has it go on under another one.
+
+What a change leaves as it was goes on: clusters are asked as before, their last answers hold, so
+no queue to them closes, and all that is known, under way or waited for stays.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Protocol
+
+from gridbridge.apply.clusters import away, keep_connections
+from gridbridge.apply.transfer.acts import Hands
+from gridbridge.errors import StateError
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import Push as PushKind
+from gridbridge.model.places import HOME, SPOOL
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import Cell, OarServer
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.site.configuration import Configuration
+from gridbridge.services.transfer.service import TransferService
+from gridbridge.services.transfer.views import Views
+from gridbridge.services.watch.listener import Listener
+from gridbridge.services.watch.observer import Observer
+from gridbridge.services.watch.push import Push
+from gridbridge.state.database import Database
+from gridbridge.state.inbox import Inbox
+
+_USUAL = Cluster()
+UNASKED = {  # what a status query does not depend on
+    key: getattr(_USUAL, key)
+    for key in (
+        *("shell", "spool_shared", "remote_spool_dir", "stage_dir", "accounting"),
+        *("push", "push_limit_per_s", "claim", "claim_wait_s"),
+    )
+}
+
+
+class Part(Protocol):
+    """What acts by the configuration, and goes on with all that it knows under another one."""
+
+    def follow(self, policy: Policy) -> None:
+        """Act by this one from now on."""
+        ...
+
+
+def build(configuration: Configuration) -> TransferService:
+    """Put the service together and take up what an earlier one left."""
+    policy = configuration.policy
+    keep_connections(policy)
+    database = Database.open(policy.site.state)
+    clusters = _clusters(policy, _left(database))
+    service = TransferService(
+        policy=policy,
+        database=database,
+        inbox=Inbox(SPOOL, policy.poller.spool_files_per_uid),
+        hands=Hands(policy),
+        views=Views(policy, configuration=configuration.shown()),
+        observers={name: _observer(policy, name) for name in clusters},
+    )
+    try:
+        for name in filter(partial(_pushes, policy), clusters):
+            service.pushes[name] = _push(policy, name)
+        service.load()
+    except StateError:
+        service.shut_down()
+        raise
+    return service
+
+
+def follow(service: TransferService, policy: Policy) -> None:
+    """Have the service go on under another configuration; StateError when it can't be shown."""
+    keep_connections(policy)
+    ledger, observers = service.ledger, service.observers
+    clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
+    same = frozenset(
+        name
+        for name in clusters & observers.keys()
+        if _is_asked_alike(service.policy, policy, name)
+    )
+    _follow_observers(service, policy, clusters, same)
+    _follow_pushes(service, policy, clusters, same)
+    if any(one.remote in clusters - same for one in ledger.all()):
+        service.since = datetime.now(UTC)  # these were not asked without a pause
+    service.policy = policy
+    service.inbox.limit_per_uid = policy.poller.spool_files_per_uid
+    for part in _parts(service):
+        part.follow(policy)
+    service.show_routes()
+
+
+def _parts(service: TransferService) -> tuple[Part, ...]:
+    """Return what else keeps the configuration; the rest has nothing of it."""
+    first = (service.hands, service.views, service.breakers, service.letters)
+    rest = (service.books, service.guards, service.recalls, service.claims, service.agreements)
+    return (*first, *rest, service.sweeper)
+
+
+def _follow_observers(
+    service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
+) -> None:
+    """Ask the same clusters on, and forget what the others answered: it was elsewhere."""
+    observers = service.observers
+    for name in observers.keys() - same:
+        observers.pop(name).dismiss()
+        service.answers.forget(name)
+    for name in same:
+        observers[name].follow(away(policy, name), policy.poller, _own_queues(policy, name))
+    for name in clusters - same:
+        observers[name] = _observer(policy, name)
+
+
+def _follow_pushes(
+    service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
+) -> None:
+    """Let those go on that push as before."""
+    alike = frozenset(
+        name for name in same if _push_of(service.policy, name) == _push_of(policy, name)
+    )
+    for name in service.pushes.keys() - alike:
+        service.pushes.pop(name).stop()
+    for name in clusters - alike:
+        if _pushes(policy, name):
+            service.pushes[name] = _push(policy, name)
+
+
+def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
+    """Say whether a cluster's status is asked where and as it was."""
+    was, is_now = (replace(one.clusters[name], **UNASKED) for one in (before, after))
+    return was == is_now
+
+
+def _push_of(policy: Policy, name: str) -> tuple[PushKind, float]:
+    cluster = policy.clusters[name]
+    return cluster.push, cluster.push_limit_per_s
+
+
+def _pushes(policy: Policy, name: str) -> bool:
+    return policy.clusters[name].push is not PushKind.NONE
+
+
+def _observer(policy: Policy, name: str) -> Observer:
+    return Observer(
+        name,
+        away(policy, name),
+        policy.poller,
+        time.monotonic,
+        users=policy.clusters[name].users,
+        transfer_queues=_own_queues(policy, name),
+    )
+
+
+def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
+    """Return the transfer queues among a cluster's own: their slots are none of it."""
+    return tuple(policy.queues) if name == policy.site.cluster else ()
+
+
+def _push(policy: Policy, name: str) -> Push | Listener:
+    """Return what takes the ends that a cluster pushes."""
+    cluster, far = policy.clusters[name], away(policy, name)
+    if isinstance(far, OarServer):
+        return Listener(name, far, cluster.push_limit_per_s, time.monotonic)
+    assert isinstance(far, Cell)  # no other kind pushes
+    return Push(far, cluster, f"{HOME}/push/{name}", time.monotonic)
+
+
+def _clusters(policy: Policy, left: Iterable[Transfer]) -> frozenset[str]:
+    """Return the clusters to ask: where queues lead, and where transfers still are."""
+    used = {policy.site.cluster, *policy.remotes}
+    return frozenset(policy.clusters) & used.union(one.remote for one in left)
+
+
+def _left(database: Database) -> tuple[Transfer, ...]:
+    """Return the transfers of an earlier process that have to be looked after."""
+    try:
+        return (*database.open_transfers(), *database.ended_transfers())
+    except StateError:
+        database.close()
+        raise

@@ -1,0 +1,144 @@
+"""The breakers of all remote clusters: what the transfers' news did to them, shown and logged."""
+
+import logging
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.decisions.transfer import breaker
+from gridbridge.decisions.transfer.breaker import News
+from gridbridge.model.policy import Policy, Poller
+from gridbridge.model.shown import ShownBreaker, ShownBreakers
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.transfer.views import Views
+
+_log = logging.getLogger(__name__)
+
+
+class Breakers:
+    """One breaker a cluster; those that are published outlive the process."""
+
+    def __init__(self, policy: Poller, views: Views) -> None:
+        # The clock may have been set back while no process ran.
+        self._known = {
+            one.cluster: _shortened(one, policy.breaker_pause_max_s)
+            for one in views.shown_breakers()
+        }
+        self._policy = policy
+        self._views = views
+        self._unproved: dict[tuple[str, str], dict[int, News]] = {}  # by owner and cluster
+        self._proved: set[tuple[str, int]] = set()  # transfers that home had in their queue
+        self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration; nothing stays closed for longer than its longest."""
+        self._policy = policy.poller
+        before = dict(self._known)
+        for name, known in before.items():
+            self._known[name] = _shortened(known, self._policy.breaker_pause_max_s)
+        if self._known != before:
+            self._show()
+
+    def hear(self, before: Transfer | None, one: Transfer, transfers: Iterable[Transfer]) -> None:
+        """Take a transfer's news; what home's list has not proved waits until it does."""
+        said = breaker.news(before, one, self._policy)
+        if said is None:
+            return
+        if _key(one) in self._proved:
+            self._count(said, self._of_queues(transfers))
+            return
+        self._put(breaker.forgive(self._of(said), said))
+        waiting = self._unproved.setdefault((said.owner, said.cluster), {})
+        if said.job in waiting or len(waiting) < self._policy.breaker_failures:
+            waiting[said.job] = said
+
+    def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
+        """Count the news that home's list proves; what it does not prove was nobody's."""
+        self._proved &= {_key(one) for one in transfers}
+        self._proved.update(
+            _key(one)
+            for one in transfers
+            if _key(one) not in self._proved
+            and breaker.is_in_queue(one.name, one.owner, one.queue, home)
+        )
+        for key, waiting in tuple(self._unproved.items()):
+            asked = [one for one in waiting.values() if one.at < home.taken_at]
+            for one in asked:
+                del waiting[one.job]
+                if one.is_proved(home):
+                    self._count(one, self._of_queues(transfers))
+            if not waiting:
+                del self._unproved[key]
+
+    def jobs(self) -> set[int]:
+        """Return the local jobs that home's next answer has to tell of."""
+        return {job for waiting in self._unproved.values() for job in waiting}
+
+    def move(self, step: timedelta) -> None:
+        """Keep how long the queues stay closed by a clock that was set by so much."""
+        self._unproved.clear()
+        for name, known in self._known.items():
+            if known.until:
+                self._known[name] = replace(known, until=known.until + step)
+        self._show()
+
+    def closed(self, transfers: Iterable[Transfer]) -> frozenset[str]:
+        """Return the clusters that get no more jobs for now."""
+        now, everyone = datetime.now(UTC), self._of_queues(transfers)
+        return frozenset(
+            name
+            for name, known in self._known.items()
+            if breaker.is_closed(known, self._first_probes(known, everyone), now, self._policy)
+        )
+
+    def _first_probes(
+        self, known: ShownBreaker, transfers: Collection[Transfer]
+    ) -> dict[str, datetime]:
+        """Return since when each owner has had a probe out, though that one may be over."""
+        if not known.until:
+            return {}
+        until, before = self._probes.get(known.cluster, (None, {}))
+        probes = breaker.first_probes(known, transfers) | (before if until == known.until else {})
+        self._probes[known.cluster] = known.until, probes
+        return probes
+
+    def _of_queues(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
+        """Return those that home had in their queue: none that somebody made up."""
+        return tuple(one for one in transfers if _key(one) in self._proved)
+
+    def why(self) -> dict[str, str]:
+        """Return why the queues to some clusters are closed, or being probed."""
+        return {name: f"jobs fail at {name}" for name, known in self._known.items() if known.times}
+
+    def _of(self, said: News) -> ShownBreaker:
+        return self._known.get(said.cluster, ShownBreaker(cluster=said.cluster))
+
+    def _count(self, said: News, transfers: Iterable[Transfer]) -> None:
+        now = datetime.now(UTC)
+        self._put(breaker.hear(self._of(said), said, transfers, now, self._policy))
+
+    def _put(self, one: ShownBreaker) -> None:
+        known = self._known.get(one.cluster, ShownBreaker(cluster=one.cluster))
+        if one == known:
+            return
+        self._known[one.cluster] = one
+        if one.until and one.until != known.until:
+            words = f"event=closed cluster={one.cluster} until={one.until:%FT%TZ} times={one.times}"
+            _log.error("%s cause=%s owners=%s", words, one.cause, ",".join(one.owners))
+        elif known.times and not one.times:
+            _log.warning("event=opened cluster=%s why='a job ran there'", one.cluster)
+        self._show()
+
+    def _show(self) -> None:
+        self._views.breakers(ShownBreakers(breakers=tuple(self._known.values())))
+
+
+def _key(one: Transfer) -> tuple[str, int]:
+    return one.name, one.uid
+
+
+def _shortened(one: ShownBreaker, limit_s: float) -> ShownBreaker:
+    """Return a breaker that is closed for so long at most from now on."""
+    latest = datetime.now(UTC) + timedelta(seconds=limit_s)
+    return replace(one, until=one.until and min(one.until, latest))

@@ -1,0 +1,178 @@
+"""Who has the claims: taken for home, given to jobs, limited, and removed when all is over.
+
+A grant is in the state file before it is sent, and a recall is there before its task hears of it;
+both are decided in rounds of one process, so one of them is first. A grant is sent until its
+cluster says that it has it, whatever became of the tries before.
+"""
+
+import logging
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from functools import partial
+
+from gridbridge.apply.transfer.acts import Hands
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.unreachable import waits_for_grant
+from gridbridge.errors import StateError
+from gridbridge.model.message import REQUEUE, Cause, Message, Outcome
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.claim import FENCED, FILE, GRANT, HOME, JOB, is_grant, name_of, split
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.services.work.backoff import Patience
+from gridbridge.services.work.workers import Crew
+
+AT_ONCE = 500  # grants in one command
+FIRST_S, LONGEST_S = 2.0, 20.0  # between tries to send one: a slot is kept for nothing meanwhile
+
+DOUBT_S = 30.0  # a job that waited for its grant in vain ends so soon after claim_wait_s
+
+_log = logging.getLogger(__name__)
+
+
+class Claims:
+    """What is on its way of the claims; who has each is in the state file."""
+
+    def __init__(self, policy: Policy, ledger: Ledger, hands: Hands, crew: Crew) -> None:
+        self._policy = policy
+        self._ledger = ledger
+        self._hands = hands
+        self._crew = crew
+        self._patience = Patience(FIRST_S, LONGEST_S)
+        self._due: dict[str, dict[Key, Transfer]] = {}  # grants by cluster
+        self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
+        self._removing: dict[Key, Future[None]] = {}
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self._policy = policy
+
+    def load(self) -> None:
+        """Send again what an earlier process may not have sent."""
+        for one in self._ledger.all():
+            if is_grant(one.claim) and one.claimed == JOB and not one.verdict:
+                self._due.setdefault(one.remote, {})[key(one)] = one
+
+    def decide(self, world: World) -> None:
+        """Give the claim to each job that waits for it; nothing is sent before that is kept."""
+        for one in tuple(self._ledger.all()):
+            if one.claim and waits_for_grant(one, world):
+                self._ledger.keep(one.but(claimed=JOB))
+                self._ledger.note(one, f"granted: its job has started at {one.remote}")
+                self._due.setdefault(one.remote, {})[key(one)] = one
+
+    def send(self) -> None:
+        """Have the grants sent that are due, to each cluster once at a time."""
+        for cluster in tuple(self._sent):
+            self._take(cluster)
+        for cluster, due in tuple(self._due.items()):
+            due = {each: one for each, one in due.items() if each in self._ledger.open}
+            self._due[cluster] = due
+            if not due or cluster in self._sent or cluster not in self._policy.clusters:
+                continue
+            if self._patience.may_try(cluster):
+                some = tuple(due.values())[:AT_ONCE]
+                give = partial(self._hands.give_grants, cluster)
+                self._sent[cluster] = some, self._crew.do(f"cluster {cluster}", give, some)
+
+    def recall(self, one: Transfer, why: str) -> bool:
+        """Take a task's claim for home: then it runs again here, whatever happens there.
+
+        False when its job has it, or when that can't be told.
+        """
+        try:
+            is_had = one.claimed != JOB and self._take_claim(one)
+        except StateError as error:
+            _log.warning("event=no_recall name=%s why=%r", one.name, str(error))
+            return False
+        if is_had:
+            end = Message(
+                transfer=one.name,
+                outcome=Outcome.REQUEUE,
+                claim=HOME,
+                cause=Cause.RECALLED,
+                reason=why,
+            )
+            now = datetime.now(UTC)
+            taken = one.but(claimed=HOME, verdict=end, cause=end.cause, updated_at=now)
+            self._ledger.keep(taken)
+            self._ledger.note(one, f"claimed by home: {why}")
+        else:
+            self._ledger.keep(one.but(claimed=JOB))
+            self._ledger.note(one, f"recall: too late, its job at {one.remote} has the claim")
+        return is_had
+
+    def _take_claim(self, one: Transfer) -> bool:
+        return is_grant(one.claim) or self._hands.take_claim(one)
+
+    def limited(self, one: Transfer, end: Message) -> Message:
+        """Return an end, or a worse one for a task whose jobs got no grant too often."""
+        self._doubt(one, end)
+        queue = self._policy.queues.get(one.queue)
+        if end.claim != FENCED or queue is None:
+            return end
+        before = self._ledger.attempts(one.name, one.uid)
+        others = (each for each in before if each.name != one.name)
+        times = 1 + sum(each.cause == Cause.UNGRANTED for each in others)
+        if times <= queue.recall_limit:
+            return end
+        return end.but(outcome=Outcome.ERROR, reason=f"{end.reason}, {times} times")
+
+    def _doubt(self, one: Transfer, end: Message) -> None:
+        """Tell of a job that may not have seen the grant that it was given: it ends as fenced."""
+        cluster = self._policy.clusters.get(one.remote)
+        if not cluster or not is_grant(one.claim) or end.exit_status != str(REQUEUE):
+            return
+        waited_s = float(end.wallclock_s or 0)
+        if one.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
+            _log.warning("event=unseen_grant name=%s cluster=%s", one.name, one.remote)
+            self._ledger.note(one, f"ended with 99 after {waited_s:.0f} s: did it see its grant?")
+
+    def are_removed(self, ended: Transfer) -> bool:
+        """Say whether nothing of a claim is left anywhere; have it removed if not."""
+        kind, _ = split(ended.claim)
+        if kind == FILE:
+            return self._is_removed(ended)
+        if kind != GRANT or ended.claimed != JOB or ended.remote not in self._policy.clusters:
+            return True
+        name = key(ended)
+        if name not in self._removing:
+            if self._patience.may_try(name):
+                owner = f"cluster {ended.remote}"
+                self._removing[name] = self._crew.do(owner, self._hands.remove_grant, ended)
+            return False
+        if not self._removing[name].done():
+            return False
+        error = self._removing.pop(name).exception()
+        if error:
+            _log.warning("event=failed act=remove_grant name=%s why=%r", name[0], str(error))
+            return False
+        self._patience.forget(name)
+        return True
+
+    def _is_removed(self, ended: Transfer) -> bool:
+        try:
+            self._hands.remove_claim(ended)
+        except StateError as error:
+            _log.warning("event=failed act=remove_claim why=%r", str(error))
+            return False
+        return True
+
+    def sweep(self) -> None:
+        """Remove the files of claims that nobody knows."""
+        known = (*self._ledger.all(), *self._ledger.ended.values())
+        self._hands.sweep_claims(frozenset(name_of(one.claim, one.uid) for one in known))
+
+    def _take(self, cluster: str) -> None:
+        """Take the answer to what was sent; without one it is sent again."""
+        some, sent = self._sent[cluster]
+        if not sent.done():
+            return
+        del self._sent[cluster]
+        if error := sent.exception():
+            _log.warning("event=failed act=grant cluster=%s why=%r", cluster, str(error))
+            return
+        self._patience.forget(cluster)
+        for one in some:
+            self._due[cluster].pop(key(one), None)
+            _log.info("event=granted name=%s cluster=%s", one.name, cluster)

@@ -1,0 +1,119 @@
+"""Remote jobs that nobody owns or that outlive their end, and the transfers that ended well."""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import datetime
+
+from gridbridge.apply.transfer.acts import Hands
+from gridbridge.decisions.transfer import aftermath
+from gridbridge.decisions.transfer.orphans import orphans
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.model.transfer.plan import Action, Orphan
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.transfer.claims import Claims
+from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.services.work.backoff import Patience
+from gridbridge.services.work.workers import Crew
+from gridbridge.state.inbox import Inbox
+
+_log = logging.getLogger(__name__)
+
+
+class Cleaner:
+    """Looks after what is left when a transfer is over, or never was."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        inbox: Inbox,
+        hands: Hands,
+        crew: Crew,
+        claims: Claims,
+        act: Callable[[Action], None],
+    ) -> None:
+        self._ledger = ledger
+        self._inbox = inbox
+        self._hands = hands
+        self._crew = crew
+        self._claims = claims
+        self._act = act
+        self._patience = Patience()
+        self._unstaging: dict[Key, Future[None]] = {}
+        self._deleting: dict[tuple[str, int], Future[None]] = {}
+
+    def clean(self, world: World) -> None:
+        """Have deleted what must not live, and look no more after what lives no more."""
+        for orphan in orphans(self._ledger.all(), world):
+            self._delete(orphan)
+        closed = tuple(self._ledger.ended.values())
+        ended = (one for one in self._ledger.all() if one.verdict)
+        for action in aftermath.survivors((*ended, *closed), world):
+            self._act(action)
+        for one in closed:
+            if aftermath.is_at_rest(one, world) and self._is_cleared(one):
+                self._lay_to_rest(one)
+
+    def let_go(self, before: datetime) -> None:
+        """Look after no transfer that closed before that time: the state file forgets it."""
+        for one in tuple(self._ledger.ended.values()):
+            if one.closed_at and one.closed_at < before:
+                if folder := self._inbox.stage_of(one.record):
+                    words = f"cluster={one.remote} owner={one.owner} folder={folder}"
+                    held = aftermath.holds_outputs(one)
+                    why = "its outputs may not be home" if held else "it could not be removed"
+                    _log.error("event=left_behind %s why=%r", words, why)
+                if one.claimed:
+                    words = f"cluster={one.remote} owner={one.owner} claim={one.claim}"
+                    _log.error("event=left_behind %s why='its job may still start'", words)
+                self._lay_to_rest(one)
+
+    def _is_cleared(self, ended: Transfer) -> bool:
+        """Say whether nothing of it lies anywhere; have it removed if not."""
+        is_unstaged = self._is_unstaged(ended)
+        return self._claims.are_removed(ended) and is_unstaged
+
+    def _is_unstaged(self, ended: Transfer) -> bool:
+        """Say whether nothing of it lies on the other cluster's disk; have it removed if not."""
+        name = key(ended)
+        if name in self._unstaging and self._unstaging[name].done():
+            done = self._unstaging.pop(name)
+            if not done.exception():
+                self._patience.forget(name)
+                return True
+            _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(done.exception()))
+        if name in self._unstaging:
+            return False
+        folder = self._inbox.stage_of(ended.record)
+        if not folder:
+            return True
+        if aftermath.holds_outputs(ended):
+            kept = f"kept at {ended.remote}, {folder}"
+            self._ledger.note(ended, f"what it made may not be home: {kept}")
+            return False
+        if self._patience.may_try(name):
+            self._unstaging[name] = self._crew.do(ended.owner, self._hands.unstage, ended)
+        return False
+
+    def _lay_to_rest(self, ended: Transfer) -> None:
+        """Look after it no more; a record that outlived its row would be read as a new one."""
+        self._inbox.remove(ended.record)
+        self._ledger.lay_to_rest(ended)
+
+    def _delete(self, orphan: Orphan) -> None:
+        """Have an orphan deleted, once at a time; every cluster counts its jobs from 1."""
+        for one in [one for one, done in self._deleting.items() if done.done()]:
+            self._tell_failure(one, self._deleting.pop(one))
+        job = orphan.cluster, orphan.job_id
+        if job in self._deleting or not self._patience.may_try(job):
+            return
+        where = f"cluster={orphan.cluster} name={orphan.name} job={orphan.job_id}"
+        _log.warning("event=orphan %s why=%r", where, orphan.why)
+        self._deleting[job] = self._crew.do(orphan.owner, self._hands.delete_orphan, orphan)
+
+    def _tell_failure(self, job: tuple[str, int], done: Future[None]) -> None:
+        """Log why an orphan still lives: at a cluster by ssh we may be no operator."""
+        if error := done.exception():
+            _log.warning(
+                "event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error)
+            )

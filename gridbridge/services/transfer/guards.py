@@ -1,0 +1,114 @@
+"""Puts back what people take away of the guards at home, while their jobs are away.
+
+A hold shows in every answer; a start time and a list of queues are asked for now and then, of a
+hundred jobs in one question.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from gridbridge.apply.transfer.acts import Hands
+from gridbridge.decisions.transfer import guards
+from gridbridge.decisions.transfer.guards import Kept
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.watch.observer import Answer
+from gridbridge.services.work.workers import Crew
+
+LOOK_S = 60.0
+AT_ONCE = 100  # jobs in one question
+WHY = "somebody has taken its guard away"
+
+_log = logging.getLogger(__name__)
+
+
+class Guards:
+    """What was seen of the guards at home."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        ledger: Ledger,
+        hands: Hands,
+        crew: Crew,
+        act: Callable[[Action], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._policy = policy
+        self._ledger = ledger
+        self._hands = hands
+        self._crew = crew
+        self._act = act
+        self._clock = clock
+        self._unheld: frozenset[str] = frozenset()  # in home's last answer
+        self._due = clock() + LOOK_S
+        self._after = 0  # the last job that was looked at
+        self._looking: Future[dict[int, Kept]] | None = None
+        self._missing: list[Transfer] = []
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self._policy = policy
+
+    def see(self, came: tuple[Answer, ...], home: str) -> None:
+        """Take home's answer, if it is among these."""
+        for answer in came:
+            if answer.cluster == home and answer.snapshot:
+                self._see(answer.snapshot)
+
+    def _see(self, local: ClusterSnapshot) -> None:
+        """Put holds back; of two answers in a row, since a starter may just let its task go."""
+        unheld = guards.unheld(self._ledger.all(), local)
+        for one in tuple(self._ledger.all()):
+            if one.name in unheld & self._unheld:
+                self._put_back(one, Guard.HOLD)
+        self._unheld = unheld
+        self._take()
+        if self._looking is None and self._clock() >= self._due:
+            self._due = self._clock() + LOOK_S
+            self._look(guards.to_look_at(self._ledger.all(), local))
+
+    def _look(self, jobs: tuple[int, ...]) -> None:
+        """Ask of all, or of the next hundred of more."""
+        next_ones = [job for job in jobs if job > self._after]
+        due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
+        if some := tuple(due[:AT_ONCE]):
+            self._after = some[-1]
+            owner = f"cluster {self._policy.site.cluster}"
+            self._looking = self._crew.do(owner, self._hands.kept_at_home, some)
+
+    def _take(self) -> None:
+        """Take what home told of the jobs that were asked for."""
+        if self._looking is None or not self._looking.done():
+            return
+        looking, self._looking = self._looking, None
+        try:
+            known = looking.result()
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=failed act=look_at_guards why=%r", str(error))
+            return
+        for one in tuple(self._ledger.all()):
+            kept = known.get(parse_transfer(one.name).job)
+            wanted = guards.needed(one, kept, self._policy.queues) if kept else ""
+            if wanted and not one.verdict:
+                self._put_back(one, wanted)
+
+    def _put_back(self, one: Transfer, wanted: str) -> None:
+        """Note that a transfer's task is to be guarded: whoever ends it has to know that."""
+        one = one.but(guard=wanted, reguarded=True)
+        self._ledger.keep(one)
+        self._missing.append(one)
+
+    def send(self) -> None:
+        """Have those guards put back that the state file has."""
+        missing, self._missing = self._missing, []
+        for one in missing:
+            self._act(Action(act=Act.GUARD_LOCAL, transfer=one, why=WHY))

@@ -1,0 +1,102 @@
+"""What happened to each local task, shown anew when more has: from the state file to people.
+
+What open transfers have behind them is kept here too: to read it again for every change would
+cost as much as to write it.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.transfer import owners
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.transfer.transfer import Event, Listed, Transfer
+from gridbridge.services.transfer.views import History, Views
+from gridbridge.state.database import Database
+
+UNSHOWN = timedelta(minutes=1)  # what closed so long before the last showing is shown again
+
+
+class Histories:
+    """The published histories; remembers which of them are behind the state file."""
+
+    def __init__(self, cluster: str, database: Database, views: Views) -> None:
+        self._cluster = cluster
+        self._database = database
+        self._views = views
+        self._behind: set[str] = set()
+        self._known: dict[str, dict[tuple[str, int], _Attempt]] = {}  # by local task
+
+    def load(self) -> None:
+        """Take up what a service before us may have kept and not shown any more."""
+        recent: tuple[Transfer, ...] = ()
+        if shown_at := self._views.shown_at():
+            recent = self._database.closed_since(shown_at - UNSHOWN)
+        for one in (*self._database.open_transfers(), *recent):
+            self.touch(one)
+
+    def touch(self, transfer: Transfer) -> None:
+        """Have the history of its task shown in this round."""
+        name = parse_transfer(transfer.name)
+        if name.cluster == self._cluster:
+            self._behind.add(name.local)
+
+    def keep(self, before: Transfer | None, after: Transfer) -> None:
+        """Take a transfer as it is now; show a known one if people would see a difference."""
+        if attempts := self._attempts(after.name):
+            attempts.setdefault((after.name, after.uid), _Attempt(after)).transfer = after
+        if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
+            self.touch(after)
+
+    def add(self, event: Event) -> None:
+        """Take one more line of a transfer's history."""
+        if attempt := self._attempts(event.name).get((event.name, event.uid)):
+            attempt.events.append(event)
+
+    def _attempts(self, transfer: str) -> "dict[tuple[str, int], _Attempt]":
+        """Return what is kept of a transfer's task; nothing before its open ones were shown."""
+        name = parse_transfer(transfer)
+        return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
+
+    def publish(self) -> None:
+        """Show what changed."""
+        for local in self._behind:
+            self._show(local)
+        self._behind.clear()
+
+    def _show(self, local: str) -> None:
+        attempts = self._known.pop(local, None) or self._load(local)
+        transfers = tuple(one.transfer for one in attempts.values())
+        known, told = owners.proved(transfers), owners.told(transfers)
+        if known:
+            self._views.task(local, _of(attempts, known))
+        for uid in {one.uid for one in transfers}:
+            self._views.told(local, uid, _of(attempts, told & {uid}))
+        if not all(one.transfer.is_over for one in attempts.values()):
+            self._known[local] = attempts
+
+    def _load(self, local: str) -> "dict[tuple[str, int], _Attempt]":
+        job, _, task = local.partition(".")
+        attempts = self._database.transfers_of(self._cluster, int(job), int(task or 0))
+        return {
+            (one.name, one.uid): _Attempt(one, list(self._database.events(one.name, one.uid)))
+            for one in attempts
+        }
+
+    def sweep(self, before: datetime, living: tuple[Transfer, ...]) -> None:
+        """Remove the histories to which nothing was added since then; what is kept is read anew."""
+        self._known.clear()
+        self._views.sweep(before, living)
+
+
+def _of(attempts: "dict[tuple[str, int], _Attempt]", uids: frozenset[int]) -> list[History]:
+    """Return the histories of these people's attempts that home has not denied."""
+    theirs = (one for one in attempts.values() if one.transfer.uid in uids)
+    return [(one.transfer, one.events) for one in theirs if one.transfer.listed != Listed.NO]
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One transfer of a task, with its lines in the order in which they were written."""
+
+    transfer: Transfer
+    events: list[Event] = field(default_factory=list)

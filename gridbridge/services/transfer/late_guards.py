@@ -1,0 +1,69 @@
+"""Guards that we put back and that may have come after their starters let the tasks go.
+
+Such a task would wait for ever. So once its transfer is over it is let go until that has succeeded,
+by whatever process: the state file knows that it was guarded.
+"""
+
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.transfer import guards
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.services.work.dispatch import Works
+from gridbridge.state.database import Database
+
+WHY = "its guard may have come too late"
+
+
+class LateGuards:
+    """The transfers that are over but whose tasks may be guarded."""
+
+    def __init__(self, database: Database, ledger: Ledger, works: Works) -> None:
+        self._database = database
+        self._ledger = ledger
+        self._works = works
+        self._left: dict[Key, Transfer] = {}
+
+    def load(self, now: datetime) -> None:
+        """Take up what an earlier process may have left."""
+        for one in self._database.reguarded_transfers():
+            self.say(one.not_after(now))
+
+    def move(self, step: timedelta) -> None:
+        """Keep the moments by a clock that was set by so much."""
+        self._left = {each: one.moved(step) for each, one in self._left.items()}
+
+    def say(self, closed: Transfer) -> None:
+        """Keep in mind a transfer that is over."""
+        if guards.may_stay(closed):
+            self._left[key(closed)] = closed
+
+    def jobs(self) -> set[int]:
+        """Return the local jobs that home's next answer has to tell of."""
+        return {parse_transfer(one.name).job for one in self._left.values()}
+
+    def see(self, local: ClusterSnapshot) -> None:
+        """Let the tasks go that home lists still; of a task that was sent anew that is over."""
+        for one in tuple(self._left.values()):
+            if guards.is_gone(one, local) or self._is_sent_anew(one):
+                self.done(one)
+            elif guards.is_news(one, local):
+                self._let_go(one)
+
+    def done(self, one: Transfer) -> None:
+        """Note that a task was let go, or that there is none."""
+        if self._left.pop(key(one), None):
+            self._ledger.release(one)
+
+    def _let_go(self, one: Transfer) -> None:
+        """Release a task once nobody is about to guard it."""
+        action = Action(act=Act.RELEASE_LOCAL, transfer=one, why=WHY)
+        guarding = Action(act=Act.GUARD_LOCAL, transfer=one, why=WHY)
+        if self._works.may_begin(action) and self._works.may_begin(guarding):
+            self._works.begin(action)
+
+    def _is_sent_anew(self, one: Transfer) -> bool:
+        return self._ledger.attempts(one.name, one.uid)[-1].name != one.name

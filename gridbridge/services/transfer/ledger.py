@@ -1,0 +1,146 @@
+"""The transfers that the service looks after: here and in the state file, with their history."""
+
+import logging
+from collections.abc import Iterable, Iterator, ValuesView
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.decisions.site.reload import Stay
+from gridbridge.decisions.transfer.unheard import UNHEARD
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.transfer.transfer import Event, Transfer
+from gridbridge.services.transfer.breakers import Breakers
+from gridbridge.services.transfer.history import Histories
+from gridbridge.state.database import Database
+
+Key = tuple[str, int]  # a transfer's name, and the uid of whoever made it
+
+_log = logging.getLogger(__name__)
+
+
+class Ledger:
+    """What the service knows of each open transfer; nothing is known here only."""
+
+    def __init__(self, database: Database, histories: Histories, breakers: Breakers) -> None:
+        self.open: dict[Key, Transfer] = {}
+        self.ended: dict[Key, Transfer] = {}  # closed, their remote jobs perhaps still listed
+        self._database = database
+        self._histories = histories
+        self._breakers = breakers
+        self._told: dict[Key, str] = {}
+
+    def load(self) -> None:
+        """Take up what an earlier process left in the state file."""
+        now = datetime.now(UTC)  # the clock may have been set back while no process ran
+        self.open = {key(one): one.not_after(now) for one in self._database.open_transfers()}
+        self.ended = {key(one): one.not_after(now) for one in self._database.ended_transfers()}
+        self._histories.load()
+
+    def all(self) -> ValuesView[Transfer]:
+        """Return the open transfers."""
+        return self.open.values()
+
+    def clusters(self) -> frozenset[str]:
+        """Return the clusters that they are at."""
+        return frozenset(one.remote for one in self.all())
+
+    def stays(self) -> frozenset[Stay]:
+        """Return who has one, at which cluster, by which queue."""
+        return frozenset(map(stay, self.all()))
+
+    def among(self, keys: Iterable[Key]) -> tuple[Transfer, ...]:
+        """Return those of them that are open, each once."""
+        return tuple(self.open[each] for each in set(keys) & self.open.keys())
+
+    def find(self, wanted: Key) -> Transfer | None:
+        """Return a transfer, open or over; None when there never was one."""
+        return self.open.get(wanted) or self._database.transfer(*wanted)
+
+    def attempts(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
+        """Return what this person's task has been transferred as, open or over."""
+        name = parse_transfer(transfer)
+        every = self._database.transfers_of(name.cluster, name.job, name.task)
+        return tuple(one for one in every if one.uid == uid)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Change all or nothing."""
+        with self._database.transaction():
+            yield
+
+    def keep(self, transfer: Transfer) -> None:
+        """Put a transfer into the state file and here; one that goes on has not ended."""
+        if not transfer.is_over:
+            self.ended.pop(key(transfer), None)
+        before = self.open.get(key(transfer))
+        self._histories.keep(before, transfer)
+        self._breakers.hear(before, transfer, self.open.values())
+        self._database.put(transfer)
+        self.open[key(transfer)] = transfer
+
+    def reopen(self, ended: Transfer) -> None:
+        """Take up again what ended for nobody, unless its task was sent anew: a starter asks."""
+        last = self.attempts(ended.name, ended.uid)[-1]
+        if last.name == ended.name and key(ended) not in self.open:
+            self.keep(ended.but(closed_at=None, updated_at=datetime.now(UTC)))
+            self.note(ended, UNHEARD)
+
+    def prove(self, closed: Transfer) -> None:
+        """Keep whether home's list had the task of one that is over, and show that."""
+        if known := self._database.transfer(*key(closed)):
+            known = known.but(listed=closed.listed)
+            self._database.put(known)
+            self._histories.keep(None, known)
+            self._histories.touch(known)
+        if key(closed) in self.ended:
+            self.ended[key(closed)] = self.ended[key(closed)].but(listed=closed.listed)
+
+    def release(self, closed: Transfer) -> None:
+        """Note of one that is over that nothing guards its task any more."""
+        self._database.put(closed.but(reguarded=False))
+        if known := self.ended.get(key(closed)):
+            self.ended[key(closed)] = known.but(reguarded=False)
+
+    def move(self, step: timedelta) -> None:
+        """Keep every transfer's moments by a clock that was set by so much."""
+        with self.transaction():
+            for known in (self.open, self.ended):
+                for each, one in known.items():
+                    known[each] = one.moved(step)
+                    self._histories.keep(None, known[each])
+                    self._database.put(known[each])
+
+    def note(self, transfer: Transfer, text: str) -> None:
+        """Add a line to a transfer's history and to the log, unless it is the last one again."""
+        if self._told.get(key(transfer)) == text:
+            return
+        self._told[key(transfer)] = text
+        self._histories.touch(transfer)
+        at = datetime.now(UTC)
+        event = Event(name=transfer.name, uid=transfer.uid, at=at, text=text)
+        self._database.add_event(event)
+        self._histories.add(event)
+        _log.info("event=transfer name=%s text=%r", transfer.name, text)
+
+    def forget(self, transfer: Transfer) -> None:
+        """Drop a transfer that is over; the state file keeps it for a while."""
+        self.open.pop(key(transfer), None)
+        self._told.pop(key(transfer), None)
+        if transfer.record:
+            self.ended[key(transfer)] = transfer
+
+    def lay_to_rest(self, transfer: Transfer) -> None:
+        """Look after an ended transfer no more; its record is gone."""
+        self.ended.pop(key(transfer), None)
+        self._told.pop(key(transfer), None)
+        self._database.put(transfer.but(record=""))
+
+
+def key(transfer: Transfer) -> Key:
+    """Return what a transfer is known by."""
+    return transfer.name, transfer.uid
+
+
+def stay(transfer: Transfer) -> Stay:
+    """Return what of gridbridge.toml a transfer depends on while it is open."""
+    return transfer.owner, transfer.remote, transfer.queue

@@ -1,0 +1,77 @@
+"""Proves what jobs need that go by ssh: their owners' keys, and what carries their files."""
+
+import os
+import pwd
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from gridbridge.apply.clusters import away
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.route import login
+from gridbridge.model.site.host import KeyFacts
+from gridbridge.model.users import Users
+from gridbridge.shell import host, ssh
+
+AT_ONCE = 4  # sshd drops connections beyond ten that have not logged in (MaxStartups)
+LIMIT_S = 20.0
+RSYNC = "rsync"
+NO_ACCOUNT = "no such account here"
+
+
+def key_facts(policy: Policy) -> tuple[KeyFacts, ...]:
+    """Return whom each cluster by ssh lets in: whom gridbridge.toml names, or who asks but root."""
+    whose = [
+        (name, cluster.ssh, cluster.users.account_of(person), person)
+        for name, cluster in _by_ssh(policy)
+        for person in _people(policy, cluster.users)
+    ]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return tuple(threads.map(lambda words: _facts(*words), whose))
+
+
+def rsync_facts(policy: Policy) -> dict[str, str]:
+    """Return for each cluster by ssh on which host rsync is missing, or an empty text."""
+    here = "" if shutil.which(RSYNC, path=ssh.ENVIRONMENT["PATH"]) else host.name()
+    return {name: here or _missing(policy, name) for name, _ in _by_ssh(policy)}
+
+
+def _missing(policy: Policy, cluster: str) -> str:
+    there = away(policy, cluster).login
+    assert there
+    try:
+        ssh.run(there, (RSYNC, "--version"), {}, LIMIT_S)
+    except CommandFailed as error:
+        return there.host if error.status == ssh.NOT_FOUND else ""  # the rest is told elsewhere
+    except GridbridgeError:
+        return ""
+    return ""
+
+
+def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
+    """Return the clusters by ssh, used or not."""
+    return [(name, each) for name, each in policy.clusters.items() if each.ssh]
+
+
+def _people(policy: Policy, named: Users) -> Iterator[str]:
+    """Give those whose keys we can use; the service's own is what everything else is asked by."""
+    if os.geteuid() != 0:
+        yield pwd.getpwuid(os.geteuid()).pw_name
+        return
+    yield from (person for person in named if person != policy.site.service_account)
+
+
+def _facts(cluster: str, place: str, account: str, person: str) -> KeyFacts:
+    trouble = NO_ACCOUNT if not host.uid_of(person) else _trouble(place, account, person)
+    return KeyFacts(cluster=cluster, person=person, account=account, trouble=trouble)
+
+
+def _trouble(place: str, account: str, person: str) -> str:
+    """Log in with OpenSSH's client, as starters do, and return why that does not go."""
+    try:
+        ssh.run(login(place, account, person), ("true",), {}, LIMIT_S, carrier=ssh.Client())
+    except GridbridgeError as error:
+        return str(error)
+    return ""

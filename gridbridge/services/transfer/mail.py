@@ -1,0 +1,239 @@
+"""Take the spool's messages into the ledger: each is judged by its content and its file's uid."""
+
+import logging
+import pwd
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from gridbridge.apply.transfer.acts import Hands
+from gridbridge.decisions.transfer.receive import (
+    Way,
+    answer,
+    fault,
+    is_of_another_job,
+    is_succeeded,
+    receive,
+    refuse_route,
+)
+from gridbridge.decisions.transfer.unheard import of_asker
+from gridbridge.model.message import Desired, Kind, Message
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.plan import Rejected
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.services.transfer.unheard import Farewells
+from gridbridge.state.inbox import Inbox, Letter
+
+PREMATURE_S = 60.0  # a message may come before the record that it belongs to
+PREMATURE_OF_UID = 100  # the remote hosts may see the spool before our starters' words
+LINGER_S = 1.5  # for ends that are home: the rest of a round costs more than reading them
+LINGERING = 20  # more are worth a round of their own
+ANOTHERS = "its number is another job's here by now"
+KIND_ORDER = (Kind.RECORD, Kind.INTENT, Kind.SPARED, Kind.ENDED, Kind.CLOSED, Kind.ASK)
+
+_log = logging.getLogger(__name__)
+
+
+class Letters:
+    """The messages of one round; keeps those that came before their record."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        inbox: Inbox,
+        ledger: Ledger,
+        hands: Hands,
+        farewells: Farewells,
+    ) -> None:
+        self.premature: dict[str, tuple[float, Letter]] = {}
+        self.asked: set[Key] = set()  # deleted transfers of whose tasks another starter asks
+        self._done: list[str] = []
+        self._lingering: tuple[Letter, ...] = ()
+        self._lingering_since = 0.0
+        self._inbox = inbox
+        self._ledger = ledger
+        self._hands = hands
+        self._farewells = farewells
+        self._routes: set[Way] = set()
+        self.follow(policy)
+
+    def follow(self, policy: Policy) -> None:
+        """Judge what comes by another configuration.
+
+        A starter goes by the route that it has read: one of an older configuration still holds.
+        """
+        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # until the look before that
+        self._home = policy.site.cluster
+        self.allow((name, queue.cluster) for name, queue in policy.queues.items())
+        self._limit = policy.poller.spool_files_per_uid
+
+    def allow(self, routes: Iterable[Way]) -> None:
+        """Take records that name one of these, too: starters are shown it."""
+        self._routes.update(routes)
+
+    def take(self, at_once: bool) -> tuple[Transfer, ...]:
+        """Bring the spool's news into the ledger; return the transfers that changed.
+
+        Unless it is to be `at_once`, ends that are home already wait a while for other news.
+        The messages stay in the spool until `put_away`: a process that is killed in between
+        leaves them to the next one, which does the same again.
+        """
+        new = (*self._lingering, *self._inbox.read())
+        if not at_once and self._may_linger(new):
+            return ()
+        self._lingering = ()
+        letters = [*(letter for _, letter in self.premature.values()), *new]
+        letters.sort(key=lambda letter: _rank(letter.message.kind))
+        changed: set[Key] = set()
+        newest = {_series(letter): letter.path for letter in letters}
+        for letter in letters:
+            if newest[_series(letter)] == letter.path:
+                self._done += self._take(letter, changed)
+            else:
+                self.premature.pop(letter.path, None)
+                self._done.append(letter.path)
+        return tuple(self._ledger.open[each] for each in changed)
+
+    def put_away(self) -> None:
+        """Remove the messages that were taken, once all that they lead to is done."""
+        for path in self._done:
+            self._inbox.remove(path)
+        self._done.clear()
+
+    def _may_linger(self, new: tuple[Letter, ...]) -> bool:
+        """Keep the news for later if it only closes transfers, and none waits for their room."""
+        if self.premature or not 0 < len(new) <= LINGERING:
+            return False
+        if any(letter.message.kind != Kind.CLOSED for letter in new):
+            return False
+        if not self._lingering:
+            self._lingering_since = time.monotonic()
+        self._lingering = new
+        return time.monotonic() - self._lingering_since < self.linger_s
+
+    def _take(self, letter: Letter, changed: set[Key]) -> list[str]:
+        """Take one message; return the files that it makes superfluous."""
+        message = letter.message
+        if message.kind == Kind.ASK:
+            return self._answer(letter)
+        known = self._ledger.find((message.transfer, letter.uid))
+        if known is None and message.kind == Kind.RECORD and self._has_many(letter.uid):
+            return self._postpone(letter)
+        taken = self._judge(letter, known)
+        if isinstance(taken, Rejected):
+            return self._refuse(letter, taken, known is None)
+        self.premature.pop(letter.path, None)
+        if taken == known:
+            return [letter.path] if letter.path != taken.record else []
+        changed.add(key(taken))
+        self._ledger.keep(taken)
+        if known is None or known.but(record=taken.record) != taken:
+            self._ledger.note(taken, taken.reason)
+        if message.kind != Kind.RECORD:
+            return [letter.path]
+        return [known.record] if known and known.record != letter.path else []
+
+    def _judge(self, letter: Letter, known: Transfer | None) -> Transfer | Rejected:
+        """Return the transfer as the message leaves it, or why it is not taken.
+
+        A transfer that was sent when its queue was configured still leads there.
+        """
+        routes = self._routes | ({(known.queue, known.remote)} if known else set())
+        return refuse_route(letter.message, self._home, routes) or receive(
+            known,
+            letter.message,
+            uid=letter.uid,
+            owner=_login(letter.uid),
+            record=letter.path,
+            now=datetime.now(UTC),
+        )
+
+    def _has_many(self, uid: int) -> bool:
+        """Say whether somebody has as many transfers as may be open.
+
+        Each keeps its record in the spool, and those that have ended for a while too: a quarter
+        of the files at least is for their news.
+        """
+        open_, ended = (
+            sum(other == uid for _, other in known)
+            for known in (self._ledger.open, self._ledger.ended)
+        )
+        half = max(1, self._limit // 2)
+        return open_ >= half or open_ + ended >= half + half // 2 + 1
+
+    def _postpone(self, letter: Letter) -> list[str]:
+        """Keep a new transfer until there is room for it, as far as early messages are kept."""
+        if not self._may_wait(letter):
+            reason = f"{self._limit // 2} transfers are open"
+            return self._refuse(
+                letter, Rejected(what=letter.message.transfer, reason=reason), False
+            )
+        self.premature[letter.path] = time.monotonic(), letter
+        return []
+
+    def _answer(self, letter: Letter) -> list[str]:
+        """Tell a restarted task which transfer it is."""
+        message = letter.message
+        if fault(message) or not message.wake:
+            return self._refuse(letter, Rejected(what="question", reason="no FIFO of ours"), False)
+        attempts = self._ledger.attempts(message.transfer, letter.uid)
+        ended = of_asker(attempts, message)
+        if ended and self._farewells.awaits(ended):
+            self._ledger.reopen(ended)
+            attempts = self._ledger.attempts(message.transfer, letter.uid)
+        attempts = tuple(self._disowned(one, message) for one in attempts)
+        self.asked |= {key(one) for one in attempts if is_succeeded(one, message)}
+        asleep = [one.wake for one in attempts if self._hands.is_asleep(one)]
+        if reply := answer(attempts, message, asleep):
+            known = self._ledger.find((reply.transfer, letter.uid))
+            stage = self._inbox.stage_of(known.record) if known else ""
+            self._hands.reply(message.wake, letter.uid, reply.but(stage=stage))
+        return [letter.path]
+
+    def _disowned(self, one: Transfer, message: Message) -> Transfer:
+        """Have a transfer buried whose number another job has by now; that one waits so long."""
+        is_live = not one.is_over and one.desired != Desired.DEAD and one.wake != message.wake
+        if not is_live or not is_of_another_job(message, self._inbox.submitted_of(one.record)):
+            return one
+        one = one.but(desired=Desired.DEAD, updated_at=datetime.now(UTC), reason=ANOTHERS)
+        self._ledger.keep(one)
+        self._ledger.note(one, ANOTHERS)
+        return one
+
+    def _refuse(self, letter: Letter, refusal: Rejected, is_early: bool) -> list[str]:
+        """Keep a message that came before its record for a while; report any other."""
+        first_at, _ = self.premature.get(letter.path, (time.monotonic(), letter))
+        if is_early and self._may_wait(letter) and time.monotonic() - first_at < PREMATURE_S:
+            self.premature[letter.path] = first_at, letter
+            return []
+        self.premature.pop(letter.path, None)
+        _log.warning(
+            "event=refused uid=%d what=%s why=%r", letter.uid, refusal.what, refusal.reason
+        )
+        return [letter.path]
+
+    def _may_wait(self, letter: Letter) -> bool:
+        """Say whether an early message may be kept; each costs a look in every round."""
+        of_uid = sum(other.uid == letter.uid for _, other in self.premature.values())
+        return letter.path in self.premature or of_uid < PREMATURE_OF_UID
+
+
+def _series(letter: Letter) -> tuple[str, ...]:
+    """Tell the letters of which the last says all: the records of one starter."""
+    message = letter.message
+    if message.kind != Kind.RECORD:
+        return (letter.path,)
+    return (message.transfer, str(letter.uid), message.wake)
+
+
+def _rank(kind: str) -> int:
+    """Order messages that came together; the times of other hosts' clocks say nothing."""
+    return KIND_ORDER.index(kind) if kind in KIND_ORDER else len(KIND_ORDER)
+
+
+def _login(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -1,0 +1,159 @@
+"""Bring waiting tasks home: wish it, and let each task's starter do it and have the last word.
+
+The wish lies where the verdict would, so a verdict that comes meanwhile takes its place.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Set
+from concurrent.futures import Future
+from datetime import datetime, timedelta
+
+from gridbridge.apply.transfer.acts import Hands
+from gridbridge.decisions.transfer import recall
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.recall import Recall
+from gridbridge.decisions.transfer.unreachable import may_be_had
+from gridbridge.model.cluster import Kind
+from gridbridge.model.message import Cause, Message, Outcome
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.claim import HOME
+from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.services.transfer.claims import Claims
+from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.services.work.backoff import Patience
+from gridbridge.services.work.workers import Crew
+
+HEED_S = 60.0  # in which a starter heeds a wish; one that has none is forgotten
+AGAIN_S = 60.0  # before a task that could not run here is thought of again; it doubles
+
+_log = logging.getLogger(__name__)
+
+
+class Recalls:
+    """The recalls that are out, and what is known of the slots at home."""
+
+    def __init__(
+        self, policy: Policy, ledger: Ledger, hands: Hands, crew: Crew, claims: Claims
+    ) -> None:
+        self._policy = policy
+        self._ledger = ledger
+        self._hands = hands
+        self._crew = crew
+        self._claims = claims
+        self._patience = Patience(AGAIN_S, 16 * AGAIN_S)
+        self._checking: dict[Key, tuple[Recall, Future[None]]] = {}
+        self._out: dict[Key, Recall] = {}
+        self._wished_at_s: dict[Key, float] = {}  # those whose starters have been asked
+        self._free = (0, 0)  # in the last two answers of home
+        self._free_at: datetime | None = None
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self._policy = policy
+
+    def load(self) -> None:
+        """Take back what an earlier process wished: it is decided anew, and begun ones go on."""
+        for one in self._ledger.all():
+            if not one.verdict:
+                self._hands.retract(one.name, one.uid)
+
+    def move(self, step: timedelta) -> None:
+        """Keep when home last answered by a clock that was set by so much."""
+        if self._free_at:
+            self._free_at += step
+
+    def out(self) -> Set[Key]:
+        """Return the transfers that are being recalled."""
+        return self._out.keys()
+
+    def decide(self, world: World, troubles: dict[str, str]) -> None:
+        """Take back what came too late, and wish for those that are due."""
+        self._count_free(world)
+        for each in tuple(self._out):
+            self._follow(each, world)
+        self._take_checks(world)
+        busy = self._out.keys() | self._checking.keys()
+        asked = sum(one.slots for one in self._out.values())
+        asked += sum(one.slots for one, _ in self._checking.values())
+        others = (one for one in self._ledger.all() if key(one) not in busy and self._may(one))
+        free = min(self._free) - asked
+        for one in recall.due(others, world, self._policy.queues, troubles, free):
+            if self._patience.may_try(key(one.transfer)):
+                check = self._crew.do(one.transfer.owner, self._hands.check_home, one.transfer)
+                self._checking[key(one.transfer)] = one, check
+
+    def _count_free(self, world: World) -> None:
+        home = world.snapshots.get(world.home)
+        if home and (self._free_at is None or home.taken_at > self._free_at):
+            self._free = self._free[1], home.free_slots
+            self._free_at = home.taken_at
+
+    def _may(self, one: Transfer) -> bool:
+        """Say whether its queue lets it come home once more, and home's list has proved it.
+
+        Without a claim only a Grid Engine tells for sure that a job had not started.
+        """
+        queue = self._policy.queues.get(one.queue)
+        cluster = self._policy.clusters.get(one.remote)
+        if not queue or not queue.recall_wait_s or not cluster or one.listed != Listed.YES:
+            return False
+        waits = one.there.is_pending and cluster.kind is Kind.GRIDENGINE and not one.claim
+        if not waits and not may_be_had(one):
+            return False
+        before = self._ledger.attempts(one.name, one.uid)
+        return sum(each.cause == Cause.RECALLED for each in before) < queue.recall_limit
+
+    def _take_checks(self, world: World) -> None:
+        """Wish for those that some queue at home could run."""
+        for each in [each for each, (_, check) in self._checking.items() if check.done()]:
+            wanted, check = self._checking.pop(each)
+            one = self._ledger.open.get(each)
+            if error := check.exception():
+                _log.info("event=no_recall name=%s why=%r", each[0], str(error))
+            elif one and not one.verdict and not _has_started(one, world):
+                self._bring(wanted, one)
+
+    def _bring(self, wanted: Recall, one: Transfer) -> None:
+        """Call it home by its claim, or wish that its starter brings it; its slots are taken."""
+        if not one.claim:
+            self._wish(wanted, one)
+        elif self._claims.recall(one, wanted.why):
+            self._out[key(one)] = wanted
+
+    def _wish(self, wanted: Recall, one: Transfer) -> None:
+        self._out[key(one)] = wanted
+        self._wished_at_s[key(one)] = time.monotonic()
+        self._ledger.note(one, f"recall: {wanted.why}")
+        why = wanted.why
+        wish = Message(transfer=one.name, outcome=Outcome.RECALL, cause=Cause.RECALLED, reason=why)
+        self._hands.publish(Action(act=Act.PUBLISH, transfer=one, why=why, verdict=wish))
+
+    def _follow(self, each: Key, world: World) -> None:
+        """Forget a recall that is done; take back one whose job has started."""
+        one = self._ledger.open.get(each)
+        if one is None or (one.verdict and one.claimed != HOME):
+            self._forget(each)
+        elif not one.verdict and _has_started(one, world):
+            self._take_back(one, f"recall: too late, it runs at {one.remote}")
+        elif not one.verdict and self._is_unheeded(each):
+            self._take_back(one, "recall: taken back, its starter did not do it")
+
+    def _is_unheeded(self, each: Key) -> bool:
+        return time.monotonic() - self._wished_at_s.get(each, math.inf) > HEED_S
+
+    def _take_back(self, one: Transfer, why: str) -> None:
+        self._forget(key(one))
+        self._hands.retract(one.name, one.uid)
+        self._ledger.note(one, why)
+
+    def _forget(self, each: Key) -> None:
+        self._out.pop(each, None)
+        self._wished_at_s.pop(each, None)
+
+
+def _has_started(one: Transfer, world: World) -> bool:
+    row = world.row(one)
+    return row is not None and row.state.is_running

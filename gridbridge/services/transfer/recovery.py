@@ -1,0 +1,34 @@
+"""A cluster that answers again: those who could not submit to it need not sleep any longer."""
+
+from collections.abc import Iterable
+
+from gridbridge.model.message import Phase
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.watch.observer import Answer
+from gridbridge.state import spool
+
+
+class Recovery:
+    """Remembers which clusters are silent; a starter's pauses grow as long as one is."""
+
+    def __init__(self, folder: str) -> None:
+        self._silent: set[str] = set()
+        self._folder = folder
+
+    def hear(self, answer: Answer, transfers: Iterable[Transfer]) -> bool:
+        """Take an answer; the first good one after silence wakes those who wait to submit.
+
+        Returns whether it is that one.
+        """
+        if answer.snapshot is None:
+            self._silent.add(answer.cluster)
+        elif answer.cluster in self._silent:
+            self._silent.discard(answer.cluster)
+            self._wake(one for one in transfers if one.remote == answer.cluster)
+            return True
+        return False
+
+    def _wake(self, transfers: Iterable[Transfer]) -> None:
+        for one in transfers:
+            if one.phase == Phase.SUBMITTING:
+                spool.wake(one.wake, self._folder, owner=one.uid)

@@ -1,0 +1,356 @@
+"""The transfer service: what the poller does in each of its rounds.
+
+A round takes the spool's messages and the clusters' answers, decides, acts, publishes, and
+says in one sentence what it did. Nothing is lost by its death: a message leaves the spool only
+after the state file has it, and every act is safe to repeat.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.apply.transfer.acts import Hands, no_trace
+from gridbridge.decisions.transfer import dropped
+from gridbridge.decisions.transfer import plan as rules
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Cause, Message
+from gridbridge.model.places import SPOOL
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.plan import Act, Action, Plan
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.site.room import Watch
+from gridbridge.services.transfer.agreements import Agreements
+from gridbridge.services.transfer.breakers import Breakers
+from gridbridge.services.transfer.claims import Claims
+from gridbridge.services.transfer.cleaner import Cleaner
+from gridbridge.services.transfer.guards import Guards
+from gridbridge.services.transfer.history import Histories
+from gridbridge.services.transfer.late_guards import LateGuards
+from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.services.transfer.mail import Letters
+from gridbridge.services.transfer.recalls import Recalls
+from gridbridge.services.transfer.recovery import Recovery
+from gridbridge.services.transfer.sweeper import Sweeper
+from gridbridge.services.transfer.unheard import Farewells
+from gridbridge.services.transfer.usage import Books
+from gridbridge.services.transfer.views import Views
+from gridbridge.services.watch.answers import Answers
+from gridbridge.services.watch.listener import Listener
+from gridbridge.services.watch.observer import Answer, Observer
+from gridbridge.services.watch.push import Push
+from gridbridge.services.work.dispatch import Works
+from gridbridge.services.work.workers import Crew
+from gridbridge.shell.clock import Clock
+from gridbridge.state import spool
+from gridbridge.state.database import Database
+from gridbridge.state.inbox import Inbox
+
+PAUSE = timedelta(seconds=10)  # between two rounds, which come twice a second
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class TransferService:
+    """The state between rounds; all that matters of it is in the state file too."""
+
+    policy: Policy
+    database: Database
+    inbox: Inbox
+    hands: Hands
+    views: Views
+    observers: dict[str, Observer]
+    pushes: dict[str, Push | Listener] = field(default_factory=dict)
+    crew: Crew = field(default_factory=Crew)
+    spool: str = SPOOL
+    clock: Clock = field(default_factory=Clock)
+    since: datetime = field(default_factory=lambda: _now())  # asking without a pause
+    looked_at: datetime = field(default_factory=lambda: _now())
+    unwanted: dict[str, datetime] = field(default_factory=dict)  # at home, since when
+    histories: Histories = field(init=False)
+    breakers: Breakers = field(init=False)
+    ledger: Ledger = field(init=False)
+    letters: Letters = field(init=False)
+    answers: Answers = field(init=False)
+    farewells: Farewells = field(init=False)
+    guards: Guards = field(init=False)
+    cleaner: Cleaner = field(init=False)
+    recovery: Recovery = field(init=False)
+    books: Books = field(init=False)
+    works: Works = field(init=False)
+    late_guards: LateGuards = field(init=False)
+    recalls: Recalls = field(init=False)
+    claims: Claims = field(init=False)
+    room: Watch = field(init=False)
+    agreements: Agreements = field(init=False)
+    sweeper: Sweeper = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.histories = Histories(self.policy.site.cluster, self.database, self.views)
+        self.breakers = Breakers(self.policy.poller, self.views)
+        self.ledger = Ledger(self.database, self.histories, self.breakers)
+        self.farewells = Farewells(self.database)
+        self.letters = Letters(self.policy, self.inbox, self.ledger, self.hands, self.farewells)
+        self.answers = Answers(self.observers, self.database, self.views)
+        self.claims = Claims(self.policy, self.ledger, self.hands, self.crew)
+        self.cleaner = Cleaner(
+            self.ledger, self.inbox, self.hands, self.crew, self.claims, self.act
+        )
+        self.recovery = Recovery(self.spool)
+        self.books = Books(policy=self.policy, database=self.database, views=self.views)
+        self.guards = Guards(self.policy, self.ledger, self.hands, self.crew, self.act)
+        self.works = Works(self.hands, self.crew, self.books)
+        self.late_guards = LateGuards(self.database, self.ledger, self.works)
+        self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew, self.claims)
+        self.room = Watch((self.spool, self.views.folder))
+        self.agreements = Agreements(self.policy, self.ledger, self.hands)
+        places = (self.database, self.inbox, self.hands, self.ledger)
+        keepers = (self.histories, self.cleaner, self.claims, self.books)
+        self.sweeper = Sweeper(self.policy, *places, *keepers)
+
+    def load(self) -> None:
+        """Take up what an earlier process left in the state file."""
+        self.ledger.load()
+        self.farewells.load(_now())
+        self.late_guards.load(_now())
+        self.books.load()
+        self.recalls.load()
+        self.claims.load()
+        for one in self.ledger.ended.values():
+            self.tidy(one)
+        self.show_routes()
+
+    def show_routes(self) -> None:
+        """Show where each queue leads, and tell of the clusters that transfers are still at."""
+        used = {(one.queue, one.remote) for one in self.ledger.all()}
+        self.letters.allow(used)  # their routes stay where starters read them
+        self.views.routes(frozenset(queue for queue, _ in used))
+        self.views.asked(self.observers)
+        for cluster in sorted(self.dropped()):
+            _log.warning("event=dropped cluster=%s why=%r", cluster, dropped.sentence(cluster))
+
+    def shut_down(self) -> None:
+        """Give back what is held of the machine: files, threads, programs. May be repeated."""
+        self.database.close()
+        self.crew.dismiss()
+        self.books.dismiss()
+        for observer in self.observers.values():
+            observer.dismiss()
+        for push in self.pushes.values():
+            push.stop()
+
+    def round(self) -> None:
+        """Take what came, decide and act on it, publish; one transaction, if there is news."""
+        self.keep_time()
+        with self.ledger.transaction():
+            came = self.answers.take()  # before the letters, which have to be at least as new
+            changed = [*self.take_letters(at_once=bool(came)), *self.take_results()]
+            self.books.take()
+            self.take_pushes()
+            self.hear(came)
+            if came:
+                self.plan(tuple(self.ledger.all()))
+                self.guards.see(came, self.policy.site.cluster)
+                self.cleaner.clean(self.world(()))
+                everything = self.world(tuple(self.ledger.all()))
+                self.claims.decide(everything)
+                self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
+                self.agreements.decide(everything, self.recalls.out())
+            elif changed:
+                self.plan(self.ledger.among(changed))
+            self.publish(bool(came or changed))
+        self.letters.put_away()
+        self.claims.send()  # what the state file has
+        self.guards.send()
+        for observer in self.observers.values():
+            observer.ask_if_due(self.wanted)
+        self.books.look_if_due()
+
+    def keep_time(self) -> None:
+        """Keep every duration though the clock was set; set back, no answer would be fresh."""
+        if step := self.clock.step():
+            _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
+            seen = (self.answers, self.recalls, self.breakers)
+            for part in (self.ledger, self.farewells, self.late_guards, *seen):
+                part.move(step)
+            self.agreements.forget()
+            self.since += step
+            self.looked_at += step
+        now = _now()
+        if now - self.looked_at > PAUSE:  # we were stopped, and have heard nobody
+            self.since = now
+        self.looked_at = now
+
+    def take_letters(self, at_once: bool) -> list[Key]:
+        """Take what people's processes say; return whose transfers changed."""
+        changed = self.letters.take(at_once)
+        for one in changed:
+            if one.is_over:
+                self.forget(one)
+        return [key(one) for one in changed]
+
+    def take_pushes(self) -> None:
+        """Look up the ends that clusters have pushed."""
+        for cluster, push in self.pushes.items():
+            if ids := push.ended():
+                for action in rules.pushed(self.ledger.all(), cluster, ids):
+                    self.works.forget(key(action.transfer))
+                    self.act(action)
+
+    def hear(self, came: tuple[Answer, ...]) -> None:
+        """Take what the clusters answered."""
+        for answer in came:
+            if answer.snapshot and answer.cluster == self.policy.site.cluster:
+                for one in self.farewells.hear(answer.snapshot):
+                    self.ledger.reopen(one)
+                for one in self.farewells.prove(answer.snapshot):
+                    self.ledger.prove(one)
+                self.breakers.prove(answer.snapshot, self.ledger.all())
+                self.late_guards.see(answer.snapshot)
+            if self.recovery.hear(answer, self.ledger.all()):
+                self.works.recover()
+
+    def plan(self, concerned: tuple[Transfer, ...]) -> None:
+        """Decide about transfers, note what is now known of them, and act."""
+        world = self.world(concerned)
+        plan = rules.plan(concerned, world, self.policy.poller)
+        for one in plan.transfers:
+            if rules.is_unwanted(one, world):
+                self.unwanted.setdefault(one.name, world.now)
+            else:
+                self.unwanted.pop(one.name, None)
+        self.record(plan, len(concerned))
+        for before, one in zip(concerned, plan.transfers, strict=True):
+            if before != one:
+                self.ledger.keep(one)
+            if before.cause != one.cause == Cause.DROPPED:
+                self.ledger.note(one, one.reason)
+        for action in plan.actions:
+            self.act(action)
+
+    def record(self, plan: Plan, count: int) -> None:
+        """Keep what was decided and from how much; a round without an action is not news."""
+        if plan.actions:
+            whys = [f"{each.act.value} {each.transfer.name}: {each.why}" for each in plan.actions]
+            pending = {name: seen.pending for name, seen in self.answers.good.items()}
+            self.database.record_decision(
+                at=_now(),
+                program="poller",
+                sentence="; ".join(whys),
+                inputs={"transfers": count, "pending": pending},
+            )
+
+    def world(self, concerned: tuple[Transfer, ...]) -> World:
+        """Gather what a decision about these transfers may look at."""
+        asleep = (one.wake for one in concerned if spool.is_asleep(one.wake, one.uid, self.spool))
+        return World(
+            home=self.policy.site.cluster,
+            now=_now(),
+            snapshots=dict(self.answers.good),
+            asleep=frozenset(asleep),
+            requeued_jobs=rules.requeued_jobs(self.ledger.all()),
+            dropped=self.dropped(),
+            queues=frozenset(self.policy.queues),
+            asked=frozenset(self.letters.asked),
+            since=self.since,
+            unwanted=self.unwanted,
+        )
+
+    def dropped(self) -> frozenset[str]:
+        """Return the clusters of open transfers that gridbridge.toml does not have."""
+        return self.ledger.clusters() - self.policy.clusters.keys()
+
+    def has_unasked(self) -> bool:
+        """Say whether a configured cluster has open transfers, and nobody asks it.
+
+        It was left alone when the last queue to it was taken out, before their starters spoke.
+        """
+        return bool(self.ledger.clusters() & self.policy.clusters.keys() - self.observers.keys())
+
+    def act(self, action: Action) -> None:
+        """Do what is quick; have the owner's threads do what needs a cluster, once at a time."""
+        one = action.transfer
+        if action.act is Act.CLOSE:
+            self.close(action.transfer, action.why)
+        elif action.act is Act.PUBLISH:
+            self.books.tell_end(one)
+            self.hands.publish(action)
+        elif one.remote in self.observers and self.works.may_begin(action):
+            self.ledger.note(one, f"{action.act.value}: {action.why}")
+            self.works.begin(action)
+
+    def take_results(self) -> list[Key]:
+        """Take what the threads have done; return whose transfers changed."""
+        changed = []
+        for action, verdict in self.works.done():
+            one = self.ledger.find(key(action.transfer))
+            if action.transfer.is_over and action.act is Act.RELEASE_LOCAL:
+                self.late_guards.done(action.transfer)
+            elif one and not one.is_over and self.take_result(action, one, verdict):
+                changed.append(key(one))
+        return changed
+
+    def take_result(self, action: Action, one: Transfer, verdict: Message | None) -> bool:
+        """Note what an act has led to; say whether there is something new to decide."""
+        if action.act is Act.RELEASE_LOCAL:
+            self.close(one, action.why)
+            return False
+        if action.act is Act.GUARD_LOCAL:
+            return False
+        if action.act in (Act.ADOPT_LOCAL, Act.UNPIN):
+            self.ledger.keep(one.but(pinned=action.act is Act.ADOPT_LOCAL))
+            return False
+        is_sought = action.act is Act.LOOK_UP_END
+        if verdict is None and is_sought and rules.is_lost(one, self.policy.poller, _now()):
+            verdict = no_trace(action)
+        if verdict:
+            verdict = self.claims.limited(one, verdict)
+            verdict = one.verdict or verdict
+            self.ledger.keep(one.but(verdict=verdict, cause=verdict.cause, updated_at=_now()))
+        return verdict is not None
+
+    def close(self, transfer: Transfer, why: str) -> None:
+        """End a transfer of which nothing lives."""
+        now = _now()
+        closed = transfer.but(closed_at=now, updated_at=now, reason=why)
+        self.ledger.keep(closed)
+        self.ledger.note(closed, why)
+        self.forget(closed)
+
+    def forget(self, closed: Transfer) -> None:
+        """Remove what only a living transfer needs; its record stays until its job is gone."""
+        self.unwanted.pop(closed.name, None)
+        self.ledger.forget(closed)
+        self.letters.asked.discard(key(closed))
+        self.farewells.say(closed)
+        self.late_guards.say(closed)
+        self.works.forget(key(closed))
+        self.tidy(closed)
+
+    def tidy(self, closed: Transfer) -> None:
+        """Remove its verdict and its FIFO; may be repeated."""
+        self.hands.retract(closed.name, closed.uid)
+        spool.remove_wake(closed.wake, self.spool)
+
+    def publish(self, is_news: bool) -> None:
+        """Show people and programs what they may see."""
+        closed = self.breakers.closed(self.ledger.all()) | self.answers.silent()
+        self.views.load(self.answers.good, self.observers, closed, self.room.lacks())
+        self.histories.publish()
+        if is_news:
+            self.views.transfers(self.ledger.all(), self.answers.good)
+        self.sweeper.sweep_if_due()
+
+    def wanted(self) -> frozenset[int]:
+        """Return the job ids, local and remote, that a snapshot must keep."""
+        watched = (*self.ledger.all(), *self.ledger.ended.values())
+        ids = {one.remote_id for one in watched} | {
+            parse_transfer(one.name).job for one in self.ledger.all()
+        }
+        others = self.farewells.jobs() | self.breakers.jobs() | self.late_guards.jobs()
+        return frozenset(ids | others)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

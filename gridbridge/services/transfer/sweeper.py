@@ -1,0 +1,54 @@
+"""Removes each hour what has outlived its use: in the spool, in what is published, in our state."""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.apply.transfer.acts import Hands
+from gridbridge.model.policy import Policy
+from gridbridge.services.transfer.claims import Claims
+from gridbridge.services.transfer.cleaner import Cleaner
+from gridbridge.services.transfer.history import Histories
+from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.usage import Books
+from gridbridge.state.database import Database
+from gridbridge.state.inbox import Inbox
+
+SWEEP_S = 3600.0
+UNFETCHED_S = 86400.0  # an answer in the published files that nobody came for
+
+
+@dataclass(slots=True)
+class Sweeper:
+    """Knows when it swept, and what each part of the service keeps."""
+
+    policy: Policy
+    database: Database
+    inbox: Inbox
+    hands: Hands
+    ledger: Ledger
+    histories: Histories
+    cleaner: Cleaner
+    claims: Claims
+    books: Books
+    swept_at: float = 0.0
+
+    def follow(self, policy: Policy) -> None:
+        """Keep things for as long as another configuration says."""
+        self.policy = policy
+
+    def sweep_if_due(self) -> None:
+        """Sweep when it is time."""
+        if time.monotonic() - self.swept_at > SWEEP_S:
+            self.swept_at = time.monotonic()
+            self._sweep(datetime.now(UTC) - timedelta(hours=self.policy.poller.keep_closed_h))
+
+    def _sweep(self, before: datetime) -> None:
+        living = tuple(self.ledger.all())
+        self.inbox.sweep(frozenset(one.wake for one in living))
+        self.hands.sweep(frozenset(one.name for one in living), time.time() - UNFETCHED_S)
+        self.cleaner.let_go(before)
+        self.database.forget(before)
+        self.histories.sweep(before, tuple(self.ledger.all()))
+        self.claims.sweep()
+        self.books.sweep()

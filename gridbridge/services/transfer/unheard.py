@@ -1,0 +1,66 @@
+"""The transfers that are over but whose local tasks home may still list."""
+
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.transfer.owners import listed_after
+from gridbridge.decisions.transfer.unheard import is_heard, is_unheard, may_be_unheard
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.transfer.ledger import Key, key
+from gridbridge.state.database import Database
+
+RECENT = timedelta(hours=1)  # an execd that is silent for so long was given up before
+
+
+class Farewells:
+    """Waits until home has taken note of each end."""
+
+    def __init__(self, database: Database) -> None:
+        self._ended: dict[Key, Transfer] = {}
+        self._unproved: dict[Key, Transfer] = {}  # over before home was asked of their tasks
+        self._database = database
+
+    def load(self, now: datetime) -> None:
+        """Take up what an earlier process may have left."""
+        for one in self._database.closed_since(now - RECENT):
+            self.say(one.not_after(now))
+
+    def say(self, closed: Transfer) -> None:
+        """Keep a transfer in mind until home lists its task no more."""
+        if may_be_unheard(closed):
+            self._ended[key(closed)] = closed
+        if not closed.listed:
+            self._unproved[key(closed)] = closed
+
+    def move(self, step: timedelta) -> None:
+        """Keep the moments by a clock that was set by so much."""
+        self._ended = {each: one.moved(step) for each, one in self._ended.items()}
+        self._unproved = {each: one.moved(step) for each, one in self._unproved.items()}
+
+    def jobs(self) -> set[int]:
+        """Return the local jobs that home's next answer has to tell of."""
+        watched = (*self._ended.values(), *self._unproved.values())
+        return {parse_transfer(one.name).job for one in watched}
+
+    def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
+        """Return those of which home's answer tells whose task it is, each once."""
+        asked = [one for one in self._unproved.values() if local.taken_at > one.updated_at]
+        for one in asked:
+            del self._unproved[key(one)]
+        proved = (one.but(listed=listed_after(one, local)) for one in asked)
+        return tuple(one for one in proved if one.listed)
+
+    def awaits(self, closed: Transfer) -> bool:
+        """Say whether home has listed a transfer's task ever since it closed."""
+        return key(closed) in self._ended
+
+    def hear(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
+        """Take home's answer; return the transfers whose end was not heard there."""
+        unheard = tuple(one for one in self._ended.values() if is_unheard(one, local))
+        self._ended = {
+            name: one
+            for name, one in self._ended.items()
+            if one not in unheard and not is_heard(one, local)
+        }
+        return unheard

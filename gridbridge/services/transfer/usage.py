@@ -1,0 +1,320 @@
+"""What remote jobs used: read on from their clusters' accounting files, kept, and shown.
+
+A record is kept in the transaction that moves its cluster's cursor on, so a service that is
+killed reads it once more or not at all, and a line that was read twice is one record.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.batch.gridengine.accounting import AccountingRecord, read_lines
+from gridbridge.batch.gridengine.ends import settled
+from gridbridge.decisions.transfer import owners
+from gridbridge.decisions.transfer.usage import told_by_verdict
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.accounting import Cursor, RemoteRecord, Source
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.ids import PREFIX, is_transfer, parse_transfer
+from gridbridge.model.job import JobEnd
+from gridbridge.model.policy import Policy
+from gridbridge.model.shown import ShownReading
+from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.services.transfer.views import Views
+from gridbridge.shell import follow
+from gridbridge.state.database import Database
+
+MOST_TOLD = 1000  # unproved ends of a person that are kept between two sweeps
+UNHEARD = timedelta(minutes=1)  # between two answers of a cluster, at most
+FRESHEN = timedelta(seconds=20)  # that files are read is shown anew, though nothing has changed
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one look at an accounting file has brought."""
+
+    cursor: Cursor
+    records: tuple[RemoteRecord, ...] = ()
+    is_more: bool = False
+    lost: str = ""
+    trouble: str = ""
+
+
+class Reader:
+    """Reads one cluster's accounting file now and then, in a thread: its disk may hang."""
+
+    def __init__(
+        self, cursor: Cursor, cluster: Cluster, prefix: str, clock: Callable[[], float]
+    ) -> None:
+        self.cursor = cursor
+        self._cluster = cluster
+        self._prefix = prefix
+        self._clock = clock
+        self._due = clock()
+        self._threads = ThreadPoolExecutor(1, f"accounting-{cursor.cluster}")
+        self._open: Future[Look] | None = None
+
+    def is_of(self, cluster: Cluster) -> bool:
+        """Say whether it reads what this section of gridbridge.toml says."""
+        ours, theirs = (
+            (one.accounting, one.users, bool(one.ssh)) for one in (self._cluster, cluster)
+        )
+        return ours == theirs
+
+    def look_if_due(self, interval_s: float) -> None:
+        """Look when it is time and no look is open."""
+        if self._open is None and self._clock() >= self._due:
+            self._due = self._clock() + interval_s
+            self._open = self._threads.submit(self.look)
+
+    def hasten(self) -> None:
+        """Look without waiting for the interval."""
+        self._due = self._clock()
+
+    def take(self) -> Look | None:
+        """Return what came of a look, once; what did not fit in it is looked at without delay."""
+        if self._open is None or not self._open.done():
+            return None
+        look, self._open = self._open.result(), None
+        self.cursor = look.cursor
+        if look.is_more:
+            self._due = self._clock()
+        return look
+
+    def look(self) -> Look:
+        """Read on once; a trouble is a value."""
+        try:
+            return self._look(self.cursor)
+        except GridbridgeError as error:
+            return Look(cursor=self.cursor, trouble=str(error))
+        except Exception as error:  # of one cluster's file
+            _log.exception("event=fault cluster=%s", self.cursor.cluster)
+            return Look(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
+
+    def _look(self, before: Cursor) -> Look:
+        step = follow.read_on(before.path, before.place, time.time())
+        found, skipped = read_lines(step.lines, self._prefix)
+        return Look(
+            cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
+            records=tuple(remote_records(found, self.cursor.cluster, self._cluster)),
+            is_more=step.is_more,
+            lost=step.lost,
+        )
+
+    def dismiss(self) -> None:
+        """Look no more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def remote_records(
+    found: tuple[tuple[str, AccountingRecord], ...], name: str, cluster: Cluster
+) -> Iterator[RemoteRecord]:
+    """Give the records of transfers among lines of a cluster's accounting file."""
+    for line, record in found:
+        if is_transfer(record.account):  # else somebody's own account that begins as ours do
+            yield _remote_record(line, record, name, cluster)
+
+
+def _remote_record(
+    line: str, record: AccountingRecord, name: str, cluster: Cluster
+) -> RemoteRecord:
+    """Return a line of an accounting file as it is kept, its owner by the name here."""
+    owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
+    return RemoteRecord(
+        transfer=record.account,
+        cluster=name,
+        source=Source.ACCOUNTING,
+        mark=follow.digest(line.encode("utf-8", "replace")),
+        job_id=record.job_id,
+        owner=owner,
+        queue=record.queue,
+        host=record.host,
+        pe_task=record.pe_task,
+        submitted_at=record.submitted_at,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        failed=record.failed,
+        exit_status=record.exit_status,
+        wallclock_s=record.wallclock_s,
+        user_s=record.user_s,
+        system_s=record.system_s,
+        max_rss_kb=record.max_rss_kb,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Books:
+    """The accounting of every remote cluster that has one to be seen."""
+
+    policy: Policy
+    database: Database
+    views: Views
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    readers: dict[str, Reader] = field(default_factory=dict)
+    readings: dict[str, ShownReading] = field(default_factory=dict)  # as they are shown
+    cursors: dict[str, Cursor] = field(default_factory=dict)  # as they are kept
+    told: dict[int, int] = field(default_factory=dict)  # unproved ends since the last sweep, by uid
+
+    def load(self) -> None:
+        """Take up where an earlier process left off."""
+        self.cursors = {cursor.cluster: cursor for cursor in self.database.cursors()}
+        self.follow(self.policy)
+
+    def follow(self, policy: Policy) -> None:
+        """Read on what this configuration says; a file that is read already is not begun anew."""
+        self.policy = policy
+        wanted = {
+            name: cluster
+            for name, cluster in policy.clusters.items()
+            if cluster.accounting and name != policy.site.cluster
+        }
+        for name, reader in tuple(self.readers.items()):
+            if name not in wanted or not reader.is_of(wanted[name]):
+                self.readers.pop(name).dismiss()
+                del self.readings[name]
+        for name, cluster in wanted.items():
+            if name not in self.readers:
+                self._begin(name, cluster)
+        self.views.readings(self.readings.values())
+
+    def _begin(self, name: str, cluster: Cluster) -> None:
+        cursor = self.cursors.get(name) or Cursor(cluster=name, path="")
+        cursor = replace(cursor, path=cluster.accounting)
+        prefix = f"{PREFIX}.{self.policy.site.cluster}."
+        self.readers[name] = Reader(cursor, cluster, prefix, self.clock)
+        self.readings[name] = ShownReading(cluster=name, path=cluster.accounting)
+
+    def look_if_due(self) -> None:
+        """Have every file looked at for which it is time."""
+        for reader in self.readers.values():
+            reader.look_if_due(self.policy.poller.interval_s)
+
+    def take(self) -> None:
+        """Keep and show what the looks have brought."""
+        for reader in self.readers.values():
+            if look := reader.take():
+                self.keep(look)
+
+    def keep(self, look: Look) -> None:
+        """Keep what one look has brought, and show it."""
+        changed: dict[str, tuple[RemoteRecord, ...]] = {}
+        for one in look.records:
+            changed[parse_transfer(one.transfer).local] = self.database.put_record(one, _now())
+        if look.cursor != self.cursors.get(look.cursor.cluster):
+            self.database.put_cursor(look.cursor)
+            self.cursors[look.cursor.cluster] = look.cursor
+        for local, records in changed.items():
+            self._show(local, records)
+        self._note(look)
+
+    def _show(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
+        """Show a task's records; those of several jobs only as far as they are its owner's."""
+        if len({(one.owner, one.job_id) for one in records}) > 1:
+            name = parse_transfer(records[0].transfer)
+            transfers = self.database.transfers_of(name.cluster, name.job, name.task)
+            records = tuple(owners.accounted(records, transfers))
+        self.views.usage(local, records)
+
+    def _note(self, look: Look) -> None:
+        name = look.cursor.cluster
+        before = self.readings[name]
+        if look.lost:
+            _log.warning("event=accounting_lost cluster=%s why=%r", name, look.lost)
+        if look.trouble and look.trouble != before.trouble:
+            _log.warning("event=no_accounting cluster=%s why=%r", name, look.trouble)
+        after = replace(
+            before,
+            read_at=before.read_at if look.trouble else _now(),
+            is_behind=look.is_more,
+            trouble=look.trouble,
+            skipped=look.cursor.skipped,
+        )
+        if is_news(before, after):
+            self.readings[name] = after
+            self.views.readings(self.readings.values())
+
+    def tells(self, transfer: Transfer) -> bool:
+        """Say whether all that its cluster has accounted for is read here, so that none asks it."""
+        reading = self.readings.get(transfer.remote)
+        return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
+
+    def end(self, transfer: Transfer) -> JobEnd | None:
+        """Return how a remote job ended, as far as we have read; None when that tells nothing."""
+        if transfer.remote not in self.readers:
+            return None
+        end, is_disputed = settled(self._accounted(transfer), self.now())
+        if is_disputed:
+            _log.warning("event=two_ends cluster=%s name=%s", transfer.remote, transfer.name)
+        if end is None:
+            self.readers[transfer.remote].hasten()
+        return end
+
+    def _accounted(self, transfer: Transfer) -> list[RemoteRecord]:
+        """Return the records of its job, but what stood there while its cluster listed it yet."""
+        name = parse_transfer(transfer.name)
+        found = self.database.records_of(name.cluster, name.job, name.task, last_listed(transfer))
+        is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
+        return [
+            one
+            for one in found
+            if (one.transfer, one.job_id, one.owner, one.cluster) == is_its
+            and one.source == Source.ACCOUNTING
+        ]
+
+    def tell_end(self, transfer: Transfer) -> None:
+        """Keep what a verdict tells, where no accounting file will, or an epilog asks for it."""
+        queue = self.policy.queues.get(transfer.queue)
+        is_wanted = transfer.remote not in self.readers or (queue and queue.remote_usage)
+        record = told_by_verdict(transfer) if is_wanted else None
+        if record and self._may_tell(transfer):
+            known = self.database.put_record(record, _now())
+            self._show(parse_transfer(transfer.name).local, known)
+
+    def _may_tell(self, transfer: Transfer) -> bool:
+        """Say whether a verdict is kept: of jobs that home's list has, and of some it never saw.
+
+        A short job may be over before it is listed; so may be any that somebody makes up.
+        """
+        if transfer.listed:
+            return transfer.listed == Listed.YES
+        self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1
+        return self.told[transfer.uid] <= MOST_TOLD
+
+    def sweep(self) -> None:
+        """Forget what is too old, and how much was told."""
+        self.told.clear()
+        before = _now() - timedelta(days=self.policy.poller.keep_accounting_d)
+        self.database.forget_records(before)
+        self.views.sweep_usage(before)
+
+    def dismiss(self) -> None:
+        """Look no more."""
+        for reader in self.readers.values():
+            reader.dismiss()
+
+
+def last_listed(transfer: Transfer) -> datetime | None:
+    """Return when its cluster still listed its job, None when it was never asked.
+
+    A qmaster accounts for a job as it removes it from its list: what stood there before is false.
+    """
+    if transfer.missing_since:
+        return transfer.missing_since - UNHEARD
+    return transfer.seen_at
+
+
+def is_news(before: ShownReading, after: ShownReading) -> bool:
+    """Say whether people should see it: something changed, or they would take it for old."""
+    if replace(before, read_at=after.read_at) != after or before.read_at is None:
+        return before != after
+    return after.read_at is not None and after.read_at - before.read_at > FRESHEN
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,315 @@
+"""What the service shows people: the published files, each replaced when it changed."""
+
+import os
+import time
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from gridbridge import __version__
+from gridbridge.apply.clusters import mapping, route
+from gridbridge.apply.transfer.acts import put
+from gridbridge.decisions.transfer import owners
+from gridbridge.decisions.transfer.load import load_values
+from gridbridge.decisions.transfer.onward import stay
+from gridbridge.decisions.transfer.receive import ending
+from gridbridge.errors import StateError
+from gridbridge.model.accounting import RemoteRecord
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.report import printable
+from gridbridge.model.route import encode
+from gridbridge.model.shown import (
+    ShownBreaker,
+    ShownBreakers,
+    ShownCluster,
+    ShownConfiguration,
+    ShownEvent,
+    ShownHistory,
+    ShownQueue,
+    ShownReading,
+    ShownReadings,
+    ShownRoute,
+    ShownService,
+    ShownTask,
+    ShownTransfer,
+    ShownTransfers,
+    ShownUsage,
+)
+from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.transfer import mapping as mappings
+from gridbridge.model.transfer import onward as stays
+from gridbridge.model.transfer import vocabulary
+from gridbridge.model.transfer.onward import Stay
+from gridbridge.model.transfer.transfer import Event, Listed, Transfer
+from gridbridge.services.watch.observer import Answer, Observer
+from gridbridge.shell import files
+from gridbridge.state import accounts, drains, published, shown, told
+
+FRESHEN_S = 2.0  # the load values' own age is the sign that the poller lives
+
+UNLISTED = timedelta(minutes=1)  # in which home is asked of a new transfer's task
+MOST_RECORDS = 1000  # of a task that are shown
+
+History = tuple[Transfer, Sequence[Event]]
+
+
+class Views:
+    """The published folder; remembers what it wrote last."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        folder: str = PUBLISHED,
+        configuration: ShownConfiguration | None = None,
+    ) -> None:
+        self._policy = policy
+        self._folder = folder
+        self._configuration = configuration
+        self._started_at = datetime.now(UTC)
+        self._loaded_at = -FRESHEN_S
+        self._values: dict[str, str] = {}
+        self._full = ""
+        self._stays: dict[str, Stay | None] = {}
+
+    @property
+    def folder(self) -> str:
+        """Where all of it is shown."""
+        return self._folder
+
+    def follow(self, policy: Policy) -> None:
+        """Show what follows under another configuration."""
+        self._policy = policy
+
+    def configured(self, configuration: ShownConfiguration) -> None:
+        """Show which gridbridge.toml is in force."""
+        self._configuration = configuration
+        self._show_service()
+
+    def routes(self, used: frozenset[str]) -> None:
+        """Show the starters where each transfer queue leads, and people that the service began.
+
+        A queue that is configured no more leads nowhere once no transfer of it is open.
+        """
+        for queue, configured in self._policy.queues.items():
+            rules = mapping(self._policy, configured.cluster, queue)
+            if rules.rules:  # before the route, which says that they are there
+                put(published.mapping_path(queue, self._folder), mappings.encode(rules))
+            put(published.route_path(queue, self._folder), encode(route(self._policy, queue)))
+        published.withdraw_routes(used.union(self._policy.queues), self._folder)
+        drains.make_folder(self._folder)
+        self._show_service()
+
+    def asked(self, clusters: Container[str]) -> None:
+        """Show no other clusters than these: what nobody asks any more does not answer."""
+        shown.withdraw_clusters(clusters, self._folder)
+
+    def load(
+        self,
+        snapshots: Mapping[str, ClusterSnapshot],
+        observers: Mapping[str, Observer],
+        closed: frozenset[str] = frozenset(),
+        full: str = "",
+    ) -> None:
+        """Show the sensor the load values of every remote cluster; a full folder closes all."""
+        if full != self._full:
+            self._full = full
+            self._show_service()
+        now = datetime.now(UTC)
+        values: dict[str, str] = {}
+        shut = closed | drains.names(self._folder) | (self._policy.remotes if full else set())
+        for name in sorted(self._policy.remotes):
+            stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
+            remote = None if name in shut else snapshots.get(name)
+            values |= load_values(remote, name, now, timedelta(seconds=stale_s))
+        is_due = time.monotonic() - self._loaded_at >= FRESHEN_S
+        if values == self._values and not is_due:
+            return
+        self._loaded_at, self._values = time.monotonic(), values
+        data = published.encode_load(time.time(), self._policy.poller.stale_s, values)
+        put(published.load_path(self._folder), data)
+
+    def transfers(
+        self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]
+    ) -> None:
+        """Show every open transfer, but those of jobs that home's list does not have."""
+        home = snapshots.get(self._policy.site.cluster)
+        young = datetime.now(UTC) - UNLISTED
+        ours = (one for one in transfers if owners.may_be_shown(one, young))
+        ordered = sorted(ours, key=lambda one: one.created_at)
+        rows = tuple(_safe(show(one, home), one) for one in ordered)
+        self._put(shown.TRANSFERS, ShownTransfers(transfers=rows))
+
+    def answer(self, answer: Answer, last: ClusterSnapshot | None) -> None:
+        """Show a cluster as it last answered, and why it did not just now."""
+        self._put(f"{shown.CLUSTERS}/{answer.cluster}.json", _cluster(answer, last))
+        if answer.snapshot:
+            self._stay(answer.cluster, stay(answer.snapshot.queues))
+        if answer.vocabulary:
+            path = published.vocabulary_path(answer.cluster, self._folder)
+            put(path, vocabulary.encode(answer.vocabulary))
+
+    def shown_breakers(self) -> tuple[ShownBreaker, ...]:
+        """Return the breakers as a service before us showed them; none that nobody can read."""
+        try:
+            return shown.read_breakers(self._folder).breakers
+        except StateError:
+            return ()
+
+    def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
+        """Return why no more jobs go to some clusters: they are drained, or fail them."""
+        return {**failing, **{each: f"{each} is drained" for each in drains.names(self._folder)}}
+
+    def breakers(self, breakers: ShownBreakers) -> None:
+        """Show at which clusters jobs failed."""
+        self._put(shown.BREAKERS, breakers)
+
+    def task(self, local: str, attempts: Sequence[History]) -> None:
+        """Show what happened to a local job or task, in its last attempts."""
+        task = _task(local, attempts, is_proved=True)
+        put(published.history_path(local, self._folder), shown.encode(task))
+
+    def told(self, local: str, uid: int, attempts: Sequence[History]) -> None:
+        """Show what one person alone tells of a local task; nothing: what was shown is wrong."""
+        path = published.told_path(local, uid, self._folder)
+        if not attempts:
+            files.remove(path)
+            return
+        put(path, shown.encode(_task(local, attempts, is_proved=False)))
+        told.keep_few(self._folder, uid)
+
+    def usage(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
+        """Show what the remote jobs of a local job or task used."""
+        job, _, task = local.partition(".")
+        path = published.accounting_path(int(job), int(task or 0), self._folder)
+        last, left_out = owners.newest(records, MOST_RECORDS)
+        safe = tuple(_printable(one) for one in last)
+        put(path, shown.encode(ShownUsage(job=local, records=safe, left_out=left_out)))
+
+    def readings(self, readings: Iterable[ShownReading]) -> None:
+        """Show how far each accounting file was read."""
+        self._put(accounts.READINGS, ShownReadings(readings=tuple(readings)))
+
+    def sweep_usage(self, before: datetime) -> None:
+        """Remove what was used so long ago."""
+        accounts.sweep(self._folder, before)
+
+    def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
+        """Remove the histories that are too old."""
+        names = frozenset(parse_transfer(one.name).local for one in living)
+        shown.sweep(self._folder, before, names)
+        told.sweep(self._folder, before)
+
+    def shown_at(self) -> datetime | None:
+        """Return when the transfers were last shown, by us or by a service before us."""
+        return shown.changed_at(self._folder)
+
+    def _show_service(self) -> None:
+        service = ShownService(
+            cluster=self._policy.site.cluster,
+            version=__version__,
+            started_at=self._started_at,
+            keep_closed_h=self._policy.poller.keep_closed_h,
+            routes=tuple(_routes(self._policy)),
+            configuration=self._configuration,
+            full=printable(self._full),
+        )
+        self._put(shown.SERVICE, service)
+
+    def _stay(self, cluster: str, now: Stay | None) -> None:
+        """Show starters what keeps their jobs from queues there that would send them on."""
+        if cluster in self._stays and self._stays[cluster] == now:
+            return
+        path = published.stay_path(cluster, self._folder)
+        if now:
+            put(path, stays.encode(now))
+        else:
+            files.remove(path)
+        self._stays[cluster] = now
+
+    def _put(self, name: str, value: object) -> None:
+        put(os.path.join(self._folder, name), shown.encode(value))
+
+
+def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransfer:
+    """Return what people may see of a transfer; `home` knows since when its task is as it is."""
+    local = parse_transfer(transfer.name)
+    row = home.find(local.job, local.task) if home else None
+    return ShownTransfer(
+        transfer=transfer.name,
+        owner=transfer.owner,
+        queue=printable(transfer.queue),
+        remote=printable(transfer.remote),
+        remote_id=transfer.remote_id or None,
+        phase=transfer.phase,
+        desired=transfer.desired,
+        local_state=transfer.local_state,
+        local_since=row.since if row else None,
+        remote_state=transfer.remote_state,
+        remote_host=printable(transfer.remote_host),
+        since=transfer.since,
+        missing_since=transfer.missing_since,
+        created_at=transfer.created_at,
+        outcome=printable(ending(transfer.verdict)) if transfer.verdict else "",
+        closed_at=transfer.closed_at,
+        cause=transfer.cause,
+        reason=printable(transfer.reason),
+    )
+
+
+def _safe(row: ShownTransfer, transfer: Transfer) -> ShownTransfer:
+    """Return a row without its teller's words until home's list has proved whose it is."""
+    return row if transfer.listed == Listed.YES else replace(row, reason="", remote_host="")
+
+
+def _task(local: str, attempts: Sequence[History], is_proved: bool) -> ShownTask:
+    last, left_out = owners.newest(attempts)
+    told = tuple(map(_history, last))
+    return ShownTask(job=local, attempts=told, left_out=left_out, is_proved=is_proved)
+
+
+def _history(one: History) -> ShownHistory:
+    events, left_out = owners.ends(one[1])
+    return ShownHistory(transfer=show(one[0]), events=tuple(map(_event, events)), left_out=left_out)
+
+
+def _printable(one: RemoteRecord) -> RemoteRecord:
+    queue, host = printable(one.queue), printable(one.host)
+    return replace(one, owner=printable(one.owner), queue=queue, host=host)
+
+
+def _event(event: Event) -> ShownEvent:
+    return ShownEvent(at=event.at, text=printable(event.text))
+
+
+def _routes(policy: Policy) -> Iterator[ShownRoute]:
+    for name, queue in policy.queues.items():
+        yield ShownRoute(
+            queue=name,
+            cluster=queue.cluster,
+            pending_limit=queue.pending_limit,
+            slots=queue.slots,
+        )
+
+
+def _cluster(answer: Answer, last: ClusterSnapshot | None) -> ShownCluster:
+    return ShownCluster(
+        cluster=answer.cluster,
+        asked_at=datetime.now(UTC),
+        taken_at=last.taken_at if last else None,
+        trouble=printable(answer.trouble),
+        pending=last.pending if last else None,
+        free_slots=last.free_slots if last else None,
+        queues=tuple(map(_queue, last.queues)) if last else (),
+    )
+
+
+def _queue(queue: QueueStatus) -> ShownQueue:
+    return ShownQueue(
+        name=queue.name,
+        used=queue.slots_used,
+        reserved=queue.slots_reserved,
+        total=queue.slots_total,
+        state=queue.letters,
+    )

@@ -1,0 +1,1 @@
+"""What asks the clusters, and what hears from them."""

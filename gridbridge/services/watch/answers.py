@@ -1,0 +1,71 @@
+"""What the clusters last answered: kept here, in the state file, and shown to people."""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.services.transfer.views import Views
+from gridbridge.services.watch.observer import Answer, Observer
+from gridbridge.state.database import Database
+
+FAILED_IN_A_ROW = 2  # answers that close a cluster's queues: one may be a mishap
+
+_log = logging.getLogger(__name__)
+
+
+class Answers:
+    """The last good answer of each cluster; a bad one says nothing about any job."""
+
+    def __init__(self, observers: Mapping[str, Observer], database: Database, views: Views) -> None:
+        self.good: dict[str, ClusterSnapshot] = {}
+        self._failed: Counter[str] = Counter()  # in a row
+        self._observers = observers
+        self._database = database
+        self._views = views
+
+    def take(self) -> tuple[Answer, ...]:
+        """Return what the clusters answered since the last call."""
+        came = tuple(answer for each in self._observers.values() if (answer := each.answer()))
+        for answer in came:
+            self._remember(answer)
+        return came
+
+    def silent(self) -> frozenset[str]:
+        """Return the clusters whose last answers failed; a good one takes its cluster out."""
+        return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
+
+    def forget(self, cluster: str) -> None:
+        """Forget what a cluster answered: it is asked elsewhere by now, or nowhere."""
+        self.good.pop(cluster, None)
+        self._failed.pop(cluster, None)
+
+    def move(self, step: timedelta) -> None:
+        """Keep the answers' age by a clock that was set by so much."""
+        self.good = {
+            name: replace(seen, taken_at=seen.taken_at + step) for name, seen in self.good.items()
+        }
+
+    def _remember(self, answer: Answer) -> None:
+        if answer.snapshot:
+            self.good[answer.cluster] = answer.snapshot
+            self._failed.pop(answer.cluster, None)
+        else:
+            self._failed[answer.cluster] += 1
+            _log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
+        self._database.record_snapshot(
+            cluster=answer.cluster,
+            taken_at=answer.snapshot.taken_at if answer.snapshot else datetime.now(UTC),
+            ok=answer.snapshot is not None,
+            took=timedelta(seconds=answer.took_s),
+            summary=_summary(answer),
+        )
+        self._views.answer(answer, self.good.get(answer.cluster))
+
+
+def _summary(answer: Answer) -> dict[str, object]:
+    if answer.snapshot is None:
+        return {"trouble": answer.trouble}
+    return {"pending": answer.snapshot.pending, "free_slots": answer.snapshot.free_slots}

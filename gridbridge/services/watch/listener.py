@@ -1,0 +1,82 @@
+"""Job ends that an OAR cluster pushes, over the connection by which it is asked.
+
+A push only says where to look. What is missed, because the connection was cut or nobody
+listened, the next poll finds.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import Empty, Full, Queue
+
+from gridbridge.batch.oar import ends
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.route import OarServer
+from gridbridge.services.watch.push import AGAIN_S, Rate
+from gridbridge.shell.retry import until_stopped
+
+ROOM = 1000  # ids that are kept between two looks; who writes more than that has to wait
+
+_log = logging.getLogger(__name__)
+
+
+class Listener:
+    """Listens to one cluster in a thread of its own."""
+
+    def __init__(
+        self, cluster: str, server: OarServer, limit_per_s: float, clock: Callable[[], float]
+    ) -> None:
+        self._cluster = cluster
+        self._server = server
+        self._rate = Rate(limit_per_s, clock)
+        self._heard: Queue[int] = Queue(ROOM)
+        self._stopped = threading.Event()
+        self._told = ""
+        threading.Thread(target=self._run, name=f"{cluster}-ends", daemon=True).start()
+
+    def ended(self) -> frozenset[int]:
+        """Return the ids of jobs that ended since the last call; none above the rate."""
+        return self._rate.within(self._take())
+
+    def stop(self) -> None:
+        """Listen no more; the thread ends within seconds."""
+        self._stopped.set()
+
+    def _take(self) -> list[int]:
+        ids = []
+        try:
+            while True:
+                ids.append(self._heard.get_nowait())
+        except Empty:
+            return ids
+
+    def _run(self) -> None:
+        until_stopped(self._listen, AGAIN_S, self._stopped)
+
+    def _listen(self) -> None:
+        try:
+            self._hear()
+        except (GridbridgeError, OSError) as error:
+            self._tell(str(error))
+
+    def _hear(self) -> None:
+        for ids in ends.listen(self._server):
+            for one in ids:
+                self._keep(one)
+            if self._stopped.is_set():
+                return
+
+    def _keep(self, one: int) -> None:
+        """Keep an id until it is looked at; meanwhile the far side is not read."""
+        while not self._stopped.is_set():
+            try:
+                self._heard.put(one, timeout=AGAIN_S)
+            except Full:
+                continue
+            return
+
+    def _tell(self, why: str) -> None:
+        """Log why nobody listens, once as long as it is the same."""
+        if why != self._told:
+            _log.warning("event=deaf cluster=%s why=%r", self._cluster, why)
+        self._told = why

@@ -1,0 +1,155 @@
+"""Ask one cluster for its status now and then, in a thread of its own, and never too often."""
+
+import logging
+from collections.abc import Callable, Container
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.apply.clusters import status_of
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.policy import Poller
+from gridbridge.model.route import Away
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.vocabulary import Vocabulary
+from gridbridge.model.users import Users
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of one question: a snapshot, or the reason why there is none."""
+
+    cluster: str
+    took_s: float = 0.0
+    snapshot: ClusterSnapshot | None = None
+    vocabulary: Vocabulary | None = None  # now and then
+    trouble: str = ""
+
+
+def stretched(usual_s: float, policy: Poller) -> float:
+    """Return the interval of a cluster that usually takes so long to answer.
+
+    So long that it spends at most `query_share` of its time on us, but not so long that its
+    queues would close between two answers.
+    """
+    longest_s = policy.stale_s / 2
+    return max(policy.interval_s, min(usual_s / policy.query_share, longest_s))
+
+
+class Observer:
+    """One cluster's questioner."""
+
+    def __init__(
+        self,
+        cluster: str,
+        where: Away,
+        policy: Poller,
+        clock: Callable[[], float],
+        users: Users | None = None,
+        transfer_queues: Container[str] = (),
+    ) -> None:
+        self.cluster = cluster
+        self.interval_s = policy.interval_s
+        self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix=cluster)
+        self._where = where
+        self._policy = policy
+        self._clock = clock
+        self._users = users or Users()
+        self._transfer_queues = transfer_queues
+        self._due = clock()
+        self._asked_at = clock()
+        self._asked: Future[Answer] | None = None
+        self._last_took_s = 0.0
+        self._usual_s = 0.0
+        self._words_due = clock()
+
+    def follow(self, where: Away, policy: Poller, transfer_queues: Container[str]) -> None:
+        """Go on under another configuration, in which the cluster is the same.
+
+        Who changes that has often changed the cluster, too: its words are asked for anew.
+        """
+        self._where = where
+        self._policy = policy
+        self._transfer_queues = transfer_queues
+        self._keep_to_interval()
+        self._words_due = self._clock()
+
+    def ask_if_due(self, wanted: Callable[[], frozenset[int]]) -> None:
+        """Ask when it is time and no question is open; `wanted` tells the jobs to keep."""
+        if self._asked is None and self._clock() >= self._due:
+            self._asked_at = self._clock()
+            self._due = self._asked_at + self.interval_s
+            self._asked = self._threads.submit(self._ask, wanted())
+
+    def answer(self) -> Answer | None:
+        """Return the answer once, None while there is none.
+
+        A failed question stretches no interval: how long a dead one was waited for says nothing
+        of the load; nor does a single slow answer, of a qmaster that had stopped for a moment.
+        """
+        if self._asked is None or not self._asked.done():
+            return None
+        answer = self._asked.result()
+        self._asked = None
+        self._usual_s = min(answer.took_s, self._last_took_s) if answer.snapshot else 0.0
+        self._last_took_s = answer.took_s
+        self._keep_to_interval()
+        return self._dated(answer)
+
+    def _keep_to_interval(self) -> None:
+        """Have the next question come when it is due after the last one."""
+        interval_s = stretched(self._usual_s, self._policy)
+        self._due += interval_s - self.interval_s
+        self.interval_s = interval_s
+
+    def _dated(self, answer: Answer) -> Answer:
+        """Date an answer by its age, since the clock may have been set after the question."""
+        if answer.snapshot is None:
+            return answer
+        age = timedelta(seconds=self._clock() - self._asked_at)
+        return replace(answer, snapshot=replace(answer.snapshot, taken_at=datetime.now(UTC) - age))
+
+    def dismiss(self) -> None:
+        """Ask no more; a question that is open ends by itself."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, wanted: frozenset[int]) -> Answer:
+        try:
+            seen, took_s = status_of(self._where).snapshot(
+                self._where, self.cluster, wanted, self._transfer_queues
+            )
+        except (GridbridgeError, OSError) as error:
+            return Answer(cluster=self.cluster, trouble=str(error))
+        except Exception as error:  # an odd answer of one cluster is no end of the service
+            _log.exception("event=fault cluster=%s", self.cluster)
+            return Answer(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
+        return Answer(
+            cluster=self.cluster,
+            took_s=took_s,
+            snapshot=self._owned(seen),
+            vocabulary=self._vocabulary(),
+        )
+
+    def _vocabulary(self) -> Vocabulary | None:
+        """Ask for its words when it is time; without an answer the last ones hold."""
+        if self._clock() < self._words_due:
+            return None
+        self._words_due = self._clock() + self._policy.vocabulary_s
+        try:
+            return status_of(self._where).vocabulary(self._where)
+        except Exception as error:  # as of its status
+            _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, str(error))
+            return None
+
+    def _owned(self, seen: ClusterSnapshot) -> ClusterSnapshot:
+        """Call each job's owner by the name of the person here whose account that is."""
+        if self._where.login is None:
+            return seen
+        jobs = {job: self._called(rows) for job, rows in seen.jobs.items()}
+        return replace(seen, jobs=jobs, copies=self._called(seen.copies))
+
+    def _called(self, rows: tuple[JobStatus, ...]) -> tuple[JobStatus, ...]:
+        person_of = self._users.person_of
+        return tuple(replace(row, owner=person_of(row.owner, self.cluster)) for row in rows)

@@ -1,0 +1,1 @@
+"""Threads that do slow acts, and how long a vain one waits."""

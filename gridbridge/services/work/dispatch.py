@@ -1,0 +1,112 @@
+"""The acts that need a cluster: threads do them, each of them once at a time."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+
+from gridbridge.apply.transfer.acts import Hands
+from gridbridge.decisions.transfer.endings import verdict_of
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.message import Message
+from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.services.transfer.ledger import Key, key
+from gridbridge.services.transfer.usage import Books
+from gridbridge.services.work.backoff import Patience
+from gridbridge.services.work.workers import Crew
+
+AGAIN_S = 2.0  # before an act that failed is done again; it doubles
+LONGEST_S = 60.0  # what failed may have been mended where no answer tells it
+
+Name = tuple[Act, str, int]
+
+_log = logging.getLogger(__name__)
+
+
+class Works:
+    """What the threads of everybody do just now for their transfers."""
+
+    def __init__(
+        self,
+        hands: Hands,
+        crew: Crew,
+        books: Books,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._hands = hands
+        self._crew = crew
+        self._books = books
+        self._clock = clock
+        self._patience = Patience()  # with an end that is not found
+        self._failing: dict[Name, Patience] = {}  # the acts that failed when they were last done
+        self.open: dict[Name, tuple[Action, Future[Message | None]]] = {}
+
+    def may_begin(self, action: Action) -> bool:
+        """Say whether nobody does it yet and it is time.
+
+        An end is sought ever more seldom, and so is done what has failed.
+        """
+        name = _name(action)
+        failing = self._failing.get(name)
+        if name in self.open or (failing and not failing.may_try(name)):
+            return False
+        return action.act is not Act.LOOK_UP_END or self._patience.may_try(key(action.transfer))
+
+    def begin(self, action: Action) -> None:
+        """Have an act done; an end that the books have is not asked for."""
+        self.open[_name(action)] = action, self._future(action)
+
+    def done(self) -> Iterator[tuple[Action, Message | None]]:
+        """Take each act that is done, with the end that it found; what failed is told."""
+        for name in [name for name, (_, future) in self.open.items() if future.done()]:
+            action, future = self.open.pop(name)
+            try:
+                verdict = future.result()
+            except (GridbridgeError, OSError) as error:
+                _log.warning("event=failed act=%s why=%r", action.act.value, str(error))
+                self._rest(name)
+            except Exception:  # of one act of one transfer
+                _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
+                self._rest(name)
+            else:
+                self._failing.pop(name, None)
+                yield action, verdict
+
+    def forget(self, transfer: Key) -> None:
+        """Seek the transfer's end anew without a pause, or never again."""
+        self._patience.forget(transfer)
+        for act in Act:
+            self._failing.pop((act, *transfer), None)
+
+    def recover(self) -> None:
+        """Do what has failed without a pause: a cluster answers again."""
+        self._failing.clear()
+
+    def _rest(self, name: Name) -> None:
+        """Leave it alone for a while, but not a task that waits to be let go."""
+        if name not in self._failing and name[0] is not Act.RELEASE_LOCAL:
+            self._failing[name] = Patience(AGAIN_S, LONGEST_S, self._clock)
+            self._failing[name].may_try(name)
+
+    def _future(self, action: Action) -> "Future[Message | None]":
+        is_sought = action.act is Act.LOOK_UP_END
+        end = self._books.end(action.transfer) if is_sought else None
+        if end is None and is_sought and self._books.tells(action.transfer):
+            return _known(None)
+        if end is None:
+            return self._crew.do(action.transfer.owner, self._hands.far, action)
+        if end.is_unseen:
+            judge = partial(self._hands.judge, end)
+            return self._crew.do(action.transfer.owner, judge, action.transfer)
+        return _known(verdict_of(action.transfer, end))
+
+
+def _known(verdict: Message | None) -> Future[Message | None]:
+    known: Future[Message | None] = Future()
+    known.set_result(verdict)
+    return known
+
+
+def _name(action: Action) -> Name:
+    return (action.act, *key(action.transfer))

@@ -1,0 +1,47 @@
+"""Former values of shared settings are written down once, before they change."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply.site.setup import forget, make, recall, remember
+from gridbridge.errors import CommandFailed, StateError
+from gridbridge.model.site.setup import Edit, Undo, Verb
+
+
+def an_undo(former: str, attribute: str = "queue_sort_method") -> Undo:
+    done = Edit(verb=Verb.SET_SCHEDULER, cell="alpha", attribute=attribute, value="seqno")
+    back = Edit(verb=Verb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former)
+    return Undo(done=done, undo=back)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> str:
+    return str(tmp_path / "former.json")
+
+
+@pytest.mark.root
+def test_the_first_former_value_is_the_one_that_counts(notes: str) -> None:
+    remember((an_undo("load"),), notes)
+    remember((an_undo("seqno"), an_undo("0:7:30", "load_adjustment_decay_time")), notes)
+
+    assert [each.undo.value for each in recall(notes)] == ["load", "0:7:30"]
+
+
+def test_nothing_was_noted_at_first(notes: str) -> None:
+    forget(notes)
+
+    assert recall(notes) == []
+
+
+@pytest.mark.root
+def test_broken_notes_are_told(notes: str) -> None:
+    Path(notes).write_text('[{"done": 1}]')
+
+    with pytest.raises(StateError, match="not what setup wrote"):
+        recall(notes)
+
+
+def test_an_edit_that_fails_tells_the_last_words() -> None:
+    with pytest.raises(CommandFailed, match="no such thing"):
+        make(Edit(verb=Verb.SHELL, value="echo no such thing >&2; exit 3"), None)

@@ -1,0 +1,142 @@
+"""What the service does to the guards at a Grid Engine home: what it asks, and of which job."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply.transfer.home import CellHome
+from gridbridge.decisions.transfer.guards import Kept
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.policy import Policy, Site
+from gridbridge.model.transfer.guard import Guard
+
+SEVERAL = (
+    Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "job-several.xml"
+).read_bytes()
+ALTERED, DEFERRED = map(int, re.findall(rb"<JB_job_number>(\d+)", SEVERAL))
+GONE = 99999
+OURS = b"<JB_execution_time>2051222400</JB_execution_time>"
+OWN = b"<JB_execution_time>1767225600</JB_execution_time>"
+NOTE = re.compile(rb"<JB_context>.*</JB_context>", re.DOTALL)
+TASK = parse_transfer(f"gb.alpha.{DEFERRED}.2.1")
+KEPT = Kept(owner="alice", is_deferred=False, hard=(), queues="")
+
+
+class Clients:
+    """A home whose clients show a job as it was captured, and tell what they were asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("qstat", "qalter"):
+            path = folder / name
+            path.write_text(f'#!/bin/sh\necho "${{TZ-}} $*" >>{folder}/{name}.asked\n')
+            path.chmod(0o755)
+        with (folder / "qstat").open("a") as file:
+            file.write(f"cat {folder}/job.xml\n")
+        self.show(SEVERAL)
+        cluster = Cluster(qmaster_port=1, execd_port=2, binaries=str(folder))
+        self.home = CellHome(
+            Policy(site=Site(cluster="alpha"), clusters={"alpha": cluster}, queues={})
+        )
+
+    def show(self, xml: bytes) -> None:
+        """Let the job be this."""
+        (self.folder / "job.xml").write_bytes(xml)
+
+    def asked(self, name: str = "qalter") -> list[str]:
+        """Return the words of a client's calls, with its time zone."""
+        path = self.folder / f"{name}.asked"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def clients(tmp_path: Path) -> Clients:
+    """Return clients of their own."""
+    return Clients(tmp_path)
+
+
+def test_of_several_jobs_those_that_are_gone_are_left_out(clients: Clients) -> None:
+    """Qstat succeeds though it does not know one of them, and does not say which."""
+    kept = clients.home.kept((ALTERED, GONE, DEFERRED))
+
+    assert kept == {
+        ALTERED: replace(KEPT, hard=(("arch", "none"),)),
+        DEFERRED: replace(KEPT, is_deferred=True),
+    }
+    assert clients.asked("qstat") == [f" -j {ALTERED},{GONE},{DEFERRED} -xml"]
+
+
+@pytest.mark.parametrize(
+    ("guard", "asked"),
+    [
+        (Guard.NONE, []),
+        (Guard.HOLD, [f" -h U {DEFERRED}.2"]),
+        (Guard.START, [f"UTC -a 202601010000.00 -dc gridbridge_start {DEFERRED}"]),
+    ],
+)
+def test_each_guard_is_taken_back_by_what_put_it(
+    clients: Clients, guard: str, asked: list[str]
+) -> None:
+    clients.show(_one(DEFERRED))
+
+    clients.home.release(TASK, guard)
+
+    assert clients.asked() == asked
+
+
+@pytest.mark.parametrize(
+    ("start", "is_noted", "asked"),
+    [
+        (OURS, True, "202601010000.00"),
+        (OURS, False, "197001020000.00"),
+        (OWN, True, "202601010000.00"),
+        (OWN, False, ""),
+    ],
+    ids=["its own was noted", "it had none", "somebody has given it this one", "it was not ours"],
+)
+def test_a_job_gets_its_own_start_time_back(
+    clients: Clients, start: bytes, is_noted: bool, asked: str
+) -> None:
+    job = _one(DEFERRED).replace(OURS, start)
+    clients.show(job if is_noted else NOTE.sub(b"", job))
+
+    clients.home.release(TASK, Guard.START)
+
+    expected = [f"UTC -a {asked} -dc gridbridge_start {DEFERRED}"] if asked else []
+    assert clients.asked() == expected
+
+
+@pytest.mark.parametrize(
+    ("guard", "asked"),
+    [
+        (Guard.NONE, []),
+        (Guard.HOLD, [f" -ac gridbridge_hold=1 {DEFERRED}", f" -h u {DEFERRED}.2"]),
+        (Guard.START, [f"UTC -a 203501010000.00 -ac gridbridge_start=1767225600 {DEFERRED}"]),
+    ],
+)
+def test_a_guard_is_put_back_with_a_note_for_the_starter(
+    clients: Clients, guard: str, asked: list[str]
+) -> None:
+    """What it notes of a job's own start time stays while that is ours."""
+    clients.show(_one(DEFERRED))
+
+    clients.home.guard(TASK, guard)
+
+    assert clients.asked() == asked
+
+
+def test_the_start_time_that_somebody_gave_a_job_is_noted(clients: Clients) -> None:
+    clients.show(_one(DEFERRED).replace(OURS, b"<JB_execution_time>1798761600</JB_execution_time>"))
+
+    clients.home.guard(TASK, Guard.START)
+
+    assert clients.asked() == [f"UTC -a 203501010000.00 -ac gridbridge_start=1798761600 {DEFERRED}"]
+
+
+def _one(job: int) -> bytes:
+    """Return what is captured of one job."""
+    number = b"<JB_job_number>%d<" % job
+    return number + SEVERAL.partition(number)[2]

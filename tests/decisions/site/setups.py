@@ -1,0 +1,87 @@
+"""Builders for set-up tests: a cell that is as it should be, and changes to it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gridbridge.decisions.site.setup.complexes import wanted_complexes
+from gridbridge.decisions.site.setup.queue import wanted_queue
+from gridbridge.model.site.setup import CellSetup, Complex, Daemon, Settings, SetupWorld, Wanted
+
+SENSOR = "/opt/gridbridge/sge-methods/sensor"
+WANTED = Wanted(
+    home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=10, pending_limit=4
+)
+
+
+def a_cell(
+    *,
+    complexes: Mapping[str, Complex] | None = None,
+    queues: Mapping[str, Settings] | None = None,
+    environments: Mapping[str, Settings] | None = None,
+    scheduler: Settings | None = None,
+    common: Settings | None = None,
+    host: Settings | None = None,
+    exec_hosts: Mapping[str, Settings] | None = None,
+    operators: tuple[str, ...] = (),
+    submit_hosts: tuple[str, ...] = ("tee",),
+    admin_hosts: tuple[str, ...] = ("tee",),
+) -> CellSetup:
+    """Return a cell as it is before anything was set up."""
+    usual = {"load_sensor": "none", "load_report_time": "00:00:40", "gid_range": "20000-20100"}
+    return CellSetup(
+        master="master",
+        complexes=complexes or {},
+        queues={"all.q": {"seq_no": "0", "complex_values": "NONE"}, **(queues or {})},
+        environments=environments or {},
+        scheduler={
+            "queue_sort_method": "load",
+            "job_load_adjustments": "np_load_avg=0.50",
+            "load_adjustment_decay_time": "0:7:30",
+            **(scheduler or {}),
+        },
+        common={**usual, **(common or {})},
+        host=host,
+        exec_hosts={"global": {}, "tee": {}} if exec_hosts is None else exec_hosts,
+        operators=operators,
+        managers=("root",),
+        submit_hosts=submit_hosts,
+        admin_hosts=admin_hosts,
+    )
+
+
+def a_world(
+    home: CellSetup | None = None, away: CellSetup | None = None, wanted: Wanted = WANTED
+) -> SetupWorld:
+    """Return a world in which nothing was set up."""
+    return SetupWorld(
+        wanted=wanted,
+        home=home or a_cell(),
+        away=away or a_cell(),
+        execd=Daemon(pid=7, program="/usr/sbin/sge_execd"),
+    )
+
+
+def a_ready_world(wanted: Wanted = WANTED, **queue: str) -> SetupWorld:
+    """Return a world in which all is well, but for the given attributes of the queue."""
+    right = {**wanted_queue(a_world(wanted=wanted)), "pe_list": "NONE"}
+    transfer = {**right, "complex_values": "remote=TRUE", **queue}
+    home = a_cell(
+        complexes={row.name: row for row in wanted_complexes(wanted)},
+        queues={
+            "all.q": {"seq_no": "0", "complex_values": "remote=FALSE"},
+            wanted.queue: transfer,
+        },
+        scheduler={
+            "queue_sort_method": "seqno",
+            "job_load_adjustments": "np_load_avg=0.50,gb_beta_pending=1",
+            "load_adjustment_decay_time": "0:0:30",
+        },
+        host={"load_sensor": SENSOR, "load_report_time": "00:00:05"},
+        operators=("gridbridge",),
+    )
+    return a_world(home, a_cell(operators=("gridbridge",)), wanted)
+
+
+def at_home(world: SetupWorld, **changes: object) -> SetupWorld:
+    """Return the world with another home cell."""
+    return replace(world, home=replace(world.home, **changes))  # type: ignore[arg-type]

@@ -1,0 +1,338 @@
+"""What the check says of this host and of a running site."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.site.check import no_queue, running_findings, worst
+from gridbridge.decisions.site.transfer_host import (
+    FOLDERS,
+    PROGRAMS,
+    host_findings,
+    program_findings,
+    state_finding,
+    sudoers_line,
+)
+from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.places import CONFIG, SPOOL, SUDOERS
+from gridbridge.model.policy import Policy, Site, TransferQueue
+from gridbridge.model.site.host import (
+    CellFacts,
+    HostFacts,
+    KeyFacts,
+    PathFacts,
+    PollerFacts,
+    TreeFacts,
+)
+from gridbridge.model.site.setup import Finding, State
+
+SITE = Site(cluster="alpha")
+POLICY = Policy(
+    site=SITE,
+    clusters={
+        "alpha": Cluster(qmaster_port=1, execd_port=2),
+        "beta": Cluster(qmaster_port=3, execd_port=4),
+    },
+    queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
+)
+SERVICE, STATE = 990, "/var/lib/gridbridge/state.db"
+WELL = CellFacts(version="SGE 8.1.9", ahead_s=0.4, master="master")
+
+
+def a_path(mode: int, owner: int = 0, is_folder: bool = False) -> PathFacts:
+    return PathFacts(owner=owner, owner_name=f"u{owner}", mode=mode, is_folder=is_folder)
+
+
+def a_host(**paths: PathFacts | None) -> HostFacts:
+    """Return a host on which all is well, but for `program`, `config`, `spool`, ... given."""
+    named = {
+        "program": PROGRAMS[0],
+        "config": CONFIG,
+        "sudoers": SUDOERS,
+        "spool": SPOOL,
+        "state": STATE,
+    }
+    seen = {path: a_path(0o755) for path in PROGRAMS}
+    seen |= {CONFIG: a_path(0o644), SUDOERS: a_path(0o440), STATE: a_path(0o600, SERVICE)}
+    seen |= {path: a_path(mode, SERVICE, True) for path, mode in FOLDERS.items()}
+    for name, found in paths.items():
+        seen.pop(named[name])
+        seen |= {named[name]: found} if found else {}
+    return HostFacts(
+        name="tee",
+        service_uid=SERVICE,
+        paths=seen,
+        sudoers=f"{sudoers_line(SITE)}\n",
+        poller=PollerFacts(is_running=True, pid=5, age_s=2.0),
+        cells={"alpha": WELL, "beta": WELL},
+        letters={"transfer-beta@tee": ""},
+    )
+
+
+def judged(facts: HostFacts) -> list[Finding]:
+    found = (
+        *program_findings(facts),
+        *host_findings(facts, SITE),
+        state_finding(facts, SITE),
+        *running_findings(facts, POLICY),
+    )
+    return [each for each in found if each.state != State.OK]
+
+
+def command(facts: HostFacts) -> str:
+    """Return the only mend of the only finding."""
+    ((edit,),) = [each.mend for each in judged(facts)]
+    return edit.value
+
+
+def granting(line: str) -> HostFacts:
+    """Return a host whose sudoers file has one more line."""
+    return replace(a_host(), sudoers=f"# ours\n{sudoers_line(SITE)}\n\n{line}\n")
+
+
+def changeable(folder: str) -> HostFacts:
+    """Return a host on which others may change one of root's folders."""
+    wrong = TreeFacts(files=3, wrong=("/x belongs to alice", "more"), above=("chmod go-w /etc",))
+    return replace(a_host(), trees={folder: wrong})
+
+
+def test_nothing_is_said_of_a_site_that_is_well() -> None:
+    assert judged(granting("   # a comment")) == []
+
+
+def test_what_others_could_have_changed_is_told_by_one_example() -> None:
+    (found,) = judged(changeable("/opt/gridbridge/venv"))
+
+    assert (found.item, found.state) == ("folder /opt/gridbridge/venv", State.BROKEN)
+    assert found.found == "/x belongs to alice, and 1 more"
+
+
+@pytest.mark.parametrize(
+    ("facts", "mend"),
+    [
+        (a_host(program=a_path(0o700)), f"chmod a+rx,go-w {PROGRAMS[0]}"),
+        (a_host(program=a_path(0o775)), f"chmod a+rx,go-w {PROGRAMS[0]}"),
+        (a_host(program=a_path(0o755, 7)), f"chown root:root {PROGRAMS[0]}"),
+        (a_host(config=a_path(0o666)), f"chmod 0644 {CONFIG}"),
+        (a_host(config=a_path(0o600)), f"chmod 0644 {CONFIG}"),
+        (a_host(config=None), CONFIG),
+        (a_host(sudoers=None), SUDOERS),
+        (a_host(sudoers=a_path(0o644)), SUDOERS),
+        (a_host(sudoers=a_path(0o440, 5)), SUDOERS),
+        (replace(a_host(), sudoers="# nothing"), sudoers_line(SITE)),
+        (granting("gridbridge ALL=(root) NOPASSWD: /bin/sh"), sudoers_line(SITE)),
+        (granting("#include /tmp/more"), sudoers_line(SITE)),
+        (granting("#990 ALL=(ALL) NOPASSWD: ALL"), sudoers_line(SITE)),
+        (changeable("/opt/gridbridge/venv"), "chmod -R go-w /opt/gridbridge/venv"),
+        (changeable("/etc/gridbridge"), "chown -hR root:root /etc/gridbridge"),
+        (changeable("/etc/gridbridge"), "chmod go-w /etc && chown"),
+        (a_host(spool=None), "-m 1733 /var/spool/gridbridge"),
+        (a_host(spool=a_path(0o1777, SERVICE, True)), "-m 1733 /var/spool/gridbridge"),
+        (a_host(spool=a_path(0o1733, 0, True)), "-o gridbridge"),
+        (a_host(spool=a_path(0o777)), "mv /var/spool/gridbridge"),
+        (a_host(state=a_path(0o644, SERVICE)), "chmod 0600 /var/lib/gridbridge/state.db"),
+        (replace(a_host(), import_trouble="no module"), "chmod -R a+rX,go-w"),
+        (
+            replace(a_host(), closed_to_others={PROGRAMS[0]: "/opt/x"}),
+            "chmod a+rx /opt/x",
+        ),
+    ],
+    ids=[
+        "program-closed",
+        "program-writable",
+        "program-of-another",
+        "configuration-writable",
+        "configuration-closed",
+        "no-configuration",
+        "no-sudoers",
+        "sudoers-mode",
+        "sudoers-owner",
+        "sudoers-without-its-line",
+        "sudoers-with-another-line",
+        "sudoers-with-another-file",
+        "sudoers-with-a-uid",
+        "package-of-another",
+        "configuration-folder-of-another",
+        "folder-above-of-another",
+        "no-spool",
+        "spool-can-be-listed",
+        "spool-of-another",
+        "spool-is-no-folder",
+        "state-readable",
+        "package-unreadable",
+        "folder-above-closed",
+    ],
+)
+def test_each_file_has_the_command_that_mends_it(facts: HostFacts, mend: str) -> None:
+    assert mend in command(facts)
+
+
+@pytest.mark.parametrize(
+    ("facts", "item"),
+    [
+        (replace(a_host(), hidden=frozenset({SUDOERS}), sudoers=""), f"sudoers {SUDOERS}"),
+        (replace(a_host(sudoers=None), hidden=frozenset({SUDOERS})), f"sudoers {SUDOERS}"),
+        (replace(a_host(spool=None), hidden=frozenset({SPOOL})), f"folder {SPOOL}"),
+        (replace(a_host(state=None), hidden=frozenset({STATE})), "state file"),
+    ],
+    ids=["sudoers", "sudoers-folder", "folder", "state"],
+)
+def test_what_a_user_may_not_see_is_a_warning_without_a_command(
+    facts: HostFacts, item: str
+) -> None:
+    (found,) = judged(facts)
+
+    assert (found.item, found.state, found.mend) == (item, State.WARNING, ())
+    assert found.found == "not visible to this user"
+
+
+def test_a_program_that_others_cannot_reach_is_broken_for_those_others() -> None:
+    facts = replace(a_host(program=None), closed_to_others={PROGRAMS[0]: "/opt/x"})
+
+    assert "chmod a+rx /opt/x" in command(facts)
+
+
+def test_fresh_values_show_that_the_poller_lives_to_those_who_may_not_see_its_lock() -> None:
+    facts = replace(a_host(), poller=PollerFacts(is_running=None, age_s=2.0))
+
+    assert judged(facts) == []
+
+
+def test_a_missing_account_is_made() -> None:
+    found = next(
+        each for each in judged(replace(a_host(), service_uid=0)) if "account" in each.item
+    )
+
+    assert found.mend[0].value.startswith("useradd --system")
+
+
+@pytest.mark.parametrize(
+    ("poller", "found"),
+    [
+        (PollerFacts(is_running=False), "not running"),
+        (PollerFacts(is_running=True, pid=5), "no values"),
+        (PollerFacts(is_running=True, pid=5, age_s=31.0), "values of 31 s ago"),
+        (PollerFacts(is_running=True, pid=5, age_s=-60.0), "values of -60 s ago"),
+    ],
+    ids=["dead", "silent", "stale", "from-the-future"],
+)
+def test_a_poller_without_fresh_values_is_broken_and_started_again(
+    poller: PollerFacts, found: str
+) -> None:
+    (each,) = judged(replace(a_host(), poller=poller))
+
+    assert (each.state, each.found) == (State.BROKEN, found)
+    assert ("kill -9 5" in each.mend[0].value) == bool(poller.pid)
+
+
+@pytest.mark.parametrize(
+    ("cell", "item", "state"),
+    [
+        (replace(WELL, trouble="no answer in time"), "beta: qmaster", State.BROKEN),
+        (
+            replace(WELL, trouble='denied: host "tee" is not an admin host'),
+            "beta: admin host tee",
+            State.BROKEN,
+        ),
+        (replace(WELL, trouble="refused", other_port=6454), "beta: qmaster", State.BROKEN),
+        (replace(WELL, version="GE 6.2u5"), "beta: version", State.WARNING),
+        (replace(WELL, ahead_s=None), "beta: clock", State.WARNING),
+        (replace(WELL, ahead_s=5.1), "beta: clock", State.WARNING),
+        (replace(WELL, ahead_s=-5.1), "beta: clock", State.WARNING),
+    ],
+    ids=["silent", "denied", "elsewhere", "version", "no-clock", "ahead", "behind"],
+)
+def test_a_remote_cell_is_judged_by_its_answer_version_and_clock(
+    cell: CellFacts, item: str, state: State
+) -> None:
+    (each,) = judged(replace(a_host(), cells={"beta": cell}))
+
+    assert (each.item, each.state) == (item, state)
+
+
+def test_no_qmaster_is_started_where_one_answers_on_another_port() -> None:
+    wrong = replace(WELL, trouble="refused", other_port=6454)
+    (found,) = judged(replace(a_host(), cells={"beta": wrong}))
+
+    assert (found.mend, found.right) == ((), "qmaster_port = 6454, if that is the cell's")
+
+
+OAR = CellFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "state"),
+    [("", State.OK), ("ssh: far does not let the key of alice in", State.WARNING)],
+    ids=["let in", "refused"],
+)
+def test_a_key_is_judged_by_whether_it_leads_into_the_account(trouble: str, state: State) -> None:
+    key = KeyFacts(cluster="beta", person="alice", account="al_beta", trouble=trouble)
+    found = running_findings(replace(a_host(), keys=(key,)), POLICY)
+
+    (judged,) = [each for each in found if each.item == "beta: key of alice"]
+    assert (judged.state, trouble in judged.found) == (state, True)
+    assert "al_beta" in judged.found + judged.right
+
+
+@pytest.mark.parametrize(
+    ("place", "state"), [("", State.OK), ("far", State.WARNING)], ids=["there", "missing"]
+)
+def test_what_carries_files_is_looked_for(place: str, state: State) -> None:
+    found = running_findings(replace(a_host(), without_rsync={"beta": place}), POLICY)
+
+    (judged,) = [each for each in found if each.item == "beta: rsync"]
+    assert (judged.state, f"missing on {place}" == judged.found) == (state, bool(place))
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        (OAR, {}),
+        (replace(OAR, trouble="DBI connect failed"), {"beta: OAR server": State.BROKEN}),
+        (replace(OAR, version="OAR 3.0"), {"beta: version": State.WARNING}),
+        (replace(OAR, ahead_s=-9.0), {"beta: clock": State.WARNING}),
+    ],
+    ids=["well", "silent", "version", "behind"],
+)
+def test_an_oar_server_is_judged_by_its_answer_version_and_clock(
+    server: CellFacts, expected: dict[str, State]
+) -> None:
+    clusters = {**POLICY.clusters, "beta": Cluster(kind=Kind.OAR)}
+    seen = replace(a_host(), cells={"beta": server})
+    found = running_findings(seen, replace(POLICY, clusters=clusters))
+
+    wrong = {each.item: each.state for each in found if each.state != State.OK}
+    assert wrong == expected
+
+
+@pytest.mark.parametrize(
+    ("letters", "states"),
+    [
+        ("", []),
+        ("a", []),
+        ("d", [State.WARNING]),
+        ("E", [State.BROKEN]),
+        ("dE", [State.BROKEN, State.WARNING]),
+        ("au", [State.BROKEN]),
+    ],
+)
+def test_a_queue_that_needs_somebody_is_reported(letters: str, states: list[State]) -> None:
+    found = judged(replace(a_host(), letters={"transfer-beta@tee": letters}))
+
+    assert [each.state for each in found] == states
+
+
+def test_a_site_without_queues_is_told_how_to_make_one() -> None:
+    (found,) = no_queue(replace(POLICY, queues={}))
+
+    assert found.mend[0].value == "gridbridge setup transfer beta --apply"
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [([], State.OK), (["ok", "warning"], State.WARNING), (["broken", "warning"], State.BROKEN)],
+)
+def test_the_worst_item_decides(states: list[str], expected: State) -> None:
+    found = tuple(Finding(item="x", state=State(state), found="") for state in states)
+
+    assert worst(found) == expected

@@ -1,0 +1,60 @@
+"""What `gridbridge check` says of a site of embedded clusters."""
+
+import pytest
+
+from gridbridge.decisions.site import folders
+from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.policy import Policy, Site, TransferQueue
+from gridbridge.model.site.host import CellFacts, PollerFacts
+from gridbridge.model.site.setup import State
+
+POLICY = Policy(
+    site=Site(cluster="alpha"),
+    clusters={name: Cluster(kind=Kind.EMBEDDED, folder=f"/{name}") for name in ("alpha", "beta")},
+    queues={"transfer-beta": TransferQueue(cluster="beta", slots=4, pending_limit=9)},
+)
+ALIVE = PollerFacts(is_running=True, pid=5, age_s=1.0)
+WELL = {name: CellFacts(version="1", slots=4, master=f"/{name}") for name in ("alpha", "beta")}
+SLOTS = {"transfer-beta": 4}
+
+
+def wrong(
+    poller: PollerFacts = ALIVE,
+    cells: dict[str, CellFacts] = WELL,
+    slots: dict[str, int] = SLOTS,
+) -> list[tuple[str, str, str]]:
+    """Return what is not right, and the command line that makes it so."""
+    found = folders.findings(poller, cells, slots, POLICY)
+    return [
+        (each.item, each.found, str(each.mend[0].value)) for each in found if each.state != State.OK
+    ]
+
+
+def test_all_is_well() -> None:
+    assert wrong() == []
+
+
+@pytest.mark.parametrize(
+    ("age_s", "found"), [(None, "no values"), (99.0, "values of 99 s ago")], ids=["none", "stale"]
+)
+def test_a_service_that_does_not_publish(age_s: float | None, found: str) -> None:
+    poller = PollerFacts(is_running=False, pid=0, age_s=age_s)
+
+    assert wrong(poller) == [("poller", found, folders.START)]
+
+
+def test_a_folder_without_a_cluster() -> None:
+    cells = WELL | {"beta": CellFacts(trouble="/beta: no cluster here")}
+    make = f"{folders.PROGRAM} /beta create --slots=4"
+
+    assert wrong(cells=cells) == [("beta: cluster", "/beta: no cluster here", make)]
+
+
+@pytest.mark.parametrize(
+    ("slots", "found"), [({}, "not there"), ({"transfer-beta": 2}, "2 slots")], ids=["none", "few"]
+)
+def test_a_queue_that_is_not_as_configured(slots: dict[str, int], found: str) -> None:
+    make = f"{folders.PROGRAM} /alpha queue transfer-beta"
+    make += " --slots=4 --remote=beta --pending-limit=9"
+
+    assert wrong(slots=slots) == [("queue transfer-beta", found, make)]

@@ -1,0 +1,57 @@
+"""When a folder is full, in bytes or in files, and how that is told."""
+
+import pytest
+
+from gridbridge.decisions.site.room import findings, lack, lacks
+from gridbridge.model.site.host import Room
+from gridbridge.model.site.setup import State
+
+SPOOL = "/var/spool/gridbridge"
+WIDE = Room(free_bytes=5 << 20, free_files=9000)
+
+
+def test_folders_that_people_made_are_told_with_whose_they_are() -> None:
+    room = Room(free_bytes=1 << 30, folders={"bob": 100_000, "al": 2, "cy": 2, "uid 9": 1})
+    found = {one.item: (one.state, one.found) for one in findings({SPOOL: room})}
+
+    told = (State.WARNING, "100000 of bob, 2 of al, 2 of cy")
+    assert found[f"folders in {SPOOL}"] == told
+
+
+@pytest.mark.parametrize(
+    ("room", "told"),
+    [
+        pytest.param(WIDE, "", id="wide"),
+        pytest.param(Room(free_bytes=1 << 20, free_files=256), "", id="just enough"),
+        pytest.param(Room(free_bytes=1 << 30), "", id="files are not counted"),
+        pytest.param(
+            Room(free_bytes=(1 << 20) - 1, trouble="No space left on device"),
+            f"{SPOOL} is full: 1023 KiB are free, 1024 are needed",
+            id="bytes",
+        ),
+        pytest.param(
+            Room(free_bytes=1 << 30, free_files=255),
+            f"{SPOOL} is full: 255 files are free, 256 are needed",
+            id="files",
+        ),
+        pytest.param(
+            Room(trouble="Disk quota exceeded"),
+            f"nothing can be written to {SPOOL}: Disk quota exceeded",
+            id="tried in vain",
+        ),
+    ],
+)
+def test_a_folder_lacks_bytes_files_or_the_right(room: Room, told: str) -> None:
+    [finding] = findings({SPOOL: room})
+
+    assert lack(SPOOL, room) == lacks({"/wide": WIDE, SPOOL: room}) == told
+    assert finding.item == f"room in {SPOOL}"
+    assert (finding.state, finding.found) == (
+        (State.BROKEN, told) if told else (State.OK, finding.found)
+    )
+
+
+def test_room_is_told_in_mebibytes_and_files() -> None:
+    [counted], [uncounted] = findings({"/a": WIDE}), findings({"/a": Room(free_bytes=3 << 20)})
+
+    assert (counted.found, uncounted.found) == ("5 MiB, 9000 files", "3 MiB")

@@ -1,0 +1,514 @@
+"""What a transfer queue's set-up lacks, item by item."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.batch.gridengine import qconf
+from gridbridge.decisions.site.setup import findings
+from gridbridge.decisions.site.setup.host import value_findings, wider_range
+from gridbridge.decisions.site.setup.queue import (
+    is_foreign,
+    safe_environments,
+    thresholds,
+    wanted_queue,
+)
+from gridbridge.decisions.site.setup.removal import removal
+from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
+from gridbridge.model.site.setup import Complex, Daemon, Edit, SetupWorld, State, Undo, Verb, Wanted
+from tests.decisions.site.setups import SENSOR, WANTED, a_cell, a_ready_world, a_world, at_home
+
+PUBLISHING = PollerFacts(is_running=True, pid=5, age_s=1.0, values=frozenset({"gb_beta_up"}))
+WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_args": "NONE"}
+
+
+def edits(world: SetupWorld) -> list[tuple[str, str, str, str]]:
+    """Return what would be changed: verb, name, attribute, value."""
+    made = (edit for each in findings(world) if each.state != State.OK for edit in each.mend)
+    return [(edit.verb.value, edit.name, edit.attribute, edit.value) for edit in made]
+
+
+def wrong(world: SetupWorld) -> dict[str, State]:
+    return {each.item: each.state for each in findings(world) if each.state != State.OK}
+
+
+def test_nothing_is_to_be_done_when_all_is_as_it_should_be() -> None:
+    assert edits(a_ready_world()) == []
+
+
+def test_the_queue_is_made_last_so_that_it_opens_when_all_else_is_there() -> None:
+    assert [verb for verb, *_ in edits(a_world())][-1] == "add queue"
+
+
+def test_every_home_queue_says_remote_false_or_such_a_request_waits_for_ever() -> None:
+    world = a_world(a_cell(queues={"other.q": {"complex_values": "lic=3"}}))
+
+    made = [edit for edit in edits(world) if edit[2] == "complex_values"]
+
+    assert made == [
+        ("merge into attribute", "all.q", "complex_values", "remote=FALSE"),
+        ("merge into attribute", "other.q", "complex_values", "remote=FALSE"),
+    ]
+
+
+def test_another_transfer_queue_keeps_its_remote_true() -> None:
+    world = a_ready_world()
+    other = {**world.home.queues, "transfer-gamma": {"complex_values": "remote=1,x=2"}}
+
+    assert edits(at_home(world, queues=other)) == []
+
+
+@pytest.mark.parametrize("host", ["global", "tee"])
+def test_a_value_of_remote_on_a_host_contradicts_its_queues(host: str) -> None:
+    hosts = {"global": {}, "tee": {}, host: {"complex_values": "remote=false"}}
+
+    assert edits(at_home(a_ready_world(), exec_hosts=hosts)) == [
+        ("drop from attribute", host, "complex_values", "remote=false")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "is_right"),
+    [
+        ("remote rm BOOL == YES NO 0 0", True),
+        ("remote rm BOOL == FORCED NO 0 0", True),
+        ("remote rm BOOL == NO NO 0 0", False),
+        ("remote rm BOOL == YES YES 0 0", False),
+        ("remote rm STRING == YES NO NONE 0", False),
+    ],
+)
+def test_remote_is_a_bool_that_jobs_may_ask_for(row: str, is_right: bool) -> None:
+    world = a_ready_world()
+    keys = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default")
+    found = Complex(**dict(zip((*keys, "urgency"), row.split(), strict=True)))
+
+    judged = edits(at_home(world, complexes={**world.home.complexes, "remote": found}))
+
+    assert (judged == []) == is_right
+
+
+def test_a_pending_count_that_closes_always_is_broken() -> None:
+    world = a_ready_world()
+    name = "gb_beta_pending"
+    found = Complex(name=name, shortcut=name, type="INT", relation="<=")
+
+    judged = wrong(at_home(world, complexes={**world.home.complexes, name: found}))
+
+    assert judged == {f"complex {name}": State.BROKEN}
+
+
+def test_a_cluster_name_with_a_dash_gets_names_that_complexes_may_have() -> None:
+    wanted = Wanted(home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1)
+
+    assert thresholds(wanted) == "gb_big_one_up=false,gb_big_one_pending=1"
+
+
+def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
+    """What one queue's set-up writes is the whole list."""
+    world = a_ready_world()
+    other = {
+        "seq_no": "200",
+        "complex_values": "remote=TRUE",
+        "load_thresholds": "gb_delta_up=false,gb_delta_pending=60",
+    }
+    queues = {**world.home.queues, "transfer-delta": other}
+    scheduler = {**world.home.scheduler, "job_load_adjustments": "NONE"}
+    made = edits(at_home(world, queues=queues, scheduler=scheduler))
+
+    assert [edit[3] for edit in made if edit[2] == "job_load_adjustments"] == [
+        "gb_beta_pending=1,gb_delta_pending=1"
+    ]
+
+
+def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
+    short = Wanted(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
+
+    assert thresholds(short) == "gb_b_up=false"
+    assert "damping" not in wrong(a_world(wanted=short))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("load_thresholds", "np_load_avg=1.75,gb_beta_up=false,gb_beta_pending=4"),
+        ("qtype", "BATCH INTERACTIVE"),
+        ("rerun", "FALSE"),
+        ("slots", "11"),
+        ("starter_method", "NONE"),
+        ("suspend_thresholds", "np_load_avg=2"),
+        ("h_rt", "1:00:00"),
+        ("hostlist", "@allhosts"),
+        ("seq_no", "0"),
+    ],
+)
+def test_each_attribute_of_the_queue_is_put_right(attribute: str, value: str) -> None:
+    world = a_ready_world(**{attribute: value})
+
+    assert [(verb, name) for verb, _, name, _ in edits(world)] == [("replace attribute", attribute)]
+
+
+def test_a_time_in_another_spelling_is_the_same_time() -> None:
+    assert edits(a_ready_world(notify="0:0:60")) == []
+
+
+def test_the_queue_comes_after_every_home_queue_by_its_own_seq_no() -> None:
+    world = a_world(a_cell(queues={"big.q": {"seq_no": "0,[@a=300],[@b=200]"}}))
+
+    value = next(value for verb, _, _, value in edits(world) if verb == "add queue")
+
+    assert "seq_no 310" in value.split("\n")
+
+
+@pytest.mark.parametrize("chosen", ["70", "7", "0,[tee=7]"], ids=["last", "between", "here"])
+def test_an_order_of_queues_that_was_given_by_hand_is_kept(chosen: str) -> None:
+    """Its jobs go away before the slow machines at home have any."""
+    world = a_ready_world(seq_no=chosen)
+    slow = {"seq_no": "50", "complex_values": "remote=FALSE"}
+
+    assert edits(at_home(world, queues={**world.home.queues, "slow.q": slow})) == []
+
+
+A_LICENSE = "lic lic INT <= YES YES 0 0"
+
+
+def a_mapped_world(row: str, **home: object) -> SetupWorld:
+    """Return a ready world whose mapping names the resource of a row of `qconf -sc`."""
+    name = row.split()[0]
+    world = a_ready_world(replace(WANTED, resources=(name,)))
+    complexes = {**world.home.complexes, **qconf.complexes(row.encode())}
+    return at_home(world, **{"complexes": complexes, **home})
+
+
+@pytest.mark.parametrize(
+    ("row", "value"),
+    [
+        ("gpu gpu BOOL == YES NO 0 0", "gpu=TRUE"),
+        (A_LICENSE, "lic=9999999"),
+        ("vmem vm MEMORY <= YES JOB 0 0", "vmem=9999T"),
+        ("span s TIME <= YES NO 0 0", "span=99999:00:00"),
+        ("few few INT >= YES NO 0 0", "few=0"),
+    ],
+    ids=["bool", "consumable", "memory", "time", "at most"],
+)
+def test_a_queue_promises_what_the_mapping_names(row: str, value: str) -> None:
+    """Who asks for a resource that has a value nowhere waits for ever."""
+    world = a_mapped_world(row)
+    new = at_home(world, queues={"all.q": world.home.queues["all.q"]})
+    (made,) = [text for verb, *_, text in edits(new) if verb == "add queue"]
+
+    name = row.split()[0]
+    assert wrong(world) == {f"queue transfer-beta: resource {name}": State.WARNING}
+    assert edits(world) == [("merge into attribute", "transfer-beta", "complex_values", value)]
+    assert f"complex_values remote=TRUE,{value}" in made.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("row", "home"),
+    [
+        (A_LICENSE, {"exec_hosts": {"global": {}, "tee": {"load_values": "lic=3"}}}),
+        (A_LICENSE, {"exec_hosts": {"global": {"complex_values": "lic=3"}, "tee": {}}}),
+        ("h_rt h_rt TIME <= YES NO 0 0", {}),
+        ("hostname h HOST == YES NO 0 0", {}),
+        ("big big BOOL == FORCED NO 0 0", {}),
+        ("own own INT <= NO NO 0 0", {}),
+        (A_LICENSE, {"complexes": a_ready_world().home.complexes}),
+    ],
+    ids=["load", "global", "limit", "place", "forced", "not to be asked for", "unknown here"],
+)
+def test_a_queue_need_not_promise(row: str, home: dict[str, object]) -> None:
+    assert edits(a_mapped_world(row, **home)) == []
+
+
+def test_what_was_promised_is_right_and_a_word_is_for_people_to_choose() -> None:
+    world = a_mapped_world(A_LICENSE)
+    queue = {**world.home.queues["transfer-beta"], "complex_values": "remote=TRUE,lic=2"}
+    chosen = at_home(world, queues={**world.home.queues, "transfer-beta": queue})
+    word = a_mapped_world("model m RESTRING == YES NO NONE 0")
+    (found,) = [each for each in findings(word) if each.state != State.OK]
+
+    assert edits(chosen) == edits(word) == []
+    assert found.hint == "qconf -mattr queue complex_values model=... transfer-beta"
+
+
+@pytest.mark.parametrize(
+    ("home", "away", "may_go"),
+    [
+        (WHOLE, WHOLE, True),
+        (WHOLE, None, False),
+        ({**WHOLE, "allocation_rule": "$round_robin"}, WHOLE, False),
+        (WHOLE, {**WHOLE, "allocation_rule": "$round_robin"}, False),
+        ({**WHOLE, "start_proc_args": "/bin/mpi start"}, WHOLE, False),
+        ({**WHOLE, "stop_proc_args": "/bin/mpi stop"}, WHOLE, False),
+    ],
+    ids=[
+        "same",
+        "unknown-there",
+        "splits-jobs",
+        "spreads-jobs-there",
+        "starts-something",
+        "stops-something",
+    ],
+)
+def test_a_parallel_environment_suits_only_when_whole_jobs_go_and_nothing_runs_here(
+    home: dict[str, str], away: dict[str, str] | None, may_go: bool
+) -> None:
+    world = a_world(
+        a_cell(environments={"smp": home}), a_cell(environments={"smp": away} if away else {})
+    )
+
+    assert (safe_environments(world) == ("smp",)) == may_go
+
+
+def test_an_environment_suits_by_its_name_there_unless_the_mapping_rejects_it() -> None:
+    cells = a_cell(environments={"smp": WHOLE}), a_cell(environments={"threads": WHOLE})
+    renamed = replace(WANTED, renamed={"smp": "threads"})
+
+    assert safe_environments(a_world(*cells, renamed)) == ("smp",)
+    assert safe_environments(a_world(*cells)) == ()
+    assert safe_environments(a_world(*cells, replace(renamed, rejected={"smp": "no"}))) == ()
+
+
+def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> None:
+    """As a site's mpi-away does, with $pe_slots here (decision 0033)."""
+    spread = {**WHOLE, "allocation_rule": "$round_robin"}
+    cells = a_cell(environments={"away": WHOLE}), a_cell(environments={"away": spread})
+
+    assert safe_environments(a_world(*cells)) == ()
+    assert safe_environments(a_world(*cells, replace(WANTED, renamed={"away": "away"}))) == (
+        "away",
+    )
+
+
+def test_an_unsuitable_environment_in_the_list_is_a_warning() -> None:
+    world = a_ready_world(pe_list="mpi")
+
+    assert wrong(world) == {"queue transfer-beta: pe mpi": State.WARNING}
+    assert edits(world) == [("drop from attribute", "transfer-beta", "pe_list", "mpi")]
+
+
+def test_load_sensors_of_the_cell_are_kept_on_the_host() -> None:
+    world = at_home(
+        a_ready_world(),
+        host={"load_report_time": "00:00:05"},
+        common={"load_sensor": "/a,/b", "gid_range": "20000-20100"},
+    )
+
+    assert edits(world) == [("set host configuration", "tee", "load_sensor", f"/a,/b,{SENSOR}")]
+
+
+def test_an_execd_is_started_again_when_its_host_had_no_configuration() -> None:
+    world = at_home(a_ready_world(), host=None)
+
+    sensor = next(each for each in findings(world) if each.item == "load sensor")
+
+    assert [edit.verb for edit in sensor.mend] == [Verb.SET_HOST, Verb.SHELL]
+
+
+@pytest.mark.parametrize(
+    ("gids", "needed", "used", "right"),
+    [
+        ("20000-20100", 150, frozenset(), "20000-20149"),
+        ("65400-65500", 200, frozenset(), "20000-20199"),
+        ("20000-20100", 150, frozenset({20120}), "20200-20349"),
+        ("none", 10, frozenset(), "20000-20009"),
+        ("none", 9_999_999_999, frozenset(), "65600-10000065598"),
+    ],
+    ids=["longer", "past-nogroup", "a-group-in-the-way", "none", "at-once-for-many"],
+)
+def test_a_wider_range_of_group_ids_meets_no_group(
+    gids: str, needed: int, used: frozenset[int], right: str
+) -> None:
+    assert wider_range(gids, needed, used) == right
+
+
+def test_the_default_range_of_group_ids_is_too_small_for_many_slots() -> None:
+    wanted = Wanted(
+        home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=90, pending_limit=4
+    )
+
+    assert wrong(a_ready_world(wanted)) == {"gid_range": State.BROKEN}
+
+
+def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None:
+    """Its own jobs and those of another transfer queue take theirs from the same range."""
+    world = replace(a_ready_world(), other_slots=90)
+
+    (found,) = [each for each in findings(world) if each.state != State.OK]
+    assert (found.item, found.mend[0].value) == ("gid_range", "20000-20119")
+    assert found.found == "gid_range 20000-20100, 101 free for 100 slots of all queues here"
+
+
+@pytest.mark.parametrize(
+    ("decay", "right"),
+    [("0:7:30", "0:0:30"), ("0:0:0", "0:0:30"), ("0:2:0", "")],
+    ids=["default", "off", "own"],
+)
+def test_only_a_decay_time_that_nobody_chose_is_changed(decay: str, right: str) -> None:
+    world = a_ready_world()
+    scheduler = {**world.home.scheduler, "load_adjustment_decay_time": decay}
+
+    made = edits(at_home(world, scheduler=scheduler))
+
+    assert [value for *_, value in made] == ([right] if right else [])
+
+
+def test_rights_of_a_host_that_is_no_admin_host_are_given_elsewhere() -> None:
+    world = a_world(away=a_cell(admin_hosts=(), submit_hosts=("TEE.example.org",)))
+
+    places = {each.item: each.where for each in findings(world) if each.item.startswith("beta")}
+
+    assert places == {
+        "beta: admin host tee": "master",
+        "beta: submit host tee": "",
+        "beta: operator gridbridge": "master",
+    }
+
+
+def test_a_host_without_execd_is_beyond_our_commands() -> None:
+    world = at_home(a_ready_world(), exec_hosts={"global": {}})
+
+    (found,) = [each for each in findings(world) if each.state != State.OK]
+
+    assert (found.item, found.mend) == ("host tee", ())
+    assert "sge_execd" in found.hint
+
+
+def test_values_that_do_not_arrive_are_broken() -> None:
+    world = a_ready_world()
+    reporting = at_home(world, exec_hosts={"tee": {"load_values": "cpu=1,gb_beta_up=1"}})
+
+    assert [each.state for each in value_findings(world, PUBLISHING)] == [State.BROKEN]
+    assert [each.state for each in value_findings(reporting, PUBLISHING)] == [State.OK]
+
+
+def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> None:
+    older = replace(PUBLISHING, values=frozenset({"gb_gamma_up"}))
+    (found,) = value_findings(a_ready_world(), older)
+
+    assert (found.state, found.mend) == (State.WARNING, ())
+    assert found.found == "the service publishes no gb_beta_up: the queue is closed"
+
+
+@pytest.mark.parametrize(("for_s", "state"), [(9, State.WARNING), (11, State.BROKEN)])
+def test_values_of_a_file_that_just_took_force_have_yet_to_come(for_s: float, state: State) -> None:
+    known = ConfigurationFacts(is_same=True, for_s=for_s)
+    (found,) = value_findings(a_ready_world(), replace(PUBLISHING, configuration=known))
+
+    assert (found.state, bool(found.mend)) == (state, state == State.BROKEN)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "state"), [(3.2, State.WARNING), (9, State.WARNING), (11, State.BROKEN)]
+)
+def test_an_execd_that_was_just_started_has_yet_to_report(age_s: float, state: State) -> None:
+    """It does so within two load report times."""
+    execd = Daemon(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
+    (found,) = value_findings(replace(a_ready_world(), execd=execd), PUBLISHING)
+
+    assert (found.state, bool(found.mend)) == (state, state == State.BROKEN)
+
+
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [
+        ({"complex_values": "NONE", "starter_method": "NONE"}, True),
+        ({"complex_values": "remote=FALSE", "starter_method": "/site/starter"}, True),
+        ({"complex_values": "remote=TRUE", "starter_method": "NONE"}, False),
+        ({"complex_values": "remote=FALSE"}, False),
+    ],
+    ids=["own", "own-starter", "without-starter", "says-false"],
+)
+def test_a_queue_of_the_sites_own_is_not_taken_for_a_transfer_queue(
+    queue: dict[str, str], expected: bool
+) -> None:
+    assert is_foreign(a_ready_world(**queue)) == expected
+
+
+def test_removal_takes_everything_of_ours_and_the_queue_first() -> None:
+    made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(a_ready_world(), ())]
+
+    assert [each for each in made if each[0] != "run"] == [
+        ("drop queue", "transfer-beta"),
+        ("set host configuration", "tee"),
+        ("drop host configuration", "tee"),
+        ("set scheduler", "job_load_adjustments"),
+        ("drop from attribute", "all.q"),
+        ("drop complex", "remote"),
+        ("drop complex", "gb_beta_up"),
+        ("drop complex", "gb_beta_pending"),
+        ("drop complex", "gb_beta_free"),
+    ]
+
+
+def test_removal_gives_back_only_what_nobody_changed_since() -> None:
+    def undo(attribute: str, ours: str, former: str) -> Undo:
+        done = Edit(verb=Verb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=ours)
+        back = Edit(verb=Verb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former)
+        return Undo(done=done, undo=back)
+
+    former = (
+        undo("queue_sort_method", "seqno", "load"),
+        undo("load_adjustment_decay_time", "0:1:0", "0:7:30"),
+    )
+
+    made = [edit.value for edit in removal(a_ready_world(), former) if edit.attribute]
+
+    assert "load" in made
+    assert "0:7:30" not in made
+
+
+def test_removal_leaves_what_another_queue_to_the_same_cluster_needs() -> None:
+    world = a_ready_world()
+    other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_beta_up=0"}
+    other["load_thresholds"] += ",gb_beta_pending=5"
+    world = at_home(world, queues={**world.home.queues, "transfer-b2": other})
+
+    made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(world, ())]
+
+    assert made == [("drop queue", "transfer-beta")]
+
+
+def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
+    """The sensor goes on reporting them as long as another queue needs it."""
+    world = a_ready_world()
+    other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_g_up=0"}
+    with_other = at_home(world, queues={**world.home.queues, "transfer-g": other})
+    left = Complex(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
+    alone = at_home(world, complexes={**world.home.complexes, "gb_g_up": left})
+
+    made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(with_other, ())]
+    dropped = {edit.name for edit in removal(alone, ()) if edit.verb == Verb.DROP_COMPLEX}
+
+    assert made == [("drop queue", "transfer-beta"), ("set scheduler", "job_load_adjustments")]
+    assert dropped == {"remote", "gb_beta_up", "gb_beta_pending", "gb_beta_free", "gb_g_up"}
+
+
+@pytest.mark.parametrize(
+    ("operators", "expected"),
+    [((), {"beta: operator gb": State.WARNING}), (("gb",), {})],
+    ids=["ordinary", "operator"],
+)
+def test_a_cluster_by_ssh_is_left_as_it_is(
+    operators: tuple[str, ...], expected: dict[str, State]
+) -> None:
+    """Its hosts are submit and admin hosts to themselves; a missing right is no edit of ours."""
+    ready = a_ready_world()
+    far = a_cell(operators=operators, submit_hosts=(), admin_hosts=())
+    world = replace(ready, wanted=replace(ready.wanted, far_account="gb"), away=far)
+
+    assert (wrong(world), edits(world)) == (expected, [])
+
+
+@pytest.mark.parametrize(
+    ("is_wanted", "epilog"),
+    [
+        (False, "/opt/gridbridge/sge-methods/epilog"),
+        (True, "root@/opt/gridbridge/sge-methods/usage"),
+    ],
+)
+def test_the_epilog_is_roots_unless_remote_usage_is_not_wanted(
+    is_wanted: bool, epilog: str
+) -> None:
+    wanted = replace(WANTED, remote_usage=is_wanted)
+
+    assert wanted_queue(a_world(wanted=wanted))["epilog"] == epilog

@@ -1,0 +1,131 @@
+"""A remote job that outlives its own end is deleted; one that is about to leave never."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.transfer.aftermath import holds_outputs, is_at_rest, survivors
+from gridbridge.model.message import Desired, Message, Outcome
+from gridbridge.model.snapshot import JobStatus
+from gridbridge.model.states import read_letters
+from gridbridge.model.transfer.claim import FENCED
+from gridbridge.model.transfer.plan import Act
+from gridbridge.model.transfer.transfer import Transfer
+from tests.decisions.transfer.test_plan import NOON, a_transfer, a_world
+
+ENDED = a_transfer(closed_at=NOON)
+
+
+@pytest.mark.parametrize(
+    ("letters", "at_s", "expected"),
+    [
+        ("r", 2, False),
+        ("r", 60, False),
+        ("r", 601, True),
+        ("Rq", 1, True),
+        ("hRq", 1, True),
+        ("Rq", 0, False),
+        ("Rt", 9, False),
+        ("Rr", 9, False),
+        ("Rr", 11, True),
+        ("dRr", 60, False),
+        ("dr", 601, False),
+        ("", 601, False),
+    ],
+    ids=[
+        "its end is not heard of yet",
+        "a long epilog",
+        "longer than any epilog",
+        "put back",
+        "put back and held",
+        "put back, in an answer from before the end",
+        "starts again, just now",
+        "runs again, just now",
+        "runs again",
+        "deleted already",
+        "deleted already, long ago",
+        "gone",
+    ],
+)
+def test_a_job_that_outlives_its_end_is_deleted_after_its_grace(
+    letters: str, at_s: float, expected: bool
+) -> None:
+    actions = list(survivors([ENDED], a_world(remote=letters, at_s=at_s)))
+
+    assert [action.act for action in actions] == ([Act.DELETE_REMOTE] if expected else [])
+
+
+def test_it_is_said_why_it_is_deleted() -> None:
+    [action] = survivors([ENDED], a_world(remote="Rr"))
+
+    assert action.why == "its end was told, and beta lists it as Rr"
+
+
+@pytest.mark.parametrize(
+    ("transfer", "at_s", "remote", "expected"),
+    [
+        (ENDED, 60, "", True),
+        (ENDED, 60, "r", False),
+        (ENDED, 60, "Rr", False),
+        (ENDED, 0, "", False),
+        (ENDED, 60, None, False),
+        (ENDED.but(owner="bob"), 60, "r", True),
+    ],
+    ids=["gone", "listed", "runs again", "an early answer", "no answer", "another's job"],
+)
+def test_only_a_fresh_answer_without_its_job_lays_a_transfer_to_rest(
+    transfer: Transfer, at_s: float, remote: str | None, expected: bool
+) -> None:
+    assert is_at_rest(transfer, a_world(remote=remote, at_s=at_s)) == expected
+
+
+@pytest.mark.parametrize("letters", ["qw", "hqw"])
+@pytest.mark.parametrize(
+    ("name", "owner", "expected"),
+    [
+        (ENDED.name, ENDED.owner, True),
+        (ENDED.name, "bob", False),
+        ("gb.alpha.99.0.1", ENDED.owner, False),
+    ],
+    ids=["its own", "another's", "of another transfer"],
+)
+def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
+    letters: str, name: str, owner: str, expected: bool
+) -> None:
+    world = a_world(remote="")
+    copy = JobStatus(job_id=99, name=name, owner=owner, state=read_letters(letters))
+    remote = replace(world.snapshots["beta"], copies=(copy,))
+    seen = replace(world, snapshots={**world.snapshots, "beta": remote})
+
+    found = [action.act for action in survivors([ENDED], seen)]
+    assert found == ([Act.DELETE_REMOTE] if expected else [])
+    assert is_at_rest(ENDED, seen) is not expected
+
+
+def test_anothers_job_of_the_same_id_is_left_alone() -> None:
+    assert list(survivors([ENDED.but(owner="bob")], a_world(remote="Rr"))) == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "desired", "expected"),
+    [
+        (Outcome.EXIT, "", True),
+        (Outcome.SIGNAL, Desired.RUNNING, True),
+        (Outcome.EXIT, Desired.DEAD, False),
+        (Outcome.ERROR, "", True),
+        ("", "", False),
+    ],
+    ids=["it exited", "a signal ended it", "deleted at home", "its end is lost", "it has none"],
+)
+def test_what_a_job_made_is_kept_unless_it_was_deleted(
+    outcome: str, desired: str, expected: bool
+) -> None:
+    ended = ENDED.but(desired=desired, verdict=Message(outcome=outcome) if outcome else None)
+
+    assert holds_outputs(ended) == expected
+
+
+def test_a_job_that_gave_way_to_a_claim_made_nothing() -> None:
+    fenced = Message(outcome=Outcome.REQUEUE, claim=FENCED)
+
+    assert not holds_outputs(ENDED.but(verdict=fenced))

@@ -1,0 +1,166 @@
+"""What is put right when only one side of a transfer is suspended, and when that is sure."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gridbridge.decisions.transfer.agreement import Disagreement, disagreement
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.model.message import Desired, Message, Outcome, Phase
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer import Transfer
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+RUNNING, SUSPENDED, DEAD = Desired.RUNNING, Desired.SUSPENDED, Desired.DEAD
+SHOWS = frozenset({"beta"})
+END = Message(outcome=Outcome.EXIT, exit_status="0")
+
+
+def second(number: float) -> datetime:
+    """Return a moment after noon."""
+    return NOON + timedelta(seconds=number)
+
+
+def a_transfer(home: str, told: str, remote: str, **values: object) -> Transfer:
+    """Return a transfer of which both clusters have told since its owner's last word."""
+    known: dict[str, object] = {
+        "name": "gb.alpha.7.0.1",
+        "uid": 1001,
+        "owner": "alice",
+        "remote": "beta",
+        "queue": "transfer-beta",
+        "phase": Phase.RELEASED,
+        "record": "m.1",
+        "wake": "f0",
+        "rerun": "",
+        "created_at": NOON,
+        "updated_at": NOON,
+        "remote_id": 40,
+        "desired": told,
+        "local_state": home,
+        "remote_state": remote,
+        "seen_at": second(5),
+    }
+    return Transfer(**(known | values))
+
+
+def shown(
+    one: Transfer, at_s: float = 5, shows: frozenset[str] = SHOWS, asleep: bool = True
+) -> Disagreement | None:
+    """Return what home's answer to a question of that second shows of it."""
+    home = ClusterSnapshot(cluster="alpha", taken_at=second(at_s), jobs={}, pending=0, free_slots=0)
+    wakes = frozenset({"f0"} if asleep else ())
+    world = World(home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes)
+    return disagreement(one, world, shows)
+
+
+@pytest.mark.parametrize(
+    ("home", "told", "remote", "expected"),
+    [
+        # Home and its methods.
+        ("hr", "", "r", ""),
+        ("hr", RUNNING, "r", ""),
+        ("hs", SUSPENDED, "hs", ""),
+        ("hr", SUSPENDED, "hs", RUNNING),
+        ("hs", RUNNING, "r", SUSPENDED),
+        ("s", "", "r", SUSPENDED),
+        ("hS", "", "r", SUSPENDED),
+        ("hT", RUNNING, "r", SUSPENDED),
+        ("hRr", SUSPENDED, "hs", RUNNING),
+        ("hr", SUSPENDED, "", RUNNING),
+        ("hr", SUSPENDED, "hqw", RUNNING),
+        ("hs", RUNNING, "qw", SUSPENDED),
+        # Home and the other cluster.
+        ("hr", RUNNING, "hs", RUNNING),
+        ("hr", "", "hs", RUNNING),
+        ("hs", SUSPENDED, "r", SUSPENDED),
+        ("hs", SUSPENDED, "hr", SUSPENDED),
+        # What is nobody's to put right.
+        ("hr", RUNNING, "s", ""),
+        ("hr", RUNNING, "S", ""),
+        ("hr", RUNNING, "hr", ""),
+        ("hr", RUNNING, "hqw", ""),
+        ("hr", RUNNING, "dhs", ""),
+        ("hs", SUSPENDED, "hS", ""),
+        ("hs", SUSPENDED, "hqw", ""),
+        ("hs", SUSPENDED, "dr", ""),
+        ("hs", SUSPENDED, "", ""),
+        ("hs", DEAD, "r", ""),
+        ("dhr", SUSPENDED, "hs", ""),
+        ("hRq", SUSPENDED, "hs", ""),
+        ("Eqw", SUSPENDED, "hs", ""),
+        ("", SUSPENDED, "hs", ""),
+    ],
+)
+def test_what_home_lists_goes_before_what_methods_told(
+    home: str, told: str, remote: str, expected: str
+) -> None:
+    found = shown(a_transfer(home, told, remote))
+
+    assert (found.desired if found else "") == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "at_s", "asleep"),
+    [
+        (a_transfer("hr", SUSPENDED, "hs", updated_at=second(5)), 5, True),
+        (a_transfer("hr", SUSPENDED, "hs"), 5, False),
+        (a_transfer("hr", SUSPENDED, "hs", verdict=END), 5, True),
+        (a_transfer("hr", SUSPENDED, "hs", closed_at=NOON), 5, True),
+        (a_transfer("hr", SUSPENDED, "", phase=Phase.SUBMITTING), 5, True),
+        (a_transfer("hr", RUNNING, "hs", seen_at=NOON), 5, True),
+        (a_transfer("hr", RUNNING, "hs", seen_at=None), 5, True),
+        (a_transfer("hr", RUNNING, "hs", missed_polls=1), 5, True),
+    ],
+    ids=["old news", "no starter", "an end", "over", "nothing there", "old", "unseen", "missing"],
+)
+def test_nothing_is_put_right_by_old_answers_or_when_more_is_known(
+    one: Transfer, at_s: float, asleep: bool
+) -> None:
+    assert shown(one, at_s, asleep=asleep) is None
+
+
+def test_a_job_that_is_held_since_its_submission_is_released_when_home_goes_on() -> None:
+    one = a_transfer("hr", SUSPENDED, "hqw", phase=Phase.HELD)
+
+    assert shown(one) is not None
+
+
+def test_of_a_cluster_that_shows_no_suspension_only_home_is_compared() -> None:
+    """OAR lists a job that our keeper stopped as running."""
+    agrees, differs = a_transfer("hs", SUSPENDED, "r"), a_transfer("hr", SUSPENDED, "r")
+
+    assert shown(agrees, shows=frozenset()) is None
+    assert shown(differs, shows=frozenset()) is not None
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "is_sure"),
+    [
+        ((5, 5), (10, 10), True),
+        ((5, 5), (5, 10), False),
+        ((5, 5), (10, 5), False),
+    ],
+    ids=["both told again", "home has not", "beta has not"],
+)
+def test_only_two_answers_in_a_row_of_each_side_are_sure(
+    first: tuple[int, int], then: tuple[int, int], is_sure: bool
+) -> None:
+    before, after = (
+        shown(a_transfer("hs", SUSPENDED, "r", seen_at=second(beta)), alpha)
+        for alpha, beta in (first, then)
+    )
+
+    assert before
+    assert after
+    assert after.follows(before) is is_sure
+
+
+def test_the_opposite_or_the_other_side_is_something_else() -> None:
+    first = shown(a_transfer("hr", SUSPENDED, "hs"))
+    for other in (a_transfer("hs", RUNNING, "hs"), a_transfer("hr", RUNNING, "hs")):
+        then = shown(other.but(seen_at=second(9)), 10)
+
+        assert first
+        assert then
+        assert not then.follows(first)

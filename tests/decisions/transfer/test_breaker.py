@@ -1,0 +1,361 @@
+"""A cluster at which jobs fail fast gets no more of them for a while, and then one to probe it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gridbridge.decisions.transfer import breaker
+from gridbridge.decisions.transfer.breaker import News, Sign
+from gridbridge.decisions.transfer.causes import OF_THE_CLUSTER, blame
+from gridbridge.model.message import CAUSES, Cause, Desired, Message, Outcome, Phase
+from gridbridge.model.policy import Poller
+from gridbridge.model.shown import ShownBreaker, ShownFailure
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import read_letters
+from gridbridge.model.transfer.transfer import Listed, Transfer
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+POLICY = Poller(breaker_failures=3, breaker_pause_s=60, breaker_pause_max_s=150)
+NONE = ShownBreaker(cluster="beta")
+
+
+def after(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def transfer(job: int = 7, **values: object) -> Transfer:
+    begun = Transfer(
+        name=f"gb.alpha.{job}.0.1",
+        uid=1001,
+        owner="alice",
+        remote="beta",
+        queue="transfer-beta",
+        phase=Phase.SUBMITTING,
+        record="m.1",
+        wake="w",
+        rerun="",
+        created_at=NOW,
+        updated_at=after(5),
+    )
+    return begun.but(**values)
+
+
+def failure_of(job: int, owner: str = "alice", was_accepted: bool = False) -> News:
+    return News(
+        sign=Sign.FAILED,
+        cluster="beta",
+        name=f"gb.alpha.{job}.0.1",
+        owner=owner,
+        queue="transfer-beta",
+        at=NOW,
+        cause=Cause.UNREACHED,
+        was_accepted=was_accepted,
+    )
+
+
+def failed(
+    *jobs: int, since: ShownBreaker = NONE, at: datetime = NOW, owner: str = "alice"
+) -> ShownBreaker:
+    """Return the breaker after these jobs failed."""
+    return fail((failure_of(job, owner) for job in jobs), since, at)
+
+
+def fail(
+    news: Iterable[News], since: ShownBreaker = NONE, at: datetime = NOW, *others: Transfer
+) -> ShownBreaker:
+    for one in news:
+        since = breaker.hear(since, one, others, at, POLICY)
+    return since
+
+
+def ended(outcome: str, cause: str = "", **values: str) -> dict[str, object]:
+    verdict = Message(outcome=outcome, cause=cause, reason="tried in vain: no", **values)
+    return {"verdict": verdict, "cause": cause, "remote_id": 4}
+
+
+TRIED = {"cause": Cause.UNREACHED, "reason": "tried in vain: no answer"}
+OVER = {"closed_at": after(5)}
+KILLED = ended(Outcome.SIGNAL, Cause.LOST, signal="9")
+
+
+@pytest.mark.parametrize(
+    ("news", "cause"),
+    [
+        (TRIED, Cause.UNREACHED),
+        ({"cause": Cause.DENIED, **OVER}, Cause.DENIED),
+        (ended(Outcome.ERROR, Cause.BLOCKED), Cause.BLOCKED),
+        (ended(Outcome.ERROR, Cause.VANISHED), Cause.VANISHED),
+        (ended(Outcome.ERROR, Cause.HOST), Cause.HOST),
+        (ended(Outcome.REQUEUE, Cause.LOST), Cause.LOST),
+        (KILLED, Cause.LOST),
+        (KILLED | {"remote_state": "r"}, ""),
+        (ended(Outcome.REQUEUE, Cause.PREEMPTED), ""),
+        (ended(Outcome.SIGNAL, Cause.PREEMPTED, signal="9"), ""),
+        (ended(Outcome.REQUEUE, Cause.LOST) | {"remote_state": "r"}, ""),
+        (ended(Outcome.ERROR, Cause.JOB), ""),
+        (ended(Outcome.ERROR, Cause.UNKNOWN), ""),
+        (ended(Outcome.ERROR), ""),
+        (ended(Outcome.REQUEUE, Cause.UNGRANTED), ""),
+        (ended(Outcome.REQUEUE, Cause.FENCED), ""),
+        (ended(Outcome.REQUEUE, Cause.RECALLED), ""),
+        (ended(Outcome.EXIT, exit_status="1"), ""),
+        (ended(Outcome.SIGNAL, signal="9"), ""),
+        ({"cause": Cause.REFUSED, **OVER}, ""),
+        ({"cause": Cause.UNMAPPABLE, **OVER}, ""),
+        ({"cause": Cause.BARRED}, ""),
+        ({"cause": Cause.FILES}, ""),
+        ({"cause": Cause.HERE}, ""),
+        (TRIED | {"desired": Desired.DEAD}, ""),
+        (TRIED | {"updated_at": after(61)}, ""),
+        (TRIED | {"phase": Phase.HELD, "remote_id": 4}, ""),
+        ({"reason": "being submitted to beta; tried in vain: please call 555-1234"}, ""),
+        ({"reason": "beta refused it: no", **OVER}, ""),
+    ],
+)
+def test_a_fast_failure_is_the_clusters_and_not_the_jobs_or_a_persons(
+    news: dict[str, object], cause: str
+) -> None:
+    assert breaker.failure(transfer(), transfer(**news), POLICY) == cause
+
+
+def test_what_was_told_before_is_no_news() -> None:
+    told = transfer(**TRIED)
+
+    assert breaker.news(told, told.but(reason="tried in vain: nothing"), POLICY) is None
+
+
+@pytest.mark.parametrize("cause", sorted(OF_THE_CLUSTER))
+def test_what_a_cluster_is_blamed_for_is_said_in_our_words(cause: str) -> None:
+    assert "beta" in blame(cause, "beta") != blame("", "beta")
+    assert cause in CAUSES
+
+
+def test_an_unknown_cause_is_blamed_on_nobody_and_still_said() -> None:
+    assert blame("", "beta") == "they failed at beta"
+
+
+@pytest.mark.parametrize(
+    ("change", "sign"),
+    [
+        ({"phase": Phase.HELD, "remote_id": 4}, Sign.TAKEN),
+        ({"remote_state": "r"}, Sign.RAN),
+        (ended(Outcome.EXIT, exit_status="0"), Sign.RAN),
+        (TRIED, Sign.FAILED),
+    ],
+)
+def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: Sign) -> None:
+    told = breaker.news(transfer(), transfer(**change), POLICY)
+
+    assert told is not None
+    assert (told.sign, told.job, told.owner) == (sign, 7, "alice")
+
+
+@pytest.mark.parametrize(
+    ("job", "owner", "letters", "queue", "tasks", "is_proved"),
+    [
+        (7, "alice", "r", "transfer-beta@alpha-master", (), True),
+        (7, "alice", "r", "all.q@alpha-n1", (), False),
+        (7, "alice", "hqw", "", (), False),
+        (7, "alice", "Rq", "", (), True),
+        (7, "alice", "Eqw", "", (), True),
+        (7, "bob", "Eqw", "", (), False),
+        (8, "alice", "Eqw", "", (), False),
+        (7, "alice", "Eqw", "", (range(1, 3),), False),
+    ],
+    ids=[
+        *("its own", "in another queue", "held back", "put back", "in error"),
+        *("another's", "another job", "an array, of which it names no task"),
+    ],
+)
+def test_news_is_proved_by_a_list_of_home_that_has_the_task_in_its_queue(
+    job: int, owner: str, letters: str, queue: str, tasks: tuple[range, ...], is_proved: bool
+) -> None:
+    """Also one that was put back: no queue is told of it any more."""
+    state = read_letters(letters)
+    row = JobStatus(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
+    home = ClusterSnapshot(
+        cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0
+    )
+
+    assert failure_of(7).is_proved(home) is is_proved
+
+
+OF_BOB = {"owner": "bob", "uid": 1002}
+
+
+@pytest.mark.parametrize(
+    ("other", "is_closed"),
+    [
+        (transfer(9, listed=Listed.YES, **OF_BOB), False),
+        (transfer(9, local_state="hr", listed=Listed.NO, **OF_BOB), True),
+        (transfer(9, listed=Listed.YES), True),
+        (transfer(9, listed=Listed.YES, remote="gamma", **OF_BOB), True),
+    ],
+    ids=["another's job there", "told, but not in home's list", "the same owner's", "elsewhere"],
+)
+def test_one_owners_failures_close_a_cluster_only_while_nobody_else_has_a_job_there(
+    other: Transfer, is_closed: bool
+) -> None:
+    known = fail(map(failure_of, (1, 2, 3)), NONE, NOW, other)
+
+    assert (known.until is not None) is is_closed
+
+
+def test_failures_of_two_owners_close_a_cluster_that_others_use() -> None:
+    news = [failure_of(1), failure_of(2, "bob"), failure_of(3)]
+    other = transfer(9, listed=Listed.YES, owner="carol")
+
+    known = fail(news, NONE, NOW, other)
+
+    assert (known.times, known.owners) == (1, ("alice", "bob"))
+
+
+def test_a_probe_of_one_owner_closes_again_what_two_had_closed() -> None:
+    closed = fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
+    other = transfer(8, listed=Listed.YES, owner="carol")
+
+    assert fail([failure_of(9)], closed, after(60), other).times == 2
+    assert fail([failure_of(9)], failed(1, 2, 3), after(60), other) == replace(
+        failed(1, 2, 3), failed=(ShownFailure(job=9, owner="alice", was_accepted=False),)
+    )
+
+
+def test_one_owner_alone_closes_a_cluster_by_all_failures_again_and_never_for_longer() -> None:
+    """Nobody else has a job there while it is closed, so nobody else could prove it well."""
+    known = failed(1, 2, 3)
+    for number in range(2, 40):
+        assert known.until
+        now = known.until
+        probed = failed(10 * number, 10 * number + 1, since=known, at=now)
+        assert not breaker.is_closed(probed, {}, now, POLICY)
+        known = failed(10 * number + 2, since=probed, at=now)
+        assert (known.until, known.times) == (now + timedelta(seconds=60), 1)
+
+
+def test_another_owners_failure_after_one_owners_many_doubles_the_pause_once() -> None:
+    known = failed(1, 2, 3)
+    for number in (10, 20, 30):
+        known = failed(number, number + 1, number + 2, since=known, at=after(number * 10))
+    now = after(400)
+
+    assert failed(9, since=known, at=now, owner="bob").until == now + timedelta(seconds=120)
+
+
+def test_a_job_that_ran_clears_all() -> None:
+    ran = breaker.news(transfer(), transfer(remote_state="r"), POLICY)
+    assert ran
+
+    assert breaker.hear(failed(1, 2, 3), ran, (), NOW, POLICY) == NONE
+
+
+@pytest.mark.parametrize(
+    ("change", "jobs"),
+    [
+        (ended(Outcome.EXIT, exit_status="0"), [2]),
+        ({"phase": Phase.HELD, "remote_id": 4}, [2]),
+        (TRIED, [1, 2]),
+    ],
+)
+def test_what_is_not_proved_is_good_for_its_owners_own_failures_alone(
+    change: dict[str, object], jobs: list[int]
+) -> None:
+    known = fail([failure_of(1), failure_of(2, "bob")])
+    told = breaker.news(transfer(), transfer(**change), POLICY)
+    assert told
+
+    assert [each.job for each in breaker.forgive(known, told).failed] == jobs
+
+
+def test_what_is_not_proved_opens_nothing() -> None:
+    ran = breaker.news(transfer(), transfer(remote_state="r"), POLICY)
+    assert ran
+
+    assert breaker.forgive(failed(1, 2, 3), ran) == failed(1, 2, 3)
+
+
+def test_so_many_jobs_in_a_row_close_the_queues() -> None:
+    assert failed(1, 2).until is None
+    assert failed(1, 2, 3) == ShownBreaker(
+        cluster="beta",
+        owners=("alice",),
+        times=1,
+        failures=3,
+        until=after(60),
+        cause=Cause.UNREACHED,
+    )
+
+
+def test_one_job_that_fails_again_and_again_closes_nothing() -> None:
+    assert failed(*[1] * 9, 2).until is None
+
+
+def test_a_job_that_is_taken_clears_those_that_were_not() -> None:
+    assert failed(3, 4, since=breaker.accept(failed(1, 2))).until is None
+
+
+def test_a_job_that_is_taken_does_not_clear_those_that_were_taken_and_failed() -> None:
+    taken = fail([failure_of(1, was_accepted=True)])
+
+    assert failed(2, 3, since=breaker.accept(taken)).until == after(60)
+
+
+@pytest.mark.parametrize(("times", "pause_s"), [(1, 60), (2, 120), (3, 150), (40, 150)])
+def test_each_probe_that_fails_doubles_the_time_up_to_a_bound(times: int, pause_s: int) -> None:
+    now, known = NOW, fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
+    for _ in range(times - 1):
+        assert known.until
+        now = known.until
+        known = failed(9, since=known, at=now)
+
+    assert known.until == now + timedelta(seconds=pause_s)
+
+
+def test_all_that_failed_since_a_job_ran_are_counted() -> None:
+    closed = fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
+
+    assert failed(9, since=closed, at=after(60)).failures == 4
+
+
+def test_those_that_were_on_their_way_add_nothing() -> None:
+    closed = failed(1, 2, 3)
+
+    assert failed(4, 5, since=closed, at=after(30)) == closed
+
+
+@pytest.mark.parametrize(
+    ("now_s", "probe_s", "is_closed"),
+    [(59, None, True), (61, None, False), (65, 62, True), (65, 50, False), (130, 62, False)],
+    ids=["not over", "over", "a probe is out", "an older job", "the probe is no news any more"],
+)
+def test_one_job_is_let_in_when_the_time_is_over(
+    now_s: float, probe_s: float | None, is_closed: bool
+) -> None:
+    probes = [transfer(created_at=after(probe_s), listed=Listed.YES)] if probe_s else []
+
+    closed = failed(1, 2, 3)
+    first = breaker.first_probes(closed, probes)
+
+    assert breaker.is_closed(closed, first, after(now_s), POLICY) is is_closed
+
+
+def test_what_homes_list_does_not_have_is_no_probe() -> None:
+    """Anybody could keep the queues closed by it."""
+    told = transfer(created_at=after(62))
+
+    assert breaker.first_probes(failed(1, 2, 3), [told]) == {}
+
+
+def test_one_owners_probes_keep_the_queues_closed_for_one_probes_time() -> None:
+    closed = failed(1, 2, 3)
+    probes = [transfer(job, created_at=after(61 + job), listed=Listed.YES) for job in (50, 1, 20)]
+    first = breaker.first_probes(closed, probes)
+
+    assert first == {"alice": after(62)}
+    assert breaker.is_closed(closed, first, after(121), POLICY)
+    assert not breaker.is_closed(closed, first, after(123), POLICY)
+
+
+def test_nothing_is_closed_before_anything_failed() -> None:
+    assert not breaker.is_closed(failed(1, 2), {}, NOW, POLICY)

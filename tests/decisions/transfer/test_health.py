@@ -1,0 +1,175 @@
+"""Why a transfer queue takes no jobs, and when everything that is shown may be old."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from gridbridge.decisions.transfer.health import (
+    age,
+    alarm,
+    failing,
+    full,
+    judge_cluster,
+    judge_queue,
+    misconfigured,
+)
+from gridbridge.model.message import Cause
+from gridbridge.model.shown import Shown, ShownBreaker, ShownConfiguration
+from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
+
+ROUTE = service().routes[0]
+
+
+def closed_by(what: Shown) -> str:
+    """Return why the queue is closed, empty when it is open."""
+    judged = judge_queue(ROUTE, what, NOW)
+    assert judged.is_open == (not judged.why)
+    return judged.why
+
+
+@pytest.mark.parametrize(
+    ("left_min", "then"),
+    [(5, "The next job is let in 5 min from now."), (-1, "One job is let in.")],
+    ids=["closed", "probed"],
+)
+def test_a_cluster_at_which_jobs_fail_says_when_it_is_tried_again(left_min: int, then: str) -> None:
+    until = NOW + timedelta(minutes=left_min)
+    known = ShownBreaker(cluster="beta", failures=5, until=until, cause=Cause.LOST)
+
+    told = failing("beta", shown(breakers={"beta": known}), NOW)
+
+    assert told == f"5 jobs in a row failed at beta: nobody at beta saw their ends. {then}"
+
+
+def at_home(state: str, used: int = 1) -> Shown:
+    """Return a service whose transfer queue shows these letters in qstat."""
+    home = cluster("alpha", queue(state=state, used=used))
+    return shown(clusters={"alpha": home, "beta": cluster("beta")})
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        pytest.param(shown(), "", id="open"),
+        pytest.param(at_home("", used=2), "every slot is used", id="full"),
+        pytest.param(at_home("d"), "disabled", id="disabled"),
+        pytest.param(
+            at_home("aE"),
+            "in error state: qmod -cq clears it once the cause is mended",
+            id="an error counts more than an alarm",
+        ),
+        pytest.param(
+            at_home("a"),
+            "its load values are fine: the next load report opens it",
+            id="the load report is behind",
+        ),
+        pytest.param(
+            shown(load=load({**OPEN, "gb_beta_pending": "10"})),
+            "10 jobs wait at beta, 10 is the limit",
+            id="the limit itself closes",
+        ),
+        pytest.param(
+            shown(
+                load=load({"gb_beta_up": "0"}),
+                clusters={
+                    "alpha": cluster("alpha", queue(state="a")),
+                    "beta": cluster("beta", trouble="qstat: no answer in time"),
+                },
+            ),
+            "beta has not answered for 4 s: qstat: no answer in time",
+            id="the other cluster is silent",
+        ),
+        pytest.param(shown(load=load(age_s=31)), "its load values are too old", id="stale"),
+        pytest.param(
+            shown(load=load({"gb_beta_up": "0"}), service=replace(service(), full="/s is full")),
+            "/s is full",
+            id="nobody can write a message",
+        ),
+        pytest.param(shown(load=None), "its load values are too old", id="no load values"),
+        pytest.param(
+            shown(clusters={"alpha": cluster("alpha")}),
+            "the local cluster lists no such queue",
+            id="no such queue",
+        ),
+    ],
+)
+def test_a_closed_queue_says_what_closes_it(what: Shown, why: str) -> None:
+    assert closed_by(what) == why
+
+
+def test_a_queue_with_one_usable_host_is_open() -> None:
+    instances = (queue("transfer-beta@one", "d"), queue("transfer-beta@two"))
+    what = shown(clusters={"alpha": cluster("alpha", *instances)})
+
+    assert closed_by(what) == ""
+
+
+def test_values_as_old_as_the_limit_are_no_alarm_and_older_ones_are() -> None:
+    assert alarm(shown(load=load(age_s=30)), NOW) == ""
+    assert alarm(shown(load=load(age_s=95)), NOW) == (
+        "gridbridge-poller is silent for 95 s (30 s is the limit): what follows is as old, "
+        "and its queues are closed"
+    )
+
+
+def test_a_service_that_never_published_is_an_alarm() -> None:
+    assert alarm(Shown(), NOW) == "gridbridge-poller has never published anything here"
+
+
+def a_service_that_refuses(*problems: str) -> Shown:
+    """Return a service whose newest gridbridge.toml is not in force for these reasons."""
+    known = ShownConfiguration(sha256="1f", since=NOW, refused_sha256="2e", refused=problems)
+    return shown(service=replace(service(), configuration=known))
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        (Shown(), ""),
+        (shown(), ""),
+        (a_service_that_refuses(), ""),
+        (
+            a_service_that_refuses("FILE: one"),
+            "the service has an older gridbridge.toml, for it refuses the new one: FILE: one",
+        ),
+        (
+            a_service_that_refuses("FILE: one", "FILE: two"),
+            "the service has an older gridbridge.toml, for it refuses the new one: FILE: one"
+            " (and 1 more, see gridbridge check)",
+        ),
+    ],
+    ids=["no service", "of an older version", "right", "wrong", "twice wrong"],
+)
+def test_a_refused_configuration_is_told(what: Shown, told: str) -> None:
+    assert misconfigured(what) == told
+
+
+def test_a_full_folder_is_told() -> None:
+    assert full(shown()) == full(Shown()) == ""
+    assert full(shown(service=replace(service(), full="/s is full"))) == (
+        "/s is full; every transfer queue is closed until it has room"
+    )
+
+
+def test_a_cluster_that_never_answered_says_so() -> None:
+    never = cluster("beta", taken_at=None, pending=None, trouble="qstat: no route to host")
+
+    judged = judge_cluster(never, NOW)
+
+    assert (judged.answers, judged.why) == (False, "has not answered yet: qstat: no route to host")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-1, "0 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (7199, "119 min"),
+        (7320, "2 h 2 min"),
+        (172800, "2 d 0 h"),
+    ],
+)
+def test_ages_have_one_or_two_units(seconds: int, words: str) -> None:
+    assert age(timedelta(seconds=seconds)) == words

@@ -1,0 +1,74 @@
+"""A job stays at the cluster it was sent to, whatever the queues there say of sending on."""
+
+import pytest
+
+from gridbridge.decisions.transfer.onward import stay
+from gridbridge.model.snapshot import QueueStatus
+from gridbridge.model.transfer.onward import Stay
+
+AWAY = "transfer-alpha"
+
+
+def queue(name: str, remote: str = "", host: str = "n1") -> QueueStatus:
+    return QueueStatus(
+        name=f"{name}@{host}",
+        slots_used=0,
+        slots_reserved=0,
+        slots_total=2,
+        sends_away=remote == "TRUE",
+        says_stay=remote == "FALSE",
+    )
+
+
+@pytest.mark.parametrize(
+    ("queues", "expected"),
+    [
+        ([queue("all.q", "FALSE")], None),
+        ([queue("all.q")], None),
+        ([queue(AWAY, "TRUE")], None),
+        (
+            [queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q", "FALSE")],
+            Stay(queues="all.q,big.q", all_say="yes"),
+        ),
+        (
+            [queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q")],
+            Stay(queues="all.q,big.q"),
+        ),
+        ([queue("all.q"), queue(AWAY, "TRUE")], Stay(queues="all.q")),
+        (
+            [queue("all.q", "FALSE"), queue("all.q", host="n2"), queue(AWAY, "TRUE")],
+            Stay(queues="all.q"),
+        ),
+        ([queue("all.q", "FALSE"), queue(AWAY), queue(AWAY, "TRUE", "n2")], "all.q"),
+    ],
+    ids=[
+        *("no queue back", "nothing said", "nothing else", "all others say so", "some do"),
+        *("none does", "a host does not", "a host sends on"),
+    ],
+)
+def test_a_job_is_kept_from_queues_that_send_it_on(
+    queues: list[QueueStatus], expected: Stay | str | None
+) -> None:
+    if isinstance(expected, str):
+        expected = Stay(queues=expected, all_say="yes")
+
+    assert stay(queues) == expected
+
+
+@pytest.mark.parametrize(
+    ("all_say", "targets", "expected"),
+    [
+        ("yes", "", ("", True)),
+        ("", "", ("all.q,big.q", False)),
+        ("yes", "big.q", ("big.q", True)),
+        ("", "big.q@n1,transfer-alpha", ("big.q@n1", False)),
+        ("yes", "transfer-alpha", ("transfer-alpha", False)),
+        ("", "*@@fast", ("*@@fast", False)),
+    ],
+    ids=["by remote", "by queue", "both", "of several", "nothing else", "a pattern"],
+)
+def test_the_queues_that_a_mapping_names_are_asked_for_as_far_as_they_keep_it(
+    all_say: str, targets: str, expected: tuple[str, bool]
+) -> None:
+    """What waited for a queue that it can't have would wait for ever."""
+    assert Stay(queues="all.q,big.q", all_say=all_say).kept(targets) == expected

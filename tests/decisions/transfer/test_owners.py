@@ -1,0 +1,131 @@
+"""Only a local job's owner tells what became of it: home's own list says who that is."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gridbridge.decisions.transfer import owners
+from gridbridge.model.message import Desired, Message, Outcome, Phase
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import read_letters
+from gridbridge.model.transfer.transfer import Listed, Transfer
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ENDED = Message(outcome=Outcome.EXIT, exit_status="0")
+
+
+def transfer(name: str = "gb.alpha.7.0.1", owner: str = "alice", **values: object) -> Transfer:
+    begun = Transfer(
+        name=name,
+        uid={"alice": 1001, "bob": 1002}[owner],
+        owner=owner,
+        remote="beta",
+        queue="transfer-beta",
+        phase=Phase.RELEASED,
+        record="m.1",
+        wake="w",
+        rerun="",
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    return begun.but(**values)
+
+
+def home(*rows: JobStatus, at_s: float = 1) -> ClusterSnapshot:
+    return ClusterSnapshot(
+        cluster="alpha",
+        taken_at=NOW + timedelta(seconds=at_s),
+        jobs={row.job_id: rows for row in rows},
+        pending=0,
+        free_slots=0,
+    )
+
+
+def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobStatus:
+    return JobStatus(job_id=7, tasks=tasks, name="j", owner=owner, state=read_letters("r"))
+
+
+@pytest.mark.parametrize(
+    ("one", "what", "listed"),
+    [
+        (transfer(), home(row()), Listed.YES),
+        (transfer(), home(row("bob")), Listed.NO),
+        (transfer(), home(), Listed.NO),
+        (transfer(), home(at_s=-1), ""),
+        (transfer(), home(row(), at_s=-1), Listed.YES),
+        (transfer(listed=Listed.YES), home(), Listed.YES),
+        (transfer(listed=Listed.NO), home(row()), Listed.YES),
+        (transfer(verdict=ENDED), home(), ""),
+        (transfer(desired=Desired.DEAD), home(), ""),
+        (transfer("gb.alpha.7.3.1"), home(row()), Listed.NO),
+        (transfer("gb.alpha.7.3.1"), home(row(tasks=(range(3, 4),))), Listed.YES),
+        (transfer("gb.alpha.7.9.1"), home(row(tasks=(range(3, 4),))), Listed.NO),
+        (transfer("gb.alpha.7.0.1"), home(row(tasks=(range(3, 4),))), Listed.NO),
+    ],
+    ids=[
+        "listed",
+        "another's",
+        "not listed",
+        "asked before it began",
+        "listed before it began",
+        "listed once",
+        "listed later",
+        "it may just have ended",
+        "it may just have been deleted",
+        "a task of a job that has none",
+        "a task",
+        "a task that there is not",
+        "no task of an array",
+    ],
+)
+def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
+    one: Transfer, what: ClusterSnapshot, listed: str
+) -> None:
+    assert owners.listed(one, what) == listed
+
+
+@pytest.mark.parametrize(
+    ("what", "listed"),
+    [
+        (home(), ""),
+        (home(row("bob")), Listed.NO),
+        (home(row()), Listed.YES),
+        (home(row(tasks=(range(3, 4),))), ""),
+    ],
+    ids=["gone", "another's job", "put back", "another task of theirs"],
+)
+def test_one_that_is_over_may_have_left_but_not_become_anothers(
+    what: ClusterSnapshot, listed: str
+) -> None:
+    assert owners.listed_after(transfer(closed_at=NOW), what) == listed
+
+
+HERS, HIS = transfer(listed=Listed.YES), transfer("gb.alpha.7.0.99", "bob")
+
+
+@pytest.mark.parametrize(
+    ("transfers", "proved", "told"),
+    [
+        ((HERS, HIS), {1001}, set()),
+        ((HERS.but(listed=""), HIS), set(), {1001, 1002}),
+        ((HERS.but(listed=""), HIS.but(listed=Listed.NO)), set(), {1001}),
+        ((HIS.but(listed=Listed.NO),), set(), set()),
+    ],
+)
+def test_what_is_proved_stands_alone_and_what_is_denied_not_at_all(
+    transfers: tuple[Transfer, ...], proved: set[int], told: set[int]
+) -> None:
+    assert (owners.proved(transfers), owners.told(transfers)) == (proved, told)
+
+
+def test_the_last_attempts_are_shown_and_the_others_counted() -> None:
+    assert owners.newest(range(30)) == (range(10, 30), 10)
+    assert owners.newest((1, 2)) == ((1, 2), 0)
+
+
+def test_the_first_and_last_events_are_shown_and_those_between_counted() -> None:
+    shown, left_out = owners.ends(range(100))
+
+    assert (len(shown), left_out) == (50, 50)
+    assert (shown[0], shown[9], shown[10], shown[-1]) == (0, 9, 60, 99)
+    assert owners.ends((1, 2)) == ((1, 2), 0)

@@ -1,0 +1,631 @@
+"""What is due for a transfer, from what both clusters show; silence is never an end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.transfer.endings import verdict_of
+from gridbridge.decisions.transfer.load import load_values
+from gridbridge.decisions.transfer.orphans import orphans
+from gridbridge.decisions.transfer.plan import (
+    World,
+    decide,
+    is_lost,
+    is_unwanted,
+    observe,
+    plan,
+    requeued_jobs,
+)
+from gridbridge.model.job import JobEnd
+from gridbridge.model.message import Cause, Desired, Message, Outcome, Phase
+from gridbridge.model.policy import Poller
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import read_letters
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.plan import Act
+from gridbridge.model.transfer.transfer import Transfer
+
+NAME = "gb.alpha.7.0.1"
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+POLICY = Poller()
+VERDICT = Message(transfer=NAME, outcome=Outcome.EXIT, exit_status="0")
+FINAL = {Act.CLOSE, Act.RELEASE_LOCAL}
+
+
+def second(number: float) -> datetime:
+    return NOON + timedelta(seconds=number)
+
+
+def a_transfer(**values: object) -> Transfer:
+    known: dict[str, object] = {
+        "name": NAME,
+        "uid": 1001,
+        "owner": "alice",
+        "remote": "beta",
+        "queue": "transfer-beta",
+        "phase": Phase.RELEASED,
+        "record": "/spool/m.1",
+        "wake": "f0",
+        "rerun": "",
+        "created_at": NOON,
+        "updated_at": NOON,
+        "remote_id": 40,
+        "local_state": "r",
+        "remote_state": "r",
+    }
+    return Transfer(**(known | values))
+
+
+def a_row(job: int, state: str, **values: object) -> JobStatus:
+    known: dict[str, object] = {"name": "x", "owner": "alice", "queue": "", "since": NOON}
+    return JobStatus(job_id=job, state=read_letters(state), **(known | values))
+
+
+def a_snapshot(
+    cluster: str, at_s: float, *rows: JobStatus, queues: tuple[QueueStatus, ...] = ()
+) -> ClusterSnapshot:
+    jobs: dict[int, tuple[JobStatus, ...]] = {}
+    for row in rows:
+        jobs[row.job_id] = (*jobs.get(row.job_id, ()), row)
+    return ClusterSnapshot(
+        cluster=cluster,
+        taken_at=second(at_s),
+        jobs=jobs,
+        pending=3,
+        free_slots=4,
+        queues=queues,
+    )
+
+
+def a_world(
+    *,
+    local: str | None = "r",
+    remote: str | None = "r",
+    at_s: float = 60,
+    asleep: bool = True,
+    name: str = "x",
+) -> World:
+    """Return what both clusters answered at `at_s`: a job's letters, "" none, None no answer."""
+    snapshots = {}
+    for cluster, job, state in (("alpha", 7, local), ("beta", 40, remote)):
+        if state is not None:
+            rows = [a_row(job, state, name=name)] if state else []
+            snapshots[cluster] = a_snapshot(cluster, at_s, *rows)
+    return World(
+        home="alpha",
+        now=second(at_s + 1),
+        snapshots=snapshots,
+        asleep=frozenset({"f0"} if asleep else ()),
+    )
+
+
+def acts(transfer: Transfer, world: World) -> list[Act]:
+    return [action.act for action in plan([transfer], world, POLICY).actions]
+
+
+@pytest.mark.parametrize("local", ["dr", ""], ids=["deleting", "removed by force"])
+@pytest.mark.parametrize(
+    ("unwanted_s", "remote", "expected"),
+    [
+        (29, "r", []),
+        (31, "r", [Act.DELETE_REMOTE]),
+        (31, "hqw", [Act.DELETE_REMOTE]),
+        (31, "dr", []),
+    ],
+)
+def test_a_task_that_home_deletes_is_deleted_there_though_its_starter_does_nothing(
+    local: str, unwanted_s: float, remote: str, expected: list[Act]
+) -> None:
+    """The methods are the owner's processes: he may have made them end at once."""
+    world = a_world(local=local, remote=remote)
+    since = world.now - timedelta(seconds=unwanted_s)
+
+    assert acts(a_transfer(), replace(world, unwanted={NAME: since})) == expected
+
+
+@pytest.mark.parametrize(
+    ("local", "expected"), [("r", False), ("dr", True), ("", True), (None, False)]
+)
+def test_home_wants_a_task_until_it_deletes_it_or_lists_it_no_more(
+    local: str | None, expected: bool
+) -> None:
+    world = a_world(local=local)
+
+    assert is_unwanted(observe(a_transfer(), world), world) == expected
+
+
+def test_a_job_that_runs_needs_nothing() -> None:
+    assert acts(a_transfer(), a_world()) == []
+
+
+@pytest.mark.parametrize(
+    ("transfer", "world", "expected"),
+    [
+        # A verdict goes to whoever can take it.
+        (a_transfer(verdict=VERDICT), a_world(remote=""), [Act.PUBLISH]),
+        (a_transfer(verdict=VERDICT), a_world(local="", asleep=False), [Act.CLOSE]),
+        (a_transfer(verdict=VERDICT), a_world(local="hRq", asleep=False), [Act.ADOPT_LOCAL]),
+        (a_transfer(verdict=VERDICT), a_world(local="r", asleep=False), [Act.PUBLISH]),
+        (a_transfer(verdict=VERDICT), a_world(local=None, asleep=False), [Act.PUBLISH]),
+        # A dead job is deleted, and forgotten once it is gone and nobody submits any more.
+        (a_transfer(desired=Desired.DEAD), a_world(remote="r"), [Act.DELETE_REMOTE]),
+        (a_transfer(desired=Desired.DEAD), a_world(remote="hqw"), [Act.DELETE_REMOTE]),
+        (a_transfer(desired=Desired.DEAD), a_world(remote="dr"), []),
+        (a_transfer(desired=Desired.DEAD), a_world(remote=""), []),
+        *(
+            (a_transfer(desired=Desired.DEAD), a_world(local=local, remote="", asleep=False), due)
+            for local, due in (
+                ("", [Act.CLOSE]),
+                ("dr", [Act.CLOSE]),
+                ("hRq", [Act.RELEASE_LOCAL]),
+                ("hr", []),  # home has not told yet whether it is put back
+                ("Rr", []),
+            )
+        ),
+        (a_transfer(desired=Desired.DEAD), a_world(remote="", at_s=0), []),
+        (a_transfer(desired=Desired.DEAD), a_world(remote=None), []),
+        (
+            a_transfer(desired=Desired.DEAD),
+            a_world(local="hRq", remote="", asleep=False),
+            [Act.RELEASE_LOCAL],
+        ),
+        (
+            a_transfer(desired=Desired.DEAD, verdict=VERDICT),
+            a_world(local="hRq", remote="", asleep=False),
+            [Act.RELEASE_LOCAL],
+        ),
+        (a_transfer(desired=Desired.DEAD, verdict=VERDICT), a_world(), [Act.PUBLISH]),
+        # A starter that is gone: what runs is adopted, what waits is deleted.
+        (a_transfer(), a_world(local="hRq", asleep=False), [Act.ADOPT_LOCAL]),
+        (a_transfer(), a_world(local="Rq", remote="s", asleep=False), [Act.ADOPT_LOCAL]),
+        (a_transfer(), a_world(local="hRq", remote="hqw", asleep=False), [Act.DELETE_REMOTE]),
+        (a_transfer(), a_world(local="hRq", remote="", asleep=False), [Act.RELEASE_LOCAL]),
+        (a_transfer(), a_world(local="", remote="r", asleep=False), [Act.DELETE_REMOTE]),
+        (a_transfer(), a_world(local="", remote="", asleep=False), [Act.CLOSE]),
+        (a_transfer(), a_world(local="", remote="", asleep=True), []),
+        (a_transfer(), a_world(local="", remote="", asleep=False, at_s=9), []),
+        (a_transfer(), a_world(local=None, remote="", asleep=False), []),
+        (a_transfer(), a_world(local="hRq", remote=None, asleep=False), []),
+        (  # home was asked before the deletion, and may never have been seen to list the task
+            a_transfer(desired=Desired.DEAD, local_state="", updated_at=second(10)),
+            replace(
+                a_world(local="", remote="", asleep=False),
+                snapshots={"alpha": a_snapshot("alpha", 5), "beta": a_snapshot("beta", 60)},
+            ),
+            [],
+        ),
+        # Where whatever starter comes adopts it, it waits for one; nobody has to let it start.
+        (a_transfer(guard=Guard.NONE), a_world(local="Rq", asleep=False), []),
+        (a_transfer(guard=Guard.NONE), a_world(local="Rq", remote="qw", asleep=False), []),
+        (a_transfer(guard=Guard.NONE), a_world(local="", asleep=False), [Act.DELETE_REMOTE]),
+        (a_transfer(guard=Guard.NONE, verdict=VERDICT), a_world(local="Rq", asleep=False), []),
+        (a_transfer(guard=Guard.NONE, verdict=VERDICT), a_world(local="Rr"), [Act.PUBLISH]),
+        (
+            a_transfer(guard=Guard.NONE, missed_polls=1),
+            a_world(local="Rq", remote="", asleep=False),
+            [Act.LOOK_UP_END],
+        ),
+        (
+            a_transfer(guard=Guard.NONE, desired=Desired.DEAD),
+            a_world(local="Rq", remote="", asleep=False),
+            [Act.CLOSE],
+        ),
+        (
+            a_transfer(guard=Guard.NONE, desired=Desired.DEAD),
+            a_world(local="Rr", remote="", asleep=False),
+            [Act.CLOSE],
+        ),
+        (a_transfer(guard=Guard.START), a_world(local="Rq", asleep=False), [Act.ADOPT_LOCAL]),
+        (
+            a_transfer(guard=Guard.START),
+            a_world(local="Rq", remote="", asleep=False),
+            [Act.RELEASE_LOCAL],
+        ),
+        # The other cluster's trouble.
+        (a_transfer(), a_world(remote="Eqw"), [Act.GIVE_UP]),
+        (a_transfer(missed_polls=1), a_world(remote=""), [Act.LOOK_UP_END]),
+        (a_transfer(missed_polls=0), a_world(remote=""), []),
+        (a_transfer(missed_polls=9), a_world(remote="r"), []),
+        (a_transfer(closed_at=NOON), a_world(local="", remote="", asleep=False), []),
+    ],
+)
+def test_each_state_has_its_act(transfer: Transfer, world: World, expected: list[Act]) -> None:
+    assert acts(transfer, world) == expected
+
+
+@pytest.mark.parametrize("guard", [Guard.HOLD, Guard.START])
+@pytest.mark.parametrize(
+    ("queue", "asked", "expected"),
+    [
+        ("transfer-beta@n1", frozenset(), []),
+        ("transfer-gamma@n1", frozenset(), []),
+        ("all.q@n1", frozenset(), [Act.CLOSE]),
+        ("transfer-beta@n1", frozenset({(NAME, 1001)}), [Act.CLOSE]),
+        ("transfer-beta@n1", frozenset({(NAME, 1002)}), []),
+    ],
+    ids=["being put back", "adopted there", "started here", "asked for", "by another person"],
+)
+def test_a_deleted_one_is_over_when_its_task_runs_anew(
+    guard: str, queue: str, asked: frozenset[tuple[str, int]], expected: list[Act]
+) -> None:
+    """Its guard was taken away, so it was started though its transfer was not over."""
+    home = a_snapshot("alpha", 60, a_row(7, "Rr", queue=queue))
+    world = a_world(remote="", asleep=False)
+    queues = frozenset({"transfer-beta", "transfer-gamma"})
+    snapshots = {**world.snapshots, "alpha": home}
+    world = replace(world, snapshots=snapshots, queues=queues, asked=asked)
+
+    assert acts(a_transfer(desired=Desired.DEAD, guard=guard), world) == expected
+
+
+@pytest.mark.parametrize(
+    "transfer",
+    [
+        a_transfer(),
+        a_transfer(desired=Desired.DEAD),
+        a_transfer(missed_polls=9),
+        a_transfer(remote_state="Eqw"),
+        a_transfer(local_state="hRq"),
+    ],
+    ids=["running", "dead", "missing", "in error state", "requeued"],
+)
+def test_a_transfer_to_a_cluster_that_is_configured_no_more_waits_and_says_so(
+    transfer: Transfer,
+) -> None:
+    world = replace(a_world(remote=None, asleep=False), dropped=frozenset({"beta"}))
+    planned = plan([transfer], world, POLICY)
+
+    assert planned.actions == ()
+    assert "has no [cluster.beta]" in planned.transfers[0].reason
+
+
+def test_an_end_that_is_known_comes_home_though_its_cluster_is_configured_no_more() -> None:
+    world = replace(a_world(remote=None), dropped=frozenset({"beta"}))
+
+    assert acts(a_transfer(verdict=VERDICT), world) == [Act.PUBLISH]
+
+
+def test_a_pin_is_taken_back_when_no_task_of_the_job_waits_for_adoption() -> None:
+    adopted = a_transfer(pinned=True)
+    waiting = a_transfer(name="gb.alpha.7.2.1", local_state="hRq")
+
+    world = replace(a_world(), requeued_jobs=requeued_jobs([adopted, waiting]))
+
+    assert acts(adopted, world) == []
+    assert acts(adopted, a_world()) == [Act.UNPIN]
+
+
+def test_one_answer_is_counted_once_however_often_it_is_looked_at() -> None:
+    world = a_world(remote="")
+    seen = observe(observe(observe(a_transfer(), world), world), world)
+
+    assert seen.missed_polls == 1
+    assert observe(seen, a_world(remote="", at_s=65)).missed_polls == 2
+    assert observe(seen, a_world(remote="r", at_s=65)).missed_polls == 0
+
+
+def test_an_answer_from_before_the_owners_word_says_nothing() -> None:
+    seen = observe(a_transfer(), a_world(local="", remote="", at_s=-1))
+
+    assert seen == a_transfer()
+
+
+def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
+    queue = QueueStatus(
+        name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=1, letters="au"
+    )
+    remote = a_snapshot("beta", 60, a_row(40, "r", queue="all.q@n1"), queues=(queue,))
+    world = replace(a_world(), snapshots={"beta": remote})
+
+    assert observe(a_transfer(), world).reason == "unknown: beta does not hear of host n1"
+
+
+def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
+    transfer = a_transfer(desired=Desired.DEAD, remote_id=0, phase=Phase.SUBMITTING)
+    [action] = plan([transfer], a_world(remote="hqw", name=NAME), POLICY).actions
+
+    assert (action.act, action.transfer.remote_id) == (Act.DELETE_REMOTE, 40)
+
+
+def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
+    [action] = decide(a_transfer(missed_polls=2), a_world(), POLICY)
+
+    assert action.why == "beta lists it no more"
+
+
+# Another person's words and jobs.
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        a_transfer(uid=1002, owner="bob"),
+        a_transfer(uid=1002, owner="bob", desired=Desired.DEAD),
+        a_transfer(uid=1002, owner="bob", verdict=VERDICT),
+        a_transfer(uid=1002, owner="bob", desired=Desired.DEAD, verdict=VERDICT),
+        a_transfer(uid=1002, owner="bob", desired=Desired.DEAD, remote_id=0),
+        a_transfer(uid=1002, owner="bob", desired=Desired.DEAD, remote_id=99),
+    ],
+    ids=["record", "dead", "ended", "dead and ended", "no id", "wrong id"],
+)
+@pytest.mark.parametrize("local", ["r", "hRq", "Rq", "hr"])
+@pytest.mark.parametrize("asleep", [True, False], ids=["asleep", "not asleep"])
+def test_a_claim_to_anothers_task_touches_neither_of_its_jobs(
+    claim: Transfer, local: str, asleep: bool
+) -> None:
+    """Who claims it may end his own transfer; the hold of the task is its owner's."""
+    claimed = replace(claim, local_state="", remote_state="")
+
+    done = acts(claimed, a_world(local=local, asleep=asleep, name=NAME))
+
+    assert set(done) <= {Act.CLOSE, Act.PUBLISH}
+
+
+def test_anothers_job_of_our_name_keeps_no_transfer_open() -> None:
+    transfer = a_transfer(desired=Desired.DEAD, remote_id=0)
+    squatter = a_snapshot("beta", 60, a_row(50, "hqw", name=NAME, owner="bob"))
+    gone = a_world(local="", asleep=False)
+    world = replace(gone, snapshots={**gone.snapshots, "beta": squatter})
+
+    assert acts(transfer, world) == [Act.CLOSE]
+
+
+def a_held(**values: object) -> World:
+    row = a_row(40, "hqw", **({"name": NAME} | values))
+    return World(
+        home="alpha",
+        now=second(61),
+        snapshots={"beta": a_snapshot("beta", 60, row)},
+        asleep=frozenset(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("transfers", "world", "why"),
+    [
+        ([a_transfer()], a_held(), ""),
+        ([a_transfer(remote_id=0)], a_held(), ""),
+        ([a_transfer(remote_id=39)], a_held(), "another job is the recorded one"),
+        ([], a_held(since=second(0)), "no transfer of that name is open"),
+        ([], a_held(since=second(1)), ""),
+        ([], a_held(since=None), ""),
+        ([], a_held(since=second(0), name="gb.gamma.7.0.1"), ""),
+        ([], a_held(since=second(0), name="gb.alpha.x"), ""),
+        ([], a_held(since=second(0), name="sleep"), ""),
+        ([a_transfer(remote_id=39, owner="bob")], a_held(since=second(9)), ""),
+        (
+            [a_transfer(remote_id=0, owner="bob")],
+            a_held(since=second(0)),
+            "no transfer of that name is open",
+        ),
+    ],
+    ids=[
+        "recorded",
+        "being submitted",
+        "a second one",
+        "nobody's",
+        "nobody's and young",
+        "without age",
+        "of another home",
+        "nearly our name",
+        "any job",
+        "another claims it",
+        "another protects it",
+    ],
+)
+def test_a_held_job_of_our_name_is_deleted_unless_it_is_the_recorded_one(
+    transfers: list[Transfer], world: World, why: str
+) -> None:
+    assert [each.why for each in orphans(transfers, world)] == ([why] if why else [])
+
+
+@pytest.mark.parametrize("letters", ["r", "qw", "dhqw", "t", "s"])
+def test_a_job_that_is_not_held_is_no_orphan(letters: str) -> None:
+    row = a_row(40, letters, name=NAME)
+    world = replace(a_held(), snapshots={"beta": a_snapshot("beta", 60, row)})
+
+    assert list(orphans([], world)) == []
+
+
+# For any transfer.
+
+STATES = ["", "r", "hr", "t", "qw", "hqw", "Rq", "hRq", "Eqw", "dr", "s", "S", "T", "dhqw"]
+TRANSFER = st.builds(
+    a_transfer,
+    phase=st.sampled_from([Phase.SUBMITTING, Phase.HELD, Phase.RELEASED]),
+    desired=st.sampled_from(["", Desired.RUNNING, Desired.SUSPENDED, Desired.DEAD]),
+    local_state=st.sampled_from(STATES),
+    remote_state=st.sampled_from(STATES),
+    remote_id=st.sampled_from([0, 40]),
+    missed_polls=st.integers(0, 1),
+)
+AT_S = st.integers(-60, 60)
+
+
+@given(TRANSFER, st.sampled_from([None, *STATES]), AT_S, st.booleans())
+def test_without_a_fresh_answer_nothing_ends(
+    transfer: Transfer, local: str | None, at_s: int, asleep: bool
+) -> None:
+    """Neither a cluster that is silent nor one that answered too early reads as an end."""
+    silent = a_world(local=local, remote=None, at_s=at_s, asleep=asleep)
+    early = a_world(local=local, remote="", at_s=-abs(at_s), asleep=asleep)
+
+    for world in (silent, early):
+        planned = plan([transfer], world, POLICY)
+        assert not FINAL & {action.act for action in planned.actions}
+        assert not [action for action in planned.actions if action.verdict]
+        assert [one.missed_polls for one in planned.transfers] == [transfer.missed_polls]
+
+
+@given(TRANSFER, st.sampled_from(STATES), st.sampled_from(STATES[1:]), AT_S, st.booleans())
+def test_nothing_is_let_go_while_the_newest_answer_lists_the_job(
+    transfer: Transfer, local: str, remote: str, at_s: int, asleep: bool
+) -> None:
+    name = NAME if not transfer.remote_id else "x"
+    world = a_world(local=local, remote=remote, at_s=at_s, asleep=asleep, name=name)
+
+    assert not FINAL & set(acts(transfer, world))
+
+
+# Round after round in a world that carries out what is decided.
+
+
+@dataclass
+class Grid:
+    """Two clusters and one task; acts take effect, some only after a round."""
+
+    transfer: Transfer
+    local: str
+    remote: str
+    asleep: bool
+    answers: list[bool] = field(default_factory=list)  # whether beta answers, round by round
+    now_s: float = 60
+    seen: Mapping[str, ClusterSnapshot] = field(default_factory=dict)
+    history: list[Act] = field(default_factory=list)
+
+    def round(self) -> None:
+        """Ask both clusters, decide, act."""
+        self.now_s += 5
+        heard = a_world(local=self.local, remote=self.remote, at_s=self.now_s, asleep=self.asleep)
+        is_heard = self.answers.pop(0) if self.answers else True
+        remote = heard.snapshots["beta"] if is_heard else self.seen.get("beta")
+        self.seen = {"alpha": heard.snapshots["alpha"], **({"beta": remote} if remote else {})}
+        planned = plan([self.transfer], replace(heard, snapshots=self.seen), POLICY)
+        if "d" in self.remote:
+            self.remote = ""
+        [self.transfer] = planned.transfers
+        for action in planned.actions:
+            self.act(action.act)
+
+    def act(self, act: Act) -> None:
+        """Let an act take effect; nothing may be let go while its job lives."""
+        self.history.append(act)
+        assert act not in FINAL or not self.remote
+        if act is Act.DELETE_REMOTE:
+            self.remote = "dr" if "r" in self.remote else ""
+        elif act is Act.LOOK_UP_END:
+            self.transfer = self.transfer.but(verdict=VERDICT)
+        elif act in FINAL:
+            self.transfer = self.transfer.but(closed_at=second(self.now_s))
+
+
+ALIVE = st.sampled_from(["", "r", "hqw", "qw", "t", "s", "dr", "hr"])
+
+
+@given(ALIVE, st.sampled_from(["", "hRq", "dr"]), st.lists(st.booleans(), max_size=8))
+def test_a_dead_job_is_deleted_and_closed_once_the_other_cluster_answers(
+    remote: str, local: str, answers: list[bool]
+) -> None:
+    grid = Grid(a_transfer(desired=Desired.DEAD), local, remote, asleep=False, answers=answers)
+    for _ in range(len(answers) + 4):
+        grid.round()
+
+    assert grid.transfer.is_over
+    assert grid.remote == ""
+
+
+@given(ALIVE, st.sampled_from(["", "hRq", "Rq"]), st.lists(st.booleans(), max_size=8))
+def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
+    remote: str, local: str, answers: list[bool]
+) -> None:
+    grid = Grid(a_transfer(), local, remote, asleep=False, answers=answers)
+    for _ in range(len(answers) + 5):
+        grid.round()
+
+    adopted = Act.ADOPT_LOCAL in grid.history
+    assert grid.transfer.is_over or (adopted and local and grid.remote)
+
+
+# Accounting and load values.
+
+
+@pytest.mark.parametrize(
+    ("end", "rerun", "expected"),
+    [
+        (JobEnd(exit_status=0), "", (Outcome.EXIT, "0", "")),
+        (JobEnd(exit_status=7), "", (Outcome.EXIT, "7", "")),
+        (JobEnd(exit_status=143), "", (Outcome.EXIT, "143", "")),
+        (JobEnd(exit_status=199), "", (Outcome.EXIT, "99", "")),
+        (JobEnd(exit_status=200), "", (Outcome.EXIT, "100", "")),
+        (JobEnd(exit_status=200, reason="WORKING_DIRECTORY"), "", (Outcome.ERROR, "", "")),
+        (JobEnd(signal=62, reason="failed 100"), "", (Outcome.ERROR, "", "")),
+        (JobEnd(signal=63, reason="failed 100"), "", (Outcome.EXIT, "199", "")),
+        (JobEnd(signal=64, reason="failed 100"), "no", (Outcome.EXIT, "200", "")),
+        (JobEnd(signal=9), "", (Outcome.SIGNAL, "", "9")),
+        (JobEnd(signal=15), "no", (Outcome.SIGNAL, "", "15")),
+        (JobEnd(), "", (Outcome.SIGNAL, "", "9")),
+        (JobEnd(), "yes", (Outcome.REQUEUE, "", "")),
+        (JobEnd(), "no", (Outcome.SIGNAL, "", "9")),
+    ],
+)
+def test_an_end_that_accounting_tells_is_a_verdict(
+    end: JobEnd, rerun: str, expected: tuple[str, str, str]
+) -> None:
+    verdict = verdict_of(a_transfer(rerun=rerun), end)
+
+    assert (verdict.outcome, verdict.exit_status, verdict.signal) == expected
+    assert (verdict.transfer, verdict.remote_id) == (NAME, "40")
+
+
+@pytest.mark.parametrize(
+    ("rerun", "outcome", "reason"),
+    [
+        ("yes", Outcome.REQUEUE, "beta needed its place: BESTEFFORT_KILL"),
+        ("no", Outcome.SIGNAL, "killed: beta needed its place: BESTEFFORT_KILL"),
+    ],
+)
+def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reason: str) -> None:
+    end = JobEnd(is_preempted=True, reason="BESTEFFORT_KILL")
+
+    verdict = verdict_of(a_transfer(rerun=rerun), end)
+
+    told = (verdict.outcome, verdict.cause, verdict.reason)
+    assert told == (outcome, Cause.PREEMPTED, reason)
+
+
+STALE = timedelta(seconds=30)
+
+
+def test_load_values_tell_what_waits_and_what_is_free() -> None:
+    values = load_values(a_snapshot("b-1", 0), "b-1", second(30), STALE)
+
+    assert values == {"gb_b_1_up": "1", "gb_b_1_pending": "3", "gb_b_1_free": "4"}
+
+
+@pytest.mark.parametrize(
+    "remote", [None, a_snapshot("beta", -31)], ids=["never asked", "silent since"]
+)
+def test_an_unknown_cluster_is_never_idle(remote: ClusterSnapshot | None) -> None:
+    assert load_values(remote, "beta", NOON, STALE) == {"gb_beta_up": "0"}
+
+
+@pytest.mark.parametrize(
+    ("last_seen", "missing_s", "expected"),
+    [
+        ("", 20, False),
+        ("", 40, True),
+        ("qw", 20, False),
+        ("qw", 40, True),
+        ("r", 40, False),
+        ("r", 700, True),
+    ],
+    ids=[
+        "never seen, just now",
+        "never seen, a while ago",
+        "waited, just now",
+        "waited, a while ago",
+        "ran, a while ago",
+        "ran, long ago",
+    ],
+)
+def test_the_record_of_a_job_that_never_started_is_not_awaited_for_long(
+    last_seen: str, missing_s: int, expected: bool
+) -> None:
+    """Grid Engine accounts for no job that was deleted before it started."""
+    gone = a_transfer(remote_state=last_seen, missing_since=second(0))
+
+    assert is_lost(gone, Poller(), second(missing_s)) == expected

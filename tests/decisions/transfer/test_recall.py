@@ -1,0 +1,142 @@
+"""Which waiting tasks come home, how many at once, and what is said of it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gridbridge.decisions.transfer import recall
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.model.message import Desired, Message, Outcome, Phase
+from gridbridge.model.policy import TransferQueue
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import read_letters
+from gridbridge.model.transfer.transfer import Transfer
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+QUEUE = TransferQueue(cluster="beta", pending_limit=9, slots=9, recall_wait_s=600)
+
+
+def waiting(job: int = 7, minutes: float = 12, **values: object) -> Transfer:
+    """Return a transfer whose job waits at beta, under its own number, for so long."""
+    long = Transfer(
+        name=f"gb.alpha.{job}.0.1",
+        uid=1001,
+        owner="alice",
+        remote="beta",
+        queue="transfer-beta",
+        phase=Phase.RELEASED,
+        record="m.1",
+        wake=f"w{job}",
+        rerun="",
+        created_at=NOW - timedelta(minutes=minutes),
+        updated_at=NOW,
+        remote_id=job,
+        remote_state="qw",
+        since=NOW - timedelta(minutes=minutes),
+    )
+    return long.but(**values)
+
+
+def due(
+    *transfers: Transfer,
+    free: int = 9,
+    letters: str = "qw",
+    slots: int = 1,
+    trouble: str = "",
+    age_s: float = 1,
+    queue: TransferQueue = QUEUE,
+) -> list[tuple[int, str]]:
+    """Return the jobs that are due, and why."""
+    rows = {
+        one.remote_id: (
+            JobStatus(
+                job_id=one.remote_id,
+                name="x",
+                owner=one.owner,
+                state=read_letters(letters),
+                slots=slots,
+            ),
+        )
+        for one in transfers
+    }
+    beta = ClusterSnapshot(
+        cluster="beta",
+        taken_at=NOW - timedelta(seconds=age_s),
+        jobs=rows,
+        pending=40,
+        free_slots=0,
+    )
+    world = World(
+        home="alpha",
+        now=NOW,
+        snapshots={"beta": beta},
+        asleep=frozenset(f"w{one.remote_id}" for one in transfers),
+    )
+    troubles = {"beta": trouble} if trouble else {}
+    found = recall.due(transfers, world, {"transfer-beta": queue}, troubles, free)
+    return [(one.transfer.remote_id, one.why) for one in found]
+
+
+def test_a_task_that_waited_too_long_comes_home_and_the_numbers_are_told() -> None:
+    assert due(waiting(), free=3) == [
+        (
+            7,
+            "recalled from beta: it waited there for 12 min, 10 min is the limit, it needs 1 slot"
+            " and 3 are free here (40 waiting and 0 free there)",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        waiting(minutes=9),
+        waiting(phase=Phase.HELD),
+        waiting(desired=Desired.SUSPENDED),
+        waiting(desired=Desired.DEAD),
+        waiting(missed_polls=1),
+        waiting(verdict=Message(outcome=Outcome.EXIT)),
+        waiting(wake="awake"),
+        waiting(queue="transfer-gone"),
+    ],
+    ids=["short", "unreleased", "suspended", "dead", "missing", "ended", "no starter", "no queue"],
+)
+def test_no_other_task_comes_home(one: Transfer) -> None:
+    assert due(one) == []
+
+
+@pytest.mark.parametrize("letters", ["r", "hqw", "t", "dr", "Eqw"])
+def test_only_a_job_that_could_start_there_is_recalled(letters: str) -> None:
+    assert due(waiting(), letters=letters) == []
+
+
+def test_an_old_answer_recalls_nothing() -> None:
+    assert due(waiting(), age_s=61) == []
+
+
+def test_a_queue_may_recall_nothing() -> None:
+    assert due(waiting(), queue=replace(QUEUE, recall_wait_s=0), trouble="beta is drained") == []
+
+
+def test_a_drained_cluster_keeps_none_that_waits() -> None:
+    [(_, why)] = due(waiting(minutes=0.5), trouble="beta is drained")
+
+    assert "beta is drained, and it waited there for 30 s" in why
+
+
+def test_the_longest_waiting_come_first_as_far_as_slots_go() -> None:
+    found = due(waiting(1, 20), waiting(2, 40), waiting(3, 30), free=2)
+
+    assert [job for job, _ in found] == [2, 3]
+
+
+def test_owners_come_home_in_turn() -> None:
+    """However many wait longer of somebody else's."""
+    his = [waiting(job, 30 - job, owner="bob") for job in (1, 2, 3)]
+
+    assert [job for job, _ in due(*his, waiting(9), free=2)] == [1, 9]
+
+
+def test_a_task_needs_all_its_slots() -> None:
+    assert due(waiting(), free=3, slots=4) == []

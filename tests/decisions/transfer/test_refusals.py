@@ -1,0 +1,47 @@
+"""How a job that was refused is kept from the transfer queues, with all else it asked for."""
+
+import pytest
+
+from gridbridge.decisions.transfer.refusals import Mark, kept_queues, marks
+
+TRANSFER = ("transfer-gamma", "transfer-beta")
+NEITHER = "!transfer-beta&!transfer-gamma"
+
+
+@pytest.mark.parametrize(
+    ("queues", "kept"),
+    [
+        ("", NEITHER),
+        ("*", NEITHER),
+        ("all.q", "all.q"),
+        ("transfer-beta", ""),
+        ("transfer-beta,transfer-gamma@t", ""),
+        ("transfer-beta,all.q", "all.q"),
+        ("transfer-beta@t,all.q@n1,fast.q@@big", "all.q@n1,fast.q@@big"),
+        ("*@n1", f"{NEITHER}@n1"),
+        ("*.q|transfer-*", f"(*.q|transfer-*)&{NEITHER}"),
+        ("!all.q@n*", f"(!all.q)&{NEITHER}@n*"),
+    ],
+)
+def test_a_list_of_queues_loses_the_transfer_queues_alone(queues: str, kept: str) -> None:
+    assert kept == kept_queues(queues, TRANSFER)
+
+
+def test_a_job_stays_home_by_its_resources_or_else_by_its_queues() -> None:
+    """A list replaces the job's own, so it has to be complete."""
+    hard = (("h_rt", "60"), ("remote", "false"), ("arch", ""))
+
+    assert marks(hard, "", TRANSFER) == (
+        Mark(hard=(("h_rt", "60"), ("arch", ""), ("remote", "false"))),
+        Mark(queues=NEITHER),
+    )
+
+
+def test_a_job_for_transfer_queues_alone_has_no_other_queue() -> None:
+    """Whether it could run at home by its resources is for the verification to say."""
+    assert marks((), "transfer-beta", TRANSFER) == (Mark(hard=(("remote", "false"),)),)
+
+
+@pytest.mark.parametrize("value", ["true", "TRUE", "1", ""])
+def test_a_job_that_asks_to_leave_is_not_brought_home(value: str) -> None:
+    assert marks((("remote", value),), "", TRANSFER) == ()

@@ -1,0 +1,144 @@
+"""Which tasks come home from a cluster that does not answer, and which jobs wait for a grant."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from gridbridge.decisions.transfer import recall, unreachable
+from gridbridge.decisions.transfer.endings import FENCED_STATUS, verdict_of
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.model.job import JobEnd
+from gridbridge.model.message import Desired, Message, Outcome, Phase
+from gridbridge.model.policy import TransferQueue
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import read_letters
+from gridbridge.model.transfer.claim import FENCED, HOME, JOB
+from gridbridge.model.transfer.transfer import Transfer
+from tests.decisions.transfer.test_recall import NOW, QUEUE, waiting
+
+BY_FILE, BY_GRANT = "file.t0", "grant.t0"
+
+
+def claimed(**values: object) -> Transfer:
+    """Return a transfer with a claim whose job waited there a minute ago."""
+    return waiting(minutes=1).but(**({"claim": BY_FILE, "updated_at": NOW} | values))
+
+
+def world(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1) -> World:
+    """Return a world in which beta last answered so long ago."""
+    there = JobStatus(job_id=7, name="x", owner="alice", state=read_letters(letters))
+    here = JobStatus(job_id=7, name="x", owner="alice", state=read_letters("hr"), slots=slots)
+    silent_since = NOW - timedelta(seconds=silent_s)
+    beta = ClusterSnapshot(
+        cluster="beta", taken_at=silent_since, jobs={7: (there,)}, pending=0, free_slots=0
+    )
+    alpha = ClusterSnapshot(
+        cluster="alpha", taken_at=NOW, jobs={7: (here,)}, pending=0, free_slots=9
+    )
+    return World(
+        home="alpha",
+        now=NOW,
+        snapshots={"alpha": alpha, "beta": beta},
+        asleep=frozenset({one.wake}),
+    )
+
+
+def due(
+    one: Transfer, free: int = 9, queue: TransferQueue = QUEUE, seen: World | None = None
+) -> list[str]:
+    """Return why it comes home."""
+    old = one.but(created_at=NOW - timedelta(hours=1))
+    queues = {"transfer-beta": queue}
+    return [each.why for each in recall.due([old], seen or world(old), queues, {}, free)]
+
+
+def test_a_task_with_a_claim_comes_home_from_a_silent_cluster() -> None:
+    assert due(claimed(), free=3) == [
+        "recalled from beta: beta has not answered for 5 min, 5 min is the limit,"
+        " it needs 1 slot and 3 are free here"
+    ]
+
+
+def test_a_service_that_was_down_itself_has_heard_no_silence() -> None:
+    """It asks for a while before it says that nobody answered."""
+    one = claimed().but(created_at=NOW - timedelta(hours=1))
+    seen = world(one, silent_s=3600)
+
+    assert due(claimed(), seen=replace(seen, since=NOW - timedelta(seconds=299))) == []
+    assert due(claimed(), seen=replace(seen, since=NOW - timedelta(seconds=301))) != []
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        claimed(claim=""),
+        claimed(claimed=JOB),
+        claimed(remote_state="r"),
+        claimed(phase=Phase.SUBMITTING),
+        claimed(desired=Desired.SUSPENDED),
+        claimed(desired=Desired.DEAD),
+        claimed(verdict=Message(outcome=Outcome.EXIT)),
+        claimed(wake="awake"),
+        claimed(queue="transfer-gone"),
+    ],
+    ids=[
+        *("no claim", "the job has it", "running", "unsubmitted", "suspended", "dead"),
+        *("ended", "no starter", "no queue"),
+    ],
+)
+def test_no_other_task_comes_home_from_a_silent_cluster(one: Transfer) -> None:
+    assert due(one, seen=world(waiting())) == []
+
+
+def test_a_cluster_that_was_silent_for_less_keeps_its_tasks() -> None:
+    one = claimed()
+
+    assert due(one, seen=world(one, silent_s=299)) == []
+
+
+def test_the_slots_are_those_of_the_task_at_home() -> None:
+    one = claimed()
+
+    assert due(one, free=3, seen=world(one, slots=4)) == []
+    assert due(one, free=4, seen=world(one, slots=4)) != []
+
+
+def test_a_queue_that_recalls_nothing_recalls_nothing_from_a_silent_cluster() -> None:
+    assert due(claimed(), queue=replace(QUEUE, recall_wait_s=0)) == []
+
+
+def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> None:
+    one = claimed(seen_at=NOW - timedelta(seconds=310))
+    known = replace(world(one), snapshots={"alpha": world(one).snapshots["alpha"]})
+
+    assert "has not answered for 5 min" in due(one, seen=known)[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "letters", "waits"),
+    [
+        (claimed(claim=BY_GRANT), "r", True),
+        (claimed(claim=BY_GRANT), "qw", False),
+        (claimed(claim=BY_GRANT, claimed=JOB), "r", False),
+        (claimed(claim=BY_GRANT, claimed=HOME), "r", False),
+        (claimed(claim=BY_GRANT, desired=Desired.DEAD), "r", False),
+        (claimed(claim=BY_GRANT, owner="bob"), "r", False),
+        (claimed(claim=BY_FILE), "r", False),
+    ],
+    ids=["started", "waiting", "granted", "home's", "deleted", "another's", "by file"],
+)
+def test_a_grant_is_given_once_to_a_job_that_has_started(
+    one: Transfer, letters: str, waits: bool
+) -> None:
+    assert unreachable.waits_for_grant(one, world(one, 1, letters)) is waits
+
+
+@pytest.mark.parametrize(
+    ("who", "claim"), [("", FENCED), (JOB, "")], ids=["without a grant", "with one"]
+)
+def test_199_is_a_fence_only_of_a_job_that_got_no_grant(who: str, claim: str) -> None:
+    end = JobEnd(exit_status=FENCED_STATUS, host="delta-n1", user_s=0, system_s=0)
+    verdict = verdict_of(claimed(claim=BY_GRANT, claimed=who), end)
+
+    assert (verdict.claim, verdict.exit_status) == (claim, "" if claim else "99")

@@ -1,0 +1,154 @@
+"""What a transfer is told to wait for, in every state that it can have."""
+
+import pytest
+
+from gridbridge.decisions.transfer.why import tell, waits_for
+from gridbridge.model.message import Cause
+from gridbridge.model.shown import Shown, ShownHistory, ShownTransfer
+from tests.shown import NOW, ago, cluster, queue, shown, transfer
+
+SILENT = shown(clusters={"beta": cluster("beta", trouble="qstat: no answer in time")})
+UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))})
+
+
+@pytest.mark.parametrize(
+    ("one", "what", "words"),
+    [
+        pytest.param(transfer(), shown(), "its end", id="running"),
+        pytest.param(
+            transfer(phase="submitting", remote_id=None, remote_state=""),
+            shown(),
+            "its starter, to submit it to beta",
+            id="being submitted",
+        ),
+        pytest.param(
+            transfer(
+                phase="submitting",
+                remote_id=None,
+                remote_state="",
+                cause=Cause.BARRED,
+                reason="being submitted to beta; tried in vain: ssh: no",
+            ),
+            shown(),
+            "its starter, to submit it to beta: being submitted to beta; tried in vain: ssh: no",
+            id="tried in vain",
+        ),
+        pytest.param(
+            transfer(phase="held", remote_state=""),
+            shown(),
+            "its starter, to release it at beta",
+            id="held until released",
+        ),
+        pytest.param(
+            transfer(phase="held", remote_state="hqw", desired="suspended"),
+            shown(),
+            "a resume (qmod -usj 12): it is held at beta by your suspend",
+            id="suspended before it was released",
+        ),
+        pytest.param(
+            transfer(remote_state="hqw", desired="suspended"),
+            shown(),
+            "a resume (qmod -usj 12): it is held at beta by your suspend",
+            id="suspended while it waited",
+        ),
+        pytest.param(
+            transfer(remote_state="s", desired="suspended"),
+            shown(),
+            "a resume: it is suspended at beta by hand",
+            id="suspended while it ran",
+        ),
+        pytest.param(
+            transfer(remote_state="S"),
+            shown(),
+            "a resume: it is suspended at beta with its queue",
+            id="suspended by its queue there",
+        ),
+        pytest.param(
+            transfer(remote_state="qw"),
+            shown(),
+            "a free slot (2 waiting, 0 free)",
+            id="waiting",
+        ),
+        pytest.param(
+            transfer(remote_state="hqw"),
+            shown(),
+            "its hold at beta to be released there",
+            id="held by somebody there",
+        ),
+        pytest.param(
+            transfer(remote_state=""), shown(), "the next answer of beta", id="not seen yet"
+        ),
+        pytest.param(
+            transfer(),
+            UNHEARD,
+            "news of host beta-n1, which beta does not hear of",
+            id="its host is unknown",
+        ),
+        pytest.param(
+            transfer(cause=Cause.DROPPED, desired="dead"),
+            shown(),
+            "[cluster.beta] to be in /etc/gridbridge/gridbridge.toml again: nobody asks beta;"
+            " silence ends no job",
+            id="its cluster is configured no more",
+        ),
+        pytest.param(
+            transfer(),
+            SILENT,
+            "beta, which has not answered for 4 s: qstat: no answer in time; silence ends no job",
+            id="its cluster is silent",
+        ),
+        pytest.param(
+            transfer(missing_since=ago(12)),
+            shown(),
+            "the accounting of job 34, which beta has not listed for 12 s",
+            id="listed no more",
+        ),
+        pytest.param(
+            transfer(remote_state="Eqw"),
+            shown(),
+            "the service, to bring it home: beta put it into the error state",
+            id="error state",
+        ),
+        pytest.param(
+            transfer(desired="dead"),
+            shown(),
+            "beta to be rid of it: it was deleted here",
+            id="deleted here",
+        ),
+        pytest.param(
+            transfer(outcome="exit status 3"),
+            SILENT,
+            "its starter, to take the end home (exit status 3)",
+            id="ended",
+        ),
+        pytest.param(transfer(closed_at=NOW), shown(), "", id="over"),
+    ],
+)
+def test_a_transfer_says_what_it_waits_for(one: ShownTransfer, what: Shown, words: str) -> None:
+    assert waits_for(one, what, NOW) == words
+
+
+def test_both_sides_are_told_with_their_ages() -> None:
+    told = tell(ShownHistory(transfer=transfer()), shown(), NOW)
+
+    assert told.where == "job 12 of alice is at beta as job 34"
+    assert told.here == "r in transfer-beta for 5 min"
+    assert told.there == "r on beta-n1 for 3 min"
+
+
+def test_a_transfer_that_is_over_tells_how_it_ended() -> None:
+    over = transfer(closed_at=ago(5), reason="ended here: exit status 3", outcome="exit status 3")
+
+    told = tell(ShownHistory(transfer=over), shown(), NOW)
+
+    assert told.where == "job 12 of alice was sent to beta as job 34; that is over"
+    assert (told.here, told.there) == ("ended here: exit status 3", "exit status 3")
+
+
+@pytest.mark.parametrize(("outcome", "here"), [("", "not seen yet"), ("exit status 3", "ending")])
+def test_a_transfer_that_home_was_not_asked_about_since_it_began(outcome: str, here: str) -> None:
+    one = transfer(local_state="", local_since=None, outcome=outcome)
+
+    told = tell(ShownHistory(transfer=one), shown(), NOW)
+
+    assert told.here == f"{here} in transfer-beta"

@@ -1,0 +1,54 @@
+"""Which guard a task needs, by what its job asks for."""
+
+import pytest
+
+from gridbridge.model.transfer.guard import Guard, choose, could_take, names_only
+
+OURS = ("transfer-beta", "transfer-delta")
+
+
+@pytest.mark.parametrize(
+    ("hard", "queues", "expected"),
+    [
+        ((), "", Guard.START),
+        ((), "all.q", Guard.START),
+        ((), "transfer-beta", Guard.NONE),
+        ((), "transfer-beta@alpha-master,transfer-delta", Guard.NONE),
+        ((), "transfer-beta,all.q", Guard.START),
+        ((), "transfer-*", Guard.START),
+        ((), "*@alpha-master", Guard.START),
+        ((), "@transfer", Guard.START),
+        ((("remote", "true"),), "", Guard.NONE),
+        ((("remote", "TRUE"),), "all.q", Guard.NONE),
+        ((("remote", ""),), "", Guard.NONE),
+        ((("remote", "false"),), "all.q", Guard.START),
+    ],
+    ids=[
+        "nothing",
+        "a queue here",
+        "a transfer queue",
+        "two of them",
+        "or one here",
+        "a pattern may mean any",
+        "any queue of a host",
+        "any queue of some hosts",
+        "to leave",
+        "to leave, and a queue here that can't be",
+        "a BOOL without a value",
+        "to stay",
+    ],
+)
+def test_only_what_could_start_here_is_kept_from_it(
+    hard: tuple[tuple[str, str], ...], queues: str, expected: str
+) -> None:
+    assert choose(hard, queues, OURS, is_array=False) == expected
+
+
+def test_a_task_of_an_array_has_a_hold_since_a_start_time_is_the_whole_jobs() -> None:
+    assert choose((), "", OURS, is_array=True) == Guard.HOLD
+    assert choose((), "transfer-beta", OURS, is_array=True) == Guard.NONE
+
+
+def test_no_list_names_any_queue() -> None:
+    assert not names_only("", OURS)
+    assert could_take("", "all.q")

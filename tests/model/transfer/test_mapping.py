@@ -1,0 +1,44 @@
+"""A published mapping reads back as the same rules, whatever text is in them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.errors import ParseError
+from gridbridge.model.transfer.mapping import KEYS, KINDS, Mapping, Rule, decode, encode
+
+NAMES = st.text(st.characters(exclude_characters="/=", codec="ascii", min_codepoint=33), min_size=1)
+TEXTS = st.text(st.characters(codec="utf-8"), min_size=1)
+RIGHT = {
+    "scale": st.sampled_from(["1.5", "1e-06", "20.0"]),
+    "unit": st.sampled_from(["M", "h:m:s"]),
+    "relation": st.sampled_from(["=", ">="]),
+}
+RULES = st.fixed_dictionaries(
+    {"to": TEXTS}, optional={key: RIGHT.get(key, TEXTS) for key in KEYS[1:]}
+).map(lambda said: Rule(**said))
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from(KINDS), NAMES), RULES))
+def test_a_mapping_survives_its_file(rules: dict[tuple[str, str], Rule]) -> None:
+    mapping = Mapping(rules)
+
+    assert not rules or decode(encode(mapping)) == mapping
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "h_rt/to=x",
+        "resource/h_rt=x",
+        "colour/h_rt/to=x",
+        "resource/h_rt/into=x",
+        "resource/m/scale=x",
+        "pe/m/unit=x",
+        "resource/m/relation=OR",
+        "x",
+    ],
+)
+def test_what_is_no_rule_is_refused(line: str) -> None:
+    with pytest.raises(ParseError):
+        decode(f"{line}\n".encode())

@@ -1,0 +1,67 @@
+"""What a job declares to be carried is read to the byte, or refused with what would be right."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.errors import Unstageable
+from gridbridge.model.transfer.staging import IN, OUT, fault, name_of, paths
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=9)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        ("a", ("a",)),
+        ("a b:-c:./d/", ("a b", "-c", "./d/")),
+        ("a%2Cb:c%3ad:e%25:%0A", ("a,b", "c:d", "e%", "\n")),
+        ("%C3%BC:ü", ("ü", "ü")),
+        ("%FF", ("\udcff",)),
+    ],
+    ids=["none", "one", "several", "coded", "utf-8", "any byte"],
+)
+def test_paths_stand_between_colons(text: str, expected: tuple[str, ...]) -> None:
+    assert paths(IN, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "told"),
+    [
+        (IN, "a:", "no path"),
+        (IN, "/", "no path"),
+        (IN, "a%00", "no path"),
+        (IN, "%4", "two hexadecimal digits"),
+        (IN, "%+1", "two hexadecimal digits"),
+        (IN, "a/../b", "leads out with .."),
+        (IN, "%2e%2e/b", "leads out with .."),
+        (OUT, "/a", "is absolute"),
+        (IN, "/a/x:x", "two of the paths would be 'x' there"),
+        (OUT, "x:./x", "two of the paths would be 'x' there"),
+    ],
+    ids=["empty", "root", "NUL", "cut", "sign", "dots", "coded dots", "absolute", "twice", "same"],
+)
+def test_what_is_no_list_of_paths_is_refused(key: str, text: str, told: str) -> None:
+    assert told in fault(key, text)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("a/./b//c/", "a/b/c"), (".", "."), ("./", "."), ("/data/x/", "x")],
+    ids=["relative", "all", "all with a slash", "absolute"],
+)
+def test_a_path_has_its_place_there(path: str, name: str) -> None:
+    assert name_of(path) == name
+
+
+@given(names=st.lists(NAMES.filter(lambda name: name not in (".", "..")), unique=True, max_size=4))
+def test_every_name_can_be_declared(names: list[str]) -> None:
+    coded = ":".join("".join(f"%{byte:02x}" for byte in name.encode()) for name in names)
+
+    assert paths(OUT, coded) == tuple(names)
+
+
+def test_a_refusal_says_which_codes_there_are() -> None:
+    with pytest.raises(Unstageable, match="%2C is a comma, %3A a colon, %25 a percent sign"):
+        paths(IN, "50%")

@@ -1,0 +1,329 @@
+"""A changed gridbridge.toml takes force once it is whole and right; else the old one stays."""
+
+import logging
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import ConfigError
+from gridbridge.services.site.configuration import SETTLE_S, Configuration, digest
+from gridbridge.services.transfer import rounds
+from gridbridge.shell.signals import Signals
+
+RIGHT = """
+[site]
+cluster = "alpha"
+
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+
+[poller]
+"""
+SLOWER = f"{RIGHT}interval_s = 7\n"
+WRONG = f"{RIGHT}interval_s = 1\nlost_polls = 0\n"
+DELTA = 'qmaster_port = 1\nexecd_port = 2\nssh = "delta"\nusers = { alice = "al" }\n'
+FAR = RIGHT.replace("[poller]", f"[cluster.delta]\n{DELTA}[poller]")
+OTHERS = RIGHT.replace("[cluster.alpha]", 'service_account = "grid"\n[cluster.alpha]')
+
+
+class Site:
+    """A file, the service's view of it, and a clock that stands still unless it is told."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.now_s = 100.0
+        self.write(RIGHT)
+        self.configuration = Configuration(str(path), lambda: self.now_s)
+
+    def write(self, text: str) -> None:
+        """Put a whole new file in the place of the old one."""
+        beside = self.path.with_name("new")
+        beside.write_text(text)
+        beside.replace(self.path)
+
+    def turn(self, passed_s: float = SETTLE_S) -> bool:
+        """Let so much time pass, and the service look."""
+        self.now_s += passed_s
+        return self.configuration.take()
+
+    @property
+    def interval_s(self) -> float:
+        """One setting of what is in force."""
+        return self.configuration.policy.poller.interval_s
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """What people see of what is wrong, without the file's name."""
+        shown = self.configuration.shown().refused
+        return tuple(line.replace(str(self.path), "FILE") for line in shown)
+
+
+@pytest.fixture
+def site(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Site:
+    caplog.set_level(logging.INFO)
+    return Site(tmp_path / "gridbridge.toml")
+
+
+def test_a_service_begins_with_no_file_that_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "gridbridge.toml").write_text(WRONG)
+
+    with pytest.raises(ConfigError):
+        Configuration(str(tmp_path / "gridbridge.toml"))
+
+
+def test_nothing_happens_while_the_file_stays_as_it_is(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert [site.turn() for _ in range(3)] == [False] * 3
+    assert caplog.text == ""
+
+
+def test_a_changed_file_takes_force_once_it_has_stayed_the_same(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.write(SLOWER)
+    first, early, then = site.turn(), site.turn(SETTLE_S / 2), site.turn(SETTLE_S / 2)
+
+    assert (first, early, then, site.interval_s) == (False, False, True, 7)
+    assert site.configuration.shown().sha256 == digest(SLOWER.encode())
+    assert caplog.messages == [
+        f"event=configured cluster=alpha queues= sha256={digest(SLOWER.encode()):.12}"
+    ]
+
+
+def test_a_file_that_is_still_being_written_is_left_alone(site: Site) -> None:
+    """Half of a file may well be right: it only lacks what comes after it."""
+    seen = []
+    for length in range(len(RIGHT), len(SLOWER), 4):
+        site.path.write_text(SLOWER[:length])
+        seen.append(site.turn(SETTLE_S * 0.9))
+    site.path.write_text(SLOWER)
+
+    assert (any(seen), site.turn(0), site.interval_s) == (False, False, 5)
+    assert (site.turn(), site.interval_s) == (True, 7)
+
+
+def test_it_is_taken_at_once_when_that_is_asked_for(site: Site) -> None:
+    site.write(SLOWER)
+
+    assert (site.configuration.take(at_once=True), site.interval_s) == (True, 7)
+    assert [site.turn() for _ in range(3)] == [False] * 3
+
+
+def test_a_wrong_one_is_told_once_and_the_old_one_stays_in_force(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.write(WRONG)
+    news = [site.turn() for _ in range(4)]
+
+    assert (news, site.interval_s) == ([False, True, False, False], 5)
+    assert len(site.refused) == 2
+    assert site.refused[0].startswith("FILE: [poller] interval_s = 1: out of range")
+    assert [message.partition(" why")[0] for message in caplog.messages] == [
+        f"event=misconfigured sha256={digest(WRONG.encode()):.12}"
+    ] * 2
+
+
+def test_a_wrong_one_that_is_saved_again_is_no_news_but_is_told_to_who_asks(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.write(WRONG)
+    site.turn(), site.turn()
+    caplog.clear()
+    site.write(WRONG)
+    site.turn(), site.turn()
+    quiet = caplog.messages[:]
+    site.configuration.take(at_once=True)
+
+    assert (quiet, len(caplog.messages)) == ([], 2)
+
+
+def test_what_only_a_new_service_can_take_is_refused_as_a_whole(site: Site) -> None:
+    site.write(f"{OTHERS}interval_s = 7\n")
+    site.turn(), site.turn()
+
+    (told,) = site.refused
+    assert told.startswith('FILE: [site] service_account = "grid": the service has "gridbridge";')
+    assert site.interval_s == 5
+
+
+def test_an_account_changes_once_no_job_is_away_as_it(site: Site) -> None:
+    site.write(FAR)
+    site.configuration.take(at_once=True)
+    site.write(FAR.replace('"al"', '"other"'))
+
+    site.configuration.take(at_once=True, away=lambda: [("alice", "delta", "q")])
+    (told,) = site.refused
+    site.configuration.take(at_once=True)
+
+    assert told.startswith('FILE: [cluster.delta.users] alice = "other": a job of alice is there')
+    assert site.refused == ()
+    assert site.configuration.policy.clusters["delta"].users == {"alice": "other"}
+
+
+@pytest.mark.parametrize(
+    ("away", "account"), [([("alice", "delta", "q")], "al"), ([], "other")], ids=["away", "none"]
+)
+def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
+    site: Site, away: list[tuple[str, str, str]], account: str
+) -> None:
+    kept = site.path.with_name("kept")
+    site.write(FAR)
+    site.configuration.take(at_once=True)
+    site.configuration.keep(str(kept))
+    site.write(FAR.replace('"al"', '"other"'))
+
+    site.configuration = Configuration(str(site.path))
+    site.configuration.go_on_from(kept.read_bytes(), lambda _: away)
+
+    assert site.configuration.policy.clusters["delta"].users == {"alice": account}
+    assert len(site.refused) == len(away)
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_a_new_service_forgets_a_file_that_it_can_not_read(site: Site) -> None:
+    site.configuration.go_on_from(b"of another version", lambda _: [("alice", "delta", "q")])
+
+    assert (site.interval_s, site.refused) == (5, ())
+
+
+@pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])
+def test_a_mended_file_ends_the_refusal(
+    site: Site, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.write(WRONG)
+    site.turn(), site.turn()
+    caplog.clear()
+    site.write(text)
+    news = [site.turn(), site.turn(), site.turn()]
+
+    assert (news, site.refused) == ([False, True, False], ())
+    assert [message.split()[0] for message in caplog.messages] == ["event=configured"]
+
+
+def _a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _a_link_to_itself(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
+def _a_fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (Path.unlink, "No such file or directory"),
+        (_a_folder, "Is a directory"),
+        (_a_link_to_itself, "Too many levels of symbolic links"),
+        (_a_fifo, "not a file"),
+    ],
+    ids=["nothing", "folder", "endless-link", "fifo"],
+)
+def test_what_is_no_file_is_told_in_one_line(
+    site: Site,
+    make: Callable[[Path], None],
+    told: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    make(site.path)
+    for _ in range(4):
+        site.turn()
+
+    (message,) = caplog.messages
+    assert f"FILE: {told}; " in message.replace(str(site.path), "FILE")
+    assert (site.interval_s, len(site.refused)) == (5, 1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_the_service_may_not_read_is_told_in_one_line(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.path.chmod(0)
+    for _ in range(4):
+        site.turn()
+    site.path.chmod(0o644)
+    mended = [site.turn(), site.turn()]
+
+    assert "Permission denied" in caplog.messages[0]
+    assert (mended, site.refused, len(caplog.messages)) == ([False, True], (), 2)
+
+
+def test_a_file_that_is_away_for_a_moment_is_no_news(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.path.rename(site.path.with_name("kept"))
+    first = site.turn()
+    site.path.with_name("kept").rename(site.path)
+    later = [site.turn() for _ in range(3)]
+
+    assert ([first, *later], caplog.messages) == ([False] * 4, [])
+
+
+def test_a_link_is_followed_as_when_the_service_starts(site: Site) -> None:
+    there = site.path.with_name("there")
+    there.write_text(SLOWER)
+    site.path.unlink()
+    site.path.symlink_to(there)
+    site.turn(), site.turn()
+    taken = site.interval_s
+    there.write_text(RIGHT)
+    site.turn(), site.turn()
+
+    assert (taken, site.interval_s) == (7, 5)
+
+
+def test_who_asks_hears_what_is_in_force_though_nothing_has_changed(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    news = [site.configuration.take(at_once=True) for _ in range(2)]
+
+    assert news == [False, False]
+    assert [message.split()[0] for message in caplog.messages] == ["event=configured"] * 2
+
+
+def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
+    """Whoever may write it could do all that the service may."""
+    site.write(SLOWER)
+    site.path.chmod(0o666)
+    site.turn(), site.turn()
+    taken, refused = site.interval_s, site.refused
+    site.path.chmod(0o644)
+    site.turn(), site.turn()
+
+    assert taken == 5
+    assert refused[0].startswith("others may write FILE, mode ")
+    assert ", so others could have written FILE. Read it, then run: chmod" in refused[0]
+    assert (site.interval_s, site.refused) == (7, ())
+
+
+def test_nobody_but_the_service_account_runs_the_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(OTHERS)
+    monkeypatch.setattr(rounds, "Configuration", lambda: Configuration(str(path)))
+
+    with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
+        rounds.run(Signals())
+
+
+def test_the_file_of_an_embedded_site_is_its_owner_s_affair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    path = tmp_path / "gridbridge.toml"
+    path.write_text('[site]\ncluster = "a"\n[cluster.a]\nkind = "embedded"\nfolder = "/a"\n')
+    path.chmod(0o666)
+
+    assert Configuration(str(path)).policy.is_embedded

@@ -1,0 +1,75 @@
+"""A set-up is taken back at home also when its remote cluster is gone for good."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge import config
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.policy import Policy
+from gridbridge.services.site import setup
+from gridbridge.services.site.order import Order
+
+QCONF = """#!/bin/sh
+[ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }
+case "$*" in
+-sc) echo "remote remote BOOL == YES NO FALSE 0";;
+-sql) echo transfer-beta;;
+-sq*) printf '%s\\n' 'complex_values remote=TRUE' 'load_thresholds NONE';;
+-spl) echo "no parallel environment defined";;
+-sel) echo "no execution host defined";;
+-so|-sm|-ss|-sh) echo "no such list defined";;
+*) echo "load_sensor none";;
+esac
+"""
+QSTAT = """#!/bin/sh
+echo '<job_info><queue_info></queue_info><job_info></job_info></job_info>'
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Policy:
+    """Return a site whose qconf answers at home and nowhere else."""
+    (tmp_path / "default/common").mkdir(parents=True)
+    (tmp_path / "default/common/act_qmaster").write_text("master\n")
+    (tmp_path / "qconf").write_text(QCONF)
+    (tmp_path / "qconf").chmod(0o755)
+    (tmp_path / "qstat").write_text(QSTAT)
+    (tmp_path / "qstat").chmod(0o755)
+    place = f'root = "{tmp_path}"\ncell = "default"\nbinaries = "{tmp_path}"\n'
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(
+        f"""[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+{place}[cluster.beta]
+qmaster_port = 3
+execd_port = 4
+{place}[queue.transfer-beta]
+cluster = "beta"
+pending_limit = 1
+slots = 1
+"""
+    )
+    return config.load(str(path))
+
+
+def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Policy) -> None:
+    warned: list[str] = []
+
+    steps = setup.removal_steps(policy, Order(cluster="beta", short_jobs=True), warned.append)
+
+    cells = {step.edit.cell for step in steps}
+    assert steps[0].line == "qconf -dq transfer-beta"
+    assert cells == {"alpha", ""}
+    assert warned == [
+        "beta was not asked and nothing is changed there: qconf: unable to send message to qmaster"
+    ]
+    assert setup.left_steps(policy, Order(cluster="beta"))[0].line == steps[0].line
+
+
+def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> None:
+    with pytest.raises(GridbridgeError, match="unable to send message"):
+        setup.transfer_steps(policy, Order(cluster="beta"))

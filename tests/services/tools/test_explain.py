@@ -1,0 +1,96 @@
+"""What `gridbridge explain` says of a job is what would become of it, whoever asks."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
+from gridbridge.errors import ParseError
+from gridbridge.services.tools.explain import foresee
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
+JOB = (GOLDEN / "job-error.xml").read_text("latin-1")
+PLAIN_TYPE, ONE_TASK = "<JB_type>64<", "<RN_max>1<"
+VERIFIED = "job_number:                 unassigned\n"
+
+
+def here(folder: Path, *, qstat: str = JOB, qsub: str = VERIFIED, status: int = 0) -> str:
+    """Return the configuration of a site whose clients say this, with a cluster by ssh."""
+    for name, said in (("qstat", qstat), ("qsub", qsub)):
+        (folder / f"{name}.said").write_text(said)
+        program = folder / name
+        program.write_text(f"#!/bin/sh\ncat {folder}/{name}.said\nexit {status}\n")
+        program.chmod(0o755)
+    config = folder / "gridbridge.toml"
+    config.write_text(
+        f"""[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+binaries = "{folder}"
+[cluster.delta]
+qmaster_port = 3
+execd_port = 4
+ssh = "delta-master"
+users = {{ alice = "al_delta", bob = "bo_delta" }}
+[queue.transfer-delta]
+cluster = "delta"
+pending_limit = 1
+slots = 1
+"""
+    )
+    return str(config)
+
+
+def test_a_job_goes_as_its_owner_whoever_asks(tmp_path: Path) -> None:
+    """Root asks for alice: the starter of her job submits it as al_delta."""
+    foreseen = foresee(("12",), "delta", here(tmp_path))
+
+    assert foreseen.notes == ("by ssh, at delta-master as al_delta",)
+
+
+@pytest.mark.parametrize("task", ["12.10", "12.2"])
+def test_a_task_that_the_array_does_not_have_is_no_job(tmp_path: Path, task: str) -> None:
+    """The golden job made an array of 1-9:2."""
+    step = "<RN_step>1<"
+    array = JOB.replace(PLAIN_TYPE, "<JB_type>192<").replace(ONE_TASK, "<RN_max>9<")
+    config = here(tmp_path, qstat=array.replace(step, "<RN_step>2<"))
+    foreseen = foresee(("12.9",), "delta", config)
+
+    assert "gb.alpha.12.9.1" in foreseen.command
+    with pytest.raises(ParseError, match="no such job or task"):
+        foresee((task,), "delta", config)
+
+
+def test_a_job_without_tasks_has_none(tmp_path: Path) -> None:
+    with pytest.raises(ParseError, match="no such job or task"):
+        foresee(("12.1",), "delta", here(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"),
+    [
+        pytest.param(PLAIN_TYPE, "<JB_type>72<", NOT_INTERACTIVE, id="qrsh"),
+        pytest.param("<JB_account>sge<", "<JB_account>gb.beta.7.0.1<", ONE_HOP, id="brought here"),
+    ],
+)
+def test_what_its_starter_would_refuse_is_refused_in_the_same_words(
+    tmp_path: Path, before: str, after: str, refused: str
+) -> None:
+    assert JOB.count(before) == 1
+    foreseen = foresee(("12",), "delta", here(tmp_path, qstat=JOB.replace(before, after)))
+
+    assert (foreseen.refused, foreseen.command) == (refused, "")
+
+
+def test_a_script_with_a_transfer_s_account_is_refused(tmp_path: Path) -> None:
+    told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
+    foreseen = foresee(("job.sh",), "delta", here(tmp_path, qsub=told))
+
+    assert foreseen.refused == ONE_HOP
+
+
+def test_qsub_that_fails_without_a_word_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ParseError, match="qsub says nothing, and ends with 1"):
+        foresee(("job.sh",), "delta", here(tmp_path, qsub="", status=1))

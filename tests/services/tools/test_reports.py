@@ -1,0 +1,117 @@
+"""What status and why read: published files alone, whole, of this version, from any age."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.site.host import Room
+from gridbridge.services.tools.reports import UnknownJob, report, why
+from gridbridge.shell import host
+from tests.shown import NOW, history, load, publish, shown, transfer
+
+
+def test_status_tells_of_clusters_queues_and_transfers(tmp_path: Path) -> None:
+    told = report(NOW, publish(tmp_path, shown(transfer())))
+
+    assert told.alarm == ""
+    assert [(one.cluster, one.answers, one.why) for one in told.clusters] == [
+        ("alpha", True, "answered 4 s ago"),
+        ("beta", True, "answered 4 s ago"),
+    ]
+    assert [(one.queue, one.is_open) for one in told.queues] == [("transfer-beta", True)]
+    assert [(one.job, one.waits_for) for one in told.transfers] == [("12", "its end")]
+
+
+def test_a_silent_poller_whose_folder_is_full_is_told_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can't tell that itself: it publishes nothing."""
+    folder = publish(tmp_path, shown(load=load(age_s=95)))
+    monkeypatch.setattr(host, "room", lambda _: Room(free_bytes=0))
+
+    assert report(NOW, folder).alarm.endswith(
+        f"closed; {folder} is full: 0 KiB are free, 1024 are needed"
+    )
+
+
+def test_an_empty_folder_is_told_as_a_service_that_never_ran(tmp_path: Path) -> None:
+    told = report(NOW, str(tmp_path))
+
+    assert told.alarm == "gridbridge-poller has never published anything here"
+    assert (told.clusters, told.queues, told.transfers) == ((), (), ())
+
+
+def test_why_tells_a_job_with_its_history(tmp_path: Path) -> None:
+    task = history(transfer(), "being submitted to beta", "submitted to beta as 34, held")
+
+    _, (told,) = why("12", NOW, publish(tmp_path, shown(), task))
+
+    assert told.job == "12"
+    assert [event.text for event in told.attempts[0].events] == [
+        "being submitted to beta",
+        "submitted to beta as 34, held",
+    ]
+
+
+def test_why_of_an_array_tells_each_of_its_tasks_in_order(tmp_path: Path) -> None:
+    names = ("gb.alpha.12.10.1", "gb.alpha.12.2.1", "gb.alpha.120.1.1")
+    tasks = [history(transfer(transfer=name)) for name in names]
+    folder = publish(tmp_path, shown(), *tasks)
+
+    assert [told.job for told in why("12", NOW, folder)[1]] == ["12.2", "12.10"]
+    assert [told.job for told in why("12.10", NOW, folder)[1]] == ["12.10"]
+
+
+def test_why_of_an_unknown_job_says_what_closes_the_queues(tmp_path: Path) -> None:
+    closed = shown(load=load({"gb_beta_up": "1", "gb_beta_pending": "11"}))
+
+    with pytest.raises(UnknownJob) as refused:
+        why("99", NOW, publish(tmp_path, closed))
+
+    assert str(refused.value) == (
+        "job 99: no transfer of it in the last 24 h "
+        "(if it waits, see qstat -j 99; if it has ended, qacct -j 99); "
+        "transfer-beta takes no jobs: 11 jobs wait at beta, 10 is the limit"
+    )
+
+
+@pytest.mark.parametrize("job", ["", "x", "0", "1.0", "1.2.3", "-1", "1/../2", "٣", "9" * 10])
+def test_what_is_no_job_id_is_refused(tmp_path: Path, job: str) -> None:
+    with pytest.raises(ParseError, match="is not a job id"):
+        why(job, NOW, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"cluster": 1}', "null", "7", "[" * 100000, "\xff"],
+    ids=["other keys", "null", "no table", "deep", "no JSON"],
+)
+def test_a_file_of_another_version_is_refused_with_its_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / "service.json").write_text(text)
+
+    with pytest.raises(StateError, match=r"service\.json: not what this version"):
+        report(NOW, str(tmp_path))
+
+
+@pytest.mark.parametrize("head", ["nan 30", "1e300 30", "5 inf", "5 nan", "-1 30"])
+def test_load_values_of_no_possible_time_are_refused_with_their_file(
+    head: str, tmp_path: Path
+) -> None:
+    (tmp_path / "load").write_text(f"{head}\n")
+
+    with pytest.raises(ParseError, match="load: the first line has a time that can't be"):
+        report(NOW, str(tmp_path))
+
+
+def test_why_is_quick_with_200_open_and_10_000_closed_transfers(tmp_path: Path) -> None:
+    open_ones = [transfer(transfer=f"gb.alpha.{job}.0.1") for job in range(1, 201)]
+    folder = publish(tmp_path, shown(*open_ones))
+    closed = (transfer(transfer=f"gb.alpha.{job}.1.1") for job in range(201, 10201))
+    publish(tmp_path, shown(*open_ones), *map(history, closed))
+
+    begun = time.perf_counter()
+    why("10000", NOW, folder)
+
+    assert time.perf_counter() - begun < 0.5

@@ -1,0 +1,168 @@
+"""A starter whose methods were skipped is told what its job is, and until when that is shown."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.message import Desired, Kind, Message, Outcome
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import read_letters
+from gridbridge.services.transfer.agreements import AGAIN
+from gridbridge.services.transfer.mail import _login
+from gridbridge.services.watch.observer import Answer
+from gridbridge.state import published
+from tests.services.transfer.messages import NAME, RECORD
+from tests.services.transfer.test_rounds import LONG_AGO, Machine
+
+SUSPENDED = RECORD.but(kind=Kind.INTENT, desired=Desired.SUSPENDED)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """Return a service with a transfer whose starter sleeps."""
+    machine = Machine(tmp_path)
+    wake = machine.spool / f"wake/{RECORD.wake}"
+    os.mkfifo(wake)
+    sleeper = os.open(wake, os.O_RDWR | os.O_NONBLOCK)
+    machine.send(RECORD)
+    yield machine
+    machine.service.shut_down()
+    os.close(sleeper)
+
+
+def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -> None:
+    """Let a cluster list the job so, some time after it was asked."""
+    row = JobStatus(
+        job_id={"alpha": 7, "beta": 40}[cluster],
+        name="x",
+        owner=_login(os.getuid()),
+        state=read_letters(letters),
+        since=LONG_AGO,
+    )
+    seen = ClusterSnapshot(
+        cluster=cluster,
+        taken_at=datetime.now(UTC) + timedelta(seconds=after_s),
+        jobs={row.job_id: (row,)},
+        pending=0,
+        free_slots=0,
+    )
+    machine.service.observers[cluster].next = Answer(cluster=cluster, snapshot=seen)  # type: ignore[attr-defined]
+    machine.service.round()
+
+
+def shown(machine: Machine) -> Message | None:
+    """Return what the starter can see."""
+    folder = str(machine.folder / "published")
+    return published.read_message(published.verdict_path(NAME, os.getuid(), folder))
+
+
+def disagree(machine: Machine, answers: int = 2) -> None:
+    """Let the methods say that the job is suspended, and home that it runs, so often."""
+    machine.send(SUSPENDED)
+    for _ in range(answers):
+        answer(machine, "alpha", "hr")
+
+
+def test_two_answers_of_home_are_needed(machine: Machine) -> None:
+    disagree(machine, answers=1)
+    answer(machine, "beta", "hs")
+    once = shown(machine)
+    answer(machine, "alpha", "hr")
+
+    wish = shown(machine)
+    assert once is None
+    assert wish
+    assert (wish.outcome, wish.desired) == (Outcome.AGREE, Desired.RUNNING)
+
+
+def test_a_job_that_was_suspended_again_meanwhile_needs_two_more(machine: Machine) -> None:
+    disagree(machine, answers=1)
+    answer(machine, "alpha", "hs")
+    answer(machine, "alpha", "hr")
+
+    assert shown(machine) is None
+
+
+def test_it_is_taken_back_once_the_starter_has_told_that_it_follows(machine: Machine) -> None:
+    disagree(machine)
+    machine.send(SUSPENDED.but(desired=Desired.RUNNING))
+    answer(machine, "alpha", "hr")
+
+    assert shown(machine) is None
+
+
+def test_an_end_that_came_meanwhile_stays(machine: Machine) -> None:
+    disagree(machine)
+    end = RECORD.but(kind=Kind.ENDED, outcome=Outcome.EXIT, exit_status="3")
+    machine.send(end)
+    answer(machine, "alpha", "hr")
+
+    verdict = shown(machine)
+    assert verdict
+    assert verdict.exit_status == "3"
+
+
+def test_a_recall_that_is_out_at_the_same_place_stays(machine: Machine) -> None:
+    disagree(machine)
+    recalled = Message(transfer=NAME, outcome=Outcome.RECALL)
+    machine.service.recalls.out = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
+    path = Path(published.verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
+    path.write_text("outcome=recall\n")
+    answer(machine, "alpha", "hr")
+
+    assert shown(machine) == recalled.but(transfer="")
+
+
+def test_what_led_to_nothing_is_told_once_more_after_a_while(machine: Machine) -> None:
+    """A starter's word may have been lost; and it is woken by each."""
+    disagree(machine)
+    first = shown(machine)
+    answer(machine, "alpha", "hr", after_s=AGAIN.total_seconds() / 2)
+    meanwhile = shown(machine)
+    answer(machine, "alpha", "hr", after_s=AGAIN.total_seconds() + 1)
+
+    later = shown(machine)
+    assert first == meanwhile
+    assert first
+    assert later
+    assert float(later.at) > float(first.at) + AGAIN.total_seconds()
+
+
+def test_a_service_that_was_killed_decides_anew(machine: Machine) -> None:
+    disagree(machine)
+    machine.restart()
+    at_first = shown(machine)
+    for _ in range(2):
+        answer(machine, "alpha", "hr")
+
+    assert at_first is None
+    assert shown(machine)
+
+
+def test_answers_are_counted_anew_when_the_clock_was_set(machine: Machine) -> None:
+    disagree(machine, answers=1)
+    machine.set_clock(-60)
+    answer(machine, "alpha", "hr")
+
+    assert shown(machine) is None
+
+
+@pytest.mark.parametrize(("kind", "is_told"), [("gridengine", True), ("oar", False)])
+def test_what_beta_shows_counts_where_it_shows_a_suspension(
+    machine: Machine, kind: str, is_told: bool
+) -> None:
+    clusters = machine.policy.clusters
+    beta = replace(clusters["beta"], kind=type(clusters["beta"].kind)(kind))
+    policy = replace(machine.policy, clusters=clusters | {"beta": beta})
+    machine.service.agreements.follow(policy)
+    machine.send(SUSPENDED)
+    for _ in range(2):
+        answer(machine, "alpha", "hs")
+        answer(machine, "beta", "r")
+    answer(machine, "alpha", "hs")
+
+    assert bool(shown(machine)) is is_told

@@ -1,0 +1,352 @@
+"""Who has a claim is in the state file before anybody acts on it, and stays there."""
+
+import os
+import pwd
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply.transfer.grants import GRANTS
+from gridbridge.model.message import Cause, Kind, Message, Outcome
+from gridbridge.model.route import Login
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import read_letters
+from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.watch.observer import Answer
+from gridbridge.shell import ssh
+from gridbridge.shell.runner import Completed
+from gridbridge.state import claims
+from tests.services.transfer.messages import NAME, RECORD
+from tests.services.transfer.test_rounds import Machine
+
+WHY = "recalled from beta: it does not answer"
+OF = f"{os.getuid()}.t0"
+BY_FILE, BY_GRANT = RECORD.but(claim="file.t0"), RECORD.but(claim="grant.t0")
+
+
+class Far(ssh.Client):
+    """A host that is a folder here, over a link that can be cut, before or after the request."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.is_cut = self.is_answer_lost = False
+        self.seen: list[str] = []  # who had the claim in the state file when something was asked
+
+    def carry(
+        self, login: Login, _token: str, request: bytes, timeout_s: float
+    ) -> tuple[Completed, bool]:
+        """Do a request, as the far shell would."""
+        del login
+        with closing(sqlite3.connect(self.folder.parent / "state.db")) as state:
+            self.seen += [who for (who,) in state.execute("SELECT claimed FROM transfers")]
+        if self.is_cut:
+            return Completed(("ssh",), 255, b"", b"cut"), True
+        argv = ("sh", "-c", ssh.FAR_SHELL)
+        done = subprocess.run(
+            argv,
+            input=request,
+            capture_output=True,
+            cwd=self.folder,
+            timeout=timeout_s,
+            check=False,
+        )
+        out = b"" if self.is_answer_lost else done.stdout
+        return Completed(argv, done.returncode, out, done.stderr), False
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path)
+    (machine.spool / FOLDER).mkdir()
+    yield machine
+    machine.service.shut_down()
+
+
+@pytest.fixture
+def opened() -> Iterator[list[int]]:
+    """Keep open what is put in here, as starters that sleep do."""
+    ends: list[int] = []
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+@pytest.fixture
+def link(machine: Machine, tmp_path: Path) -> Iterator[Far]:
+    """Have beta be reached by ssh; its home lets others pass."""
+    folder = tmp_path / "far"
+    folder.mkdir(mode=0o755)
+    clusters = dict(machine.policy.clusters)
+    clusters["beta"] = replace(clusters["beta"], ssh="far")
+    machine.policy = replace(machine.policy, clusters=clusters)
+    machine.restart()
+    link = Far(folder)
+    usual = ssh._carrier
+    ssh.carry_by(link)
+    yield link
+    ssh.carry_by(usual)
+
+
+def known(machine: Machine) -> Transfer:
+    """Return the transfer as the state file has it."""
+    (one,) = machine.service.database.open_transfers()
+    return one
+
+
+def sent(machine: Machine) -> None:
+    """Wait until the grants that are on their way have an answer."""
+    for _, give in machine.service.claims._sent.values():
+        give.exception(10)
+    machine.service.round()
+
+
+def recall(machine: Machine) -> None:
+    """Call the task home."""
+    with machine.service.ledger.transaction():
+        machine.service.claims.recall(known(machine), WHY)
+
+
+def granted(link: Far) -> list[str]:
+    """Return the grants that lie there."""
+    folder = link.folder / GRANTS
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def test_a_service_that_was_stopped_begins_to_listen_anew(machine: Machine) -> None:
+    """What it did not ask nobody left unanswered (decisions.unreachable.silence)."""
+    before = machine.service.since
+    machine.service.round()
+    unmoved = machine.service.since
+    machine.service.looked_at -= timedelta(seconds=30)
+    machine.service.round()
+
+    assert unmoved == before
+    assert before < machine.service.since <= machine.service.looked_at
+
+
+JOBS = range(7, 10)
+
+
+def a_record_of(job: int) -> Message:
+    """Return the record of another job with a claim by file."""
+    name, wake = f"gb.alpha.{job}.0.1", f"f{job}"
+    return RECORD.but(transfer=name, wake=wake, remote_id=str(job + 100), claim=f"file.t{job}")
+
+
+def home_shows(machine: Machine, free_slots: int) -> None:
+    """Let home answer that each job's starter runs, and take what was checked meanwhile."""
+    me = pwd.getpwuid(os.getuid()).pw_name
+    rows = {
+        job: (JobStatus(job_id=job, name="x", owner=me, state=read_letters("hr")),) for job in JOBS
+    }
+    now = datetime.now(UTC)
+    shown = ClusterSnapshot(
+        cluster="alpha", taken_at=now, jobs=rows, pending=0, free_slots=free_slots
+    )
+    machine.service.observers["alpha"].next = Answer(cluster="alpha", snapshot=shown)
+    machine.service.round()
+    for _, check in machine.service.recalls._checking.values():
+        check.exception(10)
+    machine.service.round()
+
+
+def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    recall(machine)
+    machine.restart()
+
+    one = known(machine)
+    assert one.verdict
+    assert (one.claimed, one.verdict.outcome, one.verdict.reason) == (HOME, Outcome.REQUEUE, WHY)
+    assert (machine.spool / FOLDER / OF).is_symlink()
+
+
+def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    (machine.spool / FOLDER / OF).touch()
+    recall(machine)
+
+    assert (known(machine).claimed, known(machine).verdict) == (JOB, None)
+
+
+def test_a_recall_that_was_killed_behind_the_file_still_has_it(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    claims.take(OF, os.getuid(), str(machine.spool))
+    machine.restart()
+    recall(machine)
+
+    assert known(machine).claimed == HOME
+
+
+def test_no_more_tasks_are_called_home_than_slots_are_free(
+    machine: Machine, opened: list[int]
+) -> None:
+    """Until the first has come home its slot is still shown as free."""
+    machine.service.hands.check_home = lambda _: None  # type: ignore[method-assign]
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+    for job in JOBS:
+        wake = machine.spool / "wake" / f"f{job}"
+        os.mkfifo(wake)
+        opened.append(os.open(wake, os.O_RDWR))
+        machine.send(a_record_of(job))
+    with machine.service.ledger.transaction():
+        for one in tuple(machine.service.ledger.all()):
+            waits = one.but(created_at=long_ago, seen_at=long_ago, remote_state="qw")
+            machine.service.ledger.keep(waits)
+    machine.service.since = long_ago
+    for _ in range(6):
+        home_shows(machine, free_slots=1)
+
+    called = [one for one in machine.service.ledger.all() if one.claimed == HOME]
+    assert len(called) == 1
+
+
+def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    (machine.spool / FOLDER).rmdir()
+    recall(machine)
+
+    assert (known(machine).claimed, known(machine).verdict) == ("", None)
+
+
+def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
+    machine.send(BY_FILE)
+    recall(machine)
+    machine.send(RECORD.but(kind=Kind.CLOSED, outcome=Outcome.REQUEUE, reason=WHY))
+    machine.answer("qw")
+    kept = list((machine.spool / FOLDER).iterdir())
+    machine.settle()
+    machine.answer("")
+
+    assert (len(kept), list((machine.spool / FOLDER).iterdir())) == (1, [])
+
+
+def test_a_grant_is_kept_before_it_is_sent(machine: Machine, link: Far) -> None:
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    sent(machine)
+
+    assert link.seen == [JOB]
+
+
+def test_a_grant_that_a_killed_service_had_kept_is_sent_by_the_next(
+    machine: Machine, link: Far
+) -> None:
+    machine.send(BY_GRANT)
+    machine.answer("qw")
+    machine.service.database.put(known(machine).but(claimed=JOB))
+    machine.restart()
+    machine.service.round()
+    sent(machine)
+
+    assert granted(link) == [OF]
+
+
+def test_a_job_that_has_started_gets_its_grant_once(machine: Machine, link: Far) -> None:
+    machine.send(BY_GRANT)
+    machine.answer("qw")
+    before = known(machine).claimed
+    machine.answer("r")
+    sent(machine)
+
+    assert (before, known(machine).claimed, granted(link)) == ("", JOB, [OF])
+    assert machine.service.claims._due["beta"] == {}
+
+
+def test_a_recall_comes_too_late_for_a_job_that_was_granted(machine: Machine, link: Far) -> None:
+    """Also when nobody knows whether the grant arrived."""
+    link.is_cut = True
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    sent(machine)
+    recall(machine)
+
+    assert (known(machine).claimed, known(machine).verdict, granted(link)) == (JOB, None, [])
+
+
+def test_a_job_whose_task_was_called_home_gets_no_grant(machine: Machine, link: Far) -> None:
+    machine.send(BY_GRANT)
+    machine.answer("qw")
+    recall(machine)
+    machine.answer("r")
+    machine.restart()
+    machine.answer("r")
+
+    assert (known(machine).claimed, granted(link)) == (HOME, [])
+
+
+@pytest.mark.parametrize("trouble", ["is_cut", "is_answer_lost"])
+def test_a_grant_is_sent_until_that_was_answered(machine: Machine, link: Far, trouble: str) -> None:
+    setattr(link, trouble, True)
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    sent(machine)
+    waits = dict(machine.service.claims._due["beta"])
+    setattr(link, trouble, False)
+    machine.restart()
+    machine.service.round()
+    sent(machine)
+
+    assert (len(waits), machine.service.claims._due["beta"], granted(link)) == (1, {}, [OF])
+
+
+def test_a_home_that_lets_nobody_pass_is_told(
+    machine: Machine, link: Far, caplog: pytest.LogCaptureFixture
+) -> None:
+    link.folder.chmod(0o700)
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    sent(machine)
+
+    assert granted(link) == []
+    assert "event=failed act=grant cluster=beta" in caplog.text
+    assert "has to let jobs pass" in caplog.text
+
+
+def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) -> None:
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    sent(machine)
+    machine.send(RECORD.but(kind=Kind.CLOSED, outcome=Outcome.EXIT, exit_status="0"))
+    machine.answer("")
+    for gone in machine.service.claims._removing.values():
+        gone.exception(10)
+    machine.answer("")
+
+    assert (granted(link), machine.service.ledger.ended) == ([], {})
+
+
+def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Machine) -> None:
+    end = Message(outcome=Outcome.REQUEUE, claim=FENCED, cause=Cause.UNGRANTED)
+    outcomes = []
+    for attempt in (1, 2, 3):
+        name = NAME.removesuffix("1") + str(attempt)
+        machine.send(BY_GRANT.but(transfer=name, wake=f"f{attempt}"))
+        told = machine.service.claims.limited(known(machine), end)
+        outcomes.append(told.outcome)
+        closed = Message(kind=Kind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome)
+        machine.send(closed.but(cause=told.cause))
+
+    assert outcomes == [Outcome.REQUEUE, Outcome.REQUEUE, Outcome.ERROR]
+
+
+def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: Far) -> None:
+    """It ends as one that had no grant, so soon after it would have given way."""
+    del link
+    machine.send(BY_GRANT)
+    machine.answer("r")
+    end = Message(outcome=Outcome.EXIT, exit_status="99", wallclock_s="603")
+    with machine.service.ledger.transaction():
+        told = machine.service.claims.limited(known(machine), end)
+
+    assert told is end
+    assert "did it see its grant?" in " ".join(
+        event.text for event in machine.service.database.events(NAME, os.getuid())
+    )

@@ -1,0 +1,295 @@
+"""Whatever a person sends, the service goes on, and nobody else's transfer changes by it."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gridbridge.apply.transfer.acts import Hands
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phase, encode
+from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
+from gridbridge.services.transfer.mail import PREMATURE_OF_UID
+from gridbridge.services.transfer.service import TransferService
+from gridbridge.services.transfer.views import Views
+from gridbridge.services.work.workers import Crew
+from gridbridge.shell import files
+from gridbridge.state import published, spool
+from gridbridge.state.database import Database
+from gridbridge.state.inbox import Letter
+from tests.services.transfer.messages import NAME, RECORD
+
+ALICE, BOB = 1001, 1002
+LIMIT = 20
+
+
+class Inboxes:
+    """An inbox that says what we like of who wrote a message."""
+
+    def __init__(self) -> None:
+        self.letters: list[Letter] = []
+
+    def put(self, message: Message, uid: int = ALICE) -> None:
+        """Add a message of that uid."""
+        name = files.random_name("m.")
+        self.letters.append(Letter(path=f"/spool/{name}", uid=uid, message=message))
+
+    def read(self) -> tuple[Letter, ...]:
+        """Return what was added since the last time."""
+        letters, self.letters = tuple(self.letters), []
+        return letters
+
+    def remove(self, path: str) -> None:
+        """Forget a message, as the spool does."""
+
+    def stage_of(self, path: str) -> str:
+        """Know of nothing that was carried."""
+        return ""
+
+    def submitted_of(self, path: str) -> str:
+        """Know of no job's submission."""
+        return ""
+
+    def sweep(self, known: frozenset[str]) -> int:
+        """Find nothing old."""
+        return 0
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[TransferService]:
+    """Return a service without clusters, of a spool and folders of our own."""
+    folder = tmp_path / "published"
+    folder.mkdir()
+    (tmp_path / "spool/wake").mkdir(parents=True)
+    cluster = Cluster(qmaster_port=1, execd_port=2)
+    policy = Policy(
+        site=Site(cluster="alpha"),
+        clusters={"alpha": cluster, "beta": cluster},
+        queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
+        poller=Poller(spool_files_per_uid=LIMIT),
+    )
+    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    views = NoViews(policy, str(folder))
+    service = TransferService(
+        policy=policy,
+        database=database,
+        inbox=Inboxes(),
+        hands=Hands(policy, str(folder), str(tmp_path / "spool")),
+        views=views,
+        observers={},
+        spool=str(tmp_path / "spool"),
+    )
+    service.letters.linger_s = 0
+    yield service
+    database.close()
+
+
+class NoViews(Views):
+    """Views of no cluster: nothing is known of their load."""
+
+    def load(self, *_: object) -> None:
+        """Publish no load values."""
+
+
+def send(service: TransferService, *messages: Message, uid: int = ALICE) -> None:
+    """Let a person send messages, and the service do a round after each."""
+    for message in messages:
+        service.inbox.put(message, uid)
+        service.round()
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        RECORD,
+        RECORD.but(phase=Phase.SUBMITTING, remote_id=""),
+        Message(kind=Kind.INTENT, desired=Desired.DEAD),
+        Message(kind=Kind.ENDED, remote_id="40", outcome=Outcome.EXIT, exit_status="1"),
+        Message(kind=Kind.CLOSED, outcome=Outcome.EXIT),
+        Message(kind=Kind.ASK, wake="b0"),
+    ],
+    ids=["record", "first record", "intent", "ended", "closed", "ask"],
+)
+def test_a_forged_message_leaves_anothers_transfer_alone(
+    service: TransferService, forged: Message
+) -> None:
+    send(service, RECORD)
+    before = service.database.transfer(NAME, ALICE)
+    send(service, RECORD, forged.but(transfer=NAME, at="1767225601.000"), uid=BOB)
+
+    assert service.database.transfer(NAME, ALICE) == before
+    assert service.ledger.open[NAME, ALICE] == before
+    assert not Path(verdicts(service, ALICE)).exists()
+
+
+def verdicts(service: TransferService, uid: int) -> str:
+    return f"{service.hands._folder}/verdicts/{uid}"
+
+
+@pytest.mark.parametrize("wake", ["../1001/gb.alpha.7.0.1", "../../load", "", "f" * 200, "a/b"])
+def test_an_answer_goes_nowhere_else(service: TransferService, wake: str) -> None:
+    """A question names the file that its answer appears in."""
+    send(service, RECORD)
+    send(service, Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake), uid=BOB)
+
+    root = Path(service.hands._folder)
+    assert list(root.glob("verdicts/**/*")) == []
+    assert not (root / "load").exists()
+    assert sorted(os.listdir(root.parent)) == ["published", "spool", "state.db", "state.db-journal"]
+
+
+def test_a_question_that_comes_with_the_end_is_answered_after_it(service: TransferService) -> None:
+    """Else a task that runs again would adopt a transfer of which nothing lives."""
+    send(service, RECORD)
+    service.inbox.put(Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", at="3", wake="f1"))
+    service.inbox.put(Message(kind=Kind.CLOSED, transfer=NAME, at="2", outcome=Outcome.REQUEUE))
+    service.round()
+
+    reply = published.read_message(published.reply_path("f1", ALICE, service.hands._folder))
+
+    assert reply is not None
+    assert reply.transfer == "gb.alpha.7.0.2"
+
+
+def test_nobody_has_endless_answers(service: TransferService) -> None:
+    for number in range(LIMIT + 5):
+        service.inbox.put(
+            Message(kind=Kind.ASK, transfer=f"gb.alpha.{number}.0.0", at="1", wake=f"f{number}")
+        )
+    service.round()
+
+    assert len(os.listdir(verdicts(service, ALICE))) == LIMIT
+
+
+def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> None:
+    send(service, Message(kind=Kind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
+    path = published.reply_path("f1", ALICE, service.hands._folder)
+    service.hands.sweep(frozenset(), os.stat(path).st_mtime)
+    assert os.path.exists(path)
+
+    service.hands.sweep(frozenset({"f1"}), time.time() + 1)
+    assert os.path.exists(path)
+
+    service.hands.sweep(frozenset(), time.time() + 1)
+    assert not os.path.exists(path)
+
+
+def test_what_a_killed_writer_left_is_removed(service: TransferService) -> None:
+    left = Path(service.hands._folder, ".0")
+    kept = left.with_name("load")
+    left.touch()
+    kept.touch()
+    service.hands.sweep(frozenset(), time.time() + 1)
+
+    assert (left.exists(), kept.exists()) == (False, True)
+
+
+def test_one_user_has_so_many_open_transfers_and_the_next_wait(service: TransferService) -> None:
+    """Half of what the spool may hold of a person: the other half is for news of them."""
+
+    def open_of_bob() -> set[str]:
+        return {name for name, uid in service.ledger.open if uid == BOB}
+
+    for number in range(LIMIT + 5):
+        service.inbox.put(RECORD.but(transfer=f"gb.alpha.{number}.0.1"), BOB)
+    service.round()
+    send(service, RECORD)
+
+    first = open_of_bob()
+    assert len(first) == LIMIT // 2
+    assert (NAME, ALICE) in service.ledger.open
+    send(service, Message(kind=Kind.CLOSED, transfer=min(first), at="1"), uid=BOB)
+    service.round()
+    assert len(open_of_bob()) == LIMIT // 2
+    assert len(open_of_bob() - first) == 1
+
+
+def test_a_record_that_waits_gives_way_to_a_later_one_of_its_starter(
+    service: TransferService,
+) -> None:
+    others = [RECORD.but(transfer=f"gb.alpha.{job}.0.1") for job in range(100, 100 + LIMIT // 2)]
+    send(service, *others)
+    send(service, RECORD.but(phase=Phase.HELD), RECORD.but(at="1767225601.000"))
+    send(service, Message(kind=Kind.CLOSED, transfer=others[0].transfer, at=RECORD.at))
+    service.round()
+
+    assert service.ledger.open[NAME, ALICE].phase == Phase.RELEASED
+
+
+def test_messages_before_their_record_are_kept_for_a_while_but_few(
+    service: TransferService,
+) -> None:
+    ended = Message(
+        kind=Kind.ENDED, transfer=NAME, at="1", remote_id="40", outcome="exit", exit_status="0"
+    )
+    send(service, ended)
+    for number in range(PREMATURE_OF_UID + 50):
+        service.inbox.put(ended.but(transfer=f"gb.alpha.{number + 8}.0.1"), BOB)
+    service.round()
+    assert len(service.letters.premature) == PREMATURE_OF_UID + 1
+
+    send(service, RECORD)
+
+    assert service.ledger.open[NAME, ALICE].verdict == ended
+
+
+@pytest.mark.parametrize("squat", [os.mkdir, lambda path: os.symlink("/", path)])
+def test_what_lies_in_place_of_a_fifo_is_no_trouble(
+    service: TransferService, squat: Callable[[str], None]
+) -> None:
+    path = f"{service.spool}/{spool.WAKE}/f0"
+    squat(path)
+    send(service, RECORD, Message(kind=Kind.CLOSED, transfer=NAME, at="2"))
+
+    assert service.ledger.open == {}
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(KEYS), st.binary(max_size=40).map(lambda raw: raw.decode("latin-1"))
+        ),
+        max_size=4,
+    )
+)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None
+)
+def test_no_content_stops_the_service(
+    service: TransferService, contents: list[dict[str, str]]
+) -> None:
+    kinds = (Kind.RECORD, Kind.INTENT, Kind.ENDED, Kind.CLOSED, Kind.ASK)
+    for kind in kinds:
+        for values in contents:
+            message = Message(**(vars(RECORD) | values | {"kind": kind, "transfer": NAME}))
+            if len(encode(message)) <= 4096:
+                send(service, message, uid=BOB)
+
+    assert isinstance(service.world(()), World)
+
+
+def test_who_makes_his_acts_slow_delays_nobody_else() -> None:
+    never = threading.Event()
+    crew = Crew()
+    for _ in range(50):
+        crew.do("bob", lambda event: event.wait(60), never)
+
+    done = crew.do("alice", lambda word: word, "done")
+
+    assert done.result(timeout=5) == "done"
+    never.set()
+
+
+def test_threads_of_those_who_need_none_are_dismissed() -> None:
+    crew = Crew()
+    for number in range(50):
+        crew.do(f"user{number}", str, number).result(timeout=5)
+    crew.do("alice", str, 1).result(timeout=5)
+
+    assert len(crew._threads) <= 2

@@ -1,0 +1,111 @@
+"""A request as it was made at home, brought into the words of a remote cluster."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.request import Request, parallel_of
+from gridbridge.errors import Unmappable
+from gridbridge.model.route import Route
+from gridbridge.model.transfer.mapping import ANY, PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
+from gridbridge.model.transfer.vocabulary import Vocabulary, encode
+from gridbridge.services.transfer.requests import translated, translated_for
+from gridbridge.state.published import vocabulary_path
+
+XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
+<JB_hard_resource_list><CE_name>h_rt</CE_name><CE_stringval>60</CE_stringval>
+<CE_name>remote</CE_name><CE_stringval>TRUE</CE_stringval>
+<CE_name>hostname</CE_name><CE_stringval>a*</CE_stringval></JB_hard_resource_list>
+<JB_soft_resource_list><CE_name>gb_beta_up</CE_name><CE_stringval>1</CE_stringval>
+<CE_name>gpu</CE_name><CE_stringval>1</CE_stringval></JB_soft_resource_list>
+<JB_hard_queue_list><QR_name>transfer-beta</QR_name><QR_name>long.q@node*</QR_name></JB_hard_queue_list>
+<JB_project>chem</JB_project>{more}
+<JB_pe>mpi</JB_pe><JB_pe_range><ranges><RN_min>2</RN_min><RN_max>4</RN_max></ranges>
+<ranges><RN_min>8</RN_min><RN_max>16</RN_max></ranges></JB_pe_range>"""
+CONTEXT = (
+    b"<JB_context><VA_variable>gridbridge_queues</VA_variable>"
+    b"<VA_value>transfer-beta long.q</VA_value></JB_context>"
+)
+RULES = Mapping(
+    {
+        (RESOURCE, "h_rt"): Rule(to="walltime"),
+        (RESOURCE, "gpu"): Rule(reject="none"),
+        (PE, "mpi"): Rule(to="orte"),
+        (PROJECT, ANY): Rule(to="foreign"),
+        (QUEUE, "long.q"): Rule(to="batch.q"),
+        (QUEUE, ANY): Rule(reject="there is batch.q only"),
+    }
+)
+
+
+def request(more: bytes = b"") -> Request:
+    return Request(XML.replace(b"{more}", more))
+
+
+def test_all_that_a_job_asks_for_is_translated_but_places_at_home() -> None:
+    asked = request()
+    parallel, there = translated(asked, "mpi 3", RULES, None, "beta", ("transfer-beta",))
+
+    assert (asked.hard, asked.soft) == ((("walltime", "60"),), ())
+    assert (asked.project, asked.targets, parallel) == ("foreign", "batch.q", "orte 3")
+    assert there.notes == ("soft request gpu=1 left out: beta has no gpu: none",)
+
+
+def test_a_pinned_job_asks_for_its_own_queues() -> None:
+    """While a copy lives its list of queues is the transfer queue alone."""
+    pinned = request(CONTEXT)
+    pinned.queues = "transfer-beta"
+    translated(pinned, "", RULES, None, "beta", ("transfer-beta",))
+
+    assert pinned.targets == "batch.q"
+
+
+def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() -> None:
+    """Its own words are compared with what the request has become, not with what it was."""
+    known = Vocabulary(
+        resource=frozenset({"walltime"}), pe=frozenset({"orte"}), project=frozenset({"foreign"})
+    )
+    with pytest.raises(Unmappable, match=r"^beta has no queue batch\.q$"):
+        translated(request(), "mpi 3", RULES, known, "beta", ("transfer-beta",))
+
+
+@pytest.mark.parametrize(
+    ("spread", "groups"),
+    [("", ()), ("2", ((2, 2),)), ("round_robin", ((3, 1), (1, 1))), ("fill_up", ((0, 4),))],
+)
+def test_slots_are_spread_over_the_nodes_that_the_cluster_tells(
+    spread: str, groups: tuple[tuple[int, int], ...]
+) -> None:
+    everything = frozenset({ANY})
+    known = Vocabulary(
+        resource=everything,
+        pe=everything,
+        project=everything,
+        queue=everything,
+        node=frozenset({"n1", "n2", "n3"}),
+    )
+    rules = Mapping({**RULES.rules, (PE, "mpi"): Rule(spread=spread)})
+    asked = request()
+    parallel, _ = translated(asked, "mpi 4", rules, known, "gamma", ("transfer-beta",))
+
+    assert (parallel, asked.groups) == ("mpi 4", groups)
+
+
+def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
+    route = Route(remote="beta")
+    for folder in ("vocabularies", "queues"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "queues/transfer-beta").touch()
+    serial = Request(XML.replace(b"gpu", b"disk").partition(b"<JB_project>")[0])
+    before = translated_for("transfer-beta", route, serial, "", str(tmp_path))[1]
+    words = Vocabulary(resource=frozenset({"h_rt"}))
+    Path(vocabulary_path("beta", str(tmp_path))).write_bytes(encode(words))
+    after = translated_for("transfer-beta", route, serial, "", str(tmp_path))[1]
+
+    assert before.soft == (("disk", "1"),)
+    assert (after.hard, after.soft) == ((("h_rt", "60"),), ())
+    assert after.notes == ("soft request disk=1 left out: beta has no resource disk",)
+
+
+def test_a_request_tells_the_most_slots_that_were_asked_for() -> None:
+    assert parallel_of(XML) == "mpi 16"

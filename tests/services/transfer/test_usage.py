@@ -1,0 +1,292 @@
+"""The service reads a cluster's accounting on, keeps what is ours, and shows it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.accounting import RemoteRecord, Source
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.message import Kind, Message, Outcome, Phase
+from gridbridge.model.policy import Policy, Site, TransferQueue
+from gridbridge.model.shown import ShownReading
+from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.services.transfer.usage import Books
+from gridbridge.services.transfer.views import Views
+from gridbridge.state import accounts
+from gridbridge.state.database import Database
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
+(LINE,) = [line for line in GOLDEN.read_text().splitlines() if ":gb.alpha." in line]
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Beta:
+    """A service's books over a file of beta's accounting."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "accounting"
+        self.file.write_text(GOLDEN.read_text())
+        self.folder = str(folder / "published")
+        self.url = f"sqlite:///{folder}/state.db"
+        cluster = Cluster(qmaster_port=1, execd_port=2)
+        queue = TransferQueue(cluster="beta", pending_limit=1, slots=1, remote_usage=False)
+        self.policy = Policy(
+            site=Site(cluster="alpha"),
+            clusters={"alpha": cluster, "beta": replace(cluster, accounting=str(self.file))},
+            queues={"transfer-beta": queue, "asking": replace(queue, remote_usage=True)},
+        )
+        self.start()
+
+    def start(self, policy: Policy | None = None) -> None:
+        """Start over with what the state file knows."""
+        policy = policy or self.policy
+        self.database = Database.open(self.url)
+        self.books = Books(
+            policy=policy,
+            database=self.database,
+            views=Views(policy, self.folder),
+            clock=lambda: 0,
+            now=lambda: NOON + timedelta(days=365),
+        )
+        self.books.load()
+
+    def look(self) -> None:
+        """Look once and take what came."""
+        self.books.look_if_due()
+        for reader in self.books.readers.values():
+            reader._due = 0
+            reader._threads.submit(lambda: None).result(10)  # after the look before it
+        self.books.take()
+
+    def add(self, *lines: str) -> None:
+        """Let beta account for more."""
+        with self.file.open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    def records(self, job: int = 7) -> tuple[RemoteRecord, ...]:
+        """Return what is published of a local job."""
+        shown = accounts.read_task(self.folder, job, 0)
+        return shown.records if shown else ()
+
+    def reading(self) -> ShownReading:
+        """Return how far the file was read, as people see it."""
+        (reading,) = accounts.read_readings(self.folder)
+        return reading
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Beta]:
+    site = Beta(tmp_path)
+    yield site
+    site.books.dismiss()
+
+
+def transfer(**values: object) -> Transfer:
+    known = Transfer(
+        name="gb.alpha.7.0.1",
+        uid=1001,
+        owner="alice",
+        remote="beta",
+        queue="transfer-beta",
+        phase=Phase.RELEASED,
+        record="",
+        wake="",
+        rerun="",
+        created_at=NOON,
+        updated_at=NOON + timedelta(minutes=1),
+        remote_id=2,
+    )
+    return known.but(**values)
+
+
+def test_a_new_record_of_ours_is_kept_and_shown(site: Beta) -> None:
+    site.look()
+
+    (record,) = site.records()
+    assert (record.cluster, record.job_id, record.owner, record.exit_status) == (
+        *("beta", 2),
+        *("alice", 0),
+    )
+    assert record.max_rss_kb == 4796.0
+    assert site.database.records_of("alpha", 7, 0) == (record,)
+    assert (site.reading().trouble, site.reading().skipped) == ("", 0)
+    assert site.reading().read_at
+
+
+def test_a_service_that_starts_anew_reads_on(site: Beta) -> None:
+    site.look()
+    offset = site.database.cursors()[0].place.offset
+    site.books.dismiss()
+    site.database.close()
+    site.add(LINE.replace(":alice:ok:2:gb.alpha.7.", ":alice:ok:9:gb.alpha.8."))
+
+    site.start()
+    site.look()
+
+    assert offset == len(GOLDEN.read_bytes())
+    assert [one.job_id for one in site.records(8)] == [9]
+    assert len(site.records()) == 1
+
+
+def test_a_line_that_can_not_be_read_is_counted(site: Beta) -> None:
+    fields = LINE.replace("gb.alpha.7.0.1", "gb.alpha.9.0.1").split(":")
+    endless = ":".join([*fields[:9], "9" * 20, *fields[10:]])
+    without_status = ":".join([*fields[:12], "", *fields[13:]])
+    site.add(LINE.replace("gb.alpha.7.0.1", "gb.alpha.seven"))
+    site.add(endless, without_status, "broken:gb.alpha.1.0.1:line")
+    site.look()
+
+    assert site.reading().skipped == 3
+    assert len(site.records()) == 1
+
+
+def test_a_file_that_is_not_there_is_told_and_read_when_it_is(site: Beta) -> None:
+    site.file.rename(site.file.with_name("hidden"))
+    site.look()
+    trouble = site.reading().trouble
+    site.file.with_name("hidden").rename(site.file)
+    site.look()
+
+    assert trouble == f"{site.file}: No such file or directory"
+    assert (site.reading().trouble, len(site.records())) == ("", 1)
+
+
+def test_an_end_is_told_without_asking_the_cluster(site: Beta) -> None:
+    site.look()
+
+    end = site.books.end(transfer())
+
+    assert end is not None
+    assert (end.exit_status, end.user_s, end.max_rss_kb) == (0, 0.008915, 4796.0)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"owner": "bob"}, {"remote_id": 3}, {"name": "gb.alpha.7.0.2"}, {"remote": "delta"}],
+    ids=["another's", "another job", "another attempt", "another cluster"],
+)
+def test_no_other_jobs_end_is_taken_for_a_transfers(site: Beta, values: dict[str, object]) -> None:
+    """Anybody may submit a job there under any account."""
+    site.look()
+
+    assert site.books.end(transfer(**values)) is None
+
+
+def test_of_two_ends_none_is_believed_and_the_file_is_read_at_once(site: Beta) -> None:
+    """Whoever may submit there can write whole records of anybody's job."""
+    site.add(LINE.replace(":0:0:0:0.008915", ":0:9:0:0.008915"))
+    site.look()
+    site.books.readers["beta"]._due = 60
+
+    assert site.books.end(transfer()) is None
+    assert site.books.tells(transfer())
+    assert site.books.readers["beta"]._due == 0
+
+
+def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> None:
+    site.look()
+    now = datetime.now(UTC)
+
+    assert site.books.end(transfer(seen_at=now + timedelta(seconds=1))) is None
+    assert site.books.end(transfer(missing_since=now + timedelta(seconds=62))) is None
+    assert site.books.end(transfer(seen_at=now - timedelta(minutes=1)))
+    assert site.books.end(transfer(missing_since=now, seen_at=now + timedelta(seconds=9)))
+
+
+def test_nobody_hides_anothers_record_by_jobs_under_its_account(site: Beta) -> None:
+    site.database.put(transfer(listed=Listed.YES))
+    site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"), LINE.replace(":ok:2:", ":ok:9:"))
+    site.look()
+
+    assert [(one.owner, one.job_id) for one in site.records()] == [("alice", 2)]
+
+
+def test_while_nobody_is_proved_all_records_are_shown(site: Beta) -> None:
+    site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"))
+    site.look()
+
+    assert [(one.owner, one.job_id) for one in site.records()] == [("alice", 2), ("bob", 8)]
+
+
+def test_a_run_that_is_run_again_is_no_end(site: Beta) -> None:
+    site.file.write_text(LINE.replace(":0:0:0:0.008915", ":25:99:0:0.008915") + "\n")
+    site.look()
+
+    assert [one.failed for one in site.records()] == [25]
+    assert site.books.end(transfer()) is None
+
+
+ENDED = Message(
+    kind=Kind.ENDED,
+    outcome=Outcome.SIGNAL,
+    signal="9",
+    host="delta-n1",
+    wallclock_s="61",
+    user_s="1m2.5s",
+    system_s="0m0.25s",
+)
+
+
+def test_where_no_file_is_seen_the_end_message_tells_the_usage(site: Beta) -> None:
+    site.books.tell_end(transfer(remote="delta", verdict=ENDED))
+
+    (record,) = site.records()
+    assert (record.source, record.exit_status, record.failed) == (Source.MESSAGE, 137, None)
+    assert (record.wallclock_s, record.user_s, record.system_s) == (61.0, 62.5, 0.25)
+    assert record.max_rss_kb is None
+
+
+def test_where_the_file_is_seen_the_message_is_kept_only_for_an_epilog(site: Beta) -> None:
+    site.books.tell_end(transfer(verdict=ENDED))
+    before = site.records()
+    site.books.tell_end(transfer(verdict=ENDED, queue="asking"))
+
+    assert (before, len(site.records())) == ((), 1)
+
+
+@pytest.mark.parametrize("text", ["", "nan", "inf", "-1", "1e99", "x", "1m"])
+def test_no_words_of_a_persons_process_are_taken_for_an_amount(site: Beta, text: str) -> None:
+    site.books.tell_end(transfer(remote="delta", verdict=ENDED.but(user_s=text)))
+
+    assert site.records()[0].user_s is None
+
+
+def test_what_is_too_old_is_forgotten(site: Beta) -> None:
+    site.look()
+    poller = replace(site.policy.poller, keep_accounting_d=0)
+    site.books.policy = replace(site.policy, poller=poller)
+
+    site.books.sweep()
+
+    assert site.records() == ()
+    assert site.database.records_of("alpha", 7, 0) == ()
+
+
+def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
+    site: Beta,
+) -> None:
+    site.look()
+    before, shown = site.books.readers["beta"], site.reading()
+    clusters = {**site.policy.clusters, "gamma": replace(before._cluster, accounting="/gone")}
+    site.books.follow(replace(site.policy, clusters=clusters))
+
+    assert site.books.readers["beta"] is before
+    assert [one.cluster for one in accounts.read_readings(site.folder)] == ["beta", "gamma"]
+    assert accounts.read_readings(site.folder)[0] == shown
+
+
+def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> None:
+    site.look()
+    before = site.books.readers["beta"]
+    moved = site.file.rename(site.file.with_name("moved"))
+    beta = replace(site.policy.clusters["beta"], accounting=str(moved))
+    site.books.follow(replace(site.policy, clusters={**site.policy.clusters, "beta": beta}))
+    site.look()
+    read, reader = site.reading(), site.books.readers["beta"]
+    site.books.follow(replace(site.policy, clusters={"alpha": site.policy.clusters["alpha"]}))
+
+    assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
+    assert (site.books.readers, accounts.read_readings(site.folder)) == ({}, ())

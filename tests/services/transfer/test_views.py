@@ -1,0 +1,327 @@
+"""What the service publishes: enough to explain a job, nothing that a terminal would obey."""
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply.clusters import cell
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.message import Message
+from gridbridge.model.policy import Policy, Site, TransferQueue
+from gridbridge.model.shown import ShownDrain, ShownTransfers
+from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.transfer.rules import ProjectRule, QueueRule, ResourceRule
+from gridbridge.model.transfer.transfer import Event, Listed, Transfer
+from gridbridge.model.transfer.vocabulary import Vocabulary
+from gridbridge.services.transfer.history import Histories
+from gridbridge.services.transfer.views import Views, show
+from gridbridge.services.watch.observer import Answer, Observer
+from gridbridge.state import drains, published, shown
+from gridbridge.state.database import Database
+
+NOW = datetime.now(UTC)
+POLICY = Policy(
+    site=Site(cluster="alpha"),
+    clusters={
+        "alpha": Cluster(qmaster_port=1, execd_port=2),
+        "beta": Cluster(qmaster_port=3, execd_port=4),
+    },
+    queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=10, slots=2)},
+)
+TRANSFER = Transfer(
+    name="gb.alpha.12.0.1",
+    uid=1001,
+    owner="alice",
+    remote="beta",
+    queue="transfer-beta",
+    phase="held",
+    record="m.1",
+    wake="w.1",
+    rerun="",
+    remote_id=34,
+    created_at=NOW,
+    updated_at=NOW,
+    reason="submitted to beta as 34, held",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "published")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database.open(f"sqlite:///{tmp_path}/state.db")
+
+
+@pytest.fixture
+def histories(folder: str, database: Database) -> Histories:
+    return Histories("alpha", database, Views(POLICY, folder))
+
+
+def texts(folder: str, job: str) -> list[list[str]]:
+    """Return the published histories of a job, one list an attempt."""
+    return [
+        [event.text for event in attempt.events]
+        for task in shown.read_job(folder, job)
+        for attempt in task.attempts
+    ]
+
+
+def test_a_history_has_every_attempt_with_its_events(
+    folder: str, database: Database, histories: Histories
+) -> None:
+    again = replace(TRANSFER, name="gb.alpha.12.0.2")
+    for one, text in ((TRANSFER, "first"), (again, "second")):
+        database.put(one)
+        database.add_event(Event(name=one.name, uid=one.uid, at=NOW, text=text))
+        histories.touch(one)
+
+    histories.publish()
+
+    assert texts(folder, "12") == [["first"], ["second"]]
+
+
+def test_an_open_history_goes_on_without_being_read_again(
+    folder: str, database: Database, histories: Histories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is what the state file has, in every attempt, though only the first look reads that."""
+    again = TRANSFER.but(name="gb.alpha.12.0.2")
+    foreign = TRANSFER.but(name="gb.gamma.12.0.1")
+
+    def tell(one: Transfer, text: str) -> None:
+        event = Event(name=one.name, uid=one.uid, at=NOW, text=text)
+        database.put(one)
+        histories.keep(None, one)
+        database.add_event(event)
+        histories.add(event)
+        histories.touch(one)
+        histories.publish()
+
+    tell(TRANSFER, "first")
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(database, "transfers_of", lambda *_: pytest.fail("was read again"))
+        tell(again, "second")
+        tell(foreign, "elsewhere")
+        tell(TRANSFER.but(closed_at=NOW), "over")
+        tell(again.but(remote_state="r"), "third")
+    kept = shown.read_job(folder, "12")
+    fresh = Histories("alpha", database, Views(POLICY, folder))
+    fresh.touch(again)
+    fresh.publish()
+
+    assert texts(folder, "12") == [["first", "over"], ["second", "third"]]
+    assert shown.read_job(folder, "12") == kept
+    assert [one.transfer.remote_state for one in kept[0].attempts] == ["", "r"]
+
+
+def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
+    folder: str, database: Database, histories: Histories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So nothing is kept for ever, and what the state file forgets is forgotten here."""
+    reads = []
+    read = database.transfers_of
+    monkeypatch.setattr(database, "transfers_of", lambda *of: reads.append(of) or read(*of))
+    for one in (TRANSFER.but(closed_at=NOW), TRANSFER, TRANSFER):
+        database.put(one)
+        histories.keep(None, one)
+        histories.touch(one)
+        histories.publish()
+    histories.sweep(NOW, ())
+    histories.touch(TRANSFER)
+    histories.publish()
+
+    assert reads == [("alpha", 12, 0)] * 3
+
+
+def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
+    folder: str, database: Database, histories: Histories
+) -> None:
+    database.put(TRANSFER)
+    histories.keep(TRANSFER, TRANSFER.but(seen_at=NOW, missed_polls=1))
+    histories.publish()
+
+    assert texts(folder, "12") == []
+
+    histories.keep(TRANSFER, TRANSFER.but(remote_state="r"))
+    histories.publish()
+
+    assert texts(folder, "12") == [[]]
+
+
+def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
+    folder: str, database: Database, histories: Histories
+) -> None:
+    Views(POLICY, folder).transfers([TRANSFER], {})
+    database.put(TRANSFER.but(closed_at=datetime.now(UTC)))
+
+    histories.load()
+    histories.publish()
+
+    (task,) = shown.read_job(folder, "12")
+    assert task.attempts[0].transfer.closed_at is not None
+
+
+@pytest.mark.parametrize(("listed", "text"), [(Listed.YES, "call 555"), ("", "")])
+def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_teller_s(
+    folder: str, listed: str, text: str
+) -> None:
+    told = TRANSFER.but(
+        created_at=datetime.now(UTC), reason="call 555", remote_host="call 555", listed=listed
+    )
+
+    Views(POLICY, folder).transfers([told], {})
+
+    (row,) = shown.read(f"{folder}/{shown.TRANSFERS}", ShownTransfers).transfers
+    assert (row.owner, row.reason, row.remote_host) == ("alice", text, text)
+
+
+def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
+    folder: str, database: Database, histories: Histories
+) -> None:
+    foreign = TRANSFER.but(name="gb.gamma.12.0.1")
+    database.put(foreign)
+    histories.touch(foreign)
+    histories.publish()
+
+    assert texts(folder, "12") == []
+
+
+def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
+    folder: str, histories: Histories
+) -> None:
+    views = Views(POLICY, folder)
+    for job in ("12", "13", "14.2"):
+        views.task(job, ())
+        os.utime(published.history_path(job, folder), (0, 0))
+    views.task("15", ())
+
+    histories.sweep(NOW - timedelta(hours=1), (TRANSFER,))
+
+    assert sorted(os.listdir(f"{folder}/jobs")) == ["12.json", "15.json"]
+
+
+def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folder: str) -> None:
+    views = Views(POLICY, folder)
+    views.answer(Answer(cluster="beta", trouble="qstat: no answer in time"), None)
+
+    seen = shown.read(shown.cluster_path(folder, "beta"), shown.ShownCluster)
+
+    assert seen is not None
+    assert (seen.trouble, seen.taken_at) == ("qstat: no answer in time", None)
+
+
+def test_a_mapping_is_published_with_its_route_and_withdrawn_with_it(folder: str) -> None:
+    maps = {"beta": {("resource", "h_rt"): ResourceRule(to="walltime")}}
+    Views(replace(POLICY, maps=maps), folder).routes(frozenset())
+    rules = published.read_mapping("transfer-beta", folder)
+    mapped = published.read_route("transfer-beta", folder).remote_mapped
+    elsewhere = replace(POLICY, queues={})
+    Views(elsewhere, folder).routes(frozenset({"transfer-beta"}))
+    kept = published.read_mapping("transfer-beta", folder)
+    Views(elsewhere, folder).routes(frozenset())
+
+    assert (rules, mapped, kept) == (b"resource/h_rt/to=walltime\n", "yes", rules)
+    assert not os.path.exists(published.mapping_path("transfer-beta", folder))
+
+
+def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_for_all(
+    folder: str,
+) -> None:
+    nothing = {("project", "chem"): ProjectRule(), ("queue", "long.q"): QueueRule()}
+    Views(replace(POLICY, maps={"beta": nothing}), folder).routes(frozenset())
+    unmapped = published.read_route("transfer-beta", folder).remote_mapped
+    rules = nothing | {("project", "*"): ProjectRule(to="foreign")}
+    Views(replace(POLICY, maps={"beta": rules}), folder).routes(frozenset())
+
+    assert unmapped == ""
+    assert published.read_mapping("transfer-beta", folder).splitlines() == [
+        b"project/chem/to=chem",
+        b"queue/long.q/drop=yes",
+        b"project/*/to=foreign",
+    ]
+
+
+def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str) -> None:
+    views, words = Views(POLICY, folder), Vocabulary(pe=frozenset({"smp"}))
+    before = published.read_vocabulary("beta", folder)
+    views.answer(Answer(cluster="beta", vocabulary=words), None)
+    views.answer(Answer(cluster="beta", trouble="no answer"), None)
+
+    assert (before, published.read_vocabulary("beta", folder)) == (None, b"pe=smp\n")
+
+
+def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: str) -> None:
+    views = Views(POLICY, folder)
+    views.routes(frozenset())
+    seen = ClusterSnapshot(
+        cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
+    )
+    observers = {"beta": Observer("beta", cell(POLICY, "beta"), POLICY.poller, lambda: 0.0)}
+
+    def reported() -> str:
+        views.load({"beta": seen}, observers)
+        _, _, values = published.read_load(published.load_path(folder))
+        return " ".join(f"{name}={value}" for name, value in values.items())
+
+    open_values = reported()
+    drains.put("beta", ShownDrain(by="root", at=NOW, reason="x"), folder)
+    drained = reported()
+    drains.remove("beta", folder)
+
+    assert drained == "gb_beta_up=0"
+    assert reported() == open_values == "gb_beta_up=1 gb_beta_pending=1 gb_beta_free=0"
+
+
+def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder: str) -> None:
+    views = Views(POLICY, folder)
+    views.routes(frozenset())
+    seen = ClusterSnapshot(
+        cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
+    )
+    observers = {"beta": Observer("beta", cell(POLICY, "beta"), POLICY.poller, lambda: 0.0)}
+
+    def told(full: str) -> tuple[str, str]:
+        views.load({"beta": seen}, observers, full=full)
+        _, _, values = published.read_load(published.load_path(folder))
+        service = shown.read_service(folder)
+        assert service
+        return values["gb_beta_up"], service.full
+
+    assert [told(full) for full in ("", "no room", "")] == [("1", ""), ("0", "no room"), ("1", "")]
+
+
+def test_what_a_terminal_would_obey_is_replaced() -> None:
+    hostile = TRANSFER.but(
+        reason="\x1b[2Jgone\n\udcff", verdict=Message(outcome="error", reason="\x07bell")
+    )
+
+    seen = show(hostile)
+
+    assert seen.reason == "\N{REPLACEMENT CHARACTER}[2Jgone" + "\N{REPLACEMENT CHARACTER}" * 2
+    assert seen.outcome == "needs an administrator: \N{REPLACEMENT CHARACTER}bell"
+
+
+def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: str) -> None:
+    """A service that begins anew shows what it sees, whatever lies there of one before it."""
+    back = QueueStatus(
+        name="transfer-alpha@b", slots_used=0, slots_reserved=0, slots_total=2, sends_away=True
+    )
+    all_q = replace(back, name="all.q@b", sends_away=False, says_stay=True)
+    seen = ClusterSnapshot(
+        cluster="beta", taken_at=NOW, queues=(), jobs={}, pending=0, free_slots=0
+    )
+    told = []
+    views = Views(POLICY, folder)
+    for queues in ((all_q,), (all_q, back), (all_q, back)):
+        snapshot = replace(seen, queues=queues)
+        views.answer(Answer(cluster="beta", snapshot=snapshot), snapshot)
+        told.append(published.read_stay("beta", folder))
+    Views(POLICY, folder).answer(Answer(cluster="beta", snapshot=seen), seen)
+
+    assert told == [None, *[b"queues=all.q\nall_say=yes\n"] * 2]
+    assert published.read_stay("beta", folder) is None

@@ -1,0 +1,46 @@
+"""What the service publishes of itself: where its queues lead, and its configuration."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.shown import ShownConfiguration
+from gridbridge.services.transfer.views import Views
+from gridbridge.state import shown
+from tests.services.transfer.test_views import NOW, POLICY
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "published")
+
+
+def test_which_configuration_is_in_force_is_shown_with_what_is_wrong_with_the_next(
+    folder: str,
+) -> None:
+    known = ShownConfiguration(sha256="1f", since=NOW)
+    refusing = replace(known, refused_sha256="2e", refused=("FILE: wrong",))
+    views = Views(POLICY, folder, known)
+    views.routes(frozenset())
+    first = shown.read_service(folder)
+    views.configured(refusing)
+    second = shown.read_service(folder)
+
+    assert first
+    assert (first.configuration, second) == (known, replace(first, configuration=refusing))
+
+
+def test_what_an_older_service_shows_of_itself_can_be_read(folder: str) -> None:
+    views = Views(POLICY, folder)
+    views.routes(frozenset())
+    path = Path(folder) / shown.SERVICE
+    older = json.loads(path.read_text())
+    del older["configuration"]
+    path.write_text(json.dumps(older))
+
+    found = shown.read_service(folder)
+
+    assert found
+    assert found.configuration is None

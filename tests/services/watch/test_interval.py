@@ -1,0 +1,109 @@
+"""How often a cluster is asked that takes its time to answer, and what an odd answer does."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from gridbridge.batch.gridengine import status
+from gridbridge.model.policy import Poller
+from gridbridge.model.route import Cell
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.services.watch.observer import Answer, Observer, stretched
+
+
+@pytest.mark.parametrize(
+    ("usual_s", "expected_s"), [(0.01, 5), (0.5, 10), (2.0, 15)], ids=["quick", "slow", "very slow"]
+)
+def test_an_interval_grows_with_the_answers_but_closes_no_queue(
+    usual_s: float, expected_s: float
+) -> None:
+    """A twentieth of the time, but values are stale after 30 s."""
+    assert stretched(usual_s, Poller(interval_s=5, query_share=0.05, stale_s=30)) == expected_s
+
+
+def test_an_interval_is_never_shorter_than_configured() -> None:
+    assert stretched(9.0, Poller(interval_s=25, query_share=0.05, stale_s=30)) == 25
+
+
+def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The service goes on, and asks it again."""
+
+    def fault(*_: object) -> None:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(status, "snapshot", fault)
+    nowhere = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
+    observer = Observer("beta", nowhere, Poller(), time.monotonic)
+    observer.ask_if_due(frozenset)
+
+    assert _answer(observer).trouble == "IndexError: list index out of range"
+
+
+def _answer(observer: Observer) -> Answer:
+    deadline = time.monotonic() + 30
+    while not (answer := observer.answer()):
+        assert time.monotonic() < deadline
+    return answer
+
+
+class Sleepy:
+    """A clock that is set by hand, and a cluster that answers at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        self.asked_at: list[float] = []
+        self.words_asked_at: list[float] = []
+        monkeypatch.setattr(status, "snapshot", self.snapshot)
+        monkeypatch.setattr(status, "vocabulary", self.vocabulary)
+        where = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
+        self.where = where
+        self.observer = Observer("beta", where, Poller(interval_s=60), lambda: self.now_s)
+
+    def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
+        """Answer, and note when that was."""
+        self.asked_at.append(self.now_s)
+        now = datetime.now(UTC)
+        return ClusterSnapshot(cluster="b", taken_at=now, jobs={}, pending=0, free_slots=0), 0.01
+
+    def vocabulary(self, _: object) -> None:
+        """Tell no words, and note when they were asked for."""
+        self.words_asked_at.append(self.now_s)
+
+    def ask_until(self, end_s: float) -> None:
+        """Let every second pass until then, and ask whenever it is due."""
+        while self.now_s < end_s:
+            self.observer.ask_if_due(frozenset)
+            if self.observer._asked:
+                _answer(self.observer)
+            self.now_s += 1
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "asked_at"), [(60, [0, 60]), (25, [0, 25, 50]), (100, [0, 100])]
+)
+def test_another_interval_is_counted_from_the_last_question(
+    interval_s: float, asked_at: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed configuration asks nobody sooner than it says, nor later."""
+    sleepy = Sleepy(monkeypatch)
+    sleepy.ask_until(10)
+    sleepy.observer.follow(sleepy.where, Poller(interval_s=interval_s, stale_s=300), ())
+    sleepy.ask_until(60 + interval_s / 2)
+
+    assert sleepy.asked_at == asked_at
+
+
+def test_its_words_are_asked_for_anew_with_the_first_question_after_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = Poller(interval_s=60, vocabulary_s=600)
+    sleepy = Sleepy(monkeypatch)
+    sleepy.observer.follow(sleepy.where, slow, ())
+    sleepy.ask_until(200)
+    sleepy.observer.follow(sleepy.where, slow, ())
+    sleepy.ask_until(400)
+
+    assert sleepy.words_asked_at == [0, 240]

@@ -1,0 +1,113 @@
+"""qevent is kept running, and the ends that it pushes are read as far as the rate goes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+import pytest
+from pytest_subprocess import FakeProcess
+
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.route import Cell
+from gridbridge.services.watch.push import AGAIN_S, ENDS, WINDOW_S, Push
+from gridbridge.shell.child import DIE_WITH_US
+
+CELL = Cell(
+    root="/sge",
+    cell="beta",
+    qmaster_port="6454",
+    execd_port="6455",
+    binaries="/usr/lib/gridengine",
+    timeout_s=10,
+)
+QEVENT = (*DIE_WITH_US, "/usr/lib/gridengine/qevent")
+LIMIT_PER_S = 2.0
+LIMIT_S = 30.0
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        """Return what it was set to."""
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def push(tmp_path: Path, clock: Clock, fp: FakeProcess) -> Iterator[Push]:
+    fp.keep_last_process(True)
+    one = Push(CELL, Cluster(push_limit_per_s=LIMIT_PER_S), str(tmp_path), clock)
+    yield one
+    one.stop()
+
+
+def runs(fp: FakeProcess) -> None:
+    """Have qevent run in what follows until it gets a signal."""
+    ended = Event()
+    fp.register(
+        [*QEVENT, fp.any()],
+        callback=lambda _: ended.wait(LIMIT_S),
+        signal_callback=lambda *_: ended.set(),
+    )
+
+
+def test_qevent_runs_once_and_is_ended_with_us(push: Push, fp: FakeProcess, clock: Clock) -> None:
+    runs(fp)
+    for _ in range(3):
+        push.ended()
+        clock.now_s += AGAIN_S
+
+    (call,) = fp.calls
+    assert list(call)[-6:] == [
+        *("-trigger", "JB_END", "/opt/gridbridge/sge-methods/ended"),
+        *("-trigger", "JB_TASK_END", "/opt/gridbridge/sge-methods/ended"),
+    ]
+
+
+def test_a_qevent_that_ended_is_started_again_after_a_while(
+    push: Push, fp: FakeProcess, clock: Clock
+) -> None:
+    """Its qmaster is down: that does not change within a moment."""
+    fp.register([*QEVENT, fp.any()])
+    started = []
+    for now_s in (0.0, AGAIN_S / 2, AGAIN_S, AGAIN_S + 1):
+        clock.now_s = now_s
+        push.ended()
+        started.append(len(fp.calls))
+
+    assert started == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [(b"", set()), (b"12\n13\n", {12, 13}), (b"12\nsome words\n", {12})],
+    ids=["none", "two", "what is no number"],
+)
+def test_what_it_pushes_is_read(
+    push: Push, fp: FakeProcess, tmp_path: Path, ends: bytes, expected: set[int]
+) -> None:
+    runs(fp)
+    (tmp_path / ENDS).write_bytes(ends)
+
+    assert push.ended() == expected
+
+
+def test_above_the_rate_the_ends_are_left_to_the_poll(
+    push: Push, fp: FakeProcess, clock: Clock, tmp_path: Path
+) -> None:
+    runs(fp)
+    many = int(LIMIT_PER_S * WINDOW_S) + 1
+    (tmp_path / ENDS).write_text("".join(f"{number}\n" for number in range(1, many + 1)))
+    flood = push.ended()
+    clock.now_s += 2 * WINDOW_S
+    (tmp_path / ENDS).write_bytes(b"99\n")
+
+    assert (flood, push.ended()) == (frozenset(), {99})

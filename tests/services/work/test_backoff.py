@@ -1,0 +1,41 @@
+"""What leads to nothing is tried ever more seldom, each thing by itself."""
+
+from gridbridge.services.work.backoff import Patience
+
+
+def tries(patience: Patience, now_s: list[float], until_s: int) -> list[int]:
+    """Try one thing whenever it may be, looking every second; return when it was tried."""
+    found = []
+    for second in range(until_s):
+        now_s[0] = float(second)
+        if patience.may_try("x"):
+            found.append(second)
+    return found
+
+
+def test_each_wait_is_twice_the_one_before_up_to_the_longest() -> None:
+    now_s = [0.0]
+
+    assert tries(Patience(5, 30, lambda: now_s[0]), now_s, 120) == [0, 5, 15, 35, 65, 95]
+
+
+def test_what_is_forgotten_begins_anew() -> None:
+    now_s = [0.0]
+    patience = Patience(5, 30, lambda: now_s[0])
+    patience.may_try("x")
+    patience.may_try("y")
+
+    patience.forget("x")
+
+    assert (patience.may_try("x"), patience.may_try("y")) == (True, False)
+
+
+def test_what_nobody_tries_any_more_takes_no_memory() -> None:
+    now_s = [0.0]
+    patience = Patience(5, 30, lambda: now_s[0])
+    for number in range(1000):
+        now_s[0] = float(number)
+        patience.may_try(number)
+
+    assert len(patience._next) <= 5 + 30 + 1
+    assert not patience.may_try(999)

@@ -1,0 +1,55 @@
+"""An act that fails is done again, each time after a longer pause."""
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.services.work.dispatch import Works
+from tests.decisions.transfer.test_plan import a_transfer
+
+DELETION = Action(act=Act.DELETE_REMOTE, transfer=a_transfer(), why="")
+
+
+class Failing:
+    """A crew whose every act fails, or none."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.fails = True
+        far = SimpleNamespace(far=None)
+        self.works = Works(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+
+    def do(self, owner: str, act: object, *words: object) -> "Future[None]":
+        """Be done at once."""
+        done: Future[None] = Future()
+        if self.fails:
+            done.set_exception(GridbridgeError("another's"))
+        else:
+            done.set_result(None)
+        return done
+
+    def tries(self, until_s: int) -> list[int]:
+        """Begin the deletion whenever it may be, looking every second; return when that was."""
+        begun = []
+        for second in range(int(self.now_s), until_s):
+            self.now_s = float(second)
+            if self.works.may_begin(DELETION):
+                begun.append(second)
+                self.works.begin(DELETION)
+                list(self.works.done())
+        return begun
+
+
+def test_what_fails_is_done_ever_more_seldom() -> None:
+    """Somebody's records could have the service do the same for ever."""
+    assert Failing().tries(200) == [0, 2, 6, 14, 30, 62, 122, 182]
+
+
+def test_a_cluster_that_answers_again_ends_the_pause() -> None:
+    failing = Failing()
+    failing.tries(100)
+    failing.works.recover()
+    failing.fails = False
+
+    assert failing.tries(103) == [99, 100, 101, 102]
