@@ -1,0 +1,156 @@
+"""Changes a section of gridbridge.toml and nothing else of what people wrote there.
+
+`gridbridge setup` prints and runs it: `python3 -I -m gridbridge.config.edit FILE put queue NAME
+'KEY = VALUE' ...`, or `drop queue NAME`. Comments, order, quotes and line ends stay.
+"""
+
+import os
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tomlkit
+from tomlkit.container import Container
+from tomlkit.items import InlineTable, Item, Key, Table, Whitespace
+
+from gridbridge import config
+from gridbridge.config.words import key_name
+from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.shell import files
+
+Body = list[tuple[Key | None, Item]]
+Section = tuple[str, str]  # its group and its name
+VERBS = "put or drop"
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Edit a file as the arguments say; the file is replaced whole or not at all."""
+    path, verb, group, name, *lines = sys.argv[1:] if argv is None else argv
+    try:
+        raw = config.read(path)
+        edited = put(raw, (group, name), lines) if verb == "put" else drop(raw, (group, name))
+        if edited != raw:
+            _replace(os.path.realpath(path), edited)
+    except (GridbridgeError, OSError) as error:
+        raise SystemExit(f"{path}: {error}") from error
+
+
+def put(raw: bytes, section: Section, lines: list[str]) -> bytes:
+    """Return a file whose section has these keys; a section that is missing comes last."""
+    document, keys = _document(raw), tomllib.loads("\n".join(lines))
+    end = "\r\n" if b"\r\n" in raw else "\n"
+    tables = [item for _, _, item in _found(document, section) if _has_keys(item)]
+    wanted: dict[str, Any] = document.unwrap()
+    wanted.setdefault(section[0], {}).setdefault(section[1], {}).update(keys)
+    if tables:
+        _change(tables[0], keys, lines, end)
+        return _checked(document.as_string(), wanted, section)
+    text = document.as_string()
+    apart = "" if text.endswith(("\n\n", "\r\n\r\n")) or not text else end
+    start = text if text.endswith("\n") or not text else text + end
+    added = end.join((f"[{_title(section)}]", *lines, ""))
+    return _checked(f"{start}{apart}{added}", wanted, section)
+
+
+def drop(raw: bytes, section: Section) -> bytes:
+    """Return a file without the section and what is below it; a comment of the next one stays."""
+    document = _document(raw)
+    wanted: dict[str, Any] = document.unwrap()
+    if wanted.get(section[0], {}).pop(section[1], None) is None:
+        return raw
+    found = list(_found(document, section))
+    for body, place, item in found:
+        is_last = _is_last(document, item)
+        body[place] = (None, Whitespace(_kept(item.as_string(), is_last)))
+    return _checked(document.as_string(), wanted, section)
+
+
+def _document(raw: bytes) -> tomlkit.TOMLDocument:
+    try:
+        return tomlkit.parse(raw.decode())
+    except ValueError as error:
+        raise ConfigError((f"{error}; TOML 1.0 in UTF-8",)) from error
+
+
+def _found(within: Container, path: tuple[str, ...]) -> Iterator[tuple[Body, int, Item]]:
+    """Find every part of a section: TOML lets others stand between them."""
+    for place, (key, item) in enumerate(within.body):
+        if key is None or key.key != path[0]:
+            continue
+        if not path[1:]:
+            yield within.body, place, item
+        elif isinstance(item, Table | InlineTable):
+            yield from _found(item.value, path[1:])
+
+
+def _has_keys(item: Item) -> bool:
+    return isinstance(item, InlineTable) or (isinstance(item, Table) and not item.is_super_table())
+
+
+def _change(table: Item, keys: Mapping[str, object], lines: list[str], end: str) -> None:
+    """Give keys that are there their new value, and put the others behind the last one."""
+    assert isinstance(table, Table | InlineTable)
+    news = [line for line, key in zip(lines, keys, strict=True) if key not in table]
+    for key, value in keys.items():
+        if key in table or isinstance(table, InlineTable):
+            table[key] = value
+    if not news or isinstance(table, InlineTable):
+        return
+    body = table.value.body
+    plain = [place for place, (key, item) in enumerate(body) if key and not _is_table(item)]
+    before = body[plain[-1]][1] if plain else table
+    before.trivia.trail = before.trivia.trail or end
+    body.insert(plain[-1] + 1 if plain else 0, (None, Whitespace(end.join((*news, "")))))
+
+
+def _is_table(item: Item) -> bool:
+    return isinstance(item, Table)
+
+
+def _is_last(document: Container, item: Item) -> bool:
+    return document.as_string().endswith(item.as_string())
+
+
+def _kept(text: str, is_last: bool) -> str:
+    """Return the comment at a section's end that is not its own but of the next one.
+
+    It is right above that, or, at the file's end, apart from all that is above it.
+    """
+    lines = text.splitlines(keepends=True)
+    start = len(lines)
+    while start and lines[start - 1].lstrip().startswith("#"):
+        start -= 1
+    is_apart = bool(start) and not lines[start - 1].strip()
+    return "".join(lines[start:]) if is_apart or not is_last else ""
+
+
+def _checked(text: str, wanted: Mapping[str, Any], section: Section) -> bytes:
+    """Refuse what says anything but what it should: such a section people write themselves."""
+    try:
+        found = tomllib.loads(text)
+    except ValueError:
+        found = {}
+    if _without_empty(found, section) != _without_empty(wanted, section):
+        raise ConfigError((f"[{_title(section)}] stands there in a way that only you can edit",))
+    return text.encode()
+
+
+def _without_empty(sections: Mapping[str, Any], section: Section) -> Mapping[str, Any]:
+    return {name: table for name, table in sections.items() if table or name != section[0]}
+
+
+def _title(section: Section) -> str:
+    return ".".join(map(key_name, section))
+
+
+def _replace(path: str, data: bytes) -> None:
+    """Put the file in place of the old one, with its mode and group."""
+    before = os.stat(path)
+    files.replace(path, data, mode=before.st_mode & 0o777)
+    if os.stat(path).st_gid != before.st_gid:
+        os.chown(path, -1, before.st_gid)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""gridbridge.toml is edited and what people wrote there stays, byte for byte."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gridbridge.config.edit import drop, put
+from gridbridge.errors import ConfigError
+
+SECTION = ("queue", "transfer-beta")
+TITLE = "[queue.transfer-beta]\n"
+HEAD = "# the site\n[site]  # ours\ncluster = 'alpha'\n\n"
+KEYS = f'{TITLE}cluster   =  "beta"\n  slots = 9  # a few\n'
+
+
+def edited(text: str, *lines: str) -> str:
+    return put(text.encode(), SECTION, list(lines)).decode()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["ours", "of another system"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            f"{HEAD}{KEYS}\n# to gamma\n[queue.b]\nslots = 9\n",
+            f"{HEAD}{KEYS.replace('9', '7')}\n# to gamma\n[queue.b]\nslots = 9\n",
+            id="a value with a comment behind it",
+        ),
+        pytest.param(
+            f'{TITLE}#slots = 100\ncluster = "beta"  # there\n\n# of gamma\n[queue.b]\n',
+            f'{TITLE}#slots = 100\ncluster = "beta"  # there\nslots = 7\n\n# of gamma\n[queue.b]\n',
+            id="a key that is only a comment",
+        ),
+        pytest.param(
+            "[ queue . 'transfer-beta' ] # odd\n\"slots\"=9#!\n",
+            "[ queue . 'transfer-beta' ] # odd\n\"slots\"=7#!\n",
+            id="odd quotes and blanks",
+        ),
+        pytest.param(
+            f"{TITLE}[queue.transfer-beta.asks]\nx = '1'\n",
+            f"{TITLE}slots = 7\n[queue.transfer-beta.asks]\nx = '1'\n",
+            id="a section that has only a table",
+        ),
+        pytest.param(
+            f"{KEYS}[poller]\n[queue.transfer-beta.asks]\nx = '1'\n[queue.b]\n",
+            f"{KEYS.replace('9', '7')}[poller]\n[queue.transfer-beta.asks]\nx = '1'\n[queue.b]\n",
+            id="another section between",
+        ),
+        pytest.param(
+            "[queue]\ntransfer-beta = { slots = 9, cluster = 'b' } # one line\n",
+            "[queue]\ntransfer-beta = { slots = 7, cluster = 'b' } # one line\n",
+            id="in one line",
+        ),
+        pytest.param(
+            f"{HEAD}[queue.b]\n", f"{HEAD}[queue.b]\n\n{TITLE}slots = 7\n", id="no section"
+        ),
+        pytest.param(f"{HEAD}", f"{HEAD}{TITLE}slots = 7\n", id="no queue"),
+        pytest.param(f"{KEYS}", f"{KEYS.replace('9', '7')}", id="nothing else"),
+    ],
+)
+def test_only_what_is_changed_changes(before: str, after: str, end: str) -> None:
+    assert edited(before.replace("\n", end), "slots = 7") == after.replace("\n", end)
+
+
+@pytest.mark.parametrize("text", [f"{TITLE}cluster = 'b'", TITLE[:-1], "[site]"])
+def test_a_file_whose_last_line_has_no_end_gets_one(text: str) -> None:
+    assert f"{text}\n" in edited(text, "slots = 7")
+
+
+def test_what_is_there_already_is_not_touched() -> None:
+    assert edited(KEYS, "slots = 9", 'cluster = "beta"') == KEYS
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["queue = { b = { slots = 1 } }\n", "queue.transfer-beta.slots = 9\n"],
+    ids=["all queues in one line", "keys with dots"],
+)
+def test_a_section_that_no_edit_can_be_sure_of_is_left_to_people(text: str) -> None:
+    with pytest.raises(ConfigError, match="only you can edit"):
+        edited(text, "slots = 7")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["ours", "of another system"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("\n# to gamma\n  # far\n[queue.b]\n", None, id="the next one's comment"),
+        pytest.param("# recall_wait_s = 5\n\n[queue.b]\n", "[queue.b]\n", id="its own comment"),
+        pytest.param("# a\nx = 1\n# b\n[queue.b]\n# c\n", "# b\n[queue.b]\n# c\n", id="both"),
+        pytest.param("# a\n[queue.transfer-beta.asks]\ny = 1\n", "", id="its asks, the last"),
+        pytest.param("# a\n", "", id="its own comment, the last"),
+        pytest.param("x = 1\n\n# vim: tw=79\n", "# vim: tw=79\n", id="a comment of the file"),
+        pytest.param("[queue.transfer-beta-big]\n", "[queue.transfer-beta-big]\n", id="alike"),
+        pytest.param("  [queue.b]\nx = 1\n", "  [queue.b]\nx = 1\n", id="indented"),
+        pytest.param('  ["cluster".b]\nx = 1\n', '  ["cluster".b]\nx = 1\n', id="quoted"),
+        pytest.param('[queue.transfer-beta."asks"]\nx = 1\n', "", id="its asks, quoted"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_a_comment_above_the_next_section_stays_with_that(
+    before: str, after: str | None, end: str
+) -> None:
+    head = '# the site\n[site]\ncluster = "alpha"\n# to beta\n'
+    text = f'{head}[queue.transfer-beta]  # ours\ncluster = "beta"\n{before}'
+    left = drop(text.replace("\n", end).encode(), SECTION).decode()
+
+    kept = head + (before.lstrip("\n") if after is None else after)
+    assert left == kept.replace("\n", end)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        pytest.param("[ queue . transfer-beta ]\n", id="blanks"),
+        pytest.param("  [queue.transfer-beta] # ours\n", id="indented"),
+        pytest.param('[queue."transfer-beta"]\n', id="quoted"),
+        pytest.param("[queue.'transfer-beta']\r\n", id="of another system"),
+        pytest.param("[queue.transfer-beta]\nslots = 1\n[poller]\n", id="in two places"),
+    ],
+)
+def test_a_section_is_taken_out_however_it_is_written(title: str) -> None:
+    rest = "  [ queue.b ]\nslots = 1\n"
+    text = f"{title}cluster = 'beta'\n[queue. transfer-beta .asks]\nx = 1\n{rest}"
+    between = "[poller]\ncluster = 'beta'\n" if "poller" in title else ""
+
+    assert drop(text.encode(), SECTION).decode() == between + rest
+
+
+def test_what_is_put_and_dropped_again_leaves_the_file_as_it_was() -> None:
+    assert drop(edited(HEAD, "slots = 7").encode(), SECTION).decode() == HEAD
+
+
+def test_the_program_replaces_the_file_behind_a_link_and_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text(KEYS)
+    (tmp_path / "there").chmod(0o640)
+    (tmp_path / "toml").symlink_to("there")
+    program = (sys.executable, "-m", "gridbridge.config.edit", tmp_path / "toml")
+    subprocess.run((*program, "put", "queue", "a.b", 'cluster = "beta"'), check=True)
+    subprocess.run((*program, "drop", "queue", "transfer-beta"), check=True)
+
+    assert (tmp_path / "there").read_text() == '[queue."a.b"]\ncluster = "beta"\n'
+    assert (tmp_path / "there").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "toml").is_symlink()
+
+
+def test_the_program_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "toml").write_text("[site")
+    program = (sys.executable, "-m", "gridbridge.config.edit", tmp_path / "toml")
+    told = subprocess.run((*program, "drop", "queue", "x"), capture_output=True, text=True)
+
+    assert (told.returncode, len(told.stderr.splitlines())) == (1, 1)
