@@ -25,11 +25,11 @@ from gridbridge.batch.embedded import status as embedded_status
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
 from gridbridge.batch.submission import Submission
 from gridbridge.model.job import JobDetail, JobEnd
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Cell, Folder, OarServer
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.vocabulary import Vocabulary
@@ -43,21 +43,10 @@ class Submit(Protocol[Where]):
     All but `submit` raise CommandFailed or ParseError when the cluster did not do or say it.
     """
 
-    def submit(
-        self,
-        where: Where,
-        transfer: str,
-        request: Request,
-        /,
-        *,
-        shell: str,
-        cwd: str,
-        parallel: str,
-        script: bytes,
-    ) -> Submission:
+    def submit(self, where: Where, spec: JobSpec, /) -> Submission:
         """Submit a held job under the transfer's name and account; never raises.
 
-        `request` is what the job asked for at home; `parallel` its granted `smp 4`, or empty.
+        What it asks for is in the words of that cluster already, its slots are those granted.
         """
         ...
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import click
 
-from gridbridge.batch.gridengine.request import Pairs
 from gridbridge.cli import program
 from gridbridge.cli.acted import tell
 from gridbridge.cli.seen import CONFIG_FILE, FOLDER, JSON
+from gridbridge.model.request import Pairs
 from gridbridge.services.tools import qalter_remote as service
 from gridbridge.services.tools import remote_half
 

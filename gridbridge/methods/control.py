@@ -11,7 +11,6 @@ import select
 import sys
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods import limits
 from gridbridge.methods.answers import complain
 from gridbridge.methods.remote import delete_remote
 from gridbridge.methods.task import Task
@@ -76,6 +75,8 @@ def _doubt(task: Task) -> str:
 
 
 def _is_deleted(task: Task) -> bool:
+    from gridbridge.methods import limits  # few jobs are terminated
+
     try:
         return limits.is_deleted(task, task.route().home)
     except (GridbridgeError, OSError) as error:

@@ -1,8 +1,7 @@
 """A starter guards its task at home: one that is put back must not start beside its copy."""
 
-from gridbridge.batch.gridengine.commands import OWN_HOLD, own_queues
-from gridbridge.batch.gridengine.request import OWN_START
 from gridbridge.methods.task import GUARDED
+from gridbridge.model.request import OWN_HOLD, OWN_START
 from gridbridge.model.route import EMBEDDED
 from gridbridge.model.transfer import guard
 from gridbridge.model.transfer.guard import Guard
@@ -19,7 +18,7 @@ def chosen(step: "Step") -> str:
         return Guard.HOLD
     request, task = step.request, step.task
     transfer_queues = published.queues(task.published)
-    return guard.choose(request.hard, own_queues(request), transfer_queues, bool(task.task))
+    return guard.choose(request.hard, request.own_queues, transfer_queues, bool(task.task))
 
 
 def put(step: "Step") -> None:

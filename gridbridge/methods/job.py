@@ -5,11 +5,11 @@ What execd and the shepherd tell a starter: SGE_STARTER_* and SGE_STD*_PATH in t
 """
 
 from gridbridge.batch import own
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.wrapper import Start, WrappedJob
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods.task import Task
 from gridbridge.model.places import is_place
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import EMBEDDED, OAR, Login, Route
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs
@@ -145,15 +145,15 @@ def _streams(route: Route, env: dict[str, str], stage: str) -> dict[str, str]:
     }
 
 
-def parallel(config: dict[str, str]) -> str:
-    """Return the parallel environment and the granted slots, empty for a serial job."""
-    return f"{config['pe']} {config['pe_slots']}" if config["pe"] != SERIAL else ""
+def parallel(config: dict[str, str]) -> tuple[str, int]:
+    """Return the parallel environment and the granted slots, empty and 1 for a serial job."""
+    return (config["pe"], int(config["pe_slots"])) if config["pe"] != SERIAL else ("", 1)
 
 
-def asks_for_something(request: Request, parallel: str) -> bool:
+def asks_for_something(spec: JobSpec) -> bool:
     """Say whether a request has any word that a remote cluster may not know."""
-    named = parallel or request.project
-    return bool(named) or any(not is_place(name) for name, _ in request.hard + request.soft)
+    asked = spec.request.hard + spec.request.soft
+    return bool(spec.pe or spec.request.project) or any(not is_place(name) for name, _ in asked)
 
 
 def is_interactive(env: dict[str, str]) -> bool:
@@ -180,7 +180,7 @@ def _environment(
 ) -> tuple[tuple[str, str], ...]:
     """Return the user's own variables and the job's identity at home, in a stable order."""
     values = task.environment()
-    execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if parallel(config) else ())
+    execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if parallel(config)[0] else ())
     own = {name: values.get(name, "") for name in request.variables if name not in execds}
     if "PATH" in own:  # execd put our TMPDIR in front; the wrapper puts its own there
         own["PATH"] = own["PATH"].removeprefix(f"{task.env['TMPDIR']}:")

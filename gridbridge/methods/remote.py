@@ -8,7 +8,7 @@ import time
 
 from gridbridge.batch import submitter
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods import asked, limits
+from gridbridge.methods import asked
 from gridbridge.methods.task import WARNED, me
 from gridbridge.model.message import Desired, Kind, Message, Phase
 from gridbridge.model.route import Away
@@ -25,7 +25,7 @@ def follow(step: "Step", seen: Message | None) -> bool:
     that has to be tried again: it is in doubt whether the local job is to end.
     """
     now = asked.ago()
-    if step.noted and not limits.is_wanted(step.task, step.route.home, step.noted):
+    if step.noted and not _is_wanted(step):
         step.noted = ""
     if step.noted == Desired.DEAD:  # its job has its time: we wait for its end
         step.task.note_done(WARNED)
@@ -37,6 +37,13 @@ def follow(step: "Step", seen: Message | None) -> bool:
     if step.record.phase == Phase.RELEASED:
         _act(step, step.task.desired())
     return True
+
+
+def _is_wanted(step: "Step") -> bool:
+    """Say whether the signal that the starter got means what -notify says."""
+    from gridbridge.methods import limits  # few get one
+
+    return limits.is_wanted(step.task, step.route.home, step.noted)
 
 
 def _learn(step: "Step", seen: Message | None, now: asked.Order) -> None:

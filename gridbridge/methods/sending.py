@@ -6,13 +6,13 @@ What only some jobs need, a mapping, a claim or files that are carried, is loade
 import os
 
 from gridbridge.batch import wrapper
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import ONE_HOP, Result, Submission
 from gridbridge.errors import Barred, GridbridgeError, NotLetIn, Unmappable
 from gridbridge.methods import job
 from gridbridge.methods.remote import find
 from gridbridge.model.ids import is_transfer
 from gridbridge.model.message import Cause
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.state import published
 
 LOGINS = 3  # so often a person's key is tried before the job is refused
@@ -50,9 +50,10 @@ def _send(step: "Step") -> Submission:
             step.task.note_limit(name, value)
     config = step.task.config()
     step.record = step.record.but(rerun=request.rerun)
-    parallel = _translate(step, request, job.parallel(config))
-    _keep_there(step, request)
-    name, place = step.record.transfer, stage(step, request, config)
+    name, (pe, slots) = step.record.transfer, job.parallel(config)
+    spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
+    spec = _kept_there(step, _translated(step, spec))
+    place = stage(step, request, config)
     if step.away.login and not place:
         step.left_out = "; ".join(
             filter(None, (step.left_out, job.output_stays(step.task.env, step.away.login)))
@@ -62,15 +63,9 @@ def _send(step: "Step") -> Submission:
             step.task, step.route, name, request, config, step.arguments, place, claim_lines(step)
         )
     )
-    return step.far.submit(
-        step.away,
-        name,
-        request,
-        shell=step.route.remote_shell or "/bin/sh",
-        cwd=job.folder(step.route, config, place if step.route.declares(request.context) else ""),
-        parallel=parallel,
-        script=script,
-    )
+    cwd = job.folder(step.route, config, place if step.route.declares(request.context) else "")
+    shell = step.route.remote_shell or "/bin/sh"
+    return step.far.submit(step.away, spec.but(shell=shell, cwd=cwd, script=script))
 
 
 def find_again(step: "Step") -> str:
@@ -125,21 +120,23 @@ def stage(step: "Step", request: Request, config: dict[str, str]) -> str:
     return staging.begin(step, request, config)
 
 
-def _keep_there(step: "Step", request: Request) -> None:
+def _kept_there(step: "Step", spec: JobSpec) -> JobSpec:
     """Keep it from the queues there that would send it on, where there are any."""
-    if told := published.read_stay(step.route.remote, step.task.published):
-        from gridbridge.model.transfer import onward
+    told = published.read_stay(step.route.remote, step.task.published)
+    if not told:
+        return spec
+    from gridbridge.model.transfer import onward
 
-        onward.decode(told).keep(request)
+    return spec.but(request=onward.decode(told).keep(spec.request))
 
 
-def _translate(step: "Step", request: Request, parallel: str) -> str:
-    """Bring the request into the remote cluster's words; return its parallel environment."""
-    if not (step.route.remote_mapped or job.asks_for_something(request, parallel)):
-        return parallel
+def _translated(step: "Step", spec: JobSpec) -> JobSpec:
+    """Bring the job into the remote cluster's words."""
+    if not (step.route.remote_mapped or job.asks_for_something(spec)):
+        return spec
     from gridbridge.services.transfer.requests import translated_for
 
     queue, folder = step.record.queue, step.task.published
-    parallel, there = translated_for(queue, step.route, request, parallel, folder)
-    step.left_out = "; ".join(there.notes)
-    return parallel
+    spec, left_out = translated_for(queue, step.route, spec, folder)
+    step.left_out = "; ".join(left_out)
+    return spec

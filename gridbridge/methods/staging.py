@@ -8,13 +8,13 @@ the streams once; only then is the folder removed. Loaded for such jobs alone.
 import errno
 import os
 
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.errors import GridbridgeError, Unstageable
 from gridbridge.methods import answers
 from gridbridge.methods.remote import find
 from gridbridge.methods.task import Task
 from gridbridge.model import lines
 from gridbridge.model.message import MAX_BYTES
+from gridbridge.model.request import Request
 from gridbridge.model.route import Login
 from gridbridge.model.transfer import staging
 from gridbridge.shell import files, folder, rsync

@@ -10,7 +10,6 @@ import os
 import sys
 
 from gridbridge.batch import keeper_of, submitter
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import NOT_INTERACTIVE, Result
 from gridbridge.errors import (
     Barred,
@@ -34,6 +33,7 @@ from gridbridge.model.message import (
     Outcome,
     Phase,
 )
+from gridbridge.model.request import Request
 from gridbridge.model.route import Cell, Route
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published

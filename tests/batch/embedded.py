@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gridbridge.batch.embedded import keeper
 from gridbridge.batch.embedded.database import Database
-from gridbridge.batch.embedded.job import End, Request
+from gridbridge.batch.embedded.job import End, NewJob
 from tests.contract.waiting import until
 
 PROGRAM = (sys.executable, "-I", "-m", "gridbridge.batch.embedded")
@@ -52,7 +52,7 @@ class Site:
 
     def add(self, script: str, slots: int = 1, held: bool = False, name: str = "job") -> int:
         """Add a job without starting anything."""
-        request = Request(
+        request = NewJob(
             name=name,
             account=name,
             shell="/bin/sh",

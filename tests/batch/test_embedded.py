@@ -13,15 +13,15 @@ import pytest
 from gridbridge.batch.embedded import process, status, submit
 from gridbridge.batch.embedded.database import Database
 from gridbridge.batch.embedded.schema import VERSION
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result
 from gridbridge.errors import CommandFailed, StateError
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Folder
 from tests.batch.embedded import PROGRAM, Site
 from tests.contract.waiting import stays, until
 
 WAITING = "until [ -e go ]; do sleep 0.05; done\n"
-ASKS_NOTHING = Request(b"<JB_job_number>1</JB_job_number>")
+SPEC = JobSpec(transfer="gb.a.1.0.1", request=Request(), cwd="/", script=b"exit 0\n")
 MANY = 5000
 OF_LIBC = 0b11 << 31  # signals 32 and 33, which glibc's posix_spawn ignores
 
@@ -70,17 +70,9 @@ def test_more_slots_start_more_jobs(site: Site) -> None:
         site.until_running(job)
 
 
-@pytest.mark.parametrize("slots", ["3", "0", "-1"])
-def test_slots_that_there_never_will_be_are_refused(site: Site, slots: str) -> None:
-    answer = submit.submit(
-        reach(site),
-        "gb.a.1.0.1",
-        ASKS_NOTHING,
-        shell="/bin/sh",
-        cwd="/",
-        parallel=f"smp {slots}",
-        script=b"exit 0\n",
-    )
+@pytest.mark.parametrize("slots", [3, 0, -1])
+def test_slots_that_there_never_will_be_are_refused(site: Site, slots: int) -> None:
+    answer = submit.submit(reach(site), SPEC.but(pe="smp", slots=slots))
 
     assert (answer.result, site.database.jobs()) == (Result.REFUSED, [])
 
@@ -234,8 +226,6 @@ def test_another_persons_cluster_is_left_alone(tmp_path: Path) -> None:
 def test_a_folder_without_a_cluster_may_have_one_later(tmp_path: Path) -> None:
     """It may be on a disk that is not mounted just now, so nothing is refused for good."""
     nowhere = Folder(path=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
-    answer = submit.submit(
-        nowhere, "gb.a.1.0.1", ASKS_NOTHING, shell="/bin/sh", cwd="/", parallel="", script=b""
-    )
+    answer = submit.submit(nowhere, SPEC)
 
     assert (answer.result, list(tmp_path.iterdir())) == (Result.LATER, [])

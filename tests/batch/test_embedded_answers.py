@@ -15,19 +15,13 @@ from gridbridge.batch.embedded.answers import (
     read_end,
     read_jobs,
 )
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.errors import ParseError
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Folder
 
 TEXT = st.binary(max_size=30).filter(lambda data: 0 not in data).map(os.fsdecode)
 CLUSTER = ClusterLine(host="h", slots="2", used="1", waiting="0")
 FOLDER = Folder(path="/c", python="/usr/bin/python3", timeout_s=5)
-JOB = b"<JB_job_number>1</JB_job_number>"
-
-
-def asking(xml: bytes = b"", resource: bytes = b"") -> Request:
-    hard = b"<CE_name>" + resource + b"</CE_name>" if resource else b""
-    return Request(JOB + b"<JB_hard_resource_list>" + hard + b"</JB_hard_resource_list>" + xml)
 
 
 @given(names=st.lists(TEXT, max_size=4), error=TEXT)
@@ -62,12 +56,12 @@ def test_no_end_is_an_answer_and_silence_is_none() -> None:
 @pytest.mark.parametrize(
     ("request_", "lacks"),
     [
-        (asking(), ""),
-        (asking(resource=b"remote"), ""),
-        (asking(resource=b"gb_beta_up"), ""),
-        (asking(resource=b"h_rt"), "h_rt"),
-        (asking(b"<JB_notify>true</JB_notify>"), "-notify"),
-        (asking(b"<JB_checkpoint_name>c</JB_checkpoint_name>"), "checkpointing"),
+        (Request(), ""),
+        (Request(hard=(("remote", ""),)), ""),
+        (Request(hard=(("gb_beta_up", ""),)), ""),
+        (Request(hard=(("h_rt", ""),)), "h_rt"),
+        (Request(notify=True), "-notify"),
+        (Request(checkpoint="c"), "checkpointing"),
     ],
     ids=["nothing", "a place at home", "a load value", "a limit", "notify", "checkpointing"],
 )
@@ -79,12 +73,14 @@ def test_what_a_cluster_has_not_is_named(request_: Request, lacks: str) -> None:
 
 def test_words_of_others_are_never_options() -> None:
     """A name or path may begin with a dash, or be empty."""
-    argv = commands.submit_held(FOLDER, "-gb", shell="--held", cwd="", slots=1)
+    spec = JobSpec(transfer="-gb", request=Request(), shell="--held")
+    argv = commands.submit_held(FOLDER, spec)
 
     assert {"--name=-gb", "--shell=--held", "--cwd="} <= set(argv)
     assert "--name=-x" in commands.release_as(FOLDER, "7", "-x")
 
 
-@pytest.mark.parametrize(("parallel", "slots"), [("", 1), ("smp 4", 4)])
-def test_a_granted_environment_is_so_many_slots(parallel: str, slots: int) -> None:
-    assert commands.slots_of(parallel) == slots
+def test_a_job_has_the_slots_that_it_was_granted() -> None:
+    spec = JobSpec(transfer="gb", request=Request(), pe="smp", slots=4)
+
+    assert "--slots=4" in commands.submit_held(FOLDER, spec)

@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.batch.embedded import methods, submit
 from gridbridge.batch.embedded.database import Database, Refused
-from gridbridge.batch.embedded.job import Job, Queue, Request
+from gridbridge.batch.embedded.job import Job, NewJob, Queue
 from gridbridge.batch.embedded.schema import FIRST
 from gridbridge.errors import ParseError
 from gridbridge.model.route import Folder
@@ -30,7 +30,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 def add(site: Site, slots: int = 1, queue: str = "") -> int:
     """Add a job."""
-    request = Request("job", "", "/bin/sh", "/", "/dev/null", slots, False, b"", queue)
+    request = NewJob("job", "", "/bin/sh", "/", "/dev/null", slots, False, b"", queue)
     return site.database.add(request, "me")
 
 

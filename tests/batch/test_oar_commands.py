@@ -2,9 +2,9 @@
 
 import pytest
 
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.oar import commands
 from gridbridge.batch.oar.commands import Argv
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import OarServer
 
 SERVER = OarServer(timeout_s=15)
@@ -13,19 +13,17 @@ NAME = "gb.alpha.12.0.1"
 
 def request(**hard: str) -> Request:
     """Return a request for these hard resources."""
-    asked = "".join(
-        f"<CE_name>{name}</CE_name><CE_stringval>{value}</CE_stringval>"
-        for name, value in hard.items()
-    )
-    xml = f"<JB_job_number>1</JB_job_number><JB_hard_resource_list>{asked}</JB_hard_resource_list>"
-    return Request(xml.encode())
+    return Request(hard=tuple(hard.items()))
 
 
 def request_of(*hard: tuple[str, str]) -> Request:
     """Return a request as a mapping leaves it."""
-    asked = request()
-    asked.hard = hard
-    return asked
+    return Request(hard=hard)
+
+
+def spec(request: Request) -> JobSpec:
+    """Return a serial job that asks for this."""
+    return JobSpec(transfer=NAME, request=request)
 
 
 def program(argv: Argv, name: str) -> Argv:
@@ -34,7 +32,7 @@ def program(argv: Argv, name: str) -> Argv:
 
 
 def test_a_job_is_submitted_held_with_the_transfers_name_as_its_name() -> None:
-    argv = commands.submit_held(SERVER, NAME, request(), "", 1234)
+    argv = commands.submit_held(SERVER, spec(request()), 1234)
 
     assert argv[3:8] == ("sh", "submit", "1234", "/usr/bin/oarstat", "")
     assert program(argv, "oarsub") == (
@@ -45,20 +43,20 @@ def test_a_job_is_submitted_held_with_the_transfers_name_as_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parallel", "limit", "expected"),
+    ("slots", "limit", "expected"),
     [
-        ("", "3600", "/nodes=1/resource_id=1,walltime=1:0:0"),
-        ("smp 4", "0:10:5", "/nodes=1/resource_id=4,walltime=0:10:5"),
-        ("", "100:00:00", "/nodes=1/resource_id=1,walltime=100:0:0"),
-        ("", ":90:", "/nodes=1/resource_id=1,walltime=1:30:0"),
-        ("", "0", "/nodes=1/resource_id=1,walltime=0:0:1"),
+        (1, "3600", "/nodes=1/resource_id=1,walltime=1:0:0"),
+        (4, "0:10:5", "/nodes=1/resource_id=4,walltime=0:10:5"),
+        (1, "100:00:00", "/nodes=1/resource_id=1,walltime=100:0:0"),
+        (1, ":90:", "/nodes=1/resource_id=1,walltime=1:30:0"),
+        (1, "0", "/nodes=1/resource_id=1,walltime=0:0:1"),
     ],
 )
 def test_h_rt_becomes_the_walltime_in_hours_minutes_and_seconds(
-    parallel: str, limit: str, expected: str
+    slots: int, limit: str, expected: str
 ) -> None:
     """A walltime of `3600` would be as many hours (oarsub(1))."""
-    assert commands.resources(request(h_rt=limit), parallel) == expected
+    assert commands.resources(request(h_rt=limit), slots) == expected
 
 
 def test_other_resources_become_properties_and_places_at_home_nothing() -> None:
@@ -74,9 +72,8 @@ def test_a_resource_whose_name_is_no_property_is_refused_here() -> None:
 
 
 def test_a_project_and_a_queue_are_asked_for_when_the_job_has_them() -> None:
-    asked = request()
-    asked.project, asked.targets = "foreign", "besteffort"
-    words = commands.oarsub(SERVER, NAME, asked, "")
+    asked = Request(project="foreign", targets="besteffort")
+    words = commands.oarsub(SERVER, spec(asked))
 
     assert words[words.index("-q") :][:4] == ("-q", "besteffort", "--project", "foreign")
 
@@ -84,7 +81,7 @@ def test_a_project_and_a_queue_are_asked_for_when_the_job_has_them() -> None:
 def test_who_listens_for_ends_has_them_told() -> None:
     """far.sh puts the program of the job in place of the word, and hears where to tell it."""
     listening = OarServer(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
-    argv = commands.submit_held(listening, NAME, request(), "", 1234)
+    argv = commands.submit_held(listening, spec(request()), 1234)
 
     assert argv[7] == "/tmp/gridbridge.gb/ends"
     assert argv[-2] == "--notify=exec:.gridbridge/ended"
@@ -104,15 +101,13 @@ def test_a_property_is_compared_as_its_rule_says(name: str, value: str, expected
 
 
 @pytest.mark.parametrize(
-    ("parallel", "expected"),
-    [("", "/nodes=1/gpu=2/resource_id=1"), ("smp 5", "/nodes=1/gpu=2/resource_id=3")],
+    ("slots", "expected"),
+    [(1, "/nodes=1/gpu=2/resource_id=1"), (5, "/nodes=1/gpu=2/resource_id=3")],
 )
-def test_a_level_is_asked_for_and_the_slots_are_spread_over_it(
-    parallel: str, expected: str
-) -> None:
+def test_a_level_is_asked_for_and_the_slots_are_spread_over_it(slots: int, expected: str) -> None:
     asked = request_of(("/gpu", "2"))
 
-    assert (commands.resources(asked, parallel), commands.properties(asked)) == (expected, "")
+    assert (commands.resources(asked, slots), commands.properties(asked)) == (expected, "")
 
 
 @pytest.mark.parametrize(
@@ -126,25 +121,22 @@ def test_a_level_is_asked_for_and_the_slots_are_spread_over_it(
 def test_slots_lie_on_the_nodes_of_their_groups(
     groups: tuple[tuple[int, int], ...], expected: str
 ) -> None:
-    asked = request(h_rt="60")
-    asked.groups = groups
+    asked = request(h_rt="60").but(groups=groups)
 
-    assert commands.resources(asked, "mpi 9") == expected
+    assert commands.resources(asked, 9) == expected
 
 
 def test_a_level_is_one_of_each_group() -> None:
-    asked = request_of(("/gpu", "2"))
-    asked.groups = ((2, 4), (1, 1))
+    asked = Request(hard=(("/gpu", "2"),), groups=((2, 4), (1, 1)))
 
-    assert commands.resources(asked, "mpi 9") == (
+    assert commands.resources(asked, 9) == (
         "/nodes=2/gpu=2/resource_id=2+/nodes=1/gpu=2/resource_id=1"
     )
 
 
 def test_each_type_of_a_job_is_a_word_of_its_own() -> None:
-    asked = request()
-    asked.types = ("besteffort", "timesharing=user,*")
-    words = commands.oarsub(SERVER, NAME, asked, "")
+    asked = Request(types=("besteffort", "timesharing=user,*"))
+    words = commands.oarsub(SERVER, spec(asked))
 
     assert words[-5:-1] == ("-t", "besteffort", "-t", "timesharing=user,*")
 
@@ -167,14 +159,11 @@ def test_what_could_be_read_as_something_else_is_refused(name: str, value: str) 
 
 
 def test_several_queues_are_refused() -> None:
-    asked = request()
-    asked.targets = "a,b"
-
-    assert commands.refusal(asked) == "OAR has no -q a,b, only one queue"
+    assert commands.refusal(Request(targets="a,b")) == "OAR has no -q a,b, only one queue"
 
 
 def test_an_endless_limit_is_none() -> None:
-    assert commands.resources(request(h_rt="INFINITY"), "") == "/nodes=1/resource_id=1"
+    assert commands.resources(request(h_rt="INFINITY"), 1) == "/nodes=1/resource_id=1"
 
 
 def test_each_program_has_an_alarm_within_the_limit() -> None:

@@ -7,19 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine.request import (
-    Request,
     owner_and_account_of,
     read_config,
     read_environment,
+    read_request,
 )
 from gridbridge.errors import ParseError
+from gridbridge.model.request import Request
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "gridengine-8.1.9"
 BYTES = st.binary(max_size=80).filter(lambda data: 0 not in data)
 
 
 def read(name: str) -> Request:
-    return Request((GOLDEN / f"{name}.xml").read_bytes())
+    return read_request((GOLDEN / f"{name}.xml").read_bytes())
 
 
 @pytest.mark.parametrize("name", ["job-hostile", "job-altered"])
@@ -61,13 +62,13 @@ def test_an_altered_list_is_still_read() -> None:
 def test_an_element_has_its_meaning(element: str, attribute: str, meaning: object) -> None:
     xml = f"<JB_job_number>1</JB_job_number>{element}".encode()
 
-    assert getattr(Request(xml), attribute) == meaning
+    assert getattr(read_request(xml), attribute) == meaning
 
 
 @pytest.mark.parametrize("answer", [b"", (GOLDEN / "job-unknown.xml").read_bytes()])
 def test_no_job_in_the_answer_is_an_error(answer: bytes) -> None:
     with pytest.raises(ParseError):
-        Request(answer)
+        read_request(answer)
     with pytest.raises(ParseError):
         owner_and_account_of(answer)
 

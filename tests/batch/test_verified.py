@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.request import Request, cwd_of, parallel_of
+from gridbridge.batch.gridengine.request import cwd_of, parallel_of, read_request
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.errors import ParseError
 
@@ -14,17 +14,17 @@ TOLD = (Path(__file__).parents[1] / "golden" / "gridengine-8.1.9" / "verified.tx
 def test_all_that_a_job_would_ask_for_is_read() -> None:
     """Its script says `hard resource_list: fake=1`, which is no answer of qsub's."""
     xml = as_detail(TOLD, "alice")
-    request = Request(xml)
+    request = read_request(xml)
 
     assert (request.owner, request.project, request.checkpoint) == ("alice", "chem", "x")
     assert request.hard == (("h_rt", "1:0:0"), ("arch", "lx*"))
     assert request.soft == (("mem_free", "2G"),)
     assert (request.queues, request.priority, request.notify) == ("transfer-beta,all.q", -5, True)
-    assert (cwd_of(xml), parallel_of(xml)) == ("/home/alice", "mpi 8")
+    assert (cwd_of(xml), parallel_of(xml)) == ("/home/alice", ("mpi", 8))
 
 
 def test_a_job_that_asks_for_nothing_asks_for_nothing() -> None:
-    request = Request(as_detail(b"job_number:                 unassigned\n", "bob"))
+    request = read_request(as_detail(b"job_number:                 unassigned\n", "bob"))
 
     assert (request.owner, request.hard, request.soft, request.queues) == ("bob", (), (), "")
     assert (request.priority, request.notify) == (0, False)
@@ -34,7 +34,7 @@ def test_what_a_job_declares_in_its_context_is_read() -> None:
     """The first word says whether -ac, -dc or -sc was given last."""
     told = b"job_number: unassigned\ncontext:     +=NONE,stage_in=a:b%2C,stage_out=,note=x=y\n"
 
-    context = dict(Request(as_detail(told, "bob")).context)
+    context = dict(read_request(as_detail(told, "bob")).context)
 
     assert context == {"stage_in": "a:b%2C", "stage_out": "", "note": "x=y"}
 

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission
 from gridbridge.model.job import JobEnd
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Cell, Folder, Login, OarServer
 from gridbridge.model.snapshot import ClusterSnapshot
 from tests.contract import resident
@@ -21,7 +21,6 @@ from tests.contract.resident import HOST
 from tests.contract.waiting import PAUSE_S, until
 from tests.lab.grid import Grid
 
-ASKS_NOTHING = Request(b"<JB_job_number>1</JB_job_number>")
 UNKNOWN = "9999998"  # below Grid Engine's largest job number
 TIMEOUT_S = 15.0
 AT_ONCE = 3  # calls of a test, where it has many to make
@@ -178,10 +177,9 @@ class Far:
     def answer(self, script: str | bytes, **options: object) -> Submission:
         """Submit a held job in the folder of the jobs, and return the answer."""
         name = str(options.pop("name", "") or self.new_name())
-        request = options.pop("request", ASKS_NOTHING)
-        usual = {"shell": "/bin/sh", "cwd": self.reach.folder, "parallel": ""}
         text = script.encode() if isinstance(script, str) else script
-        told: Submission = self.hot("submit", name, request, **(usual | options), script=text)
+        plain = JobSpec(transfer=name, request=Request(), cwd=self.reach.folder, script=text)
+        told: Submission = self.hot("submit", plain.but(**options))
         if told.remote_id:
             self.accounts[told.remote_id] = name
         return told

@@ -6,8 +6,9 @@ from gridbridge.batch.submission import Result
 from gridbridge.batch.wrapper import Start, WrappedJob, bundle
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.message import Message
+from gridbridge.model.request import Request
 from tests.contract.conftest import NOT_OAR, OAR, SEVERAL_PEOPLES
-from tests.contract.far import ASKS_NOTHING, UNKNOWN, Far
+from tests.contract.far import UNKNOWN, Far
 from tests.contract.waiting import stays, until
 from tests.messages import decode_in_place
 
@@ -15,11 +16,7 @@ pytestmark = pytest.mark.timeout(600)
 
 AT_ONCE = 4  # in a cluster of the lab
 TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
-ASKS_TOO_MUCH = type(ASKS_NOTHING)(
-    b"<JB_job_number>1</JB_job_number><JB_hard_resource_list><qstat_l_requests>"
-    b"<CE_name>nonesuch</CE_name><CE_stringval>1</CE_stringval></qstat_l_requests>"
-    b"</JB_hard_resource_list>"
-)
+ASKS_TOO_MUCH = Request(hard=(("nonesuch", "1"),))
 
 
 def ticks(far: Far) -> int:

@@ -28,7 +28,7 @@ def test_many_jobs_run_once_each_and_never_more_than_slots_at_once(far: Far) -> 
 
 
 def test_a_parallel_job_has_all_its_slots(far: Far) -> None:
-    wide = far.start(f"echo $NSLOTS >nslots; {WAITING}", parallel="smp 2")
+    wide = far.start(f"echo $NSLOTS >nslots; {WAITING}", pe="smp", slots=2)
     far.until_running(wide)
     seen = far.snapshot(wide).find(int(wide))
     far.reach.sh("touch go")

@@ -7,13 +7,14 @@ from gridbridge.batch.embedded import home as embedded
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import home as gridengine
 from gridbridge.batch.gridengine import objects, submit
-from gridbridge.batch.gridengine.commands import OWN_HOLD, OWN_QUEUES, STAYS, own_queues
-from gridbridge.batch.gridengine.request import Request
+from gridbridge.batch.gridengine.commands import STAYS
+from gridbridge.batch.gridengine.request import read_request
 from gridbridge.decisions.transfer import refusals, rerun
 from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
 from gridbridge.model.policy import Policy
+from gridbridge.model.request import OWN_HOLD, OWN_QUEUES, Request
 from gridbridge.model.route import Cell, Folder
 from gridbridge.model.transfer.guard import Guard
 
@@ -79,7 +80,7 @@ class CellHome:
         """
         job = str(local.job)
         request = submit.request_of(self._cell, job)
-        own = dict(request.context).get(OWN_QUEUES) or request.queues or ANY_QUEUE
+        own = request.own_queues or ANY_QUEUE
         hard = refusals.without_remote(request.hard) if refusals.stays(request.hard) else None
         submit.pin(self._cell, job, queue, remember=own, hard=hard)
         self.release(local, guard)
@@ -110,7 +111,7 @@ class CellHome:
     def check(self, local: TransferId) -> None:
         """Verify the request without this site's transfer queues."""
         xml = submit.detail(self._cell, str(local.job))
-        own = Request(xml)
+        own = read_request(xml)
         ways = refusals.marks(own.hard, own.queues, self._policy.queues)
         asked = (gridengine.Asked(xml, way.hard, way.queues) for way in ways)
         if not any(gridengine.could_run(self._cell, each) for each in asked):
@@ -122,7 +123,7 @@ class CellHome:
         if request.rerun:
             return request.rerun
         own = objects.reruns(self._cell, self._policy.queues)
-        return rerun.of_queues(request.hard, own_queues(request), own)
+        return rerun.of_queues(request.hard, request.own_queues, own)
 
 
 def _kept(request: Request) -> Kept:
@@ -130,7 +131,7 @@ def _kept(request: Request) -> Kept:
         owner=request.owner,
         is_deferred=request.is_deferred,
         hard=request.hard,
-        queues=own_queues(request),
+        queues=request.own_queues,
     )
 
 

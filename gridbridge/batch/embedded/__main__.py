@@ -15,7 +15,7 @@ from collections.abc import Callable
 from gridbridge.batch.embedded import keeper, verbs
 from gridbridge.batch.embedded.answers import ClusterLine, EndLine, JobLine, encode
 from gridbridge.batch.embedded.database import Database, Refused, UnknownJob
-from gridbridge.batch.embedded.job import Job, Queue, Request
+from gridbridge.batch.embedded.job import Job, NewJob, Queue
 from gridbridge.errors import StateError
 from gridbridge.model.places import METHODS
 
@@ -87,7 +87,7 @@ def _queue(asked: argparse.Namespace) -> Queue:
 
 
 def _submit(database: Database, asked: argparse.Namespace) -> int:
-    request = Request(
+    request = NewJob(
         name=asked.name,
         account=asked.account,
         shell=asked.shell,

@@ -1,16 +1,17 @@
 """Command lines of the embedded cluster's program: pure, from values to argv."""
 
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.model.places import is_place
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Folder
 
 Argv = tuple[str, ...]
 
 
-def submit_held(folder: Folder, transfer: str, *, shell: str, cwd: str, slots: int) -> Argv:
+def submit_held(folder: Folder, spec: JobSpec) -> Argv:
     """Submit the script on standard input, held and under the transfer's name."""
-    names = (f"--name={transfer}", f"--account={transfer}", "--held")
-    return _call(folder, "submit", *names, f"--shell={shell}", f"--cwd={cwd}", f"--slots={slots}")
+    names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
+    place = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")
+    return _call(folder, "submit", *names, *place)
 
 
 def show(folder: Folder) -> Argv:
@@ -51,11 +52,6 @@ def stay(folder: Folder, job: str, reason: str) -> Argv:
 def pin(folder: Folder, job: str, queue: str) -> Argv:
     """Let a job start in one queue only, or in those that it asked for."""
     return _call(folder, "pin", job, f"--queue={queue}")
-
-
-def slots_of(parallel: str) -> int:
-    """Return the slots of a granted environment, `smp 4`; 1 without one."""
-    return int(parallel.split()[1]) if parallel else 1
 
 
 def refusal(request: Request) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gridbridge.batch.embedded import process
-from gridbridge.batch.embedded.job import End, Job, Queue, Request
+from gridbridge.batch.embedded.job import End, Job, NewJob, Queue
 from gridbridge.batch.embedded.locks import KeeperLocks
 from gridbridge.batch.embedded.schema import FILE, open_file
 from gridbridge.errors import GridbridgeError
@@ -89,7 +89,7 @@ class Database:
         """How many jobs could start: neither held nor in error."""
         return self._number(f"SELECT count(*) FROM job{STARTABLE}")  # noqa: S608 - of ours
 
-    def add(self, request: Request, owner: str) -> int:
+    def add(self, request: NewJob, owner: str) -> int:
         """Take a new job and return its number."""
         with self.change():
             self._require_room(request)
@@ -128,7 +128,7 @@ class Database:
         row = self._db.execute("SELECT text FROM script WHERE job = ?", (number,)).fetchone()
         return bytes(row[0])
 
-    def _require_room(self, request: Request) -> None:
+    def _require_room(self, request: NewJob) -> None:
         has = self.require(request.queue)
         most = has[request.queue] if request.queue else max(has.values())
         if not 1 <= request.slots <= most:

@@ -49,7 +49,7 @@ class Queue(NamedTuple):
     pending_limit: int  # it is closed while so many jobs wait there; 0: never for that
 
 
-class Request(NamedTuple):
+class NewJob(NamedTuple):
     """What is asked for a new job."""
 
     name: str

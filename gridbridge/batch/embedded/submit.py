@@ -5,33 +5,21 @@ import os
 from gridbridge.batch.embedded import commands
 from gridbridge.batch.embedded.answers import JobLine, read_jobs
 from gridbridge.batch.embedded.commands import Argv
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.submission import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Folder
 from gridbridge.shell.runner import Completed, run
 
-NOTHING = b"<JB_job_number>"  # a request, as qstat would tell it
 ANSWERS = {os.EX_DATAERR: Result.REFUSED, os.EX_TEMPFAIL: Result.LATER}
 
 
-def submit(
-    folder: Folder,
-    transfer: str,
-    request: Request,
-    *,
-    shell: str,
-    cwd: str,
-    parallel: str,
-    script: bytes,
-) -> Submission:
+def submit(folder: Folder, spec: JobSpec) -> Submission:
     """Submit a held job; never raises for what the cluster answers, or does not."""
-    if reason := commands.refusal(request):
+    if reason := commands.refusal(spec.request):
         return Submission(Result.REFUSED, reason=reason)
-    slots = commands.slots_of(parallel)
-    argv = commands.submit_held(folder, transfer, shell=shell, cwd=cwd, slots=slots)
     try:
-        done = _call(folder, argv, script)
+        done = _call(folder, commands.submit_held(folder, spec), spec.script)
     except CommandFailed as error:
         return unanswered(error)
     return _read_answer(done)
@@ -110,7 +98,7 @@ def request_of(folder: Folder, job: str) -> Request:
     """Return what a job asked for at home: slots, which its starter is told, and nothing else."""
     if not _jobs(folder, commands.show_job(folder, job)):
         raise ParseError(f"job {job} is not listed")
-    return Request(NOTHING)
+    return Request()
 
 
 def queue_value(_folder: Folder, _queue: str, _name: str, _host: str) -> str:

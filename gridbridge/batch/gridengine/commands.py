@@ -5,20 +5,17 @@ The programs are called by path: Debian's /usr/bin/qsub is a shell wrapper aroun
 
 import time
 
-from gridbridge.batch.gridengine.request import FAR_S, OURS, OWN_START, Pairs, Request
 from gridbridge.errors import ParseError
 from gridbridge.model.places import ENDED, is_place
+from gridbridge.model.request import FAR_S, OURS, OWN_QUEUES, OWN_START, JobSpec, Pairs
 from gridbridge.model.route import Cell
 
 Argv = tuple[str, ...]
 
 EVERY_STATE = ("-s", "a")  # the site's or the caller's sge_qstat file may say less (qstat(1))
 ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
-OWN_QUEUES = f"{OURS}queues"  # in a job's context while it is pinned to a transfer queue
-
-OWN_HOLD = f"{OURS}hold"  # in its context: the service has held a task that its starter did not
 LONG_PAST_S = 86400  # that of one that may start: Grid Engine takes no 0 back
-STAYS = f"{OURS}stays"  # in its context: it asks for remote=false when it is not pinned
+STAYS = f"{OURS}stays"  # in a job's context: it asks for remote=false when it is not pinned
 STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
 UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
 
@@ -55,12 +52,6 @@ def undefer(cell: Cell, job: str, own: int) -> Argv:
 def _moment(seconds: int) -> str:
     """Write a time for qalter, which has to be told that it is UTC (TZ)."""
     return time.strftime("%Y%m%d%H%M.%S", time.gmtime(seconds))
-
-
-def own_queues(request: Request) -> str:
-    """Return a job's own list of queues, also while it is pinned to another."""
-    kept = dict(request.context).get(OWN_QUEUES, "")
-    return kept.replace(" ", ",") or request.queues
 
 
 def pin(cell: Cell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> Argv:
@@ -135,37 +126,23 @@ def unsuspend(cell: Cell, job: str) -> Argv:
     return (f"{cell.binaries}/qmod", "-usj", job)
 
 
-def submit_held(
-    cell: Cell, transfer: str, request: Request, shell: str, cwd: str, parallel: str
-) -> Argv:
+def submit_held(cell: Cell, spec: JobSpec) -> Argv:
     """Submit the script on standard input, held and under the transfer's name.
 
     `-clear` and `-C ''` keep the site's and the user's request defaults and the script's own
     directives from being read again; the wrapper opens the files, mails nothing, and is never
-    rerun: the local job does all three. No `cwd` is the owner's home. `parallel` is the
-    environment and the granted slots, `smp 4`, or empty.
+    rerun: the local job does all three.
     """
-    options: tuple[str, ...] = ("-terse", "-h", "-N", transfer, "-A", transfer)
-    options += (
-        "-S",
-        shell,
-        "-m",
-        "n",
-        "-r",
-        "n",
-        "-j",
-        "y",
-        "-o",
-        "/dev/null",
-    )
-    options += _given("-wd", cwd)
-    options += ("-pe", *parallel.split()) if parallel else ()
+    request = spec.request
+    options: Argv = ("-terse", "-h", "-N", spec.transfer, "-A", spec.transfer, "-S", spec.shell)
+    options += ("-m", "n", "-r", "n", "-j", "y", "-o", "/dev/null")
+    options += _given("-wd", spec.cwd)
+    options += ("-pe", spec.pe, str(spec.slots)) if spec.pe else ()
     options += ("-notify",) if request.notify else ()
     options += _given("-q", request.targets)
     options += _given("-P", request.project) + _given("-ckpt", request.checkpoint)
-    options += _given("-p", str(min(request.priority, 0) or "")) + _given(
-        "-js", str(request.share or "")
-    )
+    options += _given("-p", str(min(request.priority, 0) or ""))
+    options += _given("-js", str(request.share or ""))
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
     options += resource_options(request.hard, request.soft, request.stays)

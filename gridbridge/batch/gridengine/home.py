@@ -7,8 +7,9 @@ nothing, and it alters the lists that it is given (facts: 8.1.9).
 
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.batch.gridengine.request import OURS, Pairs, Request, ranges_of
+from gridbridge.batch.gridengine.request import ranges_of, read_request
 from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, call
+from gridbridge.model.request import OURS, Pairs
 from gridbridge.model.route import Cell
 
 REFUSED = f"{OURS}refused"  # in a job's context: why it came home
@@ -26,7 +27,7 @@ class Asked:
     __slots__ = ("checkpoint", "hard", "parallel", "project", "queues")
 
     def __init__(self, xml: bytes, hard: Pairs | None = None, queues: str | None = None) -> None:
-        own = Request(xml)
+        own = read_request(xml)
         self.hard = own.hard if hard is None else hard
         self.queues = own.queues if queues is None else queues
         self.parallel = ranges_of(xml)

@@ -7,84 +7,45 @@ would cut at 10 kB. See tests/golden/gridengine-8.1.9.
 """
 
 from gridbridge.errors import ParseError
+from gridbridge.model.request import Pairs, Request
 
 AUTOMATIC = b"__SGE_PREFIX__"  # variables that qsub adds by itself
 PRIORITY_ZERO = 1024  # JB_priority of `-p 0`
 INTERACTIVE = 0x1E  # in JB_type: of qsh, qlogin, qrsh and qrsh without a command (sge_job.h)
-OURS = "gridbridge_"  # what the names of our notes in a job's context begin with
-OWN_START = f"{OURS}start"  # in its context while its start time is ours: its own, 0 for none
-FAR_S = 2051222400  # the start time of a job that is away: 2035
 ARRAY = 0x80  # in JB_type: of `qsub -t`
 RERUN = {b"1": "yes", b"2": "no"}  # JB_restart; 0: as the queue says
 _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
 
-Pairs = tuple[tuple[str, str], ...]
 
-
-class Request:
-    """A job's request, as text; empty where it asked for nothing."""
-
-    __slots__ = (
-        "checkpoint",
-        "context",
-        "groups",
-        "hard",
-        "notify",
-        "owner",
-        "priority",
-        "project",
-        "queues",
-        "rerun",
-        "share",
-        "soft",
-        "start",
-        "stays",
-        "submitted",
-        "targets",
-        "types",
-        "variables",
+def read_request(xml: bytes) -> Request:
+    """Read what a job asks for; ParseError when there is no job in the answer."""
+    if b"<JB_job_number>" not in xml:
+        raise ParseError("qstat -j: no such job, or no answer of qstat")
+    return Request(
+        owner=_leaf(xml, b"JB_owner"),
+        hard=_resources(xml, b"JB_hard_resource_list"),
+        soft=_resources(xml, b"JB_soft_resource_list"),
+        context=_pairs(_section(xml, b"JB_context"), b"VA_variable", b"VA_value"),
+        variables=_variables(xml),
+        queues=",".join(map(_text, _leaves(_section(xml, b"JB_hard_queue_list"), b"QR_name"))),
+        project=_leaf(xml, b"JB_project"),
+        checkpoint=_leaf(xml, b"JB_checkpoint_name"),
+        notify=_leaf(xml, b"JB_notify") == "true",
+        priority=int(_leaf(xml, b"JB_priority") or PRIORITY_ZERO) - PRIORITY_ZERO,
+        share=int(_leaf(xml, b"JB_jobshare") or 0),
+        start=int(_leaf(xml, b"JB_execution_time") or 0),
+        submitted=_leaf(xml, b"JB_submission_time"),
+        rerun=RERUN.get(_section(xml, b"JB_restart"), ""),
     )
 
-    def __init__(self, xml: bytes) -> None:
-        if b"<JB_job_number>" not in xml:
-            raise ParseError("qstat -j: no such job, or no answer of qstat")
-        self.owner = _leaf(xml, b"JB_owner")
-        self.hard: Pairs = _pairs(
-            _section(xml, b"JB_hard_resource_list"), b"CE_name", b"CE_stringval"
-        )
-        self.soft: Pairs = _pairs(
-            _section(xml, b"JB_soft_resource_list"), b"CE_name", b"CE_stringval"
-        )
-        self.context: Pairs = _pairs(_section(xml, b"JB_context"), b"VA_variable", b"VA_value")
-        self.variables = frozenset(
-            _text(name)
-            for name in _leaves(_section(xml, b"JB_env_list"), b"VA_variable")
-            if not name.startswith(AUTOMATIC)
-        )
-        queues = _leaves(_section(xml, b"JB_hard_queue_list"), b"QR_name")
-        self.queues = ",".join(map(_text, queues))
-        self.targets = ""  # queues at the remote cluster, when a mapping names some
-        self.stays = False  # it asks there for queues that send nothing away
-        self.types: tuple[str, ...] = ()  # of a job of OAR
-        self.groups: tuple[tuple[int, int], ...] = ()  # of OAR: nodes and slots; none: one node
-        self.project = _leaf(xml, b"JB_project")
-        self.checkpoint = _leaf(xml, b"JB_checkpoint_name")
-        self.notify = _leaf(xml, b"JB_notify") == "true"
-        self.priority = int(_leaf(xml, b"JB_priority") or PRIORITY_ZERO) - PRIORITY_ZERO
-        self.share = int(_leaf(xml, b"JB_jobshare") or 0)
-        self.start = int(_leaf(xml, b"JB_execution_time") or 0)  # not before; 0: at once
-        self.submitted = _leaf(xml, b"JB_submission_time")  # anew when it is put back
-        self.rerun = RERUN.get(_section(xml, b"JB_restart"), "")
 
-    @property
-    def is_deferred(self) -> bool:
-        """Whether its start time is ours."""
-        return self.start == FAR_S
+def _resources(xml: bytes, tag: bytes) -> Pairs:
+    return _pairs(_section(xml, tag), b"CE_name", b"CE_stringval")
 
-    @property
-    def own_start(self) -> int:
-        """The start time that its owner gave it, also while it is deferred; 0 for none."""
-        return int(dict(self.context).get(OWN_START) or 0) if self.is_deferred else self.start
+
+def _variables(xml: bytes) -> frozenset[str]:
+    names = _leaves(_section(xml, b"JB_env_list"), b"VA_variable")
+    return frozenset(_text(name) for name in names if not name.startswith(AUTOMATIC))
 
 
 def owner_and_account_of(xml: bytes) -> tuple[str, str]:
@@ -111,11 +72,11 @@ def cwd_of(xml: bytes) -> str:
     return _leaf(xml, b"JB_cwd")
 
 
-def parallel_of(xml: bytes) -> str:
-    """Return `PE SLOTS`, the most that are asked for (qsub(1) -pe), empty for a serial job."""
+def parallel_of(xml: bytes) -> tuple[str, int]:
+    """Return the parallel environment, empty for a serial job, and the most slots (qsub(1) -pe)."""
     name = _leaf(xml, b"JB_pe")
     ends = _leaves(_section(xml, b"JB_pe_range"), b"RN_max") if name else ()
-    return f"{name} {max(map(int, ends), default=1)}" if name else ""
+    return name, max(map(int, ends), default=1)
 
 
 def is_interactive(xml: bytes) -> bool:

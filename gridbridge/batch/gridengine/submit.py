@@ -6,10 +6,11 @@ by its words (facts: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where marked).
 
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.batch.gridengine.request import OWN_START, Pairs, Request, owner_and_account_of
+from gridbridge.batch.gridengine.request import owner_and_account_of, read_request
 from gridbridge.batch.submission import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.ids import read_tasks
+from gridbridge.model.request import OWN_START, JobSpec, Pairs, Request
 from gridbridge.model.route import Cell
 from gridbridge.shell.runner import Completed, run
 
@@ -38,20 +39,10 @@ DELETED = b"has deleted job"  # of a started one: has registered the job ... for
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
-def submit(
-    cell: Cell,
-    transfer: str,
-    request: Request,
-    *,
-    shell: str,
-    cwd: str,
-    parallel: str,
-    script: bytes,
-) -> Submission:
+def submit(cell: Cell, spec: JobSpec) -> Submission:
     """Submit a held job; never raises for what the cell answers, or does not."""
-    argv = commands.submit_held(cell, transfer, request, shell, cwd, parallel)
     try:
-        done = call(cell, argv, script)
+        done = call(cell, commands.submit_held(cell, spec), spec.script)
     except CommandFailed as error:
         return unanswered(error)
     return _read_answer(done)
@@ -116,7 +107,7 @@ def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
 
 def request_of(cell: Cell, job: str) -> Request:
     """Return what a job asked for."""
-    return Request(detail(cell, job))
+    return read_request(detail(cell, job))
 
 
 def requests_of(cell: Cell, jobs: tuple[int, ...]) -> dict[int, Request]:
@@ -124,11 +115,11 @@ def requests_of(cell: Cell, jobs: tuple[int, ...]) -> dict[int, Request]:
     xml = detail(cell, ",".join(map(str, jobs)))
     parts = (JOB_NUMBER + part for part in xml.split(JOB_NUMBER)[1:])
     found = ((part[len(JOB_NUMBER) :].partition(b"<")[0], part) for part in parts)
-    return {int(number): Request(part) for number, part in found if number.isdigit()}
+    return {int(number): read_request(part) for number, part in found if number.isdigit()}
 
 
 def detail(cell: Cell, job: str) -> bytes:
-    """Return all that the cell tells of a job; Request and its neighbours read it."""
+    """Return all that the cell tells of a job; request.py reads it."""
     return call(cell, commands.detail(cell, job)).checked().stdout
 
 

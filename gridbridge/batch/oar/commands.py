@@ -4,8 +4,8 @@ They are setuid, so that their caller can't kill them, and without their databas
 for ever. An alarm that is set before them ends them all the same (execve(2) keeps it).
 """
 
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.model.places import is_place
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import quote
 
@@ -28,23 +28,21 @@ SUSPEND, RESUME = "TSTP", "CONT"  # as keeper.pl takes them
 END_OF_KEEPER = b"__END__\n"
 
 
-def submit_held(
-    server: OarServer, transfer: str, request: Request, parallel: str, size: int
-) -> Argv:
+def submit_held(server: OarServer, spec: JobSpec, size: int) -> Argv:
     """Submit a script of so many bytes on standard input, held, under the transfer's name."""
-    program, *words = oarsub(server, transfer, request, parallel)
+    program, *words = oarsub(server, spec)
     call = _call(server, program.rpartition("/")[2], *words)
     return _far(server, "submit", str(size), *call, ends=server.ends)
 
 
-def oarsub(server: OarServer, transfer: str, request: Request, parallel: str) -> Argv:
+def oarsub(server: OarServer, spec: JobSpec) -> Argv:
     """Return oarsub's own command line.
 
     OAR writes a job's name and directory unquoted into a Perl program and its own SQL, so the
     script's first process changes the directory, and only a transfer's name is a job's name.
     """
-    files = ("-d", "/", "-O", "/dev/null", "-E", "/dev/null")
-    needs: Argv = ("-l", resources(request, parallel))
+    request, files = spec.request, ("-d", "/", "-O", "/dev/null", "-E", "/dev/null")
+    needs: Argv = ("-l", resources(request, spec.slots))
     wanted = properties(request)
     needs += ("-p", wanted) if wanted else ()
     needs += ("-q", request.targets) if request.targets else ()
@@ -52,15 +50,14 @@ def oarsub(server: OarServer, transfer: str, request: Request, parallel: str) ->
     needs += ("--project", request.project) if request.project else ()
     needs += (ENDED,) if server.ends else ()
     program = f"{server.binaries}/oarsub"
-    return (program, "--hold", "--name", transfer, *files, *needs, COMMAND)
+    return (program, "--hold", "--name", spec.transfer, *files, *needs, COMMAND)
 
 
-def resources(request: Request, parallel: str) -> str:
+def resources(request: Request, slots: int) -> str:
     """Return the slots, by groups of nodes, and the time limit; without one OAR's default holds.
 
     Without groups all are on one node.
     """
-    slots = int(parallel.split()[1]) if parallel else 1
     groups = request.groups or ((1, slots),)
     return "+".join(_group(request, *each) for each in groups) + _walltime(request)
 

@@ -6,10 +6,10 @@ it later, when its server comes to it; what depends on it waits here for that.
 
 import time
 
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.batch.oar import commands
 from gridbridge.batch.submission import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed
+from gridbridge.model.request import JobSpec
 from gridbridge.model.route import OarServer
 from gridbridge.shell import ssh
 from gridbridge.shell.runner import Completed
@@ -32,23 +32,13 @@ NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3
 
 
-def submit(
-    server: OarServer,
-    transfer: str,
-    request: Request,
-    *,
-    shell: str,
-    cwd: str,
-    parallel: str,
-    script: bytes,
-) -> Submission:
+def submit(server: OarServer, spec: JobSpec) -> Submission:
     """Submit a held job; never raises for what the server answers, or does not."""
-    if reason := commands.refusal(request):
+    if reason := commands.refusal(spec.request):
         return Submission(Result.REFUSED, reason=reason)
-    whole = _kept(shell, cwd, script, bool(server.ends))
-    argv = commands.submit_held(server, transfer, request, parallel, len(whole))
+    whole = _kept(spec.shell, spec.cwd, spec.script, bool(server.ends))
     try:
-        done = call(server, argv, whole)
+        done = call(server, commands.submit_held(server, spec, len(whole)), whole)
     except CommandFailed as error:
         return unanswered(error)
     return _read_answer(done)

@@ -7,13 +7,7 @@ from gridbridge.model import lines
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Targeted(Protocol):
-        """A request, so far as it names queues of the other cluster."""
-
-        targets: str
-        stays: bool
+    from gridbridge.model.request import Request
 
 
 class Stay:
@@ -32,9 +26,10 @@ class Stay:
     def __repr__(self) -> str:
         return f"Stay(queues={self.queues!r}, all_say={self.all_say!r})"
 
-    def keep(self, request: "Targeted") -> None:
+    def keep(self, request: "Request") -> "Request":
         """Keep a job there: have it ask for those queues."""
-        request.targets, request.stays = self.kept(request.targets)
+        targets, stays = self.kept(request.targets)
+        return request.but(targets=targets, stays=stays)
 
     def kept(self, targets: str) -> tuple[str, bool]:
         """Return the queues to ask for, and whether to ask for `remote=false`.

@@ -10,12 +10,12 @@ from gridbridge.apply.clusters import away, cell, mapping, route
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.gridengine.request import (
-    Request,
     cwd_of,
     has_task,
     is_interactive,
     owner_and_account_of,
     parallel_of,
+    read_request,
 )
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.batch.oar import commands as oar
@@ -25,6 +25,7 @@ from gridbridge.model.ids import TransferId, is_transfer, parse_local
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy, TransferQueue
 from gridbridge.model.report import printable
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Cell, OarServer, Route
 from gridbridge.model.transfer import staging
 from gridbridge.services.tools.drain import refuse_unreached
@@ -63,32 +64,33 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
     else:
         job, name = words[-1], f"gb.{policy.site.cluster}.JOB.0.1"
         xml = _verified(home, words)
-    request, asked_parallel = Request(xml), parallel_of(xml)
+    request, (pe, slots) = read_request(xml), parallel_of(xml)
     if refused := _refusal(xml):
         return Foreseen(job=job, cluster=remote, refused=refused)
     rules, far = mapping(policy, remote, queue), away(policy, remote)
     known = words_of(remote)
     try:
-        parallel, there = translated(request, asked_parallel, rules, known, remote, policy.queues)
-        keep_there(request, remote)
+        asked = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
+        spec, notes = translated(asked, rules, known, remote, policy.queues)
+        spec = keep_there(spec, remote)
         place = _carried(route(policy, queue), request, name)
     except (Unmappable, Unstageable) as error:
         return Foreseen(job=job, cluster=remote, refused=printable(str(error)))
-    notes, cwd = there.notes, cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
+    cwd = cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
     if far.login:
         account = policy.clusters[remote].users.account_of(request.owner)
         cwd = place if place.startswith("/") or not place else f"~{account}/{place}"
         notes += (f"with files that are carried, in {cwd} there",) if place else ()
         notes += (f"by ssh, at {far.login.host} as {account}",)
-    shell = policy.clusters[remote].shell
+    spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
     if isinstance(far, OarServer):
-        if refused := oar.refusal(request):
+        if refused := oar.refusal(spec.request):
             return Foreseen(job=job, cluster=remote, refused=printable(refused))
-        argv = oar.oarsub(far, name, request, parallel)
+        argv = oar.oarsub(far, spec)
     else:
         assert isinstance(far, Cell)  # home is, and then no other cluster is embedded
-        argv = commands.submit_held(far, name, request, shell, cwd, parallel)
-    if asked_parallel and parallel.rpartition(" ")[2] == str(ENDLESS):
+        argv = commands.submit_held(far, spec)
+    if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)
     return Foreseen(
         job=job,

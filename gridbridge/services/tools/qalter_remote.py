@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from gridbridge import config
 from gridbridge.apply.clusters import cell, mapping
 from gridbridge.batch.gridengine import commands, submit
-from gridbridge.batch.gridengine.request import Pairs, Request, parallel_of
+from gridbridge.batch.gridengine.request import parallel_of, read_request
 from gridbridge.errors import Unmappable
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Phase
 from gridbridge.model.places import CONFIG, PUBLISHED, is_place
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
+from gridbridge.model.request import JobSpec, Pairs
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.model.states import read_letters
 from gridbridge.services.tools.remote_half import (
@@ -109,15 +110,16 @@ def _resources(one: ShownTransfer, wanted: Pairs, policy: Policy, folder: str) -
     """Translate the new request, and the rest of what home was asked for, as the starter would."""
     home = cell(policy, policy.site.cluster).within(LIMIT_S)
     xml = submit.detail(home, str(parse_transfer(one.transfer).job))
-    request = Request(xml)
-    request.hard = wanted
+    pe, slots = parallel_of(xml)
+    asks = read_request(xml).but(hard=wanted)
+    spec = JobSpec(transfer=one.transfer, request=asks, pe=pe, slots=slots)
     rules, known = mapping(policy, one.remote, one.queue), words_of(one.remote, folder)
     try:
-        translated(request, parallel_of(xml), rules, known, one.remote, policy.queues)
+        spec, _ = translated(spec, rules, known, one.remote, policy.queues)
     except Unmappable as error:
         raise NotDone(str(error)) from error
-    hard = tuple(pair for pair in request.hard if not is_place(pair[0]))
+    hard = tuple(pair for pair in spec.request.hard if not is_place(pair[0]))
     if not hard:
         raise NotDone(f"nothing of that is asked for at {one.remote}")
-    keep_there(request, one.remote, folder)
-    return commands.resource_options(hard, request.soft, request.stays)
+    there = keep_there(spec, one.remote, folder).request
+    return commands.resource_options(hard, there.soft, there.stays)

@@ -8,8 +8,7 @@ from collections.abc import Collection
 
 from gridbridge.batch.embedded import home as embedded
 from gridbridge.batch.gridengine import home
-from gridbridge.batch.gridengine.commands import OWN_QUEUES
-from gridbridge.batch.gridengine.request import Request
+from gridbridge.batch.gridengine.request import read_request
 from gridbridge.batch.gridengine.submit import detail
 from gridbridge.decisions.transfer.refusals import Mark, marks, stays
 from gridbridge.errors import GridbridgeError
@@ -38,8 +37,8 @@ def _stay(folder: Folder, job: str, reason: str) -> Message:
 
 def _refused_in_cell(cell: Cell, job: str, own_queues: Collection[str], reason: str) -> Message:
     xml = detail(cell, job)
-    request = Request(xml)
-    if OWN_QUEUES in dict(request.context):
+    request = read_request(xml)
+    if request.is_pinned:
         raise GridbridgeError(f"{reason}; it goes home when no task of it waits for adoption")
     if stays(request.hard) and home.REFUSED in dict(request.context):
         return Message(outcome=Outcome.REQUEUE, reason=reason)

@@ -6,11 +6,10 @@ for something; `gridbridge explain` asks the same.
 
 from collections.abc import Container, Iterator
 
-from gridbridge.batch.gridengine.commands import OWN_QUEUES
-from gridbridge.batch.gridengine.request import Request
 from gridbridge.decisions.transfer.mapping import Asked, translate
 from gridbridge.decisions.transfer.vocabulary import understood
 from gridbridge.model.places import PUBLISHED, is_place
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Route
 from gridbridge.model.transfer import mapping, onward, vocabulary
 from gridbridge.model.transfer.mapping import Mapping
@@ -19,12 +18,11 @@ from gridbridge.state import published
 
 
 def translated_for(
-    queue: str, route: Route, request: Request, parallel: str, folder: str = PUBLISHED
-) -> tuple[str, Asked]:
-    """Bring a request into the words of a transfer queue's cluster, by what is published of it."""
+    queue: str, route: Route, spec: JobSpec, folder: str = PUBLISHED
+) -> tuple[JobSpec, tuple[str, ...]]:
+    """Bring a job into the words of a transfer queue's cluster, by what is published of it."""
     return translated(
-        request,
-        parallel,
+        spec,
         mapping.decode(published.read_mapping(queue, folder))
         if route.remote_mapped
         else Mapping({}),
@@ -40,53 +38,59 @@ def words_of(cluster: str, folder: str = PUBLISHED) -> Vocabulary | None:
     return None if told is None else vocabulary.decode(told)
 
 
-def keep_there(request: Request, remote: str, folder: str = PUBLISHED) -> None:
+def keep_there(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
     """Keep a job from the queues of a cluster that would send it on, where there are any."""
-    if told := published.read_stay(remote, folder):
-        onward.decode(told).keep(request)
+    told = published.read_stay(remote, folder)
+    return spec.but(request=onward.decode(told).keep(spec.request)) if told else spec
 
 
 def translated(
-    request: Request,
-    parallel: str,
+    spec: JobSpec,
     rules: Mapping,
     known: Vocabulary | None,
     remote: str,
     own_queues: Container[str],
-) -> tuple[str, Asked]:
-    """Bring a request, as it was made at home, into the words of `remote`.
+) -> tuple[JobSpec, tuple[str, ...]]:
+    """Bring what a job asks for at home into the words of `remote`; say what is left out, and why.
 
     `known` are those words, None while it has not told them; `own_queues` are the transfer
-    queues, which no rule is about. Changes the request in place; returns its parallel
-    environment with the slots, `smp 4`, and what was asked for in all. Raises Unmappable when
-    the job can't go there.
+    queues, which no rule is about. Raises Unmappable when the job can't go there.
     """
-    pe, _, slots = parallel.partition(" ")
+    request = spec.request
     asked = Asked(
         hard=tuple(pair for pair in request.hard if not is_place(pair[0])),
         soft=tuple(pair for pair in request.soft if not is_place(pair[0])),
-        pe=pe,
-        slots=int(slots or 1),
+        pe=spec.pe,
+        slots=spec.slots,
         project=request.project,
         queues=tuple(name for name in _queues(request) if name not in own_queues),
     )
     there = translate(asked, rules, remote)
     if known is not None:
         there = understood(there, known, remote)
-    request.hard, request.soft = there.hard, there.soft
-    request.project, request.targets = there.project, ",".join(there.queues)
-    request.types = there.types
-    if there.spread:
-        from gridbridge.decisions.transfer.spread import groups  # of few jobs
+    asks = request.but(
+        hard=there.hard,
+        soft=there.soft,
+        project=there.project,
+        targets=",".join(there.queues),
+        types=there.types,
+        groups=_groups(there, len(known.node) if known else 0),
+    )
+    return spec.but(request=asks, pe=there.pe, slots=there.slots), tuple(there.notes)
 
-        request.groups = groups(there.slots, there.spread, len(known.node) if known else 0)
-    return (f"{there.pe} {there.slots}" if there.pe else ""), there
+
+def _groups(there: Asked, nodes: int) -> tuple[tuple[int, int], ...]:
+    """Return how the slots lie on the nodes of a cluster, if a rule says so."""
+    if not there.spread:
+        return ()
+    from gridbridge.decisions.transfer.spread import groups  # of few jobs
+
+    return groups(there.slots, there.spread, nodes)
 
 
 def _queues(request: Request) -> Iterator[str]:
     """Give the queues that a job asked for, without hosts, whether it is pinned now or not."""
-    own = dict(request.context).get(OWN_QUEUES)
-    for name in request.queues.split(",") if own is None else own.split():
+    for name in request.own_queues.split(","):
         queue = name.partition("@")[0]
         if queue not in ("", "*"):
             yield queue

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.request import Request, parallel_of
+from gridbridge.batch.gridengine.request import parallel_of, read_request
 from gridbridge.errors import Unmappable
+from gridbridge.model.request import JobSpec
 from gridbridge.model.route import Route
 from gridbridge.model.transfer.mapping import ANY, PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
 from gridbridge.model.transfer.vocabulary import Vocabulary, encode
@@ -38,26 +39,36 @@ RULES = Mapping(
 )
 
 
-def request(more: bytes = b"") -> Request:
-    return Request(XML.replace(b"{more}", more))
+def asking(more: bytes = b"", slots: int = 1) -> JobSpec:
+    request = read_request(XML.replace(b"{more}", more))
+    return JobSpec(transfer="gb", request=request, pe="mpi" if slots > 1 else "", slots=slots)
 
 
 def test_all_that_a_job_asks_for_is_translated_but_places_at_home() -> None:
-    asked = request()
-    parallel, there = translated(asked, "mpi 3", RULES, None, "beta", ("transfer-beta",))
+    there, left_out = translated(asking(slots=3), RULES, None, "beta", ("transfer-beta",))
 
-    assert (asked.hard, asked.soft) == ((("walltime", "60"),), ())
-    assert (asked.project, asked.targets, parallel) == ("foreign", "batch.q", "orte 3")
-    assert there.notes == ("soft request gpu=1 left out: beta has no gpu: none",)
+    assert (there.request.hard, there.request.soft) == ((("walltime", "60"),), ())
+    assert (there.request.project, there.request.targets) == ("foreign", "batch.q")
+    assert (there.pe, there.slots) == ("orte", 3)
+    assert left_out == ("soft request gpu=1 left out: beta has no gpu: none",)
 
 
 def test_a_pinned_job_asks_for_its_own_queues() -> None:
     """While a copy lives its list of queues is the transfer queue alone."""
-    pinned = request(CONTEXT)
-    pinned.queues = "transfer-beta"
-    translated(pinned, "", RULES, None, "beta", ("transfer-beta",))
+    pinned = asking(CONTEXT)
+    pinned = pinned.but(request=pinned.request.but(queues="transfer-beta"))
+    there, _ = translated(pinned, RULES, None, "beta", ("transfer-beta",))
 
-    assert pinned.targets == "batch.q"
+    assert there.request.targets == "batch.q"
+
+
+def test_a_translation_leaves_what_was_asked_for_as_it_is() -> None:
+    """Who asks again, for another queue or by another rule, has the words of home."""
+    asked = asking()
+    hard, project = asked.request.hard, asked.request.project
+    translated(asked, RULES, None, "beta", ("transfer-beta",))
+
+    assert (asked.request.hard, asked.request.project) == (hard, project)
 
 
 def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() -> None:
@@ -66,7 +77,7 @@ def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() 
         resource=frozenset({"walltime"}), pe=frozenset({"orte"}), project=frozenset({"foreign"})
     )
     with pytest.raises(Unmappable, match=r"^beta has no queue batch\.q$"):
-        translated(request(), "mpi 3", RULES, known, "beta", ("transfer-beta",))
+        translated(asking(slots=3), RULES, known, "beta", ("transfer-beta",))
 
 
 @pytest.mark.parametrize(
@@ -85,10 +96,9 @@ def test_slots_are_spread_over_the_nodes_that_the_cluster_tells(
         node=frozenset({"n1", "n2", "n3"}),
     )
     rules = Mapping({**RULES.rules, (PE, "mpi"): Rule(spread=spread)})
-    asked = request()
-    parallel, _ = translated(asked, "mpi 4", rules, known, "gamma", ("transfer-beta",))
+    there, _ = translated(asking(slots=4), rules, known, "gamma", ("transfer-beta",))
 
-    assert (parallel, asked.groups) == ("mpi 4", groups)
+    assert (there.pe, there.slots, there.request.groups) == ("mpi", 4, groups)
 
 
 def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
@@ -96,16 +106,17 @@ def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
     for folder in ("vocabularies", "queues"):
         (tmp_path / folder).mkdir()
     (tmp_path / "queues/transfer-beta").touch()
-    serial = Request(XML.replace(b"gpu", b"disk").partition(b"<JB_project>")[0])
-    before = translated_for("transfer-beta", route, serial, "", str(tmp_path))[1]
+    request = read_request(XML.replace(b"gpu", b"disk").partition(b"<JB_project>")[0])
+    serial = JobSpec(transfer="gb", request=request)
+    before, _ = translated_for("transfer-beta", route, serial, str(tmp_path))
     words = Vocabulary(resource=frozenset({"h_rt"}))
     Path(vocabulary_path("beta", str(tmp_path))).write_bytes(encode(words))
-    after = translated_for("transfer-beta", route, serial, "", str(tmp_path))[1]
+    after, left_out = translated_for("transfer-beta", route, serial, str(tmp_path))
 
-    assert before.soft == (("disk", "1"),)
-    assert (after.hard, after.soft) == ((("h_rt", "60"),), ())
-    assert after.notes == ("soft request disk=1 left out: beta has no resource disk",)
+    assert before.request.soft == (("disk", "1"),)
+    assert (after.request.hard, after.request.soft) == ((("h_rt", "60"),), ())
+    assert left_out == ("soft request disk=1 left out: beta has no resource disk",)
 
 
 def test_a_request_tells_the_most_slots_that_were_asked_for() -> None:
-    assert parallel_of(XML) == "mpi 16"
+    assert parallel_of(XML) == ("mpi", 16)

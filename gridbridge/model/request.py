@@ -1,0 +1,136 @@
+"""What a job asks for, in no batch system's form, and what another cluster is given to run.
+
+Hot programs load this module. Each adapter reads its own system's answers into a Request.
+"""
+
+OURS = "gridbridge_"  # what the names of our notes in a job's context begin with
+OWN_QUEUES = f"{OURS}queues"  # while it is pinned to a transfer queue: its own list
+OWN_START = f"{OURS}start"  # while its start time is ours: its own, 0 for none
+OWN_HOLD = f"{OURS}hold"  # the service has held a task that its starter did not
+FAR_S = 2051222400  # the start time of a job that is away: 2035
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Request:
+    """What a job asks for; empty where it asks for nothing. Nobody changes one: see `but`."""
+
+    __slots__ = (
+        "checkpoint",
+        "context",
+        "groups",
+        "hard",
+        "notify",
+        "owner",
+        "priority",
+        "project",
+        "queues",
+        "rerun",
+        "share",
+        "soft",
+        "start",
+        "stays",
+        "submitted",
+        "targets",
+        "types",
+        "variables",
+    )
+
+    def __init__(
+        self,
+        *,
+        owner: str = "",
+        hard: Pairs = (),
+        soft: Pairs = (),
+        context: Pairs = (),
+        variables: frozenset[str] = frozenset(),
+        queues: str = "",
+        targets: str = "",
+        stays: bool = False,
+        types: tuple[str, ...] = (),
+        groups: tuple[tuple[int, int], ...] = (),
+        project: str = "",
+        checkpoint: str = "",
+        notify: bool = False,
+        priority: int = 0,
+        share: int = 0,
+        start: int = 0,
+        submitted: str = "",
+        rerun: str = "",
+    ) -> None:
+        self.owner = owner
+        self.hard = hard
+        self.soft = soft
+        self.context = context
+        self.variables = variables  # names of those that its owner gave it
+        self.queues = queues
+        self.targets = targets  # queues at the remote cluster, when a mapping names some
+        self.stays = stays  # it asks there for queues that send nothing away
+        self.types = types  # of a job of OAR
+        self.groups = groups  # of OAR: nodes and slots; none: one node
+        self.project = project
+        self.checkpoint = checkpoint
+        self.notify = notify
+        self.priority = priority
+        self.share = share
+        self.start = start  # not before; 0: at once
+        self.submitted = submitted  # anew when it is put back
+        self.rerun = rerun  # yes, no, or empty: as its queue says
+
+    def but(self, **changes: object) -> "Request":
+        """Return the same request with some of it replaced."""
+        known = {name: getattr(self, name) for name in self.__slots__}
+        known.update(changes)
+        return Request(**known)
+
+    @property
+    def own_queues(self) -> str:
+        """Its own list of queues, also while it is pinned to another."""
+        kept = dict(self.context).get(OWN_QUEUES, "")
+        return kept.replace(" ", ",") or self.queues
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether it may start in a transfer queue only, for a task of it waits for adoption."""
+        return OWN_QUEUES in dict(self.context)
+
+    @property
+    def is_deferred(self) -> bool:
+        """Whether its start time is ours."""
+        return self.start == FAR_S
+
+    @property
+    def own_start(self) -> int:
+        """The start time that its owner gave it, also while it is deferred; 0 for none."""
+        return int(dict(self.context).get(OWN_START) or 0) if self.is_deferred else self.start
+
+
+class JobSpec:
+    """What a cluster is given to run a job; a new wish is a field with a default."""
+
+    __slots__ = ("cwd", "pe", "request", "script", "shell", "slots", "transfer")
+
+    def __init__(
+        self,
+        *,
+        transfer: str,
+        request: Request,
+        script: bytes = b"",
+        shell: str = "/bin/sh",
+        cwd: str = "",
+        pe: str = "",
+        slots: int = 1,
+    ) -> None:
+        self.transfer = transfer  # its name and its account
+        self.request = request
+        self.script = script
+        self.shell = shell
+        self.cwd = cwd  # empty: its owner's home
+        self.pe = pe  # its parallel environment; empty: it is serial
+        self.slots = slots
+
+    def but(self, **changes: object) -> "JobSpec":
+        """Return the same with some of it replaced."""
+        known = {name: getattr(self, name) for name in self.__slots__}
+        known.update(changes)
+        return JobSpec(**known)
