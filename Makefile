@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := gridbridge tests bench lab docs
-SHELL_FILES = $(wildcard sge-methods/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) $(wildcard gridbridge/batch/oar/*.sh) $(filter-out tools/capture-golden,$(wildcard tools/*)) lab/apart
+SHELL_FILES = $(wildcard sge-methods/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) $(wildcard gridbridge/batch/oar/*.sh) $(filter-out tools/capture-golden tools/sizes,$(wildcard tools/*)) lab/apart
 LABS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 9)))
 IN_LABS := -n $(LABS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 -raR --reruns 1 --rerun-except RanTwice
 WAITING := $(shell echo $$(($(LABS) + 1)))  # workers of tests that mostly wait
