@@ -7,6 +7,7 @@ from gridbridge.shell.runner import quote
 
 BODY = f"{__file__.rpartition('/')[0]}/own.sh"
 COMMANDS = ("qalter", "qdel", "qhold", "qmod", "qrls", "qstat", "qsub")
+FILES = " ".join(f'"$gb_private/{name}"' for name in COMMANDS)
 CALL = '#!/bin/sh\n. "${0%/*}/own"\n'
 PATH_BEHIND_PROFILE = "\"PATH='$gb_private':\\$PATH; \""  # of -c, within the wrapper
 RUN_BEHIND_PROFILE = '"PATH=\'$gb_private\':\\$PATH; . \\"\\$0\\""'
@@ -14,13 +15,14 @@ MINDS_THAT = b"(return"  # as scripts do that find out whether they are read by 
 
 
 def lines(job: int, task: str) -> str:
-    """Return what writes them, in sh, for a job and its task at home."""
+    """Return what writes FILES, in sh, for a job and its task at home; job.sh makes them programs.
+
+    It refuses the job where one is missing, so nothing is told here.
+    """
     with open(BODY, encoding="ascii") as body:
         text = f"gb_own={job} gb_task={quote(task)}\n{body.read()}"
-    files = " ".join(f'"$gb_private/{name}"' for name in COMMANDS)
     return f"""printf 'gb_there=%s %s' "$JOB_ID" {quote(text)} >"$gb_private/own" &&
-    for gb_each in {files}; do printf %s {quote(CALL)} >"$gb_each" || break; done &&
-    chmod 755 {files} || refuse host "can not write to $TMPDIR" 58
+    for gb_each in {FILES}; do printf %s {quote(CALL)} >"$gb_each" || break; done
 """
 
 

@@ -8,7 +8,8 @@ from gridbridge.batch import own
 from gridbridge.shell.runner import quote
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
-FIRST = b"gb_write_script ||"  # what job.sh does first for the job itself
+FIRST = b"gb_write_script &&"  # what job.sh does first for the job itself
+PROGRAM = b'chmod 755 "$gb_script"'  # one process for all that has to be one
 QUIET = "/dev/null"
 C_SHELLS = ("csh", "tcsh")  # their -l must be the only argument
 BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # of these `-c COMMAND NAME` sets $0
@@ -86,6 +87,8 @@ def bundle(job: WrappedJob) -> bytes:
     with open(BODY, "rb") as body:
         ours = _header(job) + _script_writer(job.script) + _runner(job)
         whole = ours.encode(*AS_TYPED) + body.read()
+    if job.own:
+        whole = whole.replace(PROGRAM, PROGRAM + f" {own.FILES}".encode(), 1)
     before = (job.claim + job.own).encode()
     return whole.replace(FIRST, before + FIRST, 1) if before else whole
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gridbridge.batch import own
 from gridbridge.batch.wrapper import BODY, Start, WrappedJob, bundle
 from gridbridge.decisions.transfer.endings import true_status, why_unstarted
 from gridbridge.model.job import JobEnd
@@ -193,7 +194,7 @@ TELLING = (0, 98, 99, 100, 130, 137, 141, 191, 192, 199, 200, 255)
 BY_SIGNAL = {130: 2, 141: 13}  # decision 0011
 STUBS = f"""gb_spool= gb_needs= gb_soh= gb_name=1
 gb_stdout=/dev/null gb_stderr=/dev/null gb_stdin=/dev/null
-install() {{ :; }}
+chmod() {{ :; }}
 gb_write_script() {{ :; }}
 gb_job() ( exit "$STATUS" )
 . {BODY}
@@ -230,9 +231,10 @@ def test_nothing_that_lay_in_its_folder_before_is_read_or_run(site: Site, shell:
     planted.mkdir(0o777)
     (planted / "date").write_text("#!/bin/sh\n")
     os.mkfifo(planted / "killed")
-    ended = site.run(shell, own="true\n", script=b'ls "${0%/*}"; exit 3\n')
+    ended = site.run(shell, own=own.lines(12, "1"), script=b'ls "${0%/*}"; exit 3\n')
 
-    assert (ended, site.out.read_text().split()) == (3, ["12", "killed", "times"])
+    written = sorted(["12", "killed", "own", "times", *own.COMMANDS])
+    assert (ended, sorted(site.out.read_text().split())) == (3, written)
     assert (site.tmpdir.stat().st_mode & 0o777, planted.stat().st_mode & 0o777) == (0o755, 0o700)
 
 
