@@ -41,7 +41,8 @@ INSIDE = """
 import json, os, subprocess, sys, time
 from dataclasses import replace
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.policy import Policy, Site
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
 from gridbridge.services.transfer.usage import Books
 from gridbridge.services.transfer.views import Views
 from gridbridge.state import accounts

@@ -12,7 +12,7 @@ from gridbridge.batch.oar import status as oar
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Claim, Cluster, Kind, Push
 from gridbridge.model.places import CONFIG, PYTHON
-from gridbridge.model.policy import Identity, Policy, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away, Cell, Folder, Home, Login, OarServer, Route, login
 from gridbridge.model.transfer.mapping import (
     ANY,
@@ -25,6 +25,7 @@ from gridbridge.model.transfer.mapping import (
     Rule,
 )
 from gridbridge.model.transfer.rules import AnyRule, Rules
+from gridbridge.model.transfer.sections import Identity, TransferQueue
 from gridbridge.model.users import Asks
 from gridbridge.shell import ssh
 

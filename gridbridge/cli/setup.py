@@ -8,7 +8,8 @@ from gridbridge import config
 from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
-from gridbridge.model.policy import MAX_SLOTS, Policy
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.sections import MAX_SLOTS
 from gridbridge.services.site import setup as service
 from gridbridge.services.site.order import Order
 from gridbridge.services.site.setup import Step

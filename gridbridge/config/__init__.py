@@ -1,45 +1,29 @@
 """Reads gridbridge.toml into a Policy, and writes a Policy as such a file.
 
 All that is wrong is told at once, a line each: `FILE: [section] key = value: what is wrong;
-what would be right`. The file is TOML 1.0; keys and limits are those of model.policy.
+what would be right`. The file is TOML 1.0; a capability's sections are in a module of its name.
 """
 
 import os
 import stat
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields, replace
-from difflib import get_close_matches
-from enum import StrEnum
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
-from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
-from cattrs.gen import make_dict_structure_fn, override
-
-from gridbridge.config import maps, references
-from gridbridge.config.maps import MAPS
-from gridbridge.config.references import table_of
-from gridbridge.config.words import TABLES, Table, Wrong, default, key_name, kind_of, right, toml
+from gridbridge.config import site, transfer
+from gridbridge.config.sections import Capability, Group
+from gridbridge.config.words import Table, key_name, table_of
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import Cluster
-from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
-from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME, Form, describe
-from gridbridge.model.transfer.rules import KINDS, AnyRule
-from gridbridge.model.users import Users
+from gridbridge.model.policy import Policy
 from gridbridge.shell import trust
 
-Section: TypeAlias = Site | Cluster | TransferQueue | Poller | AnyRule
-S = TypeVar("S", bound=Section)
-
-SINGLE: Mapping[str, type[Section]] = MappingProxyType({"site": Site, "poller": Poller})
-NAMED: Mapping[str, tuple[type[Section], Form]] = MappingProxyType(
-    {"cluster": (Cluster, CLUSTER_NAME), "queue": (TransferQueue, OBJECT_NAME)}
+CAPABILITIES: tuple[Capability, ...] = (site, transfer)  # a new one has its line here
+GROUPS: Mapping[str, Group] = MappingProxyType(
+    {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}
 )
-SECTIONS = (
-    "the sections are [site], [cluster.NAME], [queue.NAME], [map.CLUSTER.KIND.NAME] and [poller]"
-)
-NO_SECTION = f"not a section; {SECTIONS}"
+_TITLES = [group.title for group in GROUPS.values()]
+SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
 AT_ONCE = os.O_NONBLOCK  # a FIFO would wait for its writer
 MAX_BYTES = 1 << 20  # a file of thousands of queues is shorter; longer ones would stop the service
 HEADER = """\
@@ -87,18 +71,8 @@ def read(path: str) -> bytes:
 
 def text(policy: Policy) -> str:
     """Write a policy as its file: every key, those that have their default in a comment."""
-    site = policy.site
-    parts = [HEADER, _section_text("site", site, _usual(site))]
-    for name, cluster in policy.clusters.items():
-        usual = _usual(cluster).filled(name)
-        parts.append(_section_text(f"cluster.{key_name(name)}", cluster, usual))
-    for name, queue in policy.queues.items():
-        parts.append(_section_text(f"queue.{key_name(name)}", queue, _usual(queue)))
-    for name, rules in policy.maps.items():
-        for (kind, of), rule in rules.items():
-            title = f"{MAPS}.{key_name(name)}.{kind}.{key_name(of)}"
-            parts.append(_section_text(title, rule, _usual(rule)))
-    return "\n".join([*parts, _section_text("poller", policy.poller, _usual(policy.poller))])
+    written = (group.text(getattr(policy, group.field)) for group in GROUPS.values())
+    return "\n".join([HEADER, *(part for parts in written for part in parts)])
 
 
 def _refuse(path: str, opened: int) -> None:
@@ -117,133 +91,16 @@ def _place(error: ValueError, raw: bytes) -> str:
 
 
 def _problems(sections: Table) -> Iterator[str]:
-    for name, content in {"site": {}, **sections}.items():
-        if name in SINGLE:
-            yield from _section_problems(name, content, SINGLE[name])
-        elif name in NAMED:
-            yield from _named_problems(name, content)
-        elif name == MAPS:
-            yield from () if isinstance(content, dict) else (f"[{MAPS}]: {NO_SECTION}",)
-        else:
-            yield f"[{key_name(name)}]: unknown section; {SECTIONS}"
-    yield from maps.problems(sections, _section_problems)
-    yield from references.problems(sections)
-
-
-def _named_problems(group: str, content: object) -> Iterator[str]:
-    if not isinstance(content, dict):
-        yield f"[{group}]: {NO_SECTION}"
-        return
-    kind, form = NAMED[group]
-    for name, table in content.items():
-        title = f"{group}.{key_name(name)}"
-        if not form.holds(name):
-            yield f"[{title}]: wrong name; {form.right}"
-        yield from _section_problems(title, table, kind)
-
-
-def _section_problems(title: str, table: object, kind: type[Section]) -> Iterator[str]:
-    if not isinstance(table, dict):
-        yield f"[{title}]: {NO_SECTION}"
-        return
-    try:
-        _CONVERTER.structure(table, kind)
-    except ClassValidationError as group:
-        for error in group.exceptions:
-            yield from (f"[{title}] {told}" for told in _told(error, kind))
-
-
-def _told(error: Exception, kind: type[Section]) -> Iterator[str]:
-    keys = {key.name: key for key in fields(kind)}
-    if isinstance(error, ForbiddenExtraKeysError):
-        for name in sorted(error.extra_fields):
-            near = get_close_matches(name, keys, 1)
-            hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(keys)}"
-            yield f"{key_name(name)}: unknown key; {hint}"
-        return
-    notes = (note for note in error.__notes__ if isinstance(note, AttributeValidationNote))
-    key = keys[next(notes).name]
-    yield f"{key.name}{error}" if isinstance(error, Wrong) else f"{key.name}: missing; {right(key)}"
+    for name, group in GROUPS.items():
+        yield from group.problems(sections.get(name, {}))
+    for name in (name for name in sections if name not in GROUPS):
+        yield f"[{key_name(name)}]: unknown section; {SECTIONS}"
+    for capability in CAPABILITIES:
+        yield from capability.problems(sections)
 
 
 def _policy(sections: Table) -> Policy:
-    clusters, queues = table_of(sections, "cluster"), table_of(sections, "queue")
-    return Policy(
-        site=_CONVERTER.structure(sections["site"], Site),
-        clusters={name: _CONVERTER.structure(clusters[name], Cluster) for name in clusters},
-        queues={name: _CONVERTER.structure(queues[name], TransferQueue) for name in queues},
-        poller=_CONVERTER.structure(table_of(sections, "poller"), Poller),
-        maps=maps.rules_of(sections, _CONVERTER.structure),
-    )
-
-
-def _hook(key: Field[object]) -> Callable[[object, object], object]:
-    def checked(value: object, _: object) -> object:
-        if isinstance(value, dict) and kind_of(key) in TABLES:
-            _check_table(value, key)
-        fault = _fault(value, key)
-        if fault:
-            raise Wrong(value, fault, right(key))
-        return kind_of(key)(value)
-
-    return checked
-
-
-def _check_table(table: dict[str, object], key: Field[object]) -> None:
-    """Refuse what has not its form, or is two people's account: whose a job is would be a guess."""
-    known, is_users = describe(key).form, kind_of(key) is Users
-    named = known if is_users else OBJECT_NAME
-    for name, value in table.items():
-        if not (named.holds(name) and isinstance(value, str) and known.holds(value)):
-            raise Wrong(value, "wrong form", known.right, f".{key_name(name)}")
-        if is_users and list(table.values()).count(value) > 1:
-            raise Wrong(value, "two people's", known.right, f".{key_name(name)}")
-
-
-def _fault(value: object, key: Field[object]) -> str:
-    """Return what is wrong with a value, nothing when it's right."""
-    kind, known = kind_of(key), describe(key)
-    accepted = int | float if kind is float else str if issubclass(kind, str) else kind
-    accepted = dict if kind in TABLES else accepted
-    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-        return "wrong type"
-    if issubclass(kind, StrEnum):
-        return "" if value in tuple(kind) else "unknown word"
-    if isinstance(value, str):
-        return "" if known.form.holds(value) else "wrong form"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return ""
-    return "" if known.low <= value <= known.high else "out of range"
-
-
-def _converter() -> Converter:
-    converter = Converter(forbid_extra_keys=True, detailed_validation=True)
-    rules = (rule for rule, _ in KINDS.values())
-    for kind in (Site, Cluster, TransferQueue, Poller, *rules):
-        hooks: Any = {key.name: override(struct_hook=_hook(key)) for key in fields(kind)}
-        converter.register_structure_hook(kind, make_dict_structure_fn(kind, converter, **hooks))
-    return converter
-
-
-def _usual(section: S) -> S:
-    kept = {key.name: key.default for key in fields(section) if key.default is not MISSING}
-    kept |= {
-        key.name: key.default_factory()
-        for key in fields(section)
-        if key.default_factory is not MISSING
+    parts: dict[str, Any] = {
+        group.field: group.read(table_of(sections, name)) for name, group in GROUPS.items()
     }
-    return replace(section, **kept)
-
-
-def _section_text(title: str, section: Section, usual: Section) -> str:
-    lines = [f"[{title}]"]
-    for key in fields(section):
-        value = getattr(section, key.name)
-        is_required = key.default is MISSING and key.default_factory is MISSING
-        is_default = not is_required and value == getattr(usual, key.name)
-        lines.append(f"\n# {describe(key).meaning}\n# {right(key)}; {default(key)}")
-        lines.append(f"{'#' if is_default else ''}{key.name} = {toml(value)}")
-    return "\n".join(lines) + "\n"
-
-
-_CONVERTER = _converter()
+    return Policy(**parts)

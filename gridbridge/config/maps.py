@@ -1,16 +1,16 @@
 """The mappings of a configuration, [map.CLUSTER.KIND.NAME], and their mistakes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from gridbridge.config.references import table_of
-from gridbridge.config.words import Table, Wrong, key_name
+from gridbridge.config.sections import NO_SECTION, problems_of, structured, text_of, usual
+from gridbridge.config.words import Table, Wrong, key_name, table_of
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.cluster import Kind
 from gridbridge.model.places import is_place
 from gridbridge.model.transfer import mapping
-from gridbridge.model.transfer.rules import KINDS, THERE, AnyRule, ResourceRule
+from gridbridge.model.transfer.rules import KINDS, THERE, AnyRule, ResourceRule, Rules
 
 MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has one
@@ -25,10 +25,43 @@ NO_KIND = "unknown kind; resource, pe, project or queue"
 NO_NAME = "no rule; a section with a name below it"
 
 Maps: TypeAlias = dict[str, dict[tuple[str, str], AnyRule]]
-Judge: TypeAlias = Callable[[str, object, type[AnyRule]], Iterator[str]]  # of one section alone
 
 
-def problems(sections: Table, judge: Judge) -> Iterator[str]:
+class Group:
+    """The mappings, [map.CLUSTER.KIND.NAME]: a rule each."""
+
+    name = MAPS
+    field = "maps"
+    title = f"[{MAPS}.CLUSTER.KIND.NAME]"
+
+    def problems(self, content: object) -> Iterator[str]:
+        """Find what is no group of sections; `problems` judges the rules in it."""
+        if not isinstance(content, dict):
+            yield f"[{MAPS}]: {NO_SECTION} {self.title}"
+
+    def read(self, content: Table) -> Maps:
+        """Return the rules of every cluster, by kind and name at home."""
+        return {
+            cluster: {
+                (kind, name): structured(rule, KINDS[kind][0])
+                for kind in table_of(content, cluster)
+                for name, rule in table_of(table_of(content, cluster), kind).items()
+            }
+            for cluster in content
+        }
+
+    def text(self, value: Mapping[str, Rules]) -> Iterator[str]:
+        """Write every rule."""
+        for cluster, rules in value.items():
+            for (kind, name), rule in rules.items():
+                title = f"{MAPS}.{key_name(cluster)}.{kind}.{key_name(name)}"
+                yield text_of(title, rule, usual(rule))
+
+
+GROUP = Group()
+
+
+def problems(sections: Table) -> Iterator[str]:
     """Find what is wrong with the mappings of every cluster."""
     clusters, local = table_of(sections, "cluster"), table_of(sections, "site").get("cluster")
     for cluster, kinds in table_of(sections, MAPS).items():
@@ -44,7 +77,7 @@ def problems(sections: Table, judge: Judge) -> Iterator[str]:
                 wrong = NO_NAME if kind in KINDS else NO_KIND
                 yield f"[{title}.{key_name(kind)}]: {wrong}"
                 continue
-            yield from _rule_problems(f"{title}.{kind}", kind, rules, judge)
+            yield from _rule_problems(f"{title}.{kind}", kind, rules)
             if kind == mapping.PE and not _is_oar(clusters, cluster):
                 yield from _spread_problems(f"{title}.{kind}", rules)
             if kind == mapping.RESOURCE:
@@ -156,26 +189,13 @@ def _oar_problems(title: str, rules: Table) -> Iterator[str]:
             yield f"[{title}.{key_name(name)}] to{wrong}"
 
 
-def rules_of(sections: Table, structure: Callable[[object, type[AnyRule]], AnyRule]) -> Maps:
-    """Return the rules of every cluster, by kind and name at home."""
-    maps = table_of(sections, MAPS)
-    return {
-        cluster: {
-            (kind, name): structure(rule, KINDS[kind][0])
-            for kind in table_of(maps, cluster)
-            for name, rule in table_of(table_of(maps, cluster), kind).items()
-        }
-        for cluster in maps
-    }
-
-
-def _rule_problems(title: str, kind: str, rules: Table, judge: Judge) -> Iterator[str]:
+def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
     section, form = KINDS[kind]
     for name, table in rules.items():
         rule = f"{title}.{key_name(name)}"
         if not form.holds(name):
             yield f"[{rule}]: wrong name; {form.right}"
-        found = list(judge(rule, table, section))
+        found = list(problems_of(rule, table, section))
         yield from found or _contradictions(rule, name, kind, table_of(rules, name))
     yield from _cycle_problems(title, rules)
     if kind == mapping.RESOURCE:

@@ -70,3 +70,9 @@ def shown(value: object) -> str:
     """Show a value in a message, shortened, without a secret."""
     shown = SECRET.sub("://***", toml(value))
     return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}..."
+
+
+def table_of(tables: Table, name: str) -> Table:
+    """Return a section, empty when there is none."""
+    table = tables.get(name)
+    return table if isinstance(table, dict) else {}

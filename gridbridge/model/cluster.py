@@ -1,6 +1,6 @@
 """What gridbridge.toml says of a cluster, [cluster.NAME]: where it is, and how it is reached."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gridbridge.model.places import SPOOL
@@ -48,97 +48,52 @@ class Claim(StrEnum):
 class Cluster:
     """A batch system, the local one or a remote one, as this machine sees it."""
 
-    kind: Kind = field(default=Kind.GRIDENGINE, metadata=setting("the batch system"))
-    root: str = field(
-        default="/var/lib/gridengine",
-        metadata=setting("its $SGE_ROOT on this machine", form=ABSOLUTE_PATH),
+    kind: Kind = setting(Kind.GRIDENGINE, "the batch system")
+    root: str = setting("/var/lib/gridengine", "its $SGE_ROOT on this machine", form=ABSOLUTE_PATH)
+    cell: str = setting("", "its $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name")
+    qmaster_port: int = setting(0, "its $SGE_QMASTER_PORT; Grid Engine needs it", "", 0, MAX_PORT)
+    execd_port: int = setting(0, "its $SGE_EXECD_PORT; Grid Engine needs it", "", 0, MAX_PORT)
+    binaries: str = setting(
+        "",
+        "the folder of its client programs (qsub, qstat; oarsub, oarstat)",
+        form=ABSOLUTE_PATH,
+        inherits='"/usr/lib/gridengine", of OAR "/usr/bin"',
     )
-    cell: str = field(
-        default="",
-        metadata=setting("its $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name"),
+    folder: str = setting("", "the folder that an embedded cluster is", form=PATH_OR_NONE)
+    shell: str = setting(
+        "/bin/sh",
+        "the shell that runs our wrapper there, best one that is no login shell",
+        form=ABSOLUTE_PATH,
     )
-    qmaster_port: int = field(
-        default=0,
-        metadata=setting("its $SGE_QMASTER_PORT; Grid Engine needs it", low=0, high=MAX_PORT),
+    command_timeout_s: float = setting(
+        15.0, "the longest that one of its programs may take", "s", 1, 600
     )
-    execd_port: int = field(
-        default=0,
-        metadata=setting("its $SGE_EXECD_PORT; Grid Engine needs it", low=0, high=MAX_PORT),
+    spool_shared: bool = setting(False, "its nodes see the spool, so that job ends arrive there")
+    remote_spool_dir: str = setting(
+        SPOOL, "where its nodes see the shared spool", form=ABSOLUTE_PATH
     )
-    binaries: str = field(
-        default="",
-        metadata=setting(
-            "the folder of its client programs (qsub, qstat; oarsub, oarstat)",
-            form=ABSOLUTE_PATH,
-            inherits='"/usr/lib/gridengine", of OAR "/usr/bin"',
-        ),
+    ssh: str = setting("", "where its programs run, reached by ssh as each person", form=SSH_PLACE)
+    users: Users = setting(
+        Users(), "by ssh: who has another account there than the same", form=LOGIN_NAME
     )
-    folder: str = field(
-        default="",
-        metadata=setting("the folder that an embedded cluster is", form=PATH_OR_NONE),
+    stage_dir: str = setting(
+        ".gridbridge/stage",
+        "by ssh: where its hosts see the folders of jobs whose files are carried",
+        form=FAR_FOLDER,
     )
-    shell: str = field(
-        default="/bin/sh",
-        metadata=setting(
-            "the shell that runs our wrapper there, best one that is no login shell",
-            form=ABSOLUTE_PATH,
-        ),
+    accounting: str = setting(
+        "",
+        "its accounting file as this machine sees it, read on from where we were",
+        form=PATH_OR_NONE,
     )
-    command_timeout_s: float = field(
-        default=15.0,
-        metadata=setting(
-            "the longest that one of its programs may take", unit="s", low=1, high=600
-        ),
-    )
-    spool_shared: bool = field(
-        default=False,
-        metadata=setting("its nodes see the spool, so that job ends arrive there"),
-    )
-    remote_spool_dir: str = field(
-        default=SPOOL,
-        metadata=setting("where its nodes see the shared spool", form=ABSOLUTE_PATH),
-    )
-    ssh: str = field(
-        default="",
-        metadata=setting("where its programs run, reached by ssh as each person", form=SSH_PLACE),
-    )
-    users: Users = field(
-        default_factory=Users,
-        metadata=setting("by ssh: who has another account there than the same", form=LOGIN_NAME),
-    )
-    stage_dir: str = field(
-        default=".gridbridge/stage",
-        metadata=setting(
-            "by ssh: where its hosts see the folders of jobs whose files are carried",
-            form=FAR_FOLDER,
-        ),
-    )
-    accounting: str = field(
-        default="",
-        metadata=setting(
-            "its accounting file as this machine sees it, read on from where we were",
-            form=PATH_OR_NONE,
-        ),
-    )
-    push: Push = field(
-        default=Push.NONE, metadata=setting("how it tells at once that a job ended there")
-    )
-    push_limit_per_s: float = field(
-        default=5.0,
-        metadata=setting(
-            "above this rate pushed ends are left to the next poll", unit="1/s", low=0.1, high=1000
-        ),
+    push: Push = setting(Push.NONE, "how it tells at once that a job ended there")
+    push_limit_per_s: float = setting(
+        5.0, "above this rate pushed ends are left to the next poll", "1/s", 0.1, 1000
     )
 
-    claim: Claim = field(
-        default=Claim.NONE,
-        metadata=setting("what lets waiting tasks come home while it does not answer"),
-    )
-    claim_wait_s: float = field(
-        default=600.0,
-        metadata=setting(
-            "so long a job that starts there waits for its grant", unit="s", low=10, high=86400
-        ),
+    claim: Claim = setting(Claim.NONE, "what lets waiting tasks come home while it does not answer")
+    claim_wait_s: float = setting(
+        600.0, "so long a job that starts there waits for its grant", "s", 10, 86400
     )
 
     def filled(self, name: str) -> "Cluster":

@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass
+from dataclasses import Field, dataclass, field
+from typing import TypeVar
 
 from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.transfer import staging
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,21 +89,38 @@ STATE_URL = Form(  # everybody may read the file, so no password is in it
 
 
 def setting(
+    default: T,
     meaning: str,
-    *,
     unit: str = "",
     low: float = 0,
     high: float = 0,
+    *,
+    form: Form = ANY_TEXT,
+    inherits: str = "",
+) -> T:
+    """Make a key with its default; `inherits` says where an empty one takes its value from."""
+    about = known(meaning, unit, low, high, form=form, inherits=inherits)
+    if isinstance(default, dict):
+        return field(default_factory=type(default), metadata=about)
+    return field(default=default, metadata=about)
+
+
+def known(
+    meaning: str,
+    unit: str = "",
+    low: float = 0,
+    high: float = 0,
+    *,
     form: Form = ANY_TEXT,
     inherits: str = "",
 ) -> Mapping[str, Setting]:
-    """Make a field's metadata; `inherits` says where an empty default takes its value from."""
-    known = Setting(meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits)
-    return {"setting": known}
+    """Make the metadata of a key; one without a default has nothing else."""
+    about = Setting(meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits)
+    return {"setting": about}
 
 
 def describe(key: "Field[object]") -> Setting:
     """Return what is known of a key."""
-    known = key.metadata["setting"]
-    assert isinstance(known, Setting)
-    return known
+    about = key.metadata["setting"]
+    assert isinstance(about, Setting)
+    return about

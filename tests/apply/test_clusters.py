@@ -13,8 +13,9 @@ from gridbridge.decisions.transfer.mapping import Asked, translate
 from gridbridge.errors import ConfigError, Unmappable
 from gridbridge.model import route
 from gridbridge.model.cluster import Cluster, Kind, Push
-from gridbridge.model.policy import Policy, Site, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.route import OarServer
+from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer import mapping
 from gridbridge.model.transfer.rules import (
     AnyRule,
@@ -25,6 +26,7 @@ from gridbridge.model.transfer.rules import (
     ResourceRule,
     Unit,
 )
+from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.users import Asks, Users
 from gridbridge.shell import ssh
 

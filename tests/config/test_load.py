@@ -7,7 +7,9 @@ import pytest
 from gridbridge import config
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Cluster, Kind, Push
-from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
+from gridbridge.model.transfer.sections import Poller, TransferQueue
 
 SITE = '[site]\ncluster = "alpha"\n'
 PORTS = "qmaster_port = 6444\nexecd_port = 6445\n"
@@ -124,17 +126,17 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             "queue = 5\n" + SITE + CLUSTERS,
-            [f"[queue]: not a section; {SECTIONS}"],
+            ["[queue]: not a section; its keys stand below [queue.NAME]"],
             id="a value instead of sections",
         ),
         pytest.param(
             "poller = 5\n" + GOOD,
-            [f"[poller]: not a section; {SECTIONS}"],
+            ["[poller]: not a section; its keys stand below [poller]"],
             id="a value instead of a section",
         ),
         pytest.param(
             SITE + CLUSTERS + '[queue]\ncluster = "beta"\n',
-            [f"[queue.cluster]: not a section; {SECTIONS}"],
+            ["[queue.cluster]: not a section; its keys stand below [queue.NAME]"],
             id="a queue without a name",
         ),
         pytest.param(

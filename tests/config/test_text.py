@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge import config
+from gridbridge.config import words
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
-from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
@@ -27,6 +28,7 @@ from gridbridge.model.settings import (
     STATE_URL,
     describe,
 )
+from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import (
     AMOUNT,
     ASKED_FOR,
@@ -40,6 +42,7 @@ from gridbridge.model.transfer.rules import (
     Relation,
     ResourceRule,
 )
+from gridbridge.model.transfer.sections import Poller, TransferQueue
 from gridbridge.model.users import Asks, Users
 
 ROOT = Path(__file__).parents[2]
@@ -254,16 +257,16 @@ def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> Non
     sample = SAMPLE.read_text()
     for key in fields(kind):
         known = describe(key)
-        comment = f"\n# {known.meaning}\n# {config.right(key)}; {config.default(key)}\n"
+        comment = f"\n# {known.meaning}\n# {words.right(key)}; {words.default(key)}\n"
 
-        assert known.unit in config.right(key)
+        assert known.unit in words.right(key)
         assert comment + key.name in sample.replace("\n#" + key.name, "\n" + key.name)
 
 
 @pytest.mark.parametrize("title", TITLES)
 def test_the_manual_s_table_is_what_the_program_knows(title: str) -> None:
     rows = [
-        f"| `{key.name}` | {describe(key).meaning} | {config.right(key)} | {_default_cell(key)} |"
+        f"| `{key.name}` | {describe(key).meaning} | {words.right(key)} | {_default_cell(key)} |"
         for key in fields(TITLES[title])
     ]
     chapter = MANUAL.read_text().partition(f"## `{title}`")[2].partition("\n## ")[0]
@@ -272,6 +275,6 @@ def test_the_manual_s_table_is_what_the_program_knows(title: str) -> None:
 
 
 def _default_cell(key: Field[Any]) -> str:
-    default = config.default(key).removeprefix("default ")
+    default = words.default(key).removeprefix("default ")
     is_required = key.default is MISSING and key.default_factory is MISSING
     return default if is_required or describe(key).inherits else f"`{default}`"

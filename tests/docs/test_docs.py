@@ -14,7 +14,7 @@ from gridbridge import config
 from gridbridge.cli.main import gridbridge
 from gridbridge.methods.sensor import HUNG_S
 from gridbridge.model.places import HOME
-from gridbridge.model.policy import Site
+from gridbridge.model.site.sections import Site
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
 
 COMMANDS = ROOT / "docs" / "commands"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
@@ -15,7 +15,9 @@ from gridbridge.model.settings import (
     Form,
     describe,
 )
+from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import KINDS
+from gridbridge.model.transfer.sections import Poller, TransferQueue
 
 KEYS = [
     pytest.param(key, id=f"{kind.__name__}.{key.name}")

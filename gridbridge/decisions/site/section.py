@@ -5,8 +5,9 @@ import shlex
 from dataclasses import fields, replace
 
 from gridbridge.model.places import CONFIG, PYTHON
-from gridbridge.model.policy import Policy, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup import Edit, Finding, State, Verb, Wanted
+from gridbridge.model.transfer.sections import TransferQueue
 
 MESSAGES_A_SLOT = 4  # a record, an intent, an end and its closing may lie there at once
 EDITOR = "gridbridge.config.edit"

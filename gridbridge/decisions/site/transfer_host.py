@@ -20,8 +20,8 @@ from gridbridge.model.places import (
     SPOOL,
     SUDOERS,
 )
-from gridbridge.model.policy import Site
 from gridbridge.model.site.host import HostFacts, PathFacts, TreeFacts
+from gridbridge.model.site.sections import Site
 from gridbridge.model.site.setup import Edit, Finding, State, Verb
 
 SPOOL_MODE = 0o1733  # anybody may add a message, only the service lists them

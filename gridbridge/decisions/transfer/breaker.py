@@ -17,9 +17,9 @@ from gridbridge.decisions.transfer.causes import OF_THE_CLUSTER
 from gridbridge.decisions.transfer.owners import is_listed
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Outcome, Phase
-from gridbridge.model.policy import Poller
 from gridbridge.model.shown import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Listed, Transfer
 
 MAX_DOUBLINGS = 32

@@ -14,10 +14,10 @@ from gridbridge.decisions.transfer.owners import listed
 from gridbridge.decisions.transfer.receive import ending
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Message
-from gridbridge.model.policy import Poller
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action, Plan
+from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Listed, Transfer
 
 SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so

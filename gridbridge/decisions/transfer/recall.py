@@ -15,9 +15,9 @@ from gridbridge.decisions.transfer import unreachable
 from gridbridge.decisions.transfer.health import age, count
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.message import Phase
-from gridbridge.model.policy import TransferQueue
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.states import JobState
+from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 
 FRESH = timedelta(seconds=60)  # an older answer says nothing of who waits

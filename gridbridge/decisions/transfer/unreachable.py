@@ -10,8 +10,8 @@ from gridbridge.decisions.transfer.health import age
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Phase
-from gridbridge.model.policy import TransferQueue
 from gridbridge.model.transfer.claim import JOB, is_grant
+from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 
 

@@ -1,12 +1,12 @@
 """What gridbridge.toml can say of a remote cluster's mapping: [map.CLUSTER.KIND.NAME].
 
-A kind of rule is a class here and a key is a field, as in model.policy. model.mapping has the
+A kind of rule is a class here and a key is a field, as in `sections`. `mapping` has the
 form in which the programs use them.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
@@ -68,65 +68,45 @@ class Relation(StrEnum):
 class ResourceRule:
     """What becomes of a resource that a job asks for with -l."""
 
-    to: str = field(default="", metadata=setting("its name there", form=RESOURCE_THERE))
-    scale: float = field(
-        default=1.0, metadata=setting("so many times the amount", low=1e-6, high=1e6)
+    to: str = setting("", "its name there", form=RESOURCE_THERE)
+    scale: float = setting(1.0, "so many times the amount", "", 1e-06, 1000000.0)
+    unit: Unit = setting(Unit.AS_IT_IS, "in what the amount is written there")
+    relation: Relation = setting(
+        Relation.AS_USUAL, "of a property of OAR: how it compares to the amount; empty is ="
     )
-    unit: Unit = field(
-        default=Unit.AS_IT_IS, metadata=setting("in what the amount is written there")
-    )
-    relation: Relation = field(
-        default=Relation.AS_USUAL,
-        metadata=setting("of a property of OAR: how it compares to the amount; empty is ="),
-    )
-    default: str = field(default="", metadata=setting("asked for when a job does not", form=AMOUNT))
-    drop: bool = field(default=False, metadata=setting("not asked for there"))
-    require: bool = field(default=False, metadata=setting("a job has to ask for it"))
-    reject: str = field(
-        default="", metadata=setting("why no job that asks for it can go there", form=ANY_TEXT)
-    )
+    default: str = setting("", "asked for when a job does not", form=AMOUNT)
+    drop: bool = setting(False, "not asked for there")
+    require: bool = setting(False, "a job has to ask for it")
+    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeRule:
     """What becomes of a parallel environment."""
 
-    to: str = field(default="", metadata=setting("its name there", form=THERE))
-    scale: float = field(
-        default=1.0, metadata=setting("so many times the granted slots", low=1e-3, high=1e3)
+    to: str = setting("", "its name there", form=THERE)
+    scale: float = setting(1.0, "so many times the granted slots", "", 0.001, 1000.0)
+    spread: str = setting(
+        "", "of OAR: how the slots lie on its nodes, as allocation_rule says", form=SPREAD
     )
-    spread: str = field(
-        default="",
-        metadata=setting(
-            "of OAR: how the slots lie on its nodes, as allocation_rule says", form=SPREAD
-        ),
-    )
-    reject: str = field(
-        default="", metadata=setting("why no job that asks for it can go there", form=ANY_TEXT)
-    )
+    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRule:
     """What becomes of a project; the rule for all holds for jobs without one, too."""
 
-    to: str = field(default="", metadata=setting("its name there", form=THERE))
-    drop: bool = field(default=False, metadata=setting("no project there"))
-    reject: str = field(
-        default="", metadata=setting("why none of its jobs can go there", form=ANY_TEXT)
-    )
+    to: str = setting("", "its name there", form=THERE)
+    drop: bool = setting(False, "no project there")
+    reject: str = setting("", "why none of its jobs can go there", form=ANY_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRule:
     """What becomes of a queue that a job asks for with -q; one without a rule is home's alone."""
 
-    to: str = field(
-        default="", metadata=setting("the queue that is asked for there", form=ASKED_FOR)
-    )
-    reject: str = field(
-        default="", metadata=setting("why no job that asks for it can go there", form=ANY_TEXT)
-    )
+    to: str = setting("", "the queue that is asked for there", form=ASKED_FOR)
+    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
 
 
 AnyRule: TypeAlias = ResourceRule | PeRule | ProjectRule | QueueRule

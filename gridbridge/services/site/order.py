@@ -9,11 +9,12 @@ from gridbridge.batch.oar import server
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, PYTHON
-from gridbridge.model.policy import MAX_SLOTS, Policy, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.route import Cell, OarServer
 from gridbridge.model.settings import OBJECT_NAME
 from gridbridge.model.site.setup import Wanted, is_transfer
 from gridbridge.model.transfer.rules import PeRule, ResourceRule
+from gridbridge.model.transfer.sections import MAX_SLOTS, TransferQueue
 from gridbridge.shell import host
 
 QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration

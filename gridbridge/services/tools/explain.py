@@ -23,11 +23,12 @@ from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.errors import GridbridgeError, ParseError, Unmappable, Unstageable
 from gridbridge.model.ids import TransferId, is_transfer, parse_local
 from gridbridge.model.places import CONFIG
-from gridbridge.model.policy import Policy, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Cell, OarServer, Route
 from gridbridge.model.transfer import staging
+from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.services.tools.drain import refuse_unreached
 from gridbridge.services.transfer.requests import keep_there, translated, words_of
 from gridbridge.shell.folder import STAGE_DIR, WORK

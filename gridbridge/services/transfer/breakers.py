@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from gridbridge.decisions.transfer import breaker
 from gridbridge.decisions.transfer.breaker import News
-from gridbridge.model.policy import Policy, Poller
+from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker, ShownBreakers
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.views import Views
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from gridbridge.apply.clusters import status_of
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.policy import Poller
 from gridbridge.model.route import Away
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.vocabulary import Vocabulary
 from gridbridge.model.users import Users
 

@@ -10,7 +10,8 @@ from gridbridge.apply.transfer.home import CellHome
 from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.policy import Policy, Site
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.guard import Guard
 
 SEVERAL = (

@@ -15,7 +15,7 @@ from gridbridge.decisions.site.transfer_host import (
 )
 from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.places import CONFIG, SPOOL, SUDOERS
-from gridbridge.model.policy import Policy, Site, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.host import (
     CellFacts,
     HostFacts,
@@ -24,7 +24,9 @@ from gridbridge.model.site.host import (
     PollerFacts,
     TreeFacts,
 )
+from gridbridge.model.site.sections import Site
 from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.transfer.sections import TransferQueue
 
 SITE = Site(cluster="alpha")
 POLICY = Policy(

@@ -4,9 +4,11 @@ import pytest
 
 from gridbridge.decisions.site import folders
 from gridbridge.model.cluster import Cluster, Kind
-from gridbridge.model.policy import Policy, Site, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.host import CellFacts, PollerFacts
+from gridbridge.model.site.sections import Site
 from gridbridge.model.site.setup import State
+from gridbridge.model.transfer.sections import TransferQueue
 
 POLICY = Policy(
     site=Site(cluster="alpha"),

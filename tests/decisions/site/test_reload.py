@@ -6,9 +6,11 @@ import pytest
 
 from gridbridge.decisions.site.reload import ITEM, OLDER, findings, unchangeable
 from gridbridge.model.cluster import Cluster, Kind
-from gridbridge.model.policy import LogLevel, Policy, Poller, Site, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
+from gridbridge.model.site.sections import LogLevel, Site
 from gridbridge.model.site.setup import State
+from gridbridge.model.transfer.sections import Poller, TransferQueue
 from gridbridge.model.users import Users
 
 CLUSTER = Cluster(qmaster_port=1, execd_port=2)

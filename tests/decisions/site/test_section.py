@@ -11,8 +11,10 @@ import pytest
 from gridbridge.decisions.site.section import all_slots, findings, removal, room
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import CONFIG, PYTHON
-from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
 from gridbridge.model.site.setup import Edit, State
+from gridbridge.model.transfer.sections import Poller, TransferQueue
 from gridbridge.model.users import Asks
 from tests.decisions.site.setups import WANTED
 

@@ -10,10 +10,10 @@ from gridbridge.decisions.transfer import breaker
 from gridbridge.decisions.transfer.breaker import News, Sign
 from gridbridge.decisions.transfer.causes import OF_THE_CLUSTER, blame
 from gridbridge.model.message import CAUSES, Cause, Desired, Message, Outcome, Phase
-from gridbridge.model.policy import Poller
 from gridbridge.model.shown import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
+from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Listed, Transfer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

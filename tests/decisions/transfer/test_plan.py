@@ -22,11 +22,11 @@ from gridbridge.decisions.transfer.plan import (
 )
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Desired, Message, Outcome, Phase
-from gridbridge.model.policy import Poller
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act
+from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Transfer
 
 NAME = "gb.alpha.7.0.1"

@@ -8,9 +8,9 @@ import pytest
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.message import Desired, Message, Outcome, Phase
-from gridbridge.model.policy import TransferQueue
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
+from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,10 +10,10 @@ from gridbridge.decisions.transfer.endings import FENCED_STATUS, verdict_of
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Desired, Message, Outcome, Phase
-from gridbridge.model.policy import TransferQueue
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.claim import FENCED, HOME, JOB
+from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 from tests.decisions.transfer.test_recall import NOW, QUEUE, waiting
 

@@ -16,8 +16,9 @@ from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.cluster import Push as PushKind
 from gridbridge.model.message import Kind, Message, Outcome
-from gridbridge.model.policy import Policy, Poller, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker
+from gridbridge.model.transfer.sections import Poller, TransferQueue
 from gridbridge.services.transfer import assembly
 from gridbridge.services.transfer.assembly import build, follow
 from gridbridge.services.watch.observer import Observer

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.model.message import Cause, Phase
-from gridbridge.model.policy import Poller
 from gridbridge.model.shown import ShownBreaker, ShownBreakers
+from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.breakers import Breakers
 from tests.decisions.transfer.test_plan import a_row, a_snapshot, a_transfer, second

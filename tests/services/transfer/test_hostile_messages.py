@@ -14,7 +14,9 @@ from gridbridge.apply.transfer.acts import Hands
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phase, encode
-from gridbridge.model.policy import Policy, Poller, Site, TransferQueue
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
+from gridbridge.model.transfer.sections import Poller, TransferQueue
 from gridbridge.services.transfer.mail import PREMATURE_OF_UID
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.services.transfer.views import Views

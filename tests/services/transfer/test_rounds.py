@@ -16,12 +16,14 @@ from gridbridge.decisions.transfer import dropped
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase
-from gridbridge.model.policy import Policy, Site, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker
+from gridbridge.model.site.sections import Site
 from gridbridge.model.site.setup import State
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.services.transfer.assembly import _clusters, _left
 from gridbridge.services.transfer.mail import _login
 from gridbridge.services.transfer.service import TransferService

@@ -10,8 +10,10 @@ import pytest
 from gridbridge.model.accounting import RemoteRecord, Source
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import Kind, Message, Outcome, Phase
-from gridbridge.model.policy import Policy, Site, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownReading
+from gridbridge.model.site.sections import Site
+from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.usage import Books
 from gridbridge.services.transfer.views import Views

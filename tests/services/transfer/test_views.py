@@ -10,10 +10,12 @@ import pytest
 from gridbridge.apply.clusters import cell
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import Message
-from gridbridge.model.policy import Policy, Site, TransferQueue
+from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownDrain, ShownTransfers
+from gridbridge.model.site.sections import Site
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.transfer.rules import ProjectRule, QueueRule, ResourceRule
+from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.model.transfer.vocabulary import Vocabulary
 from gridbridge.services.transfer.history import Histories

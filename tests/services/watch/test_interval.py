@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.batch.gridengine import status
-from gridbridge.model.policy import Poller
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.sections import Poller
 from gridbridge.services.watch.observer import Answer, Observer, stretched
 
 

@@ -1,66 +1,34 @@
-"""What the sections of a configuration say of each other."""
+"""The sections of a site: [site] and [cluster.NAME], and what they say of each other."""
 
 from collections.abc import Iterator
 
-from gridbridge.config.words import Table, Wrong, key_name
-from gridbridge.model.cluster import MAX_PORT, Claim, Kind, Push
-from gridbridge.model.policy import Poller
+from gridbridge.config.sections import Group, Named, Single
+from gridbridge.config.words import Table, Wrong, key_name, table_of
+from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
 from gridbridge.model.settings import CLUSTER_NAME
+from gridbridge.model.site.sections import Site
 
+GROUPS: tuple[Group, ...] = (
+    Single(name="site", kind=Site),
+    Named(name="cluster", field="clusters", kind=Cluster, form=CLUSTER_NAME, filled=Cluster.filled),
+)
 PORTS = ("qmaster_port", "execd_port")
 GRIDENGINES = ("root", "cell", *PORTS)  # keys that no other kind has
 NOT_OARS = (*GRIDENGINES, "spool_shared", "remote_spool_dir")
-STAGING = ("stage_in", "stage_out")  # staged has no meaning without ssh, and is the default
 NOT_EMBEDDEDS = (*GRIDENGINES, "ssh", "users", "accounting")
 
 
 def problems(sections: Table) -> Iterator[str]:
     """Find every mistake that no section shows by itself."""
-    yield from _reference_problems(sections)
-    yield from _staleness_problems(table_of(sections, "poller"))
     local, clusters = table_of(sections, "site").get("cluster"), table_of(sections, "cluster")
+    if isinstance(local, str) and CLUSTER_NAME.holds(local) and local not in clusters:
+        yield f"[site] cluster{Wrong(local, 'undefined', f'[cluster.{local}] has to be there')}"
     for name in clusters:
         table = table_of(clusters, name)
         told = (*_kind_problems(table, name == local), *_ssh_problems(table, name == local))
         told += tuple(_mixture_problems(table, table_of(clusters, str(local))))
         told += tuple(_claim_problems(table, name == local))
         yield from (f"[cluster.{key_name(name)}] {problem}" for problem in told)
-
-
-def _reference_problems(sections: Table) -> Iterator[str]:
-    clusters, local = table_of(sections, "cluster"), table_of(sections, "site").get("cluster")
-    if isinstance(local, str) and CLUSTER_NAME.holds(local) and local not in clusters:
-        yield f"[site] cluster{Wrong(local, 'undefined', f'[cluster.{local}] has to be there')}"
-    remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
-    queues = table_of(sections, "queue")
-    for name in queues:
-        cluster = table_of(queues, name).get("cluster")
-        if not isinstance(cluster, str) or not CLUSTER_NAME.holds(cluster):
-            continue
-        if cluster == local or cluster not in clusters:
-            wrong = "the local cluster" if cluster == local else "undefined"
-            problem = Wrong(cluster, wrong, f"a remote cluster ({remotes})")
-            yield f"[queue.{key_name(name)}] cluster{problem}"
-            continue
-        told = _staging_problems(table_of(queues, name), table_of(clusters, cluster))
-        yield from (f"[queue.{key_name(name)}] {problem}" for problem in told)
-
-
-def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
-    """Find what is to be carried to a cluster that is not reached by ssh."""
-    for name in STAGING if not cluster.get("ssh") else ():
-        if value := queue.get(name):
-            yield f"{name}{Wrong(value, 'without ssh', 'only by ssh are files carried')}"
-
-
-def _staleness_problems(poller: Table) -> Iterator[str]:
-    interval_s = poller.get("interval_s", Poller().interval_s)
-    stale_s = poller.get("stale_s", Poller().stale_s)
-    if not isinstance(interval_s, int | float) or not isinstance(stale_s, int | float):
-        return
-    if stale_s <= interval_s:
-        problem = Wrong(stale_s, "queues would close between two polls", f"above {interval_s} s")
-        yield f"[poller] stale_s{problem}"
 
 
 def _kind_problems(cluster: Table, is_local: bool) -> Iterator[str]:
@@ -136,9 +104,3 @@ def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     elif claim == Claim.GRANT and not cluster.get("ssh"):
         right = "file" if cluster.get("spool_shared") is True else "ssh, which carries the grants"
         yield f"claim{Wrong(claim, 'without ssh', right)}"
-
-
-def table_of(tables: Table, name: str) -> Table:
-    """Return a section, empty when there is none."""
-    table = tables.get(name)
-    return table if isinstance(table, dict) else {}

@@ -1,0 +1,235 @@
+"""How sections of gridbridge.toml become classes of the model, are judged and are written.
+
+A capability lists its groups of sections; each fills one field of model.policy.Policy.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, replace
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
+from cattrs.gen import make_dict_structure_fn, override
+
+from gridbridge.config.words import TABLES, Table, Wrong, default, key_name, kind_of, right, toml
+from gridbridge.model.settings import OBJECT_NAME, Form, describe
+from gridbridge.model.users import Users
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+S = TypeVar("S", bound="DataclassInstance")
+NO_SECTION = "not a section; its keys stand below"
+
+_CONVERTER = Converter(forbid_extra_keys=True, detailed_validation=True)
+
+
+class Group(Protocol):
+    """All sections of one name, and the field of Policy that they fill."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the file."""
+        ...
+
+    @property
+    def field(self) -> str:
+        """The field of Policy."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """How its sections are written."""
+        ...
+
+    def problems(self, content: object) -> Iterator[str]:
+        """Find what is wrong with each section by itself."""
+        ...
+
+    def read(self, content: Table) -> object:
+        """Return the field's value; the sections are right."""
+        ...
+
+    def text(self, value: Any) -> Iterator[str]:
+        """Write the sections."""
+        ...
+
+
+class Capability(Protocol):
+    """What brings sections: a module of this package, named in its registry."""
+
+    GROUPS: tuple[Group, ...]
+
+    def problems(self, sections: Table) -> Iterator[str]:
+        """Find what no section shows by itself."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Single(Generic[S]):
+    """A section that is there once, or left out."""
+
+    name: str
+    kind: type[S]
+
+    @property
+    def field(self) -> str:
+        """The field is called as the section is."""
+        return self.name
+
+    @property
+    def title(self) -> str:
+        """As [poller]."""
+        return f"[{self.name}]"
+
+    def problems(self, content: object) -> Iterator[str]:
+        """Find what is wrong with it."""
+        return problems_of(self.name, content, self.kind)
+
+    def read(self, content: Table) -> S:
+        """Return it with its defaults."""
+        return structured(content, self.kind)
+
+    def text(self, value: S) -> Iterator[str]:
+        """Write it."""
+        yield text_of(self.name, value, usual(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named(Generic[S]):
+    """Sections that have a name each."""
+
+    name: str
+    field: str
+    kind: type[S]
+    form: Form  # of the names
+    filled: Callable[[S, str], S] = lambda section, _: section  # with what the name gives it
+
+    @property
+    def title(self) -> str:
+        """As [queue.NAME]."""
+        return f"[{self.name}.NAME]"
+
+    def problems(self, content: object) -> Iterator[str]:
+        """Find what is wrong with each and with its name."""
+        if not isinstance(content, dict):
+            yield f"[{self.name}]: {NO_SECTION} {self.title}"
+            return
+        for name, table in content.items():
+            title = f"{self.name}.{key_name(name)}"
+            if not self.form.holds(name):
+                yield f"[{title}]: wrong name; {self.form.right}"
+            yield from problems_of(title, table, self.kind, self.title)
+
+    def read(self, content: Table) -> dict[str, S]:
+        """Return them by their names."""
+        return {name: structured(table, self.kind) for name, table in content.items()}
+
+    def text(self, value: Mapping[str, S]) -> Iterator[str]:
+        """Write them in their order."""
+        for name, section in value.items():
+            as_usual = self.filled(usual(section), name)
+            yield text_of(f"{self.name}.{key_name(name)}", section, as_usual)
+
+
+def problems_of(
+    title: str, table: object, kind: "type[DataclassInstance]", written: str = ""
+) -> Iterator[str]:
+    """Find what is wrong with one section by itself; `written` is how people write its title."""
+    if not isinstance(table, dict):
+        yield f"[{title}]: {NO_SECTION} {written or f'[{title}]'}"
+        return
+    try:
+        structured(table, kind)
+    except ClassValidationError as group:
+        for error in group.exceptions:
+            yield from (f"[{title}] {told}" for told in _told(error, kind))
+
+
+def structured(table: object, kind: type[S]) -> S:
+    """Return a section; ClassValidationError tells all that is wrong with it."""
+    _register(kind)
+    return _CONVERTER.structure(table, kind)
+
+
+def usual(section: S) -> S:
+    """Return a section with every default that there is."""
+    kept = {key.name: key.default for key in fields(section) if key.default is not MISSING}
+    kept |= {
+        key.name: key.default_factory()
+        for key in fields(section)
+        if key.default_factory is not MISSING
+    }
+    return replace(section, **kept)
+
+
+def text_of(title: str, section: S, as_usual: S) -> str:
+    """Write a section: every key, those that are as usual in a comment."""
+    lines = [f"[{title}]"]
+    for key in fields(section):
+        value = getattr(section, key.name)
+        is_required = key.default is MISSING and key.default_factory is MISSING
+        is_default = not is_required and value == getattr(as_usual, key.name)
+        lines.append(f"\n# {describe(key).meaning}\n# {right(key)}; {default(key)}")
+        lines.append(f"{'#' if is_default else ''}{key.name} = {toml(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _told(error: Exception, kind: "type[DataclassInstance]") -> Iterator[str]:
+    keys = {key.name: key for key in fields(kind)}
+    if isinstance(error, ForbiddenExtraKeysError):
+        for name in sorted(error.extra_fields):
+            near = get_close_matches(name, keys, 1)
+            hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(keys)}"
+            yield f"{key_name(name)}: unknown key; {hint}"
+        return
+    notes = (note for note in error.__notes__ if isinstance(note, AttributeValidationNote))
+    key = keys[next(notes).name]
+    yield f"{key.name}{error}" if isinstance(error, Wrong) else f"{key.name}: missing; {right(key)}"
+
+
+@cache
+def _register(kind: "type[DataclassInstance]") -> None:
+    hooks: Any = {key.name: override(struct_hook=_hook(key)) for key in fields(kind)}
+    _CONVERTER.register_structure_hook(kind, make_dict_structure_fn(kind, _CONVERTER, **hooks))
+
+
+def _hook(key: Field[object]) -> Callable[[object, object], object]:
+    def checked(value: object, _: object) -> object:
+        if isinstance(value, dict) and kind_of(key) in TABLES:
+            _check_table(value, key)
+        fault = _fault(value, key)
+        if fault:
+            raise Wrong(value, fault, right(key))
+        return kind_of(key)(value)
+
+    return checked
+
+
+def _check_table(table: dict[str, object], key: Field[object]) -> None:
+    """Refuse what has not its form, or is two people's account: whose a job is would be a guess."""
+    known, is_users = describe(key).form, kind_of(key) is Users
+    named = known if is_users else OBJECT_NAME
+    for name, value in table.items():
+        if not (named.holds(name) and isinstance(value, str) and known.holds(value)):
+            raise Wrong(value, "wrong form", known.right, f".{key_name(name)}")
+        if is_users and list(table.values()).count(value) > 1:
+            raise Wrong(value, "two people's", known.right, f".{key_name(name)}")
+
+
+def _fault(value: object, key: Field[object]) -> str:
+    """Return what is wrong with a value, nothing when it's right."""
+    kind, known = kind_of(key), describe(key)
+    accepted = int | float if kind is float else str if issubclass(kind, str) else kind
+    accepted = dict if kind in TABLES else accepted
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        return "wrong type"
+    if issubclass(kind, StrEnum):
+        return "" if value in tuple(kind) else "unknown word"
+    if isinstance(value, str):
+        return "" if known.form.holds(value) else "wrong form"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    return "" if known.low <= value <= known.high else "out of range"

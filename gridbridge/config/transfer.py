@@ -1,0 +1,58 @@
+"""The sections of transfers: [queue.NAME], mappings and [poller], and what they say of others."""
+
+from collections.abc import Iterator
+
+from gridbridge.config import maps
+from gridbridge.config.sections import Group, Named, Single
+from gridbridge.config.words import Table, Wrong, key_name, table_of
+from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
+from gridbridge.model.transfer.sections import Poller, TransferQueue
+
+GROUPS: tuple[Group, ...] = (
+    Named(name="queue", field="queues", kind=TransferQueue, form=OBJECT_NAME),
+    maps.GROUP,
+    Single(name="poller", kind=Poller),
+)
+STAGING = ("stage_in", "stage_out")  # staged has no meaning without ssh, and is the default
+
+
+def problems(sections: Table) -> Iterator[str]:
+    """Find every mistake that no section shows by itself."""
+    yield from maps.problems(sections)
+    yield from _queue_problems(sections)
+    yield from _staleness_problems(table_of(sections, "poller"))
+
+
+def _queue_problems(sections: Table) -> Iterator[str]:
+    """Find queues that lead nowhere, and what they carry to clusters that take nothing."""
+    clusters, local = table_of(sections, "cluster"), table_of(sections, "site").get("cluster")
+    remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
+    queues = table_of(sections, "queue")
+    for name in queues:
+        cluster = table_of(queues, name).get("cluster")
+        if not isinstance(cluster, str) or not CLUSTER_NAME.holds(cluster):
+            continue
+        if cluster == local or cluster not in clusters:
+            wrong = "the local cluster" if cluster == local else "undefined"
+            problem = Wrong(cluster, wrong, f"a remote cluster ({remotes})")
+            yield f"[queue.{key_name(name)}] cluster{problem}"
+            continue
+        told = _staging_problems(table_of(queues, name), table_of(clusters, cluster))
+        yield from (f"[queue.{key_name(name)}] {problem}" for problem in told)
+
+
+def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
+    """Find what is to be carried to a cluster that is not reached by ssh."""
+    for name in STAGING if not cluster.get("ssh") else ():
+        if value := queue.get(name):
+            yield f"{name}{Wrong(value, 'without ssh', 'only by ssh are files carried')}"
+
+
+def _staleness_problems(poller: Table) -> Iterator[str]:
+    interval_s = poller.get("interval_s", Poller().interval_s)
+    stale_s = poller.get("stale_s", Poller().stale_s)
+    if not isinstance(interval_s, int | float) or not isinstance(stale_s, int | float):
+        return
+    if stale_s <= interval_s:
+        problem = Wrong(stale_s, "queues would close between two polls", f"above {interval_s} s")
+        yield f"[poller] stale_s{problem}"

@@ -1,0 +1,39 @@
+"""What gridbridge.toml says of a site, [site]."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gridbridge.model.settings import ACCOUNT, CLUSTER_NAME, STATE_URL, known, setting
+
+MAX_UID = 2**32 - 2  # the last one but the kernel's "no such uid", (uid_t)-1
+
+
+class LogLevel(StrEnum):
+    """The least important lines that are logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What holds for this machine and its cluster."""
+
+    cluster: str = field(
+        metadata=known(
+            "the local cluster, a [cluster.NAME] below; no other site has this name",
+            form=CLUSTER_NAME,
+        )
+    )
+    service_account: str = setting(
+        "gridbridge", "the account that runs the service, never root", form=ACCOUNT
+    )
+    state: str = setting(
+        "sqlite:////var/lib/gridbridge/state.db",
+        "the state file, or a PostgreSQL database",
+        form=STATE_URL,
+    )
+    min_uid: int = setting(1000, "nothing is done as a uid below this one", "", 1, MAX_UID)
+    log_level: LogLevel = setting(LogLevel.INFO, "the least important lines that are logged")

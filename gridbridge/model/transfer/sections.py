@@ -1,0 +1,131 @@
+"""What gridbridge.toml says of transfers: [queue.NAME] and [poller]; mappings are in rules."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gridbridge.model.settings import (
+    ASKED,
+    CLUSTER_NAME,
+    OAR_QUEUE,
+    OAR_TYPES,
+    STAGED_IN,
+    STAGED_OUT,
+    known,
+    setting,
+)
+from gridbridge.model.users import Asks
+
+MAX_SLOTS = 9_999_999  # sge_pe(5), slots
+YEAR_S = 31_536_000
+
+
+class Identity(StrEnum):
+    """Whose number of a job its JOB_ID is."""
+
+    HOME = "home"
+    REMOTE = "remote"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferQueue:
+    """A local queue whose jobs run on another cluster."""
+
+    cluster: str = field(metadata=known("the remote cluster that runs its jobs", form=CLUSTER_NAME))
+    pending_limit: int = field(
+        metadata=known(
+            "the queue closes while so many jobs wait there; 0: never, for short jobs",
+            "jobs",
+            0,
+            MAX_SLOTS,
+        )
+    )
+    slots: int = field(
+        metadata=known("the queue's slots, as setup writes them", "slots", 1, MAX_SLOTS)
+    )
+    asks: Asks = setting(Asks(), "what its jobs ask for unless they do so themselves", form=ASKED)
+    oar_queue: str = setting(
+        "", "of OAR: the queue of jobs that ask for none there", form=OAR_QUEUE
+    )
+    oar_type: str = setting(
+        "", "of OAR: the types of its jobs, as oarsub -t takes them", form=OAR_TYPES
+    )
+    remote_usage: bool = setting(
+        True, "an epilog, run as root, puts the remote usage into the local accounting"
+    )
+    identity: Identity = setting(
+        Identity.HOME, "which number a job's JOB_ID is: the one at home, or the one it has there"
+    )
+    staged: bool = setting(True, "by ssh: standard output and error of every job come home")
+    stage_in: str = setting(
+        "", "by ssh: carried there for a job that declares nothing", form=STAGED_IN
+    )
+    stage_out: str = setting(
+        "", "by ssh: carried home for a job that declares nothing", form=STAGED_OUT
+    )
+    recall_wait_s: float = setting(
+        600.0,
+        "a task that waited so long there comes home to free slots; 0: none does",
+        "s",
+        0,
+        YEAR_S,
+    )
+    recall_limit: int = setting(
+        2, "so often a task is recalled; then it stays there", "recalls", 1, 100
+    )
+    recall_unreachable_s: float = setting(
+        300.0,
+        "with a claim: what waits at a cluster that is silent for so long comes home",
+        "s",
+        10,
+        YEAR_S,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poller:
+    """The one process that asks remote clusters."""
+
+    interval_s: float = setting(
+        5.0, "the shortest time between two queries of a cluster", "s", 5, 3600
+    )
+    query_share: float = setting(
+        0.05, "queries take at most this share of the time, or every stale_s / 2", "", 0.001, 1
+    )
+    spool_interval_s: float = setting(0.5, "the time between two looks at the spool", "s", 0.1, 60)
+    stale_s: float = setting(
+        30.0, "published values older than this close the queues; above interval_s", "s", 5, 86400
+    )
+    lost_polls: int = setting(
+        2, "good answers in a row without a job before its end is looked up", "answers", 1, 100
+    )
+    ended_lookup_s: float = setting(
+        600.0, "how long the accounting record of a lost job is awaited", "s", 1, 86400
+    )
+    vocabulary_s: float = setting(
+        60.0,
+        "the time between two looks at a cluster's resources, projects and queues",
+        "s",
+        5,
+        86400,
+    )
+    spool_files_per_uid: int = setting(
+        2000, "messages that one user may have in the spool", "files", 1, 1_000_000
+    )
+    keep_closed_h: float = setting(24.0, "how long a finished transfer is remembered", "h", 0, 8760)
+    breaker_failures: int = setting(
+        5,
+        "so many jobs in a row that fail fast at a cluster close the queues to it",
+        "jobs",
+        1,
+        1_000_000,
+    )
+    breaker_fast_s: float = setting(
+        60.0, "a job that failed within this time of its transfer's begin failed fast", "s", 1, 3600
+    )
+    breaker_pause_s: float = setting(
+        60.0, "how long they are closed at first; each failure after that doubles it", "s", 1, 86400
+    )
+    breaker_pause_max_s: float = setting(3600.0, "how long they are closed at most", "s", 1, 86400)
+    keep_accounting_d: float = setting(
+        400.0, "how long a remote job's usage is kept", "d", 1, 36500
+    )

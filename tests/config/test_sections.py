@@ -1,0 +1,70 @@
+"""A capability brings its sections: one module, and one line in the registry."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import pytest
+
+from gridbridge import config
+from gridbridge.config.sections import Group, Single
+from gridbridge.config.words import Table, table_of
+from gridbridge.model.policy import Policy
+from gridbridge.model.settings import setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Squeeze:
+    """A capability's part of the file."""
+
+    margin: int = setting(2, "hosts that stay free", "hosts", 0, 10)
+
+
+class Squeezing:
+    """What such a capability's module of `config` has."""
+
+    GROUPS: tuple[Group, ...] = (Single(name="squeeze", kind=Squeeze),)
+
+    def problems(self, sections: Table) -> Iterator[str]:
+        """Find what its section can't say."""
+        if table_of(sections, "squeeze").get("margin") == 7:
+            yield "[squeeze] margin = 7: unlucky; another number"
+
+
+def test_every_field_of_the_policy_is_filled_by_one_group() -> None:
+    filled = [group.field for group in config.GROUPS.values()]
+
+    assert sorted(filled) == sorted(key.name for key in fields(Policy))
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ({}, []),
+        ({"margin": 3}, []),
+        ({"margin": 11}, ["[squeeze] margin = 11: out of range; a whole number, 0 to 10 hosts"]),
+        ({"margins": 1}, ["[squeeze] margins: unknown key; margin is the nearest"]),
+        (5, ["[squeeze]: not a section; its keys stand below [squeeze]"]),
+    ],
+)
+def test_a_group_judges_its_own_section(table: object, expected: list[str]) -> None:
+    (group,) = Squeezing.GROUPS
+
+    assert expected == list(group.problems(table))
+
+
+def test_a_group_reads_its_section_and_writes_it_again() -> None:
+    (group,) = Squeezing.GROUPS
+
+    assert group.read({"margin": 3}) == Squeeze(margin=3)
+    assert "".join(group.text(Squeeze())) == (
+        "[squeeze]\n\n# hosts that stay free\n# a whole number, 0 to 10 hosts; default 2\n"
+        "#margin = 2\n"
+    )
+
+
+def test_a_capability_in_the_registry_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "CAPABILITIES", (*config.CAPABILITIES, Squeezing()))
+    good = '[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
+
+    with pytest.raises(config.ConfigError, match="unlucky"):
+        config.parse("FILE", f"{good}[squeeze]\nmargin = 7\n".encode())
