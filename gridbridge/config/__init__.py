@@ -8,14 +8,16 @@ import os
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from gridbridge.config import site, transfer
+from gridbridge.config import moved, site, transfer
 from gridbridge.config.sections import Capability, Group
 from gridbridge.config.words import Table, key_name, table_of
 from gridbridge.errors import ConfigError
 from gridbridge.model.policy import Policy
+from gridbridge.model.settings import Moved
 from gridbridge.shell import trust
 
 CAPABILITIES: tuple[Capability, ...] = (site, transfer)  # a new one has its line here
@@ -32,6 +34,14 @@ HEADER = """\
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """What a right file says, and which of its keys have another place by now."""
+
+    policy: Policy
+    moved: tuple[Moved, ...]
+
+
 def load(path: str) -> Policy:
     """Read the configuration; ConfigError tells everything that is wrong with it.
 
@@ -42,17 +52,23 @@ def load(path: str) -> Policy:
 
 def parse(path: str, raw: bytes) -> Policy:
     """Read a configuration from the bytes of that file; ConfigError as `load`."""
+    return parsed(path, raw).policy
+
+
+def parsed(path: str, raw: bytes) -> Parsed:
+    """Read a configuration as `parse`, and say what stands in it under an older name."""
     try:
-        sections = tomllib.loads(raw.decode())
+        said = tomllib.loads(raw.decode())
     except ValueError as error:
         raise ConfigError((f"{path}: {_place(error, raw)}; TOML 1.0 in UTF-8",)) from error
     except RecursionError as error:
         wrong = "its values are nested too deeply; a table of texts is all that a key has"
         raise ConfigError((f"{path}: {wrong}",)) from error
-    problems = tuple(f"{path}: {problem}" for problem in _problems(sections))
-    if problems:
-        raise ConfigError(problems)
-    return _policy(sections)
+    sections = moved.settled(said)
+    found = (*_problems(sections), *moved.problems(said))
+    if found:
+        raise ConfigError(tuple(f"{path}: {problem}" for problem in found))
+    return Parsed(policy=_policy(sections), moved=moved.moved(said))
 
 
 def read(path: str) -> bytes:

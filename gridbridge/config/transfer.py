@@ -1,4 +1,4 @@
-"""The sections of transfers: [queue.NAME], mappings and [poller], and what they say of others."""
+"""The sections of transfers: queues, mappings, the poller; and what they say of others."""
 
 from collections.abc import Iterator
 
@@ -6,12 +6,14 @@ from gridbridge.config import maps
 from gridbridge.config.sections import Group, Named, Single
 from gridbridge.config.words import Table, Wrong, key_name, table_of
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
-from gridbridge.model.transfer.sections import Poller, TransferQueue
+from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
 
 GROUPS: tuple[Group, ...] = (
     Named(name="queue", field="queues", kind=TransferQueue, form=OBJECT_NAME),
     maps.GROUP,
     Single(name="poller", kind=Poller),
+    Single(name="breaker", kind=Breaker),
+    Single(name="retention", kind=Retention),
 )
 STAGING = ("stage_in", "stage_out")  # staged has no meaning without ssh, and is the default
 

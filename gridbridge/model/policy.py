@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import Rules
-from gridbridge.model.transfer.sections import Poller, TransferQueue
+from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,8 @@ class Policy:
     clusters: Mapping[str, Cluster]
     queues: Mapping[str, TransferQueue]
     poller: Poller = field(default_factory=Poller)
+    breaker: Breaker = field(default_factory=Breaker)
+    retention: Retention = field(default_factory=Retention)
     maps: Mapping[str, Rules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -1,5 +1,6 @@
 """A configuration is taken whole or refused, and a refusal tells everything that is wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Cluster, Kind, Push
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.sections import Poller, TransferQueue
+from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
 
 SITE = '[site]\ncluster = "alpha"\n'
 PORTS = "qmaster_port = 6444\nexecd_port = 6445\n"
@@ -25,7 +26,8 @@ KEYS_OF_A_QUEUE = (
 A_CLUSTER_NAME = "lower-case letters, digits and -, a letter first, at most 32"
 A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass"
 SECTIONS = (
-    "the sections are [site], [cluster.NAME], [queue.NAME], [map.CLUSTER.KIND.NAME] and [poller]"
+    "the sections are [site], [cluster.NAME], [queue.NAME], [map.CLUSTER.KIND.NAME], [poller],"
+    " [breaker] and [retention]"
 )
 A_PLACE = "HOST or HOST:PORT, empty where the programs run here"
 ACCOUNTS = 'names of accounts but root, no account twice: { alice = "al_there" }'
@@ -195,8 +197,8 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             id="no number at all",
         ),
         pytest.param(
-            GOOD + "[poller]\nkeep_closed_h = inf\n",
-            ["[poller] keep_closed_h = inf: out of range; a number, 0 to 8760 h"],
+            GOOD + "[retention]\nclosed_h = inf\n",
+            ["[retention] closed_h = inf: out of range; a number, 0 to 8760 h"],
             id="endless",
         ),
         pytest.param(
@@ -593,3 +595,59 @@ def test_every_problem_has_a_line_with_its_remedy(
     path.write_text(content)
 
     assert [f"FILE: {problem}" for problem in expected] == problems_of(path)
+
+
+def test_keys_are_read_where_an_earlier_version_had_them() -> None:
+    """So that a new version does not stop a running site; each is told with what replaces it."""
+    older = "[poller]\nlost_polls = 3\nbreaker_failures = 9\nkeep_closed_h = 1.5\n"
+    found = config.parsed("FILE", f"{GOOD}{older}[breaker]\npause_s = 7\n".encode())
+
+    assert found.policy.poller == Poller(lost_polls=3)
+    assert found.policy.breaker == Breaker(failures=9, pause_s=7.0)
+    assert found.policy.retention == Retention(closed_h=1.5)
+    assert [(one.before, one.section, one.line) for one in found.moved] == [
+        ("[poller] breaker_failures", "[breaker]", "failures = 9"),
+        ("[poller] keep_closed_h", "[retention]", "closed_h = 1.5"),
+    ]
+
+
+def test_what_an_earlier_version_wrote_is_the_same_under_its_new_name() -> None:
+    before = ["breaker_failures", "breaker_fast_s", "breaker_pause_s", "breaker_pause_max_s"]
+    kept = {"keep_closed_h": 3, "keep_accounting_d": 4}
+    lines = [f"{key} = {value}" for key, value in {**dict.fromkeys(before, 2), **kept}.items()]
+    older = config.parsed("FILE", "\n".join([f"{GOOD}[poller]", *lines, ""]).encode())
+    sections: dict[str, list[str]] = {}
+    for one in older.moved:
+        sections.setdefault(one.section, []).append(one.line)
+    newer = "".join("\n".join([title, *said, ""]) for title, said in sections.items())
+
+    assert config.parsed("FILE", f"{GOOD}{newer}".encode()) == replace(older, moved=())
+    assert len(older.moved) == 6
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param(
+            "[poller]\nkeep_closed_h = 3\n[retention]\nclosed_h = 3\n",
+            ["[poller] keep_closed_h = 3: said twice; [retention] closed_h alone"],
+            id="under both names",
+        ),
+        pytest.param(
+            "[poller]\nbreaker_failures = 0\n",
+            ["[breaker] failures = 0: out of range; a whole number, 1 to 1000000 jobs"],
+            id="a wrong value under the older name",
+        ),
+        pytest.param(
+            "[poller]\nbreaker_failures = 2\n[[breaker]]\n",
+            ["[breaker]: not a section; its keys stand below [breaker]"],
+            id="a wrong section under the newer name",
+        ),
+    ],
+)
+def test_an_older_name_is_judged_as_the_newer_one(
+    path: Path, content: str, expected: list[str]
+) -> None:
+    path.write_text(GOOD + content)
+
+    assert problems_of(path) == [f"FILE: {problem}" for problem in expected]

@@ -42,7 +42,7 @@ from gridbridge.model.transfer.rules import (
     Relation,
     ResourceRule,
 )
-from gridbridge.model.transfer.sections import Poller, TransferQueue
+from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
 from gridbridge.model.users import Asks, Users
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +53,8 @@ TITLES = {
     "[cluster.NAME]": Cluster,
     "[queue.NAME]": TransferQueue,
     "[poller]": Poller,
+    "[breaker]": Breaker,
+    "[retention]": Retention,
     "[map.CLUSTER.resource.NAME]": ResourceRule,
     "[map.CLUSTER.pe.NAME]": PeRule,
     "[map.CLUSTER.project.NAME]": ProjectRule,
@@ -184,6 +186,8 @@ POLICIES = st.builds(
         max_size=2,
     ),
     poller=POLLERS,
+    breaker=sections_of(Breaker),
+    retention=sections_of(Retention),
     maps=st.dictionaries(st.just("beta"), st.one_of(map(rules_of, KINDS)), max_size=1),
 )
 

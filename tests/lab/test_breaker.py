@@ -19,7 +19,7 @@ HERS = "until [ -e ~/probed ]; do sleep 0.2; done; echo $HOSTNAME >>$JOB_NAME.ra
 @pytest.fixture
 def quick_breaker(grid: Grid) -> Iterator[None]:
     """Let three jobs in a row close the queue for 15 s."""
-    sed = r"/^\[poller\]/a breaker_failures = 3\nbreaker_pause_s = 15"
+    sed = r"/^\[breaker\]/a failures = 3\npause_s = 15"
     grid.sh("alpha-master", "rm -f /home/alice/probed /home/alice/probe.ran")
     with configured(grid, sed):
         yield

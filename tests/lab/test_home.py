@@ -58,7 +58,7 @@ class Home:
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
     """Have all jobs refused side by side, however many; forget the refusals afterwards."""
-    patient = configured(grid, r"/^\[poller\]/a breaker_failures = 999")
+    patient = configured(grid, r"/^\[breaker\]/a failures = 999")
     scenarios = (one, many, by_queue, *NOWHERE.values(), *SOMEWHERE.values(), for_now, brought)
     with project(grid), patient, no_jobs_left(grid):
         grid.until(lambda: not is_known(grid, PROJECT), "beta not to know the project")

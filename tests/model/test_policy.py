@@ -17,11 +17,19 @@ from gridbridge.model.settings import (
 )
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import KINDS
-from gridbridge.model.transfer.sections import Poller, TransferQueue
+from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
 
 KEYS = [
     pytest.param(key, id=f"{kind.__name__}.{key.name}")
-    for kind in (Site, Cluster, TransferQueue, Poller, *(rule for rule, _ in KINDS.values()))
+    for kind in (
+        Site,
+        Cluster,
+        TransferQueue,
+        Poller,
+        Breaker,
+        Retention,
+        *(rule for rule, _ in KINDS.values()),
+    )
     for key in fields(kind)
 ]
 ALPHA = Cluster(qmaster_port=6444, execd_port=6445)

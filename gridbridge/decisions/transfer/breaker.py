@@ -19,7 +19,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Outcome, Phase
 from gridbridge.model.shown import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.sections import Poller
+from gridbridge.model.transfer.sections import Breaker
 from gridbridge.model.transfer.transfer import Listed, Transfer
 
 MAX_DOUBLINGS = 32
@@ -71,7 +71,7 @@ def is_in_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) ->
     return was_started or row.queue.partition("@")[0] == queue
 
 
-def news(before: Transfer | None, one: Transfer, policy: Poller) -> News | None:
+def news(before: Transfer | None, one: Transfer, policy: Breaker) -> News | None:
     """Return what a transfer's change says of its cluster, None for nothing."""
     if cause := failure(before, one, policy):
         return _news(Sign.FAILED, one, cause)
@@ -95,9 +95,9 @@ def _news(sign: Sign, one: Transfer, cause: str = "") -> News:
     )
 
 
-def failure(before: Transfer | None, one: Transfer, policy: Poller) -> str:
+def failure(before: Transfer | None, one: Transfer, policy: Breaker) -> str:
     """Return the cause of a job's fast failure that is its cluster's fault; empty for none."""
-    fast = timedelta(seconds=policy.breaker_fast_s)
+    fast = timedelta(seconds=policy.fast_s)
     is_news = before is None or before.cause != one.cause
     if not is_news or one.cause not in OF_THE_CLUSTER or has_run(one):
         return ""
@@ -115,7 +115,7 @@ def has_run(one: Transfer) -> bool:
 
 
 def hear(
-    known: ShownBreaker, one: News, transfers: Iterable[Transfer], now: datetime, policy: Poller
+    known: ShownBreaker, one: News, transfers: Iterable[Transfer], now: datetime, policy: Breaker
 ) -> ShownBreaker:
     """Take proved news; `transfers` are all that are open."""
     if one.sign is Sign.RAN:
@@ -147,7 +147,7 @@ def has_others(one: News, transfers: Iterable[Transfer]) -> bool:
 
 
 def fail(
-    known: ShownBreaker, one: News, has_others: bool, now: datetime, policy: Poller
+    known: ShownBreaker, one: News, has_others: bool, now: datetime, policy: Breaker
 ) -> ShownBreaker:
     """Count a failure; the last that is borne, or that of a probe, closes the queues.
 
@@ -158,25 +158,25 @@ def fail(
         return known  # those that were on their way
     fresh = ShownFailure(job=one.job, owner=one.owner, was_accepted=one.was_accepted)
     older = (each for each in known.failed if each.job != one.job)
-    failed = (*older, fresh)[-policy.breaker_failures :]
+    failed = (*older, fresh)[-policy.failures :]
     counted = replace(known, failed=failed, cause=one.cause)
     owners = {*known.owners, *(each.owner for each in failed)}
     is_shared = len(owners) >= SEVERAL
-    borne = 1 if known.times and is_shared else policy.breaker_failures
+    borne = 1 if known.times and is_shared else policy.failures
     if len(failed) < borne or (has_others and not is_shared):
         return counted
     return _trip(counted, owners, now, policy)
 
 
-def _trip(counted: ShownBreaker, owners: set[str], now: datetime, policy: Poller) -> ShownBreaker:
+def _trip(counted: ShownBreaker, owners: set[str], now: datetime, policy: Breaker) -> ShownBreaker:
     before = counted.times if len(owners) >= SEVERAL else 0
-    pause_s = policy.breaker_pause_s * 2 ** min(before, MAX_DOUBLINGS)
+    pause_s = policy.pause_s * 2 ** min(before, MAX_DOUBLINGS)
     return ShownBreaker(
         cluster=counted.cluster,
         owners=tuple(sorted(owners)[:SEVERAL]),
         times=before + 1,
         failures=counted.failures + len(counted.failed),
-        until=now + timedelta(seconds=min(pause_s, policy.breaker_pause_max_s)),
+        until=now + timedelta(seconds=min(pause_s, policy.pause_max_s)),
         cause=counted.cause,
     )
 
@@ -202,7 +202,7 @@ def first_probes(known: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str
 
 
 def is_closed(
-    known: ShownBreaker, probes: Mapping[str, datetime], now: datetime, policy: Poller
+    known: ShownBreaker, probes: Mapping[str, datetime], now: datetime, policy: Breaker
 ) -> bool:
     """Say whether no job is let in: the time is not over, or an owner's first probe is young.
 
@@ -210,5 +210,5 @@ def is_closed(
     """
     if not known.until:
         return False
-    fast = timedelta(seconds=policy.breaker_fast_s)
+    fast = timedelta(seconds=policy.fast_s)
     return now < known.until or any(now - at < fast for at in probes.values())

@@ -1,4 +1,4 @@
-"""What gridbridge.toml says of transfers: [queue.NAME] and [poller]; mappings are in rules."""
+"""What gridbridge.toml says of transfers; the sections of mappings are in `rules`."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -111,21 +111,31 @@ class Poller:
     spool_files_per_uid: int = setting(
         2000, "messages that one user may have in the spool", "files", 1, 1_000_000
     )
-    keep_closed_h: float = setting(24.0, "how long a finished transfer is remembered", "h", 0, 8760)
-    breaker_failures: int = setting(
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """What closes the queues to a cluster at which jobs fail."""
+
+    failures: int = setting(
         5,
         "so many jobs in a row that fail fast at a cluster close the queues to it",
         "jobs",
         1,
         1_000_000,
     )
-    breaker_fast_s: float = setting(
+    fast_s: float = setting(
         60.0, "a job that failed within this time of its transfer's begin failed fast", "s", 1, 3600
     )
-    breaker_pause_s: float = setting(
+    pause_s: float = setting(
         60.0, "how long they are closed at first; each failure after that doubles it", "s", 1, 86400
     )
-    breaker_pause_max_s: float = setting(3600.0, "how long they are closed at most", "s", 1, 86400)
-    keep_accounting_d: float = setting(
-        400.0, "how long a remote job's usage is kept", "d", 1, 36500
-    )
+    pause_max_s: float = setting(3600.0, "how long they are closed at most", "s", 1, 86400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long the service keeps what is over."""
+
+    closed_h: float = setting(24.0, "how long a finished transfer is remembered", "h", 0, 8760)
+    accounting_d: float = setting(400.0, "how long a remote job's usage is kept", "d", 1, 36500)

@@ -68,12 +68,13 @@ def check(path: str = CONFIG) -> Report:
     try:
         raw = config.read(path)
         sha256 = digest(raw)
-        policy = config.parse(path, raw)
+        known = config.parsed(path, raw)
     except ConfigError as error:
         poller = poller_facts(sha256)
         return _report((*_unreadable(error), *reload.findings(poller, is_right=False)), None)
-    keep_connections(policy)
-    return _report(tuple(findings(policy, sha256)), policy)
+    keep_connections(known.policy)
+    found = (*section.older(known.moved), *findings(known.policy, sha256))
+    return _report(found, known.policy)
 
 
 def findings(policy: Policy, sha256: str) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from gridbridge.decisions.transfer.breaker import News
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker, ShownBreakers
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.sections import Poller
+from gridbridge.model.transfer.sections import Breaker
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.views import Views
 
@@ -20,11 +20,10 @@ _log = logging.getLogger(__name__)
 class Breakers:
     """One breaker a cluster; those that are published outlive the process."""
 
-    def __init__(self, policy: Poller, views: Views) -> None:
+    def __init__(self, policy: Breaker, views: Views) -> None:
         # The clock may have been set back while no process ran.
         self._known = {
-            one.cluster: _shortened(one, policy.breaker_pause_max_s)
-            for one in views.shown_breakers()
+            one.cluster: _shortened(one, policy.pause_max_s) for one in views.shown_breakers()
         }
         self._policy = policy
         self._views = views
@@ -34,10 +33,10 @@ class Breakers:
 
     def follow(self, policy: Policy) -> None:
         """Go on under another configuration; nothing stays closed for longer than its longest."""
-        self._policy = policy.poller
+        self._policy = policy.breaker
         before = dict(self._known)
         for name, known in before.items():
-            self._known[name] = _shortened(known, self._policy.breaker_pause_max_s)
+            self._known[name] = _shortened(known, self._policy.pause_max_s)
         if self._known != before:
             self._show()
 
@@ -51,7 +50,7 @@ class Breakers:
             return
         self._put(breaker.forgive(self._of(said), said))
         waiting = self._unproved.setdefault((said.owner, said.cluster), {})
-        if said.job in waiting or len(waiting) < self._policy.breaker_failures:
+        if said.job in waiting or len(waiting) < self._policy.failures:
             waiting[said.job] = said
 
     def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:

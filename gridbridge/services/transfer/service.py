@@ -88,7 +88,7 @@ class TransferService:
 
     def __post_init__(self) -> None:
         self.histories = Histories(self.policy.site.cluster, self.database, self.views)
-        self.breakers = Breakers(self.policy.poller, self.views)
+        self.breakers = Breakers(self.policy.breaker, self.views)
         self.ledger = Ledger(self.database, self.histories, self.breakers)
         self.farewells = Farewells(self.database)
         self.letters = Letters(self.policy, self.inbox, self.ledger, self.hands, self.farewells)

@@ -41,7 +41,7 @@ class Sweeper:
         """Sweep when it is time."""
         if time.monotonic() - self.swept_at > SWEEP_S:
             self.swept_at = time.monotonic()
-            self._sweep(datetime.now(UTC) - timedelta(hours=self.policy.poller.keep_closed_h))
+            self._sweep(datetime.now(UTC) - timedelta(hours=self.policy.retention.closed_h))
 
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())

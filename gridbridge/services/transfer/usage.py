@@ -289,7 +289,7 @@ class Books:
     def sweep(self) -> None:
         """Forget what is too old, and how much was told."""
         self.told.clear()
-        before = _now() - timedelta(days=self.policy.poller.keep_accounting_d)
+        before = _now() - timedelta(days=self.policy.retention.accounting_d)
         self.database.forget_records(before)
         self.views.sweep_usage(before)
 

@@ -210,7 +210,7 @@ class Views:
             cluster=self._policy.site.cluster,
             version=__version__,
             started_at=self._started_at,
-            keep_closed_h=self._policy.poller.keep_closed_h,
+            keep_closed_h=self._policy.retention.closed_h,
             routes=tuple(_routes(self._policy)),
             configuration=self._configuration,
             full=printable(self._full),

@@ -13,11 +13,11 @@ from gridbridge.model.message import CAUSES, Cause, Desired, Message, Outcome, P
 from gridbridge.model.shown import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
-from gridbridge.model.transfer.sections import Poller
+from gridbridge.model.transfer.sections import Breaker
 from gridbridge.model.transfer.transfer import Listed, Transfer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-POLICY = Poller(breaker_failures=3, breaker_pause_s=60, breaker_pause_max_s=150)
+POLICY = Breaker(failures=3, pause_s=60, pause_max_s=150)
 NONE = ShownBreaker(cluster="beta")
 
 

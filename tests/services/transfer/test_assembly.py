@@ -18,7 +18,7 @@ from gridbridge.model.cluster import Push as PushKind
 from gridbridge.model.message import Kind, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker
-from gridbridge.model.transfer.sections import Poller, TransferQueue
+from gridbridge.model.transfer.sections import Breaker, Poller, TransferQueue
 from gridbridge.services.transfer import assembly
 from gridbridge.services.transfer.assembly import build, follow
 from gridbridge.services.watch.observer import Observer
@@ -208,7 +208,7 @@ def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Runni
 def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
     running.service.breakers._put(ShownBreaker(cluster="beta", times=9, until=until))
-    running.follow(poller=Poller(breaker_pause_s=5, breaker_pause_max_s=5))
+    running.follow(breaker=Breaker(pause_s=5, pause_max_s=5))
     latest = datetime.now(UTC) + timedelta(seconds=5)
 
     [known] = running.service.views.shown_breakers()

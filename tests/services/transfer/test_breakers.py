@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.model.message import Cause, Phase
 from gridbridge.model.shown import ShownBreaker, ShownBreakers
-from gridbridge.model.transfer.sections import Poller
+from gridbridge.model.transfer.sections import Breaker
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.breakers import Breakers
 from tests.decisions.transfer.test_plan import a_row, a_snapshot, a_transfer, second
@@ -24,7 +24,7 @@ class Told:
     def __init__(self) -> None:
         self.shown: dict[str, ShownBreaker] = {}
         views = SimpleNamespace(shown_breakers=tuple, breakers=self._show)
-        self.breakers = Breakers(Poller(breaker_failures=len(JOBS)), views)  # type: ignore[arg-type]  # what it needs of them
+        self.breakers = Breakers(Breaker(failures=len(JOBS)), views)  # type: ignore[arg-type]  # what it needs of them
 
     def fails(self, job: int, **values: object) -> None:
         """Hear that the cluster did not take a job."""

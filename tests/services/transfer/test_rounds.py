@@ -23,7 +23,7 @@ from gridbridge.model.site.setup import State
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.model.transfer.sections import TransferQueue
+from gridbridge.model.transfer.sections import Retention, TransferQueue
 from gridbridge.services.transfer.assembly import _clusters, _left
 from gridbridge.services.transfer.mail import _login
 from gridbridge.services.transfer.service import TransferService
@@ -366,7 +366,7 @@ def test_what_is_at_rest_stays_at_rest(machine: Machine) -> None:
 
 
 def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Machine) -> None:
-    machine.policy = replace(machine.policy, poller=replace(machine.policy.poller, keep_closed_h=0))
+    machine.policy = replace(machine.policy, retention=Retention(closed_h=0))
     machine.restart()
     machine.send(RECORD, CLOSED)
     machine.service.sweeper.swept_at = float("-inf")
@@ -412,7 +412,7 @@ def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_t
 
     until = machine.service.breakers._known["beta"].until
     assert until
-    longest = timedelta(seconds=machine.policy.poller.breaker_pause_max_s)
+    longest = timedelta(seconds=machine.policy.breaker.pause_max_s)
     assert until <= datetime.now(UTC) + longest
 
 

@@ -13,7 +13,7 @@ from gridbridge.model.message import Kind, Message, Outcome, Phase
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownReading
 from gridbridge.model.site.sections import Site
-from gridbridge.model.transfer.sections import TransferQueue
+from gridbridge.model.transfer.sections import Retention, TransferQueue
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.usage import Books
 from gridbridge.services.transfer.views import Views
@@ -258,8 +258,7 @@ def test_no_words_of_a_persons_process_are_taken_for_an_amount(site: Beta, text:
 
 def test_what_is_too_old_is_forgotten(site: Beta) -> None:
     site.look()
-    poller = replace(site.policy.poller, keep_accounting_d=0)
-    site.books.policy = replace(site.policy, poller=poller)
+    site.books.policy = replace(site.policy, retention=Retention(accounting_d=0))
 
     site.books.sweep()
 
