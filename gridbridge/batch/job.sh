@@ -44,7 +44,7 @@ gb_private=$TMPDIR/.gridbridge gb_script=$TMPDIR/.gridbridge/$gb_name
     true >"$gb_private/killed" && true >"$gb_private/times" || die 58 || exit 200
 # Kept open, for the job may remove its TMPDIR; in the first the shell says what killed its child.
 exec 2>"$gb_private/killed" 4<"$gb_private/killed" 5>"$gb_private/times" 6<"$gb_private/times"
-gb_write_script && chmod 755 "$gb_script" || refuse host "can not write the script to $TMPDIR" 58
+{ gb_write_script && chmod 755 "$gb_script"; } || refuse host "can not write the script to $TMPDIR" 58
 true >>"$gb_stdout" || refuse job "can not append to standard output" 59
 true >>"$gb_stderr" || refuse job "can not append to standard error" 60
 [ -r "$gb_stdin" ] || refuse job "can not read standard input" 61
