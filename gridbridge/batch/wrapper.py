@@ -8,7 +8,7 @@ from gridbridge.batch import own
 from gridbridge.shell.runner import quote
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
-FIRST = b"gb_write_script &&"  # what job.sh does first for the job itself
+FIRST = b"{ gb_write_script &&"  # what job.sh does first for the job itself
 PROGRAM = b'chmod 755 "$gb_script"'  # one process for all that has to be one
 QUIET = "/dev/null"
 C_SHELLS = ("csh", "tcsh")  # their -l must be the only argument

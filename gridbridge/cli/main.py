@@ -9,6 +9,7 @@ from gridbridge.cli import program
 from gridbridge.cli.check import check
 from gridbridge.cli.drain import drain, undrain
 from gridbridge.cli.explain import explain
+from gridbridge.cli.replay import replay
 from gridbridge.cli.setup import setup
 from gridbridge.cli.status import status
 from gridbridge.cli.why import why
@@ -35,6 +36,7 @@ gridbridge.add_command(check)
 gridbridge.add_command(status)
 gridbridge.add_command(why)
 gridbridge.add_command(explain)
+gridbridge.add_command(replay)
 gridbridge.add_command(drain)
 gridbridge.add_command(undrain)
 

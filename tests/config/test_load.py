@@ -18,7 +18,9 @@ CLUSTERS = f"[cluster.alpha]\n{PORTS}[cluster.beta]\n{PORTS}"
 QUEUE = '[queue.transfer-beta]\ncluster = "beta"\npending_limit = 2\nslots = 10\n'
 GOOD = SITE + CLUSTERS + QUEUE
 
-KEYS_OF_THE_SITE = "the keys are cluster, service_account, state, min_uid, log_level"
+KEYS_OF_THE_SITE = (
+    "the keys are cluster, service_account, state, min_uid, keep_decisions_h, log_level"
+)
 KEYS_OF_A_QUEUE = (
     "the keys are cluster, pending_limit, slots, asks, oar_queue, oar_type, remote_usage, identity,"
     " staged, stage_in, stage_out, recall_wait_s, recall_limit, recall_unreachable_s"

@@ -110,6 +110,23 @@ def test_a_drained_cluster_ends_what_it_has_and_takes_nothing_new(
     assert "Permission denied" in refused.err
 
 
+def test_what_was_decided_is_kept_and_decided_again(grid: Grid, drained: Drained) -> None:
+    """By another process, from the state file, as the account that it belongs to."""
+    grid.accounting_of_end(drained.waiting)
+    name = f"gb.alpha.{drained.waiting}.0.1"
+    listed = json.loads(grid.sh("alpha-master", "gridbridge replay --json"))
+    numbers = [one["decision"] for one in listed if name in one["sentence"]]
+    again = [grid.on("alpha-master", "gridbridge", "replay", str(each)) for each in numbers]
+    refused = grid.on("alpha-master", "gridbridge", "replay", user="bob")
+
+    assert [done.status for done in again] == [0] * len(numbers)
+    assert any(f"publish {name}: exit status 0" in done.out for done in again)
+    assert (refused.status, refused.err) == (
+        2,
+        "gridbridge: only gridbridge and root may do this: sudo -u gridbridge ...\n",
+    )
+
+
 def test_a_silent_poller_is_told_first_and_its_queues_close_until_it_is_back(grid: Grid) -> None:
     """A job that comes meanwhile waits at home and runs afterwards, once."""
     grid.sh("alpha-master", "pkill -STOP -f [g]ridbridge.services.poller")

@@ -267,6 +267,7 @@ def test_forgetting_removes_old_records_and_stray_events(
         )
 
     state_file.forget(NOON)
+    state_file.forget_decisions(NOON, 1 << 20)
 
     plain = sqlite3.connect(tmp_path / "state.db")
     assert len(state_file.events("gb.alpha.9.0.1", 1)) == 1

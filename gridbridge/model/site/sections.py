@@ -36,4 +36,11 @@ class Site:
         form=STATE_URL,
     )
     min_uid: int = setting(1000, "nothing is done as a uid below this one", "", 1, MAX_UID)
+    keep_decisions_h: float = setting(
+        168.0,
+        "how long decisions are kept for `gridbridge replay`, 64 MB of them at most",
+        "h",
+        0,
+        8760,
+    )
     log_level: LogLevel = setting(LogLevel.INFO, "the least important lines that are logged")

@@ -17,13 +17,14 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Message
 from gridbridge.model.places import SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.plan import Act, Action, Plan
+from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.site.room import Watch
 from gridbridge.services.transfer.agreements import Agreements
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
+from gridbridge.services.transfer.decided import Decided
 from gridbridge.services.transfer.guards import Guards
 from gridbridge.services.transfer.history import Histories
 from gridbridge.services.transfer.late_guards import LateGuards
@@ -71,6 +72,7 @@ class TransferService:
     histories: Histories = field(init=False)
     breakers: Breakers = field(init=False)
     ledger: Ledger = field(init=False)
+    decided: Decided = field(init=False)
     letters: Letters = field(init=False)
     answers: Answers = field(init=False)
     farewells: Farewells = field(init=False)
@@ -90,6 +92,7 @@ class TransferService:
         self.histories = Histories(self.policy.site.cluster, self.database, self.views)
         self.breakers = Breakers(self.policy.breaker, self.views)
         self.ledger = Ledger(self.database, self.histories, self.breakers)
+        self.decided = Decided(self.database)
         self.farewells = Farewells(self.database)
         self.letters = Letters(self.policy, self.inbox, self.ledger, self.hands, self.farewells)
         self.answers = Answers(self.observers, self.database, self.views)
@@ -215,12 +218,12 @@ class TransferService:
         """Decide about transfers, note what is now known of them, and act."""
         world = self.world(concerned)
         plan = rules.plan(concerned, world, self.policy.poller)
+        self.decided.keep(concerned, world, self.policy.poller, plan)
         for one in plan.transfers:
             if rules.is_unwanted(one, world):
                 self.unwanted.setdefault(one.name, world.now)
             else:
                 self.unwanted.pop(one.name, None)
-        self.record(plan, len(concerned))
         for before, one in zip(concerned, plan.transfers, strict=True):
             if before != one:
                 self.ledger.keep(one)
@@ -228,18 +231,6 @@ class TransferService:
                 self.ledger.note(one, one.reason)
         for action in plan.actions:
             self.act(action)
-
-    def record(self, plan: Plan, count: int) -> None:
-        """Keep what was decided and from how much; a round without an action is not news."""
-        if plan.actions:
-            whys = [f"{each.act.value} {each.transfer.name}: {each.why}" for each in plan.actions]
-            pending = {name: seen.pending for name, seen in self.answers.good.items()}
-            self.database.record_decision(
-                at=_now(),
-                program="poller",
-                sentence="; ".join(whys),
-                inputs={"transfers": count, "pending": pending},
-            )
 
     def world(self, concerned: tuple[Transfer, ...]) -> World:
         """Gather what a decision about these transfers may look at."""
@@ -326,6 +317,7 @@ class TransferService:
         self.farewells.say(closed)
         self.late_guards.say(closed)
         self.works.forget(key(closed))
+        self.decided.forget(key(closed))
         self.tidy(closed)
 
     def tidy(self, closed: Transfer) -> None:

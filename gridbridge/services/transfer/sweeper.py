@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from gridbridge.apply.transfer.acts import Hands
 from gridbridge.model.policy import Policy
+from gridbridge.services.journal import KEPT_BYTES
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
 from gridbridge.services.transfer.history import Histories
@@ -41,7 +42,10 @@ class Sweeper:
         """Sweep when it is time."""
         if time.monotonic() - self.swept_at > SWEEP_S:
             self.swept_at = time.monotonic()
-            self._sweep(datetime.now(UTC) - timedelta(hours=self.policy.retention.closed_h))
+            now = datetime.now(UTC)
+            self._sweep(now - timedelta(hours=self.policy.retention.closed_h))
+            decided = now - timedelta(hours=self.policy.site.keep_decisions_h)
+            self.database.forget_decisions(decided, KEPT_BYTES)
 
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())

@@ -12,12 +12,14 @@ from sqlalchemy import (
     CursorResult,
     Engine,
     Executable,
+    Integer,
     RowMapping,
     Table,
     and_,
     bindparam,
     delete,
     exists,
+    func,
     insert,
     or_,
     select,
@@ -26,6 +28,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from gridbridge.errors import StateError
 from gridbridge.model.accounting import PER_TRANSFER, Cursor, Place, RemoteRecord, Source
+from gridbridge.model.decision import Decision
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer.transfer import Event, Transfer
 from gridbridge.state.database.file import open_engine, telling
@@ -72,6 +75,24 @@ _RECORDS_OF = (
         REMOTE_RECORDS.c.kept_at >= bindparam("since"),
     )
     .order_by(REMOTE_RECORDS.c.ended_at, REMOTE_RECORDS.c.mark)
+)
+_DECISION = (
+    DECISIONS.c.id.label("number"),
+    *(DECISIONS.c[name] for name in ("at", "program", "sentence", "inputs")),
+)
+_ONE_DECISION = select(*_DECISION).where(DECISIONS.c.id == bindparam("number"))
+_LAST_DECISIONS = (
+    select(*_DECISION).order_by(DECISIONS.c.id.desc()).limit(bindparam("count", type_=Integer))
+)
+_SIZE = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
+_SIZES = select(
+    DECISIONS.c.id, func.sum(_SIZE).over(order_by=DECISIONS.c.id.desc()).label("bytes")
+).subquery()
+_FORGET_DECISIONS = delete(DECISIONS).where(
+    or_(
+        DECISIONS.c.at < bindparam("before"),
+        DECISIONS.c.id.in_(select(_SIZES.c.id).where(_SIZES.c.bytes > bindparam("most"))),
+    )
 )
 _ADD_EVENT, _ADD_SNAPSHOT, _ADD_DECISION = insert(EVENTS), insert(SNAPSHOTS), insert(DECISIONS)
 
@@ -182,9 +203,28 @@ class Database:
     def record_decision(
         self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]
     ) -> None:
-        """Record what a program decided, and from which numbers."""
+        """Record what a program decided, and from which rows."""
         values = {"at": at, "program": program, "sentence": sentence, "inputs": _json(inputs)}
         self._execute(_ADD_DECISION, values)
+
+    def decision(self, number: int) -> Decision | None:
+        """Look a decision up."""
+        found = self._decisions(_ONE_DECISION, number=number)
+        return found[0] if found else None
+
+    def last_decisions(self, count: int) -> tuple[Decision, ...]:
+        """Return the newest decisions, oldest first."""
+        return self._decisions(_LAST_DECISIONS, count=count)[::-1]
+
+    def forget_decisions(self, before: datetime, most_bytes: int) -> None:
+        """Remove what was decided before that time, and the oldest of what is more than so much."""
+        self._execute(_FORGET_DECISIONS, {"before": before, "most": most_bytes})
+
+    def _decisions(self, query: Executable, **values: object) -> tuple[Decision, ...]:
+        return tuple(
+            Decision(**{**row, "inputs": json.loads(row["inputs"])})
+            for row in self._rows(query, **values)
+        )
 
     def put_cursor(self, cursor: Cursor) -> None:
         """Keep how far a cluster's accounting was read."""
@@ -240,7 +280,6 @@ class Database:
         with self.transaction():
             self._execute(delete(EVENTS).where(or_(exists().where(theirs, closed), stray)))
             self._execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
-            self._execute(delete(DECISIONS).where(DECISIONS.c.at < before))
             return self._execute(delete(TRANSFERS).where(closed)).rowcount
 
     def _transfers(self, query: Executable, **values: object) -> tuple[Transfer, ...]:

@@ -1,0 +1,52 @@
+"""The part of the world that decides about some transfers: small enough to be kept."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer import Transfer
+
+
+def evidence(transfers: Collection[Transfer], world: World) -> World:
+    """Return a world in which the same is decided about these transfers.
+
+    The counts of a snapshot are as they were; of its rows those are left that may be looked at.
+    """
+    local_ids = {parse_transfer(one.name).job for one in transfers}
+    names = {one.name for one in transfers}
+    return replace(
+        world,
+        snapshots={
+            name: _rows(snapshot, transfers, local_ids if name == world.home else set())
+            for name, snapshot in world.snapshots.items()
+            if name == world.home or any(one.remote == name for one in transfers)
+        },
+        asleep=world.asleep & {one.wake for one in transfers},
+        requeued_jobs=world.requeued_jobs & local_ids,
+        dropped=world.dropped & {one.remote for one in transfers},
+        asked=world.asked & {(one.name, one.uid) for one in transfers},
+        unwanted={name: since for name, since in world.unwanted.items() if name in names},
+    )
+
+
+def _rows(
+    snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]
+) -> ClusterSnapshot:
+    """Leave the rows of these job ids, and those by the id or the name of a transfer there."""
+    there = [one for one in transfers if one.remote == snapshot.cluster]
+    ids = ids | {one.remote_id for one in there}
+    names = {one.name for one in there}
+    jobs = {
+        job: rows
+        for job, rows in snapshot.jobs.items()
+        if job in ids or any(row.name in names for row in rows)
+    }
+    queues = {row.queue for rows in jobs.values() for row in rows}
+    return replace(
+        snapshot,
+        jobs=jobs,
+        queues=tuple(queue for queue in snapshot.queues if queue.name in queues),
+        copies=(),
+    )

@@ -1,0 +1,75 @@
+"""Kept decisions, and what would be decided from the same rows today."""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from gridbridge import config
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.decision import Decision
+from gridbridge.model.places import CONFIG
+from gridbridge.services.transfer import decided
+from gridbridge.shell.account import become
+from gridbridge.state.database import Database
+
+SQLITE = "sqlite:///"
+PROGRAMS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = MappingProxyType(
+    {decided.PROGRAM: decided.again}
+)
+
+
+class UnknownDecision(GridbridgeError):
+    """No decision of this number is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A decision, and the one that this version of gridbridge makes from the same rows."""
+
+    decision: Decision
+    kept: tuple[str, ...]  # actions, one sentence each
+    now: tuple[str, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Say whether both are the same, in the same order."""
+        return self.kept == self.now
+
+
+def replay(number: int, path: str = CONFIG) -> Replay:
+    """Decide again; nothing is done.
+
+    Raises UnknownDecision, StateError where the state file can't be read or keeps a decision that
+    this version can't read, and ConfigError.
+    """
+    with closing(_open(path)) as database:
+        decision = database.decision(number)
+    if decision is None:
+        raise UnknownDecision(f"decision {number}: none of this number is kept")
+    try:
+        now = PROGRAMS[decision.program](decision.inputs)
+        kept = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
+    except Exception as error:  # whatever another version has kept
+        why = "it was kept by another version of gridbridge"
+        raise StateError(f"decision {number}: can't be made again; {why}") from error
+    return Replay(decision=decision, kept=kept, now=tuple(now))
+
+
+def last(count: int, path: str = CONFIG) -> tuple[Decision, ...]:
+    """Return the newest decisions, oldest first; raises as `replay`."""
+    with closing(_open(path)) as database:
+        return database.last_decisions(count)
+
+
+def _open(path: str) -> Database:
+    """Open the state file as its owner; it is never made here."""
+    policy = config.load(path)
+    if not policy.is_embedded:
+        become(policy.site.service_account)
+    url = policy.site.state
+    if url.startswith(SQLITE) and not os.path.exists(url.removeprefix(SQLITE)):
+        raise StateError(f"{url.removeprefix(SQLITE)}: there is none; no service has run here yet")
+    return Database.open(url)

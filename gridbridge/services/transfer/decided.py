@@ -1,0 +1,73 @@
+"""The decisions about transfers, kept with the rows that they looked at, and made again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gridbridge.decisions.transfer import plan as rules
+from gridbridge.decisions.transfer.evidence import evidence
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.model.transfer.plan import Action, Plan
+from gridbridge.model.transfer.sections import Poller
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.journal import ROWS, decode, encode
+from gridbridge.services.transfer.ledger import Key, key
+from gridbridge.state.database import Database
+
+PROGRAM = "poller"
+
+
+class Decided:
+    """Keeps each decision once: what is decided again in the same words is no news."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._last: dict[Key, frozenset[str]] = {}
+
+    def keep(self, concerned: Sequence[Transfer], world: World, policy: Poller, plan: Plan) -> None:
+        """Keep the transfers of which something new was decided, with their rows."""
+        told: dict[Key, list[str]] = {key(one): [] for one in concerned}
+        for action in plan.actions:
+            told[key(action.transfer)].append(sentence(action))
+        news = {each for each in told if frozenset(told[each]) != self._last.get(each, frozenset())}
+        self._last |= {each: frozenset(told[each]) for each in news}
+        some = [one for one in concerned if key(one) in news and told[key(one)]]
+        if some:
+            self._record(some, world, policy, told, len(concerned))
+
+    def _record(
+        self,
+        some: Sequence[Transfer],
+        world: World,
+        policy: Poller,
+        told: Mapping[Key, list[str]],
+        looked_at: int,
+    ) -> None:
+        kept = some[:ROWS]
+        actions = [text for one in kept for text in told[key(one)]]
+        inputs = {
+            "looked_at": looked_at,
+            "not_kept": len(some) - len(kept),
+            "transfers": [encode(one) for one in kept],
+            "world": encode(evidence(kept, world)),
+            "policy": encode(policy),
+            "actions": actions,
+        }
+        self._database.record_decision(
+            at=world.now, program=PROGRAM, sentence="; ".join(actions), inputs=inputs
+        )
+
+    def forget(self, over: Key) -> None:
+        """Drop what was decided of a transfer that is over."""
+        self._last.pop(over, None)
+
+
+def again(kept: Mapping[str, Any]) -> list[str]:
+    """Decide again from what was kept; return each action in one sentence."""
+    transfers = [decode(one, Transfer) for one in kept["transfers"]]
+    world, policy = decode(kept["world"], World), decode(kept["policy"], Poller)
+    return [sentence(action) for action in rules.plan(transfers, world, policy).actions]
+
+
+def sentence(action: Action) -> str:
+    """Tell an action in one sentence."""
+    return f"{action.act.value} {action.transfer.name}: {action.why}"

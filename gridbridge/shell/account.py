@@ -1,0 +1,21 @@
+"""Goes on as another account, for good: root looks at what is another's as that one."""
+
+import os
+import pwd
+
+from gridbridge.errors import StateError
+
+
+def become(name: str) -> None:
+    """Be this account from now on; StateError for somebody else than root and that account."""
+    try:
+        account = pwd.getpwnam(name)
+    except KeyError as error:
+        raise StateError(f"account {name}: there is none on this machine") from error
+    if os.geteuid() == account.pw_uid:
+        return
+    if os.geteuid() != 0:
+        raise StateError(f"only {name} and root may do this: sudo -u {name} ...")
+    os.setgroups(os.getgrouplist(name, account.pw_gid))
+    os.setgid(account.pw_gid)
+    os.setuid(account.pw_uid)

@@ -1,0 +1,83 @@
+"""replay as administrators see it: the last decisions, one made again, and what went wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.errors import GridbridgeError
+from gridbridge.services.transfer.decided import Decided
+from gridbridge.state.database import Database
+from tests.decisions.transfer.test_plan import POLICY, a_transfer, a_world, plan, second
+
+WHY = "look up end gb.alpha.7.0.1: beta lists it no more"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Write a site of embedded clusters, whose state file is its owner's."""
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(
+        f'[site]\ncluster = "alpha"\nstate = "sqlite:///{tmp_path}/state.db"\n'
+        f'[cluster.alpha]\nkind = "embedded"\nfolder = "{tmp_path}/alpha"\n'
+    )
+    return path
+
+
+@pytest.fixture
+def database(config: Path) -> Database:
+    database = Database.open(f"sqlite:///{config.parent}/state.db")
+    transfers = [a_transfer(missed_polls=9, missing_since=second(1))]
+    world = a_world(remote="")
+    Decided(database).keep(transfers, world, POLICY, plan(transfers, world, POLICY))
+    return database
+
+
+def run(config: Path, *words: str) -> Result:
+    return CliRunner().invoke(gridbridge, ["replay", *words, "--config", str(config)])
+
+
+def test_the_last_decisions_are_listed_and_one_is_made_again(
+    config: Path, database: Database
+) -> None:
+    assert WHY in run(config).stdout
+    listed = json.loads(run(config, "--json").stdout)
+    assert [(one["decision"], one["program"], one["sentence"]) for one in listed] == [
+        (1, "poller", WHY)
+    ]
+
+    again = run(config, "1")
+    assert (again.exit_code, again.stdout) == (0, WHY + "\n")
+    told = json.loads(run(config, "1", "--json").stdout)
+    assert (told["actions"], told["now"]) == ([WHY], [WHY])
+
+
+def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: Database) -> None:
+    """As when a later version has another rule."""
+    [kept] = database.last_decisions(1)
+    inputs = {**kept.inputs, "actions": ["close gb.alpha.7.0.1: \x1b[2Jgone"]}
+    database.record_decision(at=second(0), program="poller", sentence="x", inputs=inputs)
+
+    again = run(config, "2")
+    assert again.exit_code == 1
+    assert again.stdout == f"- close gb.alpha.7.0.1: \ufffd[2Jgone\n+ {WHY}\n"
+
+
+def test_an_unknown_number_and_what_cannot_be_read_are_one_line(
+    config: Path, database: Database
+) -> None:
+    unknown = run(config, "77")
+    assert unknown.exit_code == 1
+    assert unknown.stderr == "gridbridge: decision 77: none of this number is kept\n"
+
+    database.record_decision(at=second(0), program="poller", sentence="x", inputs={"of": "old"})
+    with pytest.raises(GridbridgeError, match="decision 2: can't be made again"):
+        raise run(config, "2").exception or AssertionError
+
+
+def test_no_state_file_is_made_by_looking(config: Path) -> None:
+    with pytest.raises(GridbridgeError, match="no service has run here yet"):
+        raise run(config).exception or AssertionError
+    assert not (config.parent / "state.db").exists()

@@ -1,0 +1,132 @@
+"""Decisions about transfers as they are kept: the same rows lead to the same actions again."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.transfer.evidence import evidence
+from gridbridge.decisions.transfer.plan import plan
+from gridbridge.model.message import Desired
+from gridbridge.model.snapshot import QueueStatus
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.journal import ROWS
+from gridbridge.services.transfer.decided import Decided, again, sentence
+from gridbridge.state.database import Database
+from tests.decisions.transfer.test_plan import (
+    POLICY,
+    VERDICT,
+    a_row,
+    a_snapshot,
+    a_transfer,
+    a_world,
+    second,
+)
+
+LETTERS = st.sampled_from([None, "", "r", "qw", "hqw", "Rq", "hRq", "dr", "Eqw", "s"])
+DESIRED = st.sampled_from(["", Desired.RUNNING, Desired.DEAD])
+QUEUE = QueueStatus(
+    name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=4, letters="u", sends_away=True
+)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database.open(f"sqlite:///{tmp_path}/state.db")
+
+
+def keep(database: Database, *transfers: Transfer, **known: object) -> None:
+    world = a_world(**known)  # type: ignore[arg-type]
+    Decided(database).keep(transfers, world, POLICY, plan(transfers, world, POLICY))
+
+
+@given(LETTERS, LETTERS, DESIRED, st.booleans(), st.booleans(), st.integers(0, 3))
+def test_the_kept_part_of_a_world_decides_as_the_whole_one(
+    local: str | None, remote: str | None, desired: str, asleep: bool, ended: bool, missed: int
+) -> None:
+    verdict = VERDICT if ended else None
+    one = a_transfer(desired=desired, verdict=verdict, missed_polls=missed, remote_id=40 * missed)
+    world = a_world(local=local, remote=remote, asleep=asleep, name=one.name)
+    others = a_snapshot("beta", 60, a_row(41, "r", queue=QUEUE.name), queues=(QUEUE,))
+    more = {"gamma": a_snapshot("gamma", 60, a_row(40, "r")), "beta": others}
+    wide = replace(
+        world,
+        snapshots=more | dict(world.snapshots),
+        asleep=world.asleep | {"f1"},
+        unwanted={one.name: second(0), "gb.alpha.8.0.1": second(0)},
+        dropped=frozenset({"delta"}),
+        asked=frozenset({(one.name, one.uid), ("gb.alpha.8.0.1", 2)}),
+        requeued_jobs=frozenset({7, 8}),
+    )
+
+    small = evidence([one], wide)
+
+    assert plan([one], small, POLICY) == plan([one], wide, POLICY)
+    assert "gamma" not in small.snapshots
+    assert (small.asleep - {"f0"}, small.dropped, small.requeued_jobs - {7}) == (
+        set(),
+        set(),
+        set(),
+    )
+
+
+@pytest.mark.parametrize("remote", ["dr", "Eqw", ""], ids=["deleting", "error", "gone"])
+def test_a_decision_is_made_again_from_what_the_state_file_has(
+    database: Database, remote: str
+) -> None:
+    transfers = (
+        a_transfer(missed_polls=9, missing_since=second(1), since=second(2)),
+        a_transfer(name="gb.alpha.8.0.1", remote_id=0, verdict=VERDICT, remote="gamma"),
+    )
+    keep(database, *transfers, remote=remote)
+
+    (kept,) = database.last_decisions(9)
+    assert database.decision(kept.number) == kept
+    assert kept.program == "poller"
+    assert list(kept.inputs["actions"])  # type: ignore[call-overload]
+    assert again(kept.inputs) == kept.inputs["actions"]
+    assert kept.sentence == "; ".join(again(kept.inputs))
+    changed = {**kept.inputs, "transfers": []}
+    assert again(changed) == []
+
+
+def test_what_is_decided_in_the_same_words_is_kept_once(database: Database) -> None:
+    one = a_transfer(missed_polls=9, missing_since=second(1))
+    decided = Decided(database)
+    for at_s in (60, 65, 70):
+        world = a_world(remote="", at_s=at_s)
+        decided.keep([one], world, POLICY, plan([one], world, POLICY))
+    assert len(database.last_decisions(9)) == 1
+
+    running = a_world(at_s=75)
+    decided.keep([one], running, POLICY, plan([one], running, POLICY))
+    world = a_world(remote="", at_s=80)
+    decided.keep([one], world, POLICY, plan([one], world, POLICY))
+    assert len(database.last_decisions(9)) == 2
+
+
+def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
+    database: Database,
+) -> None:
+    many = [a_transfer(name=f"gb.alpha.{n}.0.1", verdict=VERDICT) for n in range(1, ROWS + 6)]
+    world = a_world()
+    planned = plan(many, world, POLICY)
+    Decided(database).keep(many, world, POLICY, planned)
+
+    (kept,) = database.last_decisions(9)
+    assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
+    assert again(kept.inputs) == [sentence(action) for action in planned.actions[:ROWS]]
+
+
+def test_old_decisions_go_and_the_oldest_of_too_many(database: Database) -> None:
+    for at_s in range(10):
+        database.record_decision(
+            at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []}
+        )
+    database.forget_decisions(second(2), 1 << 20)
+    assert len(database.last_decisions(99)) == 8
+
+    database.forget_decisions(second(2), 500)
+    assert [one.at for one in database.last_decisions(99)] == [second(n) for n in range(6, 10)]
