@@ -14,7 +14,7 @@ from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.errors import StateError
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Cause, Message, Outcome, encode
+from gridbridge.model.message import Cause, Message, Outcome, encode, short
 from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Folder
@@ -148,7 +148,7 @@ class Hands:
         found = status_of(where).details(where, transfer.remote_id)
         reasons = [error for detail in found for error in detail.errors]
         self._delete(action)
-        reason = "; ".join((action.why, *reasons[:1]))
+        reason = short("; ".join((action.why, *reasons[:1])))
         return Message(
             transfer=transfer.name, outcome=Outcome.ERROR, cause=Cause.BLOCKED, reason=reason
         )

@@ -46,6 +46,7 @@ from gridbridge.state import spool
 from gridbridge.state.database import Database
 from gridbridge.state.inbox import Inbox
 
+MOST_TOLD = 20  # of a round's decisions
 PAUSE = timedelta(seconds=10)  # between two rounds, which come twice a second
 
 _log = logging.getLogger(__name__)
@@ -152,7 +153,7 @@ class TransferService:
             if came:
                 self.plan(tuple(self.ledger.all()))
                 self.guards.see(came, self.policy.site.cluster)
-                self.cleaner.clean(self.world(()))
+                self.cleaner.clean(self.world(()), self.letters.unproved.names())
                 everything = self.world(tuple(self.ledger.all()))
                 self.claims.decide(everything)
                 self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
@@ -172,7 +173,13 @@ class TransferService:
         if step := self.clock.step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
             seen = (self.answers, self.recalls, self.breakers)
-            for part in (self.ledger, self.farewells, self.late_guards, *seen):
+            for part in (
+                self.ledger,
+                self.farewells,
+                self.late_guards,
+                self.letters.unproved,
+                *seen,
+            ):
                 part.move(step)
             self.agreements.forget()
             self.since += step
@@ -208,6 +215,7 @@ class TransferService:
                     self.ledger.prove(one)
                 self.breakers.prove(answer.snapshot, self.ledger.all())
                 self.late_guards.see(answer.snapshot)
+                self.letters.hear(answer.snapshot, self.answers.good)
             if self.recovery.hear(answer, self.ledger.all()):
                 self.works.recover()
 
@@ -232,7 +240,9 @@ class TransferService:
     def record(self, plan: Plan, count: int) -> None:
         """Keep what was decided and from how much; a round without an action is not news."""
         if plan.actions:
-            whys = [f"{each.act.value} {each.transfer.name}: {each.why}" for each in plan.actions]
+            told = plan.actions[:MOST_TOLD]
+            whys = [f"{each.act.value} {each.transfer.name}: {each.why}" for each in told]
+            whys += [f"{left} more"] if (left := len(plan.actions) - len(told)) else []
             pending = {name: seen.pending for name, seen in self.answers.good.items()}
             self.database.record_decision(
                 at=_now(),
@@ -349,7 +359,7 @@ class TransferService:
             parse_transfer(one.name).job for one in self.ledger.all()
         }
         others = self.farewells.jobs() | self.breakers.jobs() | self.late_guards.jobs()
-        return frozenset(ids | others)
+        return frozenset(ids | others | self.letters.unproved.jobs())
 
 
 def _now() -> datetime:

@@ -9,7 +9,7 @@ from functools import partial
 from gridbridge.apply.transfer.acts import Hands
 from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import Message
+from gridbridge.model.message import Message, short
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.services.transfer.ledger import Key, key
 from gridbridge.services.transfer.usage import Books
@@ -64,7 +64,7 @@ class Works:
             try:
                 verdict = future.result()
             except (GridbridgeError, OSError) as error:
-                _log.warning("event=failed act=%s why=%r", action.act.value, str(error))
+                _log.warning("event=failed act=%s why=%r", action.act.value, short(str(error)))
                 self._rest(name)
             except Exception:  # of one act of one transfer
                 _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)

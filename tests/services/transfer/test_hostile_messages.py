@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,11 +34,17 @@ class Inboxes:
 
     def __init__(self) -> None:
         self.letters: list[Letter] = []
+        self._known: dict[str, Letter] = {}
 
     def put(self, message: Message, uid: int = ALICE) -> None:
         """Add a message of that uid."""
         name = files.random_name("m.")
         self.letters.append(Letter(path=f"/spool/{name}", uid=uid, message=message))
+        self._known[f"/spool/{name}"] = self.letters[-1]
+
+    def again(self, paths: Iterable[str]) -> None:
+        """Return these once more."""
+        self.letters += [self._known[path] for path in paths]
 
     def read(self) -> tuple[Letter, ...]:
         """Return what was added since the last time."""
