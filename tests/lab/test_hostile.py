@@ -182,6 +182,7 @@ REACH = {
     "list the spool": "ls {spool}",
     "list the FIFOs": "ls {spool}/wake",
     "read the state": "cat {home}/state.db",
+    "list her answers": "ls {home}/published/verdicts/10001",
     "lock the poller's lock": "flock -n {home}/poller.lock true",
     "write a verdict": "touch {home}/published/verdicts/x",
     "write load values": "echo 0 >{home}/published/load",

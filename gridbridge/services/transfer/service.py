@@ -112,6 +112,7 @@ class TransferService:
 
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
+        self.hands.hide_names()
         self.ledger.load()
         self.farewells.load(_now())
         self.late_guards.load(_now())

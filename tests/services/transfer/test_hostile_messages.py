@@ -163,6 +163,17 @@ def test_a_question_that_comes_with_the_end_is_answered_after_it(service: Transf
     assert reply.transfer == "gb.alpha.7.0.2"
 
 
+def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) -> None:
+    """An answer bears the name of a FIFO into which others may write who know it."""
+    old = Path(verdicts(service, BOB))
+    old.mkdir(parents=True)
+    service.load()
+    send(service, Message(kind=Kind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
+
+    modes = [oct(Path(verdicts(service, uid)).stat().st_mode & 0o777) for uid in (ALICE, BOB)]
+    assert modes == ["0o711", "0o711"]
+
+
 def test_nobody_has_endless_answers(service: TransferService) -> None:
     for number in range(LIMIT + 5):
         service.inbox.put(
