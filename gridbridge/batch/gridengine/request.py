@@ -13,6 +13,7 @@ PRIORITY_ZERO = 1024  # JB_priority of `-p 0`
 INTERACTIVE = 0x1E  # in JB_type: of qsh, qlogin, qrsh and qrsh without a command (sge_job.h)
 OURS = "gridbridge_"  # what the names of our notes in a job's context begin with
 OWN_START = f"{OURS}start"  # in its context while its start time is ours: its own, 0 for none
+LATEST_S = 2**32 - 1  # Grid Engine keeps no later start time
 FAR_S = 2051222400  # the start time of a job that is away: 2035
 ARRAY = 0x80  # in JB_type: of `qsub -t`
 RERUN = {b"1": "yes", b"2": "no"}  # JB_restart; 0: as the queue says
@@ -83,8 +84,19 @@ class Request:
 
     @property
     def own_start(self) -> int:
-        """The start time that its owner gave it, also while it is deferred; 0 for none."""
-        return int(dict(self.context).get(OWN_START) or 0) if self.is_deferred else self.start
+        """The start time that its owner gave it, also while it is deferred; 0 for none.
+
+        The owner may have written anything where we keep it: what is no time is none.
+        """
+        kept = "" if self.odd_start else dict(self.context).get(OWN_START)
+        return int(kept or 0) if self.is_deferred else self.start
+
+    @property
+    def odd_start(self) -> str:
+        """What stands where we keep its own start time, if that can be none."""
+        kept = dict(self.context).get(OWN_START, "")
+        is_number = kept.isascii() and kept.isdigit() and len(kept) <= len(str(LATEST_S))
+        return kept if kept and not (is_number and int(kept) <= LATEST_S) else ""
 
 
 def owner_and_account_of(xml: bytes) -> tuple[str, str]:
