@@ -54,6 +54,7 @@ class Cause:
     DENIED = "denied"  # the cluster takes no job that comes from here
     BLOCKED = "blocked"  # the cluster put the job into the error state
     VANISHED = "vanished"  # the cluster neither lists it nor accounts for it
+    DISPUTED = "disputed"  # its records there tell different ends
     LOST = "lost"  # nobody there saw its end
     PREEMPTED = "preempted"  # the cluster needed its place
     HOST = "host"  # its host there could not even begin

@@ -193,6 +193,15 @@ def no_trace(action: Action) -> Message:
     )
 
 
+def disputed(action: Action) -> Message:
+    """Return the verdict on a job of which the other cluster's records tell different ends."""
+    transfer = action.transfer
+    reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"
+    return Message(
+        transfer=transfer.name, outcome=Outcome.ERROR, cause=Cause.DISPUTED, reason=reason
+    )
+
+
 def put(path: str, data: bytes, mode: int = 0o755) -> None:
     """Publish a file, making its folder the first time, with this mode."""
     try:

@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.apply.transfer.acts import Hands, no_trace
+from gridbridge.apply.transfer.acts import Hands, disputed, no_trace
 from gridbridge.decisions.transfer import dropped
 from gridbridge.decisions.transfer import plan as rules
 from gridbridge.decisions.transfer.plan import World
@@ -313,8 +313,10 @@ class TransferService:
             self.ledger.keep(one.but(pinned=action.act is Act.ADOPT_LOCAL))
             return False
         is_sought = action.act is Act.LOOK_UP_END
+        if is_disputed := is_sought and key(one) in self.works.disputed:
+            self.ledger.note(one, disputed(action).reason)
         if verdict is None and is_sought and rules.is_lost(one, self.policy.poller, _now()):
-            verdict = no_trace(action)
+            verdict = disputed(action) if is_disputed else no_trace(action)
         if verdict:
             verdict = self.claims.limited(one, verdict)
             verdict = one.verdict or verdict
