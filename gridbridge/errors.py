@@ -60,6 +60,10 @@ class Unstageable(GridbridgeError):
     """What a job declares to be carried there can't be: it has to be declared otherwise."""
 
 
+class Disputed(GridbridgeError):
+    """A job's records at another cluster tell different ends: none of them is believed."""
+
+
 class CommandFailed(GridbridgeError):
     """A program that we ran did not do its work.
 

@@ -105,8 +105,8 @@ class AtHome(Protocol[Where]):
         """Keep a running job from being started again, without a letter that shows it."""
         ...
 
-    def undefer(self, where: Where, job: str, /) -> None:
-        """Let it start again when it asked to."""
+    def undefer(self, where: Where, job: str, /) -> str | None:
+        """Let it start again when it asked to; return what stood there instead of a time."""
         ...
 
     def states(self, where: Where, job: str, /) -> str:

@@ -8,6 +8,8 @@ from gridbridge.errors import ParseError
 from gridbridge.model import lines
 
 MAX_BYTES = 4096
+MOST_REASON = 200  # characters of a sentence that the service keeps, and tells in its log
+MOST_VALUE = 256  # of any other: as long as a host's name
 REQUEUE = 99  # sge_shepherd(8): an exit status by which Grid Engine runs the task again
 ERROR = 100  # sge_shepherd(8): the one by which it puts the job into the error state
 
@@ -52,6 +54,7 @@ class Cause:
     DENIED = "denied"  # the cluster takes no job that comes from here
     BLOCKED = "blocked"  # the cluster put the job into the error state
     VANISHED = "vanished"  # the cluster neither lists it nor accounts for it
+    DISPUTED = "disputed"  # its records there tell different ends
     LOST = "lost"  # nobody there saw its end
     PREEMPTED = "preempted"  # the cluster needed its place
     HOST = "host"  # its host there could not even begin
@@ -133,6 +136,21 @@ def encode_short(message: Message) -> bytes:
     while len(data := encode(message)) > MAX_BYTES and message.reason:
         message = message.but(reason=message.reason[: len(message.reason) // 2])
     return data
+
+
+def short(sentence: str) -> str:
+    """Return a sentence from outside as it is kept and told in the log."""
+    return sentence if len(sentence) <= MOST_REASON else f"{sentence[: MOST_REASON - 3]}..."
+
+
+def too_long(message: Message) -> str:
+    """Return the key of a value that nobody has to keep, empty when there is none.
+
+    What a reason is cut to is not counted here, and a folder stays where its record lies.
+    """
+    free = ("reason", "stage") if message.kind == Kind.RECORD else ("reason",)
+    values = vars(message).items()
+    return next((key for key, value in values if len(value) > MOST_VALUE and key not in free), "")
 
 
 def decode(data: bytes) -> Message:

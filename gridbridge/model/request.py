@@ -7,6 +7,7 @@ OURS = "gridbridge_"  # what the names of our notes in a job's context begin wit
 OWN_QUEUES = f"{OURS}queues"  # while it is pinned to a transfer queue: its own list
 OWN_START = f"{OURS}start"  # while its start time is ours: its own, 0 for none
 OWN_HOLD = f"{OURS}hold"  # the service has held a task that its starter did not
+LATEST_S = 2**32 - 1  # Grid Engine keeps no later start time
 FAR_S = 2051222400  # the start time of a job that is away: 2035
 
 Pairs = tuple[tuple[str, str], ...]
@@ -101,8 +102,19 @@ class Request:
 
     @property
     def own_start(self) -> int:
-        """The start time that its owner gave it, also while it is deferred; 0 for none."""
-        return int(dict(self.context).get(OWN_START) or 0) if self.is_deferred else self.start
+        """The start time that its owner gave it, also while it is deferred; 0 for none.
+
+        The owner may have written anything where we keep it: what is no time is none.
+        """
+        kept = "" if self.odd_start else dict(self.context).get(OWN_START)
+        return int(kept or 0) if self.is_deferred else self.start
+
+    @property
+    def odd_start(self) -> str:
+        """What stands where we keep its own start time, if that can be none."""
+        kept = dict(self.context).get(OWN_START, "")
+        is_number = kept.isascii() and kept.isdigit() and len(kept) <= len(str(LATEST_S))
+        return kept if kept and not (is_number and int(kept) <= LATEST_S) else ""
 
 
 class JobSpec:

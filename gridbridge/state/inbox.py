@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import MAX_BYTES, Kind, Message, decode
+from gridbridge.model.message import MAX_BYTES, Kind, Message, decode, short
 from gridbridge.model.transfer import claim
 from gridbridge.shell import files
+from gridbridge.shell.quota import Quota
 from gridbridge.state.spool import IN_PLACE, WAKE
 
 LETTERS_A_SCAN = 200  # of one uid, so that a flood costs the others little
@@ -72,6 +73,7 @@ class Inbox:
         self._folder = folder
         self.limit_per_uid = limit_per_uid
         self._clock = clock
+        self._quota = Quota(clock=clock)  # of lines about each uid
         self._read: dict[str, _Mark] = {}
         self._growing: dict[str, _Found] = {}  # what was read before it was whole
         self._linked: frozenset[_Mark] = frozenset()
@@ -87,6 +89,8 @@ class Inbox:
         found = self._scan()
         self._remember(found)
         letters = []
+        for uid, count in self._quota.left_out().items():
+            _log.warning("event=untold uid=%s lines=%d", uid, count)
         for of_uid in _by_uid(found):
             letters.append(self._open_new(of_uid[: self.limit_per_uid]))
             self._remove_surplus(of_uid[self.limit_per_uid :], len(of_uid))
@@ -101,6 +105,11 @@ class Inbox:
             return
         if self._read.get(name, now) == now:
             self._remove(name)
+
+    def again(self, paths: Iterable[str]) -> None:
+        """Return these messages once more."""
+        for path in paths:
+            self._read.pop(os.path.basename(path), None)
 
     def stage_of(self, path: str) -> str:
         """Return the folder elsewhere that a record tells of; empty when nothing is there."""
@@ -215,13 +224,14 @@ class Inbox:
         if _is_writers_fault(error):
             removed = self._remove(found.name)
             self._read[found.name] = found.mark
-        _log.warning(
-            "event=no_message name=%a uid=%d removed=%s reason=%a",
-            found.name,
-            found.uid,
-            "yes" if removed else "no",
-            str(error),
-        )
+        if self._quota.allows(found.uid):
+            _log.warning(
+                "event=no_message name=%a uid=%d removed=%s reason=%a",
+                found.name,
+                found.uid,
+                "yes" if removed else "no",
+                short(str(error)),
+            )
 
     def _remove_surplus(self, surplus: list[_Found], count: int) -> None:
         """Remove a uid's newest files beyond its limit, some at a time."""
@@ -230,7 +240,7 @@ class Inbox:
         for one in newest[:REMOVALS_A_SCAN]:
             self._read[one.name] = one.mark
             removed += self._remove(one.name)
-        if newest:
+        if newest and self._quota.allows(newest[0].uid):
             _log.warning(
                 "event=too_many_messages uid=%d files=%d limit=%d removed=%d",
                 newest[0].uid,

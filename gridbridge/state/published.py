@@ -138,6 +138,13 @@ def count_verdicts(uid: int, published: str = PUBLISHED) -> int:
         return 0
 
 
+def hide_verdicts(mode: int, published: str = PUBLISHED) -> None:
+    """Give each person's folder of verdicts and replies this mode."""
+    around = f"{published}/verdicts"
+    for uid in files.names(around):
+        os.chmod(f"{around}/{uid}", mode)
+
+
 def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
     """Remove what nobody fetched or finished until that time; return how many files.
 

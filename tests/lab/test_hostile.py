@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from gridbridge.decisions.transfer.owners import MOST_UNPROVED
 from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
@@ -19,6 +20,7 @@ SPOOL = "/var/spool/gridbridge"
 LATENCY_S = 5.0
 ARRIVAL_S = 2.0
 SLOTS = 4  # of beta
+MOST_LINES = 200  # of the log about one person, in a test of a minute or two
 
 LOCKER = """
 import fcntl, os, sys, time
@@ -180,6 +182,7 @@ REACH = {
     "list the spool": "ls {spool}",
     "list the FIFOs": "ls {spool}/wake",
     "read the state": "cat {home}/state.db",
+    "list her answers": "ls {home}/published/verdicts/10001",
     "lock the poller's lock": "flock -n {home}/poller.lock true",
     "write a verdict": "touch {home}/published/verdicts/x",
     "write load values": "echo 0 >{home}/published/load",
@@ -288,7 +291,7 @@ def test_what_he_tells_of_her_job_is_not_shown(grid: Grid, running_job: Running)
     for job in (running_job.job, "999998"):
         grid.sh(HOST, f"umask 022; python3 /tmp/tries.py {job}", user="bob")
         grid.until(
-            lambda j=job: f"gb.alpha.{j}.0.99 " in grid.logged(f"gb.alpha.{j}.0.99"), "his records"
+            lambda j=job: kept(grid, f"name like 'gb.alpha.{j}.0.%' and owner='bob'") >= 400, "his"
         )
     grid.until(lambda: '"bob"' not in shown(grid), "home to be asked of his jobs", 30)
     why, hers, used, none = (
@@ -312,6 +315,13 @@ def test_what_he_tells_of_her_job_is_not_shown(grid: Grid, running_job: Running)
     assert len(why.out.splitlines()) < 60
     assert (none.status, none.out) == (1, "")
     assert made_up == ""
+
+
+def kept(grid: Grid, which: str) -> int:
+    """Return how many transfers the state file has of these."""
+    state = "sqlite3.connect('file:/var/lib/gridbridge/state.db?mode=ro', uri=True)"
+    count = f'execute("select count(*) from transfers where {which}").fetchone()[0]'
+    return int(grid.sh(HOST, f"python3 - <<'END'\nimport sqlite3\nprint({state}.{count})\nEND"))
 
 
 def shown(grid: Grid) -> str:
@@ -369,9 +379,12 @@ def test_a_flood_of_his_delays_nobody(grid: Grid, running_job: Running, many: in
     grid.sh(HOST, f"umask 022; python3 /tmp/flood.py /tmp/one {many}", user="bob")
 
     latencies = [end_latency_s(grid, one) for one in (running_job, *running_transfers(grid, 1))]
+    told = grid.logged("gb.alpha.90").count("\n")
     grid.sh(HOST, f"cd {SPOOL} && find . -ignore_readdir_race -user bob -delete")
 
     assert max(latencies) < LATENCY_S, latencies
+    assert kept(grid, "name like 'gb.alpha.90____.0.1' and owner='bob'") <= 2 * MOST_UNPROVED
+    assert told < MOST_LINES
 
 
 PLANT = """for n in $(seq {first} {last}); do

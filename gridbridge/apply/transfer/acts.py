@@ -14,7 +14,7 @@ from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.errors import StateError
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import Cause, Message, Outcome, encode
+from gridbridge.model.message import Cause, Message, Outcome, encode, short
 from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Folder
@@ -27,6 +27,7 @@ from gridbridge.state import claims, published, spool
 
 SUDO = ("/usr/bin/sudo", "-n", AS_USER)
 AS_USER_ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+UNLISTED = 0o711  # of a folder in which people open what they know the name of
 PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
 
 _log = logging.getLogger(__name__)
@@ -51,14 +52,18 @@ class Hands:
         transfer = action.transfer
         if action.verdict:
             path = published.verdict_path(transfer.name, transfer.uid, self._folder)
-            put(path, encode(action.verdict))
+            put(path, encode(action.verdict), UNLISTED)
         spool.wake(transfer.wake, self._spool, owner=transfer.uid)
 
     def reply(self, wake: str, uid: int, answer: Message) -> None:
         """Answer a restarted task's question and wake who asked; nobody has endless answers."""
         if published.count_verdicts(uid, self._folder) < self._policy.poller.spool_files_per_uid:
-            put(published.reply_path(wake, uid, self._folder), encode(answer))
+            put(published.reply_path(wake, uid, self._folder), encode(answer), UNLISTED)
             spool.wake(wake, self._spool, owner=uid)
+
+    def hide_names(self) -> None:
+        """Let nobody list the answers to people: they bear the names of FIFOs."""
+        published.hide_verdicts(UNLISTED, self._folder)
 
     def is_asleep(self, transfer: Transfer) -> bool:
         """Say whether a starter sleeps for a transfer."""
@@ -148,7 +153,7 @@ class Hands:
         found = status_of(where).details(where, transfer.remote_id)
         reasons = [error for detail in found for error in detail.errors]
         self._delete(action)
-        reason = "; ".join((action.why, *reasons[:1]))
+        reason = short("; ".join((action.why, *reasons[:1])))
         return Message(
             transfer=transfer.name, outcome=Outcome.ERROR, cause=Cause.BLOCKED, reason=reason
         )
@@ -188,17 +193,26 @@ def no_trace(action: Action) -> Message:
     )
 
 
-def put(path: str, data: bytes) -> None:
-    """Publish a file, making its folder the first time."""
+def disputed(action: Action) -> Message:
+    """Return the verdict on a job of which the other cluster's records tell different ends."""
+    transfer = action.transfer
+    reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"
+    return Message(
+        transfer=transfer.name, outcome=Outcome.ERROR, cause=Cause.DISPUTED, reason=reason
+    )
+
+
+def put(path: str, data: bytes, mode: int = 0o755) -> None:
+    """Publish a file, making its folder the first time, with this mode."""
     try:
         files.replace(path, data, durable=False)
     except StateError:
-        _make_folder(os.path.dirname(path))
+        _make_folder(os.path.dirname(path), mode)
         files.replace(path, data, durable=False)
 
 
-def _make_folder(path: str) -> None:
+def _make_folder(path: str, mode: int) -> None:
     try:
-        os.makedirs(path, mode=0o755, exist_ok=True)
+        os.makedirs(path, mode=mode, exist_ok=True)
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error

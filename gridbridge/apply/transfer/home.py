@@ -1,5 +1,6 @@
 """What the service does to local jobs: release, adopt and give back, whatever home is."""
 
+import logging
 from typing import Protocol
 
 from gridbridge.apply.clusters import cell, home
@@ -13,12 +14,15 @@ from gridbridge.decisions.transfer import refusals, rerun
 from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
+from gridbridge.model.message import short
 from gridbridge.model.policy import Policy
-from gridbridge.model.request import OWN_HOLD, OWN_QUEUES, Request
+from gridbridge.model.request import OWN_HOLD, OWN_QUEUES, OWN_START, Request
 from gridbridge.model.route import Cell, Folder
 from gridbridge.model.transfer.guard import Guard
 
 ANY_QUEUE = "*"
+
+_log = logging.getLogger(__name__)
 
 
 class Home(Protocol):
@@ -69,7 +73,8 @@ class CellHome:
     def release(self, local: TransferId, guard: str) -> None:
         """Take the guard back."""
         if guard == Guard.START:
-            submit.undefer(self._cell, str(local.job))
+            odd = submit.undefer(self._cell, str(local.job))
+            _tell_odd(local, OWN_START, odd, "no time: it may start at once")
         elif guard == Guard.HOLD:
             submit.release(self._cell, local.local)
 
@@ -106,7 +111,8 @@ class CellHome:
         context = dict(request.context)
         hard = refusals.at_home(request.hard) if STAYS in context else None
         if own := context.get(OWN_QUEUES, ""):
-            submit.unpin(self._cell, job, own, hard)
+            odd = submit.unpin(self._cell, job, own, hard)
+            _tell_odd(local, OWN_QUEUES, odd, "no queues here: it may start in any")
 
     def check(self, local: TransferId) -> None:
         """Verify the request without this site's transfer queues."""
@@ -124,6 +130,12 @@ class CellHome:
             return request.rerun
         own = objects.reruns(self._cell, self._policy.queues)
         return rerun.of_queues(request.hard, request.own_queues, own)
+
+
+def _tell_odd(local: TransferId, name: str, value: str, why: str) -> None:
+    """Log what somebody has written where we keep what was a job's own."""
+    if value:
+        _log.warning("event=odd_context job=%s %s=%a why=%r", local.local, name, short(value), why)
 
 
 def _kept(request: Request) -> Kept:

@@ -1,6 +1,5 @@
 """What the service asks of a cell: one query for everything, and one for a job that ended."""
 
-import logging
 import time
 from collections.abc import Container
 from datetime import UTC, datetime
@@ -10,13 +9,12 @@ from gridbridge.batch.gridengine.accounting import AccountingRecord, parse_accou
 from gridbridge.batch.gridengine.ends import settled
 from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
 from gridbridge.batch.gridengine.submit import call
+from gridbridge.errors import Disputed
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.vocabulary import Vocabulary
 from gridbridge.shell.runner import Completed
-
-_log = logging.getLogger(__name__)
 
 NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
 
@@ -46,13 +44,14 @@ def snapshot(
 def end(cell: Cell, job_id: int, account: str) -> JobEnd | None:
     """Return how the job of this id and account ended for good; None while nothing tells it.
 
+    Raises Disputed when its records tell several ends.
     qacct does not tell the parts of a parallel job from the whole, which is accounted for last.
     """
     ours = [one for one in records(cell, job_id) if one.account == account]
     whole = ours[-1:] if all(one.pe not in ("", "NONE") for one in ours) else ours
     end, is_disputed = settled(whole, datetime.now(UTC))
     if is_disputed:
-        _log.warning("event=two_ends job=%s account=%s", job_id, account)
+        raise Disputed(f"two records of job {job_id} disagree on how {account} ended")
     return end
 
 

@@ -35,6 +35,8 @@ NO_ANSWER = (  # after it was sent: the job may exist
 JOB_NUMBER = b"<JB_job_number>"
 NOT_TO_SUSPEND = "qsd"  # waits, is suspended by hand, is being deleted (sge_status(5))
 UNKNOWN_JOB = b"<unknown_jobs"
+NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # of `qalter -q`
+ANY_QUEUE = "*"
 DELETED = b"has deleted job"  # of a started one: has registered the job ... for deletion
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
@@ -138,11 +140,15 @@ def defer(cell: Cell, job: str, request: Request) -> None:
     call(cell, commands.defer(cell, job, request.own_start), zone=UTC).checked()
 
 
-def undefer(cell: Cell, job: str) -> None:
-    """Take that back; a start time that somebody has given it meanwhile stays."""
+def undefer(cell: Cell, job: str) -> str:
+    """Take that back; a start time that somebody has given it meanwhile stays.
+
+    Returns what its owner has written where its own time was kept, if that is none.
+    """
     request = request_of(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
         call(cell, commands.undefer(cell, job, request.own_start), zone=UTC).checked()
+    return request.odd_start
 
 
 def release_as(cell: Cell, job: str, name: str) -> None:
@@ -155,9 +161,17 @@ def pin(cell: Cell, job: str, queue: str, remember: str, hard: Pairs | None = No
     _do(cell, commands.pin(cell, job, queue, remember, hard))
 
 
-def unpin(cell: Cell, job: str, queues: str, hard: Pairs | None = None) -> None:
-    """Give a job its own list of queues back."""
-    _do(cell, commands.unpin(cell, job, queues, hard))
+def unpin(cell: Cell, job: str, queues: str, hard: Pairs | None = None) -> str:
+    """Give a job its own list of queues back.
+
+    Returns that list if there are no such queues, by its owner's words or by now; any will do then.
+    """
+    done = call(cell, commands.unpin(cell, job, queues, hard))
+    if done.status and any(sign in done.stdout + done.stderr for sign in NO_QUEUES):
+        _do(cell, commands.unpin(cell, job, ANY_QUEUE, hard))
+        return queues
+    done.checked()
+    return ""
 
 
 def alter(cell: Cell, job: str, options: Argv) -> None:

@@ -12,6 +12,7 @@ _WORDS: Mapping[str, str] = {
     Cause.DENIED: "{} takes no jobs from here",
     Cause.BLOCKED: "{} put them into the error state",
     Cause.VANISHED: "{} neither lists nor accounts for them",
+    Cause.DISPUTED: "their records at {} tell different ends",
     Cause.LOST: "nobody at {} saw their ends",
     Cause.HOST: "a host of {} could not begin them",
 }

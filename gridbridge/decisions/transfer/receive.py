@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase, short, too_long
 from gridbridge.model.transfer.claim import is_claim
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Rejected
@@ -39,6 +39,7 @@ def receive(
     """Return the transfer as the message leaves it; `record` is the file it came in."""
     if reason := fault(message):
         return Rejected(what=message.transfer, reason=reason)
+    message = message.but(reason=short(message.reason))
     if message.kind == Kind.RECORD:
         if known and known.record == record:
             return known  # read again by a new process
@@ -130,7 +131,8 @@ def fault(message: Message) -> str:
         return "the guard is none that we know"
     if message.kind == Kind.RECORD and message.claim and not is_claim(message.claim):
         return "the claim is none that we make"
-    return ""
+    key = too_long(message)
+    return f"its {key} is too long" if key else ""
 
 
 def _is_number(text: str, max_digits: int) -> bool:

@@ -1,6 +1,8 @@
 """qacct_remote: a job's local record, its transfers and all that was used for it elsewhere."""
 
-from collections.abc import Iterable, Iterator
+import os
+import pwd
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -73,7 +75,8 @@ def account(
     }
     notes: list[str] = []
     if not known:
-        known, searched = _sought(policy, number)
+        owners = accounted | {one.owner for of_task in transfers.values() for one in of_task}
+        known, searched = _sought(policy, number, owners or {_caller()})
         notes += () if transfers else searched  # one that is just over will be kept
     locals_ = _by_task(records)
     names = {*known, *transfers, *(name for name in locals_ if name in {*known, *transfers})}
@@ -159,13 +162,25 @@ def _joined(
     )
 
 
-def _sought(policy: Policy, job: int) -> tuple[dict[str, tuple[RemoteRecord, ...]], list[str]]:
-    """Search the accounting files that this person can read for a job of which nothing is kept."""
+def _caller() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def _sought(
+    policy: Policy, job: int, owners: Container[str]
+) -> tuple[dict[str, tuple[RemoteRecord, ...]], list[str]]:
+    """Search the accounting files that this person can read for a job of which nothing is kept.
+
+    Anybody may give jobs there its account, so only those of its owners are told.
+    """
     found: dict[str, tuple[RemoteRecord, ...]] = {}
     searched: list[str] = []
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
-            once = {record.mark: record for record in _in_file(policy, name, job)}
+            once = {record.mark: record for record in _in_file(policy, name, job, owners)}
             for record in once.values():  # a file that was rotated meanwhile is read again
                 local = parse_transfer(record.transfer).local
                 found[local] = (*found.get(local, ()), record)
@@ -173,7 +188,7 @@ def _sought(policy: Policy, job: int) -> tuple[dict[str, tuple[RemoteRecord, ...
     return found, searched
 
 
-def _in_file(policy: Policy, name: str, job: int) -> Iterator[RemoteRecord]:
+def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Iterator[RemoteRecord]:
     cluster, place = policy.clusters[name], Place()
     while True:
         try:
@@ -181,7 +196,7 @@ def _in_file(policy: Policy, name: str, job: int) -> Iterator[RemoteRecord]:
         except StateError:
             return  # not readable for this person
         lines, _ = read_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
-        yield from remote_records(lines, name, cluster)
+        yield from (one for one in remote_records(lines, name, cluster) if one.owner in owners)
         if not step.is_more:
             return
         place = step.place

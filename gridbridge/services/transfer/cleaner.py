@@ -1,7 +1,7 @@
 """Remote jobs that nobody owns or that outlive their end, and the transfers that ended well."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from concurrent.futures import Future
 from datetime import datetime
 
@@ -42,9 +42,14 @@ class Cleaner:
         self._unstaging: dict[Key, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
-    def clean(self, world: World) -> None:
-        """Have deleted what must not live, and look no more after what lives no more."""
+    def clean(self, world: World, waiting: Container[tuple[str, str]] = ()) -> None:
+        """Have deleted what must not live, and look no more after what lives no more.
+
+        Of the waiting ones, names and owners, no record was taken yet.
+        """
         for orphan in orphans(self._ledger.all(), world):
+            if (orphan.name, orphan.owner) in waiting:
+                continue
             self._delete(orphan)
         closed = tuple(self._ledger.ended.values())
         ended = (one for one in self._ledger.all() if one.verdict)

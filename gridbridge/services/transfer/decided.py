@@ -14,6 +14,7 @@ from gridbridge.services.transfer.ledger import Key, key
 from gridbridge.state.database import Database
 
 PROGRAM = "poller"
+MOST_TOLD = 20  # actions in the one sentence
 
 
 class Decided:
@@ -52,8 +53,10 @@ class Decided:
             "policy": encode(policy),
             "actions": actions,
         }
+        telling = actions[:MOST_TOLD]
+        telling += [f"{left} more"] if (left := len(actions) - MOST_TOLD) > 0 else []
         self._database.record_decision(
-            at=world.now, program=PROGRAM, sentence="; ".join(actions), inputs=inputs
+            at=world.now, program=PROGRAM, sentence="; ".join(telling), inputs=inputs
         )
 
     def forget(self, over: Key) -> None:

@@ -1,6 +1,7 @@
 """The transfers that the service looks after: here and in the state file, with their history."""
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Iterator, ValuesView
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -8,10 +9,13 @@ from datetime import UTC, datetime, timedelta
 from gridbridge.decisions.site.reload import Stay
 from gridbridge.decisions.transfer.unheard import UNHEARD
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.transfer.transfer import Event, Transfer
+from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.history import Histories
+from gridbridge.shell.quota import Quota
 from gridbridge.state.database import Database
+
+EVENTS_AN_HOUR = 60  # of a transfer: its person can bring about as many as they like
 
 Key = tuple[str, int]  # a transfer's name, and the uid of whoever made it
 
@@ -24,6 +28,9 @@ class Ledger:
     def __init__(self, database: Database, histories: Histories, breakers: Breakers) -> None:
         self.open: dict[Key, Transfer] = {}
         self.ended: dict[Key, Transfer] = {}  # closed, their remote jobs perhaps still listed
+        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unproved, when each closed
+        self._told_of = Quota(EVENTS_AN_HOUR, 3600.0)  # events of a transfer
+        self._logged_of = Quota()  # lines about a person's unproved ones
         self._database = database
         self._histories = histories
         self._breakers = breakers
@@ -80,8 +87,8 @@ class Ledger:
 
     def reopen(self, ended: Transfer) -> None:
         """Take up again what ended for nobody, unless its task was sent anew: a starter asks."""
-        last = self.attempts(ended.name, ended.uid)[-1]
-        if last.name == ended.name and key(ended) not in self.open:
+        names = [one.name for one in self.attempts(ended.name, ended.uid)]
+        if names[-1:] == [ended.name] and key(ended) not in self.open:
             self.keep(ended.but(closed_at=None, updated_at=datetime.now(UTC)))
             self.note(ended, UNHEARD)
 
@@ -115,12 +122,23 @@ class Ledger:
         if self._told.get(key(transfer)) == text:
             return
         self._told[key(transfer)] = text
+        self._tell_left_out()
+        if not self._told_of.allows(key(transfer)):
+            return
         self._histories.touch(transfer)
         at = datetime.now(UTC)
         event = Event(name=transfer.name, uid=transfer.uid, at=at, text=text)
         self._database.add_event(event)
         self._histories.add(event)
-        _log.info("event=transfer name=%s text=%r", transfer.name, text)
+        if transfer.listed == Listed.YES or self._logged_of.allows(transfer.uid):
+            _log.info("event=transfer name=%s text=%r", transfer.name, text)
+
+    def _tell_left_out(self) -> None:
+        """Log how many lines were not told in the last while."""
+        for uid, count in self._logged_of.left_out().items():
+            _log.warning("event=untold uid=%s lines=%d", uid, count)
+        for of, count in self._told_of.left_out().items():
+            _log.warning("event=untold of=%s events=%d", of, count)
 
     def forget(self, transfer: Transfer) -> None:
         """Drop a transfer that is over; the state file keeps it for a while."""
@@ -134,6 +152,22 @@ class Ledger:
         self.ended.pop(key(transfer), None)
         self._told.pop(key(transfer), None)
         self._database.put(transfer.but(record=""))
+        if transfer.listed != Listed.YES and transfer.closed_at:
+            rested = self.rested.setdefault(transfer.uid, deque())
+            rested.append((transfer.name, transfer.closed_at))
+
+    def forget_unproved(self, name: str, uid: int) -> None:
+        """Know nothing of a transfer that rests, unless it was proved or goes on."""
+        self._database.forget_unproved(name, uid)
+
+    def sweep_unproved(self, before: datetime) -> None:
+        """Know nothing of all those that closed before that time."""
+        self._database.sweep_unproved(before)
+        for uid, rested in tuple(self.rested.items()):
+            while rested and rested[0][1] < before:
+                rested.popleft()
+            if not rested:
+                del self.rested[uid]
 
 
 def key(transfer: Transfer) -> Key:

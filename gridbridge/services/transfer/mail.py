@@ -3,7 +3,7 @@
 import logging
 import pwd
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from gridbridge.apply.transfer.acts import Hands
@@ -17,12 +17,15 @@ from gridbridge.decisions.transfer.receive import (
     refuse_route,
 )
 from gridbridge.decisions.transfer.unheard import of_asker
-from gridbridge.model.message import Desired, Kind, Message
+from gridbridge.model.message import Desired, Kind, Message, short
 from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Rejected
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger, key
 from gridbridge.services.transfer.unheard import Farewells
+from gridbridge.services.transfer.unproved import Unproved
+from gridbridge.shell.quota import Quota
 from gridbridge.state.inbox import Inbox, Letter
 
 PREMATURE_S = 60.0  # a message may come before the record that it belongs to
@@ -47,6 +50,7 @@ class Letters:
         farewells: Farewells,
     ) -> None:
         self.premature: dict[str, tuple[float, Letter]] = {}
+        self.unproved = Unproved(ledger, inbox)
         self.asked: set[Key] = set()  # deleted transfers of whose tasks another starter asks
         self._done: list[str] = []
         self._lingering: tuple[Letter, ...] = ()
@@ -56,6 +60,7 @@ class Letters:
         self._hands = hands
         self._farewells = farewells
         self._routes: set[Way] = set()
+        self._quota = Quota()  # of lines about each uid
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
@@ -83,6 +88,7 @@ class Letters:
         if not at_once and self._may_linger(new):
             return ()
         self._lingering = ()
+        self.unproved.begin()
         letters = [*(letter for _, letter in self.premature.values()), *new]
         letters.sort(key=lambda letter: _rank(letter.message.kind))
         changed: set[Key] = set()
@@ -95,11 +101,17 @@ class Letters:
                 self._done.append(letter.path)
         return tuple(self._ledger.open[each] for each in changed)
 
+    def hear(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
+        """Take home's answer about the transfers whose records wait for it."""
+        self._done += self.unproved.hear(home, snapshots)
+
     def put_away(self) -> None:
         """Remove the messages that were taken, once all that they lead to is done."""
         for path in self._done:
             self._inbox.remove(path)
         self._done.clear()
+        for uid, count in self._quota.left_out().items():
+            _log.warning("event=untold uid=%s lines=%d", uid, count)
 
     def _may_linger(self, new: tuple[Letter, ...]) -> bool:
         """Keep the news for later if it only closes transfers, and none waits for their room."""
@@ -121,16 +133,25 @@ class Letters:
         if known is None and message.kind == Kind.RECORD and self._has_many(letter.uid):
             return self._postpone(letter)
         taken = self._judge(letter, known)
+        if known is None and self.unproved.keeps(letter, taken):
+            self.premature.pop(letter.path, None)
+            return self.unproved.park(letter, taken)
         if isinstance(taken, Rejected):
             return self._refuse(letter, taken, known is None)
         self.premature.pop(letter.path, None)
+        return self._keep(letter, known, taken if known else self.unproved.admit(taken), changed)
+
+    def _keep(
+        self, letter: Letter, known: Transfer | None, taken: Transfer, changed: set[Key]
+    ) -> list[str]:
+        """Keep the transfer as a message leaves it; return the files that it makes superfluous."""
         if taken == known:
             return [letter.path] if letter.path != taken.record else []
         changed.add(key(taken))
         self._ledger.keep(taken)
         if known is None or known.but(record=taken.record) != taken:
             self._ledger.note(taken, taken.reason)
-        if message.kind != Kind.RECORD:
+        if letter.message.kind != Kind.RECORD:
             return [letter.path]
         return [known.record] if known and known.record != letter.path else []
 
@@ -208,9 +229,9 @@ class Letters:
             self.premature[letter.path] = first_at, letter
             return []
         self.premature.pop(letter.path, None)
-        _log.warning(
-            "event=refused uid=%d what=%s why=%r", letter.uid, refusal.what, refusal.reason
-        )
+        if self._quota.allows(letter.uid):
+            why = short(refusal.reason)
+            _log.warning("event=refused uid=%d what=%s why=%r", letter.uid, refusal.what, why)
         return [letter.path]
 
     def _may_wait(self, letter: Letter) -> bool:

@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.apply.transfer.acts import Hands, no_trace
+from gridbridge.apply.transfer.acts import Hands, disputed, no_trace
 from gridbridge.decisions.transfer import dropped
 from gridbridge.decisions.transfer import plan as rules
 from gridbridge.decisions.transfer.plan import World
@@ -114,6 +114,7 @@ class TransferService:
 
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
+        self.hands.hide_names()
         self.ledger.load()
         self.farewells.load(_now())
         self.late_guards.load(_now())
@@ -155,7 +156,7 @@ class TransferService:
             if came:
                 self.plan(tuple(self.ledger.all()))
                 self.guards.see(came, self.policy.site.cluster)
-                self.cleaner.clean(self.world(()))
+                self.cleaner.clean(self.world(()), self.letters.unproved.names())
                 everything = self.world(tuple(self.ledger.all()))
                 self.claims.decide(everything)
                 self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
@@ -175,7 +176,13 @@ class TransferService:
         if step := self.clock.step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
             seen = (self.answers, self.recalls, self.breakers)
-            for part in (self.ledger, self.farewells, self.late_guards, *seen):
+            for part in (
+                self.ledger,
+                self.farewells,
+                self.late_guards,
+                self.letters.unproved,
+                *seen,
+            ):
                 part.move(step)
             self.agreements.forget()
             self.since += step
@@ -211,6 +218,7 @@ class TransferService:
                     self.ledger.prove(one)
                 self.breakers.prove(answer.snapshot, self.ledger.all())
                 self.late_guards.see(answer.snapshot)
+                self.letters.hear(answer.snapshot, self.answers.good)
             if self.recovery.hear(answer, self.ledger.all()):
                 self.works.recover()
 
@@ -293,8 +301,10 @@ class TransferService:
             self.ledger.keep(one.but(pinned=action.act is Act.ADOPT_LOCAL))
             return False
         is_sought = action.act is Act.LOOK_UP_END
+        if is_disputed := is_sought and key(one) in self.works.disputed:
+            self.ledger.note(one, disputed(action).reason)
         if verdict is None and is_sought and rules.is_lost(one, self.policy.poller, _now()):
-            verdict = no_trace(action)
+            verdict = disputed(action) if is_disputed else no_trace(action)
         if verdict:
             verdict = self.claims.limited(one, verdict)
             verdict = one.verdict or verdict
@@ -341,7 +351,7 @@ class TransferService:
             parse_transfer(one.name).job for one in self.ledger.all()
         }
         others = self.farewells.jobs() | self.breakers.jobs() | self.late_guards.jobs()
-        return frozenset(ids | others)
+        return frozenset(ids | others | self.letters.unproved.jobs())
 
 
 def _now() -> datetime:

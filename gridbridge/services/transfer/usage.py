@@ -15,7 +15,7 @@ from gridbridge.batch.gridengine.accounting import AccountingRecord, read_lines
 from gridbridge.batch.gridengine.ends import settled
 from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.usage import told_by_verdict
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import Disputed, GridbridgeError
 from gridbridge.model.accounting import Cursor, RemoteRecord, Source
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import PREFIX, is_transfer, parse_transfer
@@ -245,14 +245,19 @@ class Books:
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
     def end(self, transfer: Transfer) -> JobEnd | None:
-        """Return how a remote job ended, as far as we have read; None when that tells nothing."""
+        """Return how a remote job ended, as far as we have read; None when that tells nothing.
+
+        Raises Disputed when it tells several ends.
+        """
         if transfer.remote not in self.readers:
             return None
         end, is_disputed = settled(self._accounted(transfer), self.now())
-        if is_disputed:
-            _log.warning("event=two_ends cluster=%s name=%s", transfer.remote, transfer.name)
         if end is None:
             self.readers[transfer.remote].hasten()
+        if is_disputed:
+            raise Disputed(
+                f"two records of {transfer.remote} disagree on how {transfer.name} ended"
+            )
         return end
 
     def _accounted(self, transfer: Transfer) -> list[RemoteRecord]:

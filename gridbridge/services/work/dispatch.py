@@ -8,8 +8,8 @@ from functools import partial
 
 from gridbridge.apply.transfer.acts import Hands
 from gridbridge.decisions.transfer.endings import verdict_of
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import Message
+from gridbridge.errors import Disputed, GridbridgeError
+from gridbridge.model.message import Message, short
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.services.transfer.ledger import Key, key
 from gridbridge.services.transfer.usage import Books
@@ -40,6 +40,7 @@ class Works:
         self._clock = clock
         self._patience = Patience()  # with an end that is not found
         self._failing: dict[Name, Patience] = {}  # the acts that failed when they were last done
+        self.disputed: set[Key] = set()  # of which no end is believed
         self.open: dict[Name, tuple[Action, Future[Message | None]]] = {}
 
     def may_begin(self, action: Action) -> bool:
@@ -63,8 +64,12 @@ class Works:
             action, future = self.open.pop(name)
             try:
                 verdict = future.result()
+            except Disputed as error:
+                _log.warning("event=two_ends name=%s why=%r", action.transfer.name, str(error))
+                self.disputed.add(key(action.transfer))
+                yield action, None
             except (GridbridgeError, OSError) as error:
-                _log.warning("event=failed act=%s why=%r", action.act.value, str(error))
+                _log.warning("event=failed act=%s why=%r", action.act.value, short(str(error)))
                 self._rest(name)
             except Exception:  # of one act of one transfer
                 _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
@@ -75,6 +80,7 @@ class Works:
 
     def forget(self, transfer: Key) -> None:
         """Seek the transfer's end anew without a pause, or never again."""
+        self.disputed.discard(transfer)
         self._patience.forget(transfer)
         for act in Act:
             self._failing.pop((act, *transfer), None)
@@ -91,7 +97,10 @@ class Works:
 
     def _future(self, action: Action) -> "Future[Message | None]":
         is_sought = action.act is Act.LOOK_UP_END
-        end = self._books.end(action.transfer) if is_sought else None
+        try:
+            end = self._books.end(action.transfer) if is_sought else None
+        except Disputed as error:
+            return _failed(error)
         if end is None and is_sought and self._books.tells(action.transfer):
             return _known(None)
         if end is None:
@@ -106,6 +115,12 @@ def _known(verdict: Message | None) -> Future[Message | None]:
     known: Future[Message | None] = Future()
     known.set_result(verdict)
     return known
+
+
+def _failed(error: Exception) -> Future[Message | None]:
+    failed: Future[Message | None] = Future()
+    failed.set_exception(error)
+    return failed
 
 
 def _name(action: Action) -> Name:

@@ -30,7 +30,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.accounting import PER_TRANSFER, Cursor, Place, RemoteRecord, Source
 from gridbridge.model.decision import Decision
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.transfer.transfer import Event, Transfer
+from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.state.database.file import open_engine, telling
 from gridbridge.state.database.schema import (
     CURSORS,
@@ -61,6 +61,12 @@ _OPEN = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_(None))
 _ENDED = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_not(None), TRANSFERS.c.record != "")
 _REGUARDED = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_not(None), TRANSFERS.c.reguarded)
 _CLOSED_SINCE = _OLDEST_FIRST.where(TRANSFERS.c.closed_at >= bindparam("at"))
+_UNPROVED = and_(
+    TRANSFERS.c.closed_at.is_not(None),
+    TRANSFERS.c.record == "",
+    TRANSFERS.c.listed != Listed.YES,
+    ~TRANSFERS.c.reguarded,
+)
 _EVENTS_OF = (
     select(*_EVENT)
     .where(EVENTS.c.name == bindparam("name"), EVENTS.c.uid == bindparam("uid"))
@@ -281,6 +287,24 @@ class Database:
             self._execute(delete(EVENTS).where(or_(exists().where(theirs, closed), stray)))
             self._execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
             return self._execute(delete(TRANSFERS).where(closed)).rowcount
+
+    def forget_unproved(self, name: str, uid: int) -> None:
+        """Remove a transfer that is over and at rest, and that home's list did not prove."""
+        it, events = (
+            delete(table).where(table.c.name == name, table.c.uid == uid)
+            for table in (TRANSFERS, EVENTS)
+        )
+        with self.transaction():
+            if self._execute(it.where(_UNPROVED)).rowcount:
+                self._execute(events)
+
+    def sweep_unproved(self, before: datetime) -> None:
+        """Remove all such that closed before that time, with their events."""
+        gone = and_(TRANSFERS.c.closed_at < before, _UNPROVED)
+        theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
+        with self.transaction():
+            self._execute(delete(EVENTS).where(exists().where(theirs, gone)))
+            self._execute(delete(TRANSFERS).where(gone))
 
     def _transfers(self, query: Executable, **values: object) -> tuple[Transfer, ...]:
         return tuple(Transfer(**row) for row in self._rows(query, **values))

@@ -110,6 +110,41 @@ def test_a_job_gets_its_own_start_time_back(
     assert clients.asked() == expected
 
 
+@pytest.mark.parametrize("own", ["x", "-1", "1e9", "99999999999", "²", "4294967296"])
+def test_what_its_owner_wrote_in_the_place_of_its_start_time_stops_nothing(
+    clients: Clients, own: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    clients.show(_one(DEFERRED).replace(b"1767225600", own.encode()))
+
+    clients.home.release(TASK, Guard.START)
+    clients.home.guard(TASK, Guard.START)
+
+    assert clients.asked() == [
+        f"UTC -a 197001020000.00 -dc gridbridge_start {DEFERRED}",
+        f"UTC -a 203501010000.00 -ac gridbridge_start=0 {DEFERRED}",
+    ]
+    (line,) = caplog.messages
+    assert f"job={DEFERRED}.2 gridbridge_start={own!a} why='no time: it may start at once'" in line
+
+
+def test_a_job_whose_own_queues_are_none_may_start_in_any(
+    clients: Clients, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They were removed meanwhile, or its owner has written so."""
+    job = _one(DEFERRED).replace(b"gridbridge_start", b"gridbridge_queues")
+    clients.show(job.replace(b"1767225600", b"nosuch"))
+    with (clients.folder / "qalter").open("a") as file:
+        file.write(
+            "case $2 in nosuch) echo 'job requests unknown queue \"nosuch\"'; exit 1;; esac\n"
+        )
+
+    clients.home.unpin(TASK)
+
+    assert clients.asked()[-1] == f" -q * -dc gridbridge_queues {DEFERRED}"
+    assert len(clients.asked()) == 2
+    assert "gridbridge_queues='nosuch'" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("guard", "asked"),
     [

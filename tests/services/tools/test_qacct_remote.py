@@ -1,5 +1,7 @@
 """A job's account joins what was told here, what is published, and what a person can read."""
 
+import os
+import pwd
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -104,6 +106,29 @@ def test_what_is_not_kept_is_searched_for_in_the_file_that_a_person_can_read(her
 
     assert (local, remote) == ([("alice", 2)], [("alice", 2)])
     assert f"found in {here.accounting}: the service has not kept it" in notes
+
+
+@pytest.mark.parametrize("job", ["2", "7"])
+def test_of_what_others_gave_its_account_in_a_file_nothing_is_told(here: Here, job: str) -> None:
+    """Be it a job that is accounted for here, whose owner is known, or one that nobody knows."""
+    line = next(
+        line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line
+    )
+    theirs = line.replace("gb.alpha.7.0.1", f"gb.alpha.{job}.0.1").replace("alice:", "bob:")
+    here.accounting.write_text(f"{theirs}\n")
+
+    with pytest.raises(UnknownJob):
+        here.account(job)
+
+
+def test_ones_own_job_is_told_though_nobody_here_knows_it(here: Here) -> None:
+    line = next(
+        line for line in (GOLDEN / "accounting.txt").read_text().splitlines() if ":gb." in line
+    )
+    me = pwd.getpwuid(os.getuid()).pw_name
+    here.accounting.write_text(line.replace("alice:", f"{me}:") + "\n")
+
+    assert here.account("7")[1] == [(me, 2)]
 
 
 def test_a_file_tells_of_each_run_once_and_an_account_of_somebody_s_own_hides_none(

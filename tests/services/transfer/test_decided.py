@@ -117,6 +117,7 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
 
     (kept,) = database.last_decisions(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
+    assert kept.sentence.endswith("; 80 more")
     assert again(kept.inputs) == [sentence(action) for action in planned.actions[:ROWS]]
 
 

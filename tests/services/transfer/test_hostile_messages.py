@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,11 +36,17 @@ class Inboxes:
 
     def __init__(self) -> None:
         self.letters: list[Letter] = []
+        self._known: dict[str, Letter] = {}
 
     def put(self, message: Message, uid: int = ALICE) -> None:
         """Add a message of that uid."""
         name = files.random_name("m.")
         self.letters.append(Letter(path=f"/spool/{name}", uid=uid, message=message))
+        self._known[f"/spool/{name}"] = self.letters[-1]
+
+    def again(self, paths: Iterable[str]) -> None:
+        """Return these once more."""
+        self.letters += [self._known[path] for path in paths]
 
     def read(self) -> tuple[Letter, ...]:
         """Return what was added since the last time."""
@@ -157,6 +163,17 @@ def test_a_question_that_comes_with_the_end_is_answered_after_it(service: Transf
 
     assert reply is not None
     assert reply.transfer == "gb.alpha.7.0.2"
+
+
+def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) -> None:
+    """An answer bears the name of a FIFO into which others may write who know it."""
+    old = Path(verdicts(service, BOB))
+    old.mkdir(parents=True)
+    service.load()
+    send(service, Message(kind=Kind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
+
+    modes = [oct(Path(verdicts(service, uid)).stat().st_mode & 0o777) for uid in (ALICE, BOB)]
+    assert modes == ["0o711", "0o711"]
 
 
 def test_nobody_has_endless_answers(service: TransferService) -> None:

@@ -13,9 +13,10 @@ import pytest
 
 from gridbridge.apply.transfer.acts import Hands
 from gridbridge.decisions.transfer import dropped
+from gridbridge.errors import Disputed
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.message import Cause, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker
 from gridbridge.model.site.sections import Site
@@ -24,6 +25,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.sections import Retention, TransferQueue
+from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.assembly import _clusters, _left
 from gridbridge.services.transfer.mail import _login
 from gridbridge.services.transfer.service import TransferService
@@ -354,6 +356,32 @@ def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(
     machine.service.round()
 
     assert not machine.service.ledger.open
+
+
+def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is no lack of a trace, and what anybody may have written closes no queue."""
+    machine.send(RECORD)
+    [one] = machine.service.ledger.all()
+
+    def seek(one: Transfer) -> None:
+        machine.service.ledger.keep(one)
+        disputed: Future[Message | None] = Future()
+        disputed.set_exception(Disputed("two records of job 40"))
+        sought = Action(act=Act.LOOK_UP_END, transfer=one, why="missing")
+        machine.service.works.open[Act.LOOK_UP_END, one.name, one.uid] = sought, disputed
+        machine.service.round()
+
+    seek(one)
+    events = machine.service.database.events(one.name, one.uid)
+    seek(one.but(missing_since=datetime.now(UTC) - timedelta(days=1), missed_polls=9))
+    verdict = machine.service.ledger.open[one.name, one.uid].verdict
+
+    assert events[-1].text == "two records of job 40 at beta disagree on its end"
+    assert "event=two_ends name=gb.alpha.7.0.1" in caplog.text
+    assert verdict is not None
+    assert (verdict.cause, verdict.reason) == (Cause.DISPUTED, events[-1].text)
 
 
 def test_what_is_at_rest_stays_at_rest(machine: Machine) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.errors import Disputed
 from gridbridge.model.accounting import RemoteRecord, Source
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import Kind, Message, Outcome, Phase
@@ -183,7 +184,8 @@ def test_of_two_ends_none_is_believed_and_the_file_is_read_at_once(site: Beta) -
     site.look()
     site.books.readers["beta"]._due = 60
 
-    assert site.books.end(transfer()) is None
+    with pytest.raises(Disputed, match=r"two records of beta disagree on how gb.alpha.7.0.1 ended"):
+        site.books.end(transfer())
     assert site.books.tells(transfer())
     assert site.books.readers["beta"]._due == 0
 

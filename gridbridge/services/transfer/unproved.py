@@ -1,0 +1,155 @@
+"""The transfers that home's list has not proved: few of a person, for anybody may make them up.
+
+Whose are too many has to wait with a new one: its record lies in the spool until home has been
+asked. Nothing true is lost by that: a job that is away is listed there, and one that home lists no
+more is still taken while its cluster lists it as that person's.
+"""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import NamedTuple
+
+from gridbridge.decisions.transfer.owners import MOST_UNPROVED, Roll
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Kind
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.plan import Rejected
+from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.services.transfer.ledger import Key, Ledger
+from gridbridge.state.inbox import Inbox, Letter
+
+KEPT = timedelta(hours=1)  # what closed and was never proved
+SWEEP_S = 600.0
+
+_log = logging.getLogger(__name__)
+
+
+class _Waiting(NamedTuple):
+    """A transfer that waits for home's word, by what its record tells, and its messages."""
+
+    transfer: Transfer
+    since: datetime
+    others: tuple[str, ...] = ()  # of which the record is none
+
+
+class Unproved:
+    """Counts them, and has the records wait that are too many."""
+
+    def __init__(self, ledger: Ledger, inbox: Inbox) -> None:
+        self.most = MOST_UNPROVED
+        self._ledger = ledger
+        self._inbox = inbox
+        self._waiting: dict[Key, _Waiting] = {}
+        self._admitted: dict[Key, str] = {}  # Listed
+        self._count: Counter[int] | None = None
+        self._swept_s = 0.0
+
+    def begin(self) -> None:
+        """Count anew: a round begins."""
+        self._count = None
+
+    def keeps(self, letter: Letter, taken: Transfer | Rejected) -> bool:
+        """Say whether a message of an unknown transfer has to wait for home's word."""
+        name = letter.message.transfer, letter.uid
+        if letter.message.kind != Kind.RECORD:
+            return name in self._waiting
+        if isinstance(taken, Rejected) or name in self._admitted:
+            return False
+        return name in self._waiting or self._counted()[letter.uid] >= self.most
+
+    def park(self, letter: Letter, taken: Transfer | Rejected) -> list[str]:
+        """Have a message wait in the spool; return the record that a newer one replaces."""
+        name = letter.message.transfer, letter.uid
+        known = self._waiting.get(name)
+        if isinstance(taken, Rejected):
+            assert known
+            self._waiting[name] = known._replace(others=(*known.others, letter.path))
+            return []
+        if known is None:
+            self._waiting[name] = _Waiting(taken, datetime.now(UTC))
+            return []
+        self._waiting[name] = known._replace(transfer=taken)
+        return [known.transfer.record] if known.transfer.record != taken.record else []
+
+    def admit(self, taken: Transfer) -> Transfer:
+        """Count a new transfer that is taken, proved if home's list has just told so."""
+        self._counted()[taken.uid] += 1
+        return taken.but(listed=self._admitted.pop((taken.name, taken.uid), ""))
+
+    def hear(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
+        """Take home's answer; return the messages that are refused by it."""
+        roll = Roll(home)
+        refused: list[str] = []
+        uids: Counter[int] = Counter()
+        for name, one in tuple(self._waiting.items()):
+            verdict = _judge(one, roll, snapshots)
+            if verdict is not None:
+                del self._waiting[name]
+            if verdict:
+                self._admitted[name] = Listed.YES if verdict == Listed.YES else ""
+                self._inbox.again((one.transfer.record, *one.others))
+            elif verdict == "":
+                refused += (one.transfer.record, *one.others)
+                uids[one.transfer.uid] += 1
+        for uid, count in uids.items():
+            why = f"{home.cluster} lists no such jobs of theirs, and {self.most} are known"
+            _log.warning("event=unproved uid=%d refused=%d why=%r", uid, count, why)
+        self._forget(home.taken_at)
+        return refused
+
+    def jobs(self) -> set[int]:
+        """Return the job ids, at home and there, that answers have to tell of."""
+        waiting = [one.transfer for one in self._waiting.values()]
+        return {parse_transfer(one.name).job for one in waiting} | {
+            one.remote_id for one in waiting if one.remote_id
+        }
+
+    def names(self) -> frozenset[tuple[str, str]]:
+        """Return which transfers wait, and whose they are."""
+        return frozenset((one.transfer.name, one.transfer.owner) for one in self._waiting.values())
+
+    def move(self, step: timedelta) -> None:
+        """Keep the moments by a clock that was set by so much."""
+        moved = {name: one._replace(since=one.since + step) for name, one in self._waiting.items()}
+        self._waiting = moved
+
+    def _counted(self) -> "Counter[int]":
+        """Return how many unproved transfers each person has; what home was not asked of is one."""
+        if self._count is None:
+            known = chain(self._ledger.open.values(), self._ledger.ended.values())
+            self._count = Counter(one.uid for one in known if one.listed != Listed.YES)
+            for uid, rested in self._ledger.rested.items():
+                self._count[uid] += max(0, len(rested) - self.most)
+        return self._count
+
+    def _forget(self, asked_at: datetime) -> None:
+        """Forget what closed before home was asked: the oldest of too many, and after an hour."""
+        for uid, rested in self._ledger.rested.items():
+            while len(rested) > self.most and rested[0][1] < asked_at:
+                self._ledger.forget_unproved(rested.popleft()[0], uid)
+        if time.monotonic() - self._swept_s > SWEEP_S:
+            self._swept_s = time.monotonic()
+            self._ledger.sweep_unproved(asked_at - KEPT)
+
+
+def _judge(one: _Waiting, roll: Roll, snapshots: Mapping[str, ClusterSnapshot]) -> str | None:
+    """Return YES of what home lists, NO of what only its cluster lists, empty of all else.
+
+    None while one of them has not answered since.
+    """
+    transfer = one.transfer
+    if roll.taken_at <= one.since:
+        return None
+    if roll.has(transfer.name, transfer.owner):
+        return Listed.YES
+    if not transfer.remote_id:
+        return ""
+    remote = snapshots.get(transfer.remote)
+    if remote is None or remote.taken_at <= one.since:
+        return None
+    row = remote.find(transfer.remote_id)
+    return Listed.NO if row and row.owner == transfer.owner else ""

@@ -1,0 +1,38 @@
+"""So many lines of the log about one person in a while: what anybody can cause is told in part."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable
+
+LINES = 20
+INTERVAL_S = 60.0
+
+
+class Quota:
+    """Counts what was told of each; how much was left out is told when the interval is over."""
+
+    def __init__(
+        self,
+        most: int = LINES,
+        interval_s: float = INTERVAL_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = most
+        self._interval_s = interval_s
+        self._clock = clock
+        self._begun_s = clock()
+        self._count: Counter[Hashable] = Counter()
+
+    def allows(self, who: Hashable) -> bool:
+        """Say whether one more line about somebody may be told, and count it."""
+        self._count[who] += 1
+        return self._count[who] <= self._most
+
+    def left_out(self) -> dict[Hashable, int]:
+        """Return of whom how many lines were left out, once after each interval."""
+        if self._clock() - self._begun_s < self._interval_s:
+            return {}
+        left_out = {who: n - self._most for who, n in self._count.items() if n > self._most}
+        self._count.clear()
+        self._begun_s = self._clock()
+        return left_out

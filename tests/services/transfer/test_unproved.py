@@ -1,0 +1,237 @@
+"""What a person makes up fills neither the state file nor the log; what is true comes in."""
+
+import logging
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+
+import pytest
+
+from gridbridge.decisions.transfer.owners import Roll, is_listed
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import MOST_REASON, Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.transfer import Listed
+from gridbridge.services.transfer.ledger import EVENTS_AN_HOUR
+from gridbridge.services.transfer.service import TransferService
+from gridbridge.shell.quota import LINES, Quota
+from tests.decisions.transfer.test_plan import a_row, a_snapshot
+from tests.services.transfer.messages import NAME, RECORD
+from tests.services.transfer.test_hostile_messages import ALICE, BOB, send, service
+
+__all__ = ["service"]
+
+MOST = 3  # transfers of a person that are not proved
+ENDED = Message(
+    kind=Kind.ENDED, at="1767225600.000", remote_id="40", outcome=Outcome.EXIT, exit_status="0"
+)
+
+
+@pytest.fixture
+def full(service: TransferService) -> TransferService:
+    """Return a service that knows as many unproved transfers of hers as it may."""
+    service.letters.unproved.most = MOST
+    for number in range(MOST):
+        send(service, of(100 + number))
+    return service
+
+
+def of(job: int, task: int = 0) -> Message:
+    return RECORD.but(transfer=f"gb.alpha.{job}.{task}.1")
+
+
+def answer(cluster: str, *rows: JobStatus, owner: str = str(ALICE)) -> ClusterSnapshot:
+    """Return an answer that was asked for just now."""
+    theirs = tuple(replace(row, owner=owner) for row in rows)
+    jobs = {number: tuple(rows) for number, rows in groupby(theirs, lambda row: row.job_id)}
+    return replace(a_snapshot(cluster, 0), taken_at=datetime.now(UTC), jobs=jobs)
+
+
+def hear(service: TransferService, home: ClusterSnapshot, *others: ClusterSnapshot) -> None:
+    """Let answers come, and the service do a round."""
+    service.letters.hear(home, {one.cluster: one for one in others})
+    service.round()
+
+
+def test_too_many_wait_for_home_and_come_in_once_it_lists_them(full: TransferService) -> None:
+    """Also after a restart, and however long home does not answer."""
+    send(full, RECORD)
+    assert (NAME, ALICE) not in full.ledger.open
+    assert {7, 40} <= full.wanted()
+
+    hear(full, answer("alpha", a_row(7, "r")))
+
+    assert full.ledger.open[NAME, ALICE].listed == Listed.YES
+    assert full.letters.unproved.jobs() == set()
+
+
+def test_an_answer_from_before_says_nothing(full: TransferService) -> None:
+    before = answer("alpha")
+    send(full, RECORD)
+    hear(full, before)
+    hear(full, answer("alpha", a_row(7, "r")))
+
+    assert (NAME, ALICE) in full.ledger.open
+
+
+def test_what_home_does_not_list_is_refused_in_one_line(
+    full: TransferService, caplog: pytest.LogCaptureFixture
+) -> None:
+    for job in range(200, 300):
+        send(full, of(job).but(remote_id="", phase=Phase.SUBMITTING))
+    hear(full, answer("alpha"))
+
+    told = [one.message for one in caplog.records if one.levelno >= logging.WARNING]
+    assert len(full.ledger.open) == MOST
+    assert len(told) == 1
+    assert f"uid={ALICE} refused=100" in told[0]
+
+
+def test_another_persons_job_is_no_proof(full: TransferService) -> None:
+    send(full, RECORD.but(remote_id="", phase=Phase.SUBMITTING))
+    hear(full, answer("alpha", a_row(7, "r"), owner=str(BOB)))
+
+    assert (NAME, ALICE) not in full.ledger.open
+
+
+def test_a_job_that_lives_there_alone_comes_in_too(full: TransferService) -> None:
+    """Home may list it no more, and its starter be killed: somebody has to look after it."""
+    send(full, RECORD)
+    hear(full, answer("alpha"))
+    assert (NAME, ALICE) not in full.ledger.open
+
+    hear(full, answer("alpha"), answer("beta", a_row(40, "r")))
+
+    assert full.ledger.open[NAME, ALICE].listed == ""
+
+
+def test_what_is_told_of_one_that_waits_waits_with_it(full: TransferService) -> None:
+    send(full, RECORD, ENDED.but(transfer=NAME))
+    send(full, Message(kind=Kind.INTENT, transfer=NAME, at="2", desired=Desired.SUSPENDED))
+    hear(full, answer("alpha", a_row(7, "r")))
+
+    one = full.ledger.open[NAME, ALICE]
+    assert one.verdict is not None
+    assert one.desired == Desired.SUSPENDED
+
+
+def test_a_newer_record_takes_the_place_of_the_one_that_waits(full: TransferService) -> None:
+    send(full, RECORD.but(phase=Phase.SUBMITTING, remote_id=""), RECORD)
+    hear(full, answer("alpha", a_row(7, "r")))
+
+    assert full.ledger.open[NAME, ALICE].remote_id == 40
+
+
+def test_everybody_else_comes_in_at_once(full: TransferService) -> None:
+    send(full, RECORD, uid=BOB)
+
+    assert (NAME, BOB) in full.ledger.open
+
+
+def test_a_held_job_of_one_that_waits_is_no_orphan(full: TransferService) -> None:
+    send(full, RECORD)
+
+    assert full.letters.unproved.names() == {(NAME, str(ALICE))}
+
+
+def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService) -> None:
+    """So records and ends of jobs that don't exist leave no row each."""
+    service.letters.unproved.most = MOST
+    for job in range(200, 210):
+        send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
+        service.ledger.lay_to_rest(service.ledger.ended[of(job).transfer, ALICE])
+        service.letters.hear(answer("alpha"), {})
+    known = [job for job in range(200, 210) if service.database.transfer(of(job).transfer, ALICE)]
+
+    assert known == [207, 208, 209]
+    assert service.database.events(of(200).transfer, ALICE) == ()
+
+
+def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -> None:
+    """A task that is put back finds what it was; what is too much waits as if it were open."""
+    service.letters.unproved.most = MOST
+    for job in range(200, 210):
+        send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
+        if ended := service.ledger.ended.get((of(job).transfer, ALICE)):
+            service.ledger.lay_to_rest(ended)
+
+    assert service.database.transfer(of(200).transfer, ALICE) is not None
+    assert len(service.letters.unproved.jobs() - {40}) == 10 - 2 * MOST
+
+
+def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(
+    service: TransferService,
+) -> None:
+    for job, values in ((200, {}), (201, {"reguarded": True}), (202, {"listed": Listed.YES})):
+        send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
+        ended = service.ledger.ended[of(job).transfer, ALICE]
+        service.ledger.lay_to_rest(ended.but(**values))
+    service.ledger.sweep_unproved(datetime.now(UTC) + timedelta(seconds=1))
+    known = [job for job in (200, 201, 202) if service.database.transfer(of(job).transfer, ALICE)]
+
+    assert known == [201, 202]
+
+
+def test_a_sentence_of_hers_is_kept_in_part(
+    service: TransferService, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    send(service, RECORD.but(reason="call 555-1234 " * 200))
+    send(service, RECORD.but(remote="b" * 3000), ENDED.but(transfer=NAME, host="h" * 3000))
+    kept = service.database.events(NAME, ALICE)
+
+    assert max(len(one.text) for one in kept) < MOST_REASON + 100
+    assert max(len(one.getMessage()) for one in caplog.records) < MOST_REASON + 200
+    assert service.ledger.open[NAME, ALICE].verdict is None
+
+
+def test_what_she_brings_about_is_told_in_part(
+    service: TransferService, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    for number in range(2 * EVENTS_AN_HOUR):
+        send(service, RECORD.but(reason=f"reason {number}"))
+    for number in range(2 * LINES):
+        send(service, RECORD.but(transfer=f"gb.omega.{number}.0.1"))
+
+    assert len(service.database.events(NAME, ALICE)) == EVENTS_AN_HOUR
+    assert len(caplog.records) <= 2 * LINES
+
+
+def test_how_many_lines_were_left_out_is_told_once() -> None:
+    now_s = 0.0
+    quota = Quota(2, 60.0, lambda: now_s)
+    allowed = [quota.allows(ALICE) for _ in range(5)]
+    early, now_s = quota.left_out(), 61.0
+
+    assert (allowed, early) == ([True, True, False, False, False], {})
+    assert (quota.left_out(), quota.left_out()) == ({ALICE: 3}, {})
+
+
+@pytest.mark.parametrize("name", ["gb.alpha.7.0.1", "gb.alpha.8.1.1", "gb.alpha.8.3.1"])
+@pytest.mark.parametrize("tasks", [(), (range(1, 2),), (range(2, 5),)])
+def test_a_roll_says_what_the_list_says(name: str, tasks: tuple[range, ...]) -> None:
+    rows = [replace(a_row(job, "r"), tasks=tasks) for job in (7, 8)]
+    local = answer("alpha", *rows, owner="alice")
+
+    assert Roll(local).has(name, "alice") == is_listed(name, "alice", local)
+    assert parse_transfer(name).cluster == "alpha"
+
+
+def test_twenty_thousand_tasks_of_an_array_come_in(service: TransferService) -> None:
+    """They all start while home does not answer; one answer brings them in, in a second."""
+    service.letters.unproved.most = 0
+    room, count = service.letters.unproved, 20_000
+    for task in range(1, count + 1):
+        service.inbox.put(of(8, task), ALICE)
+    for letter in service.inbox.read():
+        room.park(letter, service.letters._judge(letter, None))
+    rows = (replace(a_row(8, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
+    home = answer("alpha", *rows)
+    began_s = time.process_time()
+
+    assert room.hear(home, {}) == []
+    assert len(room._admitted) == count
+    assert len(service.inbox.letters) == count
+    assert time.process_time() - began_s < 5
