@@ -44,7 +44,7 @@ def _show(report: service.Report, is_all: bool) -> None:
         output.table(HEAD, rows, lambda row: output.STYLES[row[0]])
     for paragraph in dict.fromkeys(_mend(each) for each in shown if each.commands or each.hint):
         output.line(paragraph)
-    right = sum(each.state == State.OK for each in report.items)
+    right = sum(each.state in (State.OK, State.NOTE) for each in report.items)
     output.line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
 
 

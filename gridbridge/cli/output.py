@@ -15,7 +15,7 @@ from rich.text import Text
 
 from gridbridge.errors import GridbridgeError, OutputError, ReaderGone
 
-STYLES = {"ok": "green", "warning": "yellow", "broken": "bold red"}
+STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold red"}
 
 
 def line(text: str = "") -> None:

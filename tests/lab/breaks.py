@@ -218,8 +218,9 @@ class Site:
         return {each["name"]: each for each in report["items"]}
 
     def wrong(self) -> dict[str, dict[str, Any]]:
-        """Return the items that are not ok."""
-        return {name: each for name, each in self.check().items() if each["state"] != "ok"}
+        """Return the items that are not right."""
+        found = self.check().items()
+        return {name: each for name, each in found if each["state"] not in ("ok", "note")}
 
     def sh(self, script: str, host: str = MASTER) -> str:
         """Run a script of root's."""

@@ -41,12 +41,34 @@ def test_what_is_broken_is_reported_and_mended_by_the_printed_command(
 def test_an_ordinary_user_is_told_what_he_may_not_see_and_nothing_is_broken(site: Site) -> None:
     done = site.grid.on(MASTER, "gridbridge", "check", "--json", user="alice")
 
-    wrong = [each for each in json.loads(done.out)["items"] if each["state"] != "ok"]
+    items = json.loads(done.out)["items"]
+    wrong = [each for each in items if each["state"] not in ("ok", "note")]
     assert done.status == 1
     assert {each["name"]: (each["state"], each["found"]) for each in wrong} == {
         "user": ("warning", "not root"),
         "sudoers /etc/sudoers.d/gridbridge": ("warning", "not visible to this user"),
     }
+
+
+def test_a_tmpdir_into_which_others_write_is_noted_and_changed_by_the_printed_commands(
+    site: Site,
+) -> None:
+    """A job finds its TMPDIR in the new one, which no other than root can have put there."""
+    before = site.check()["tmpdir /tmp"]
+    wanted = [line for line in before["commands"] if "install" in line or "transfer-beta" in line]
+    site.sh("\n".join(wanted))
+    site.grid.until(
+        lambda: site.check().get("tmpdir /var/tmp/sge", {}).get("state") == "ok", "it to be right"
+    )
+    out = site.sh("mktemp -u /home/alice/tmpdir.XXXXXX").strip()
+    job = site.grid.transfer("-j", "y", "-o", out, script="sleep 2\nexit 3\n")
+    place = site.grid.until(lambda: site.sh("ls /var/tmp/sge").strip(), "its TMPDIR")
+    status = site.grid.accounting(job)["exit_status"]
+    back = ("qconf", "-rattr", "queue", "tmpdir", "/tmp", "transfer-beta")
+    assert site.grid.cell("alpha", *back, user="root").status == 0
+
+    assert before["state"] == "note"
+    assert (place, status) == (f"{job}.1.transfer-beta", "3")
 
 
 def test_an_ordinary_users_set_up_says_what_it_may_not_see(site: Site) -> None:

@@ -15,6 +15,7 @@ class State(StrEnum):
     """How an item of the check is."""
 
     OK = "ok"
+    NOTE = "note"  # could be better, as at most sites; it counts as right
     WARNING = "warning"
     BROKEN = "broken"
 

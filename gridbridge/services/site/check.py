@@ -1,7 +1,7 @@
 """gridbridge check: looks at everything that a transfer queue needs, and judges it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,15 @@ from gridbridge import config
 from gridbridge.apply.clusters import keep_connections
 from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions.site import check as decisions
-from gridbridge.decisions.site import folders, reload, room, section, setup, transfer_host
+from gridbridge.decisions.site import (
+    folders,
+    reload,
+    room,
+    section,
+    setup,
+    tmpdir,
+    transfer_host,
+)
 from gridbridge.decisions.site.setup.host import value_findings
 from gridbridge.decisions.transfer import dropped
 from gridbridge.errors import ConfigError, GridbridgeError, Untrusted
@@ -23,6 +31,7 @@ from gridbridge.services.site.inspection import (
     cell_facts,
     folder_queues,
     host_facts,
+    is_written,
     letters,
     poller_facts,
     rooms,
@@ -100,11 +109,20 @@ def findings(policy: Policy, sha256: str) -> Iterator[Finding]:
     yield from decisions.no_queue(policy)
     yield from dropped.findings(shown.read_transfers(PUBLISHED), policy.clusters)
     yield from decisions.running_findings(facts, policy)
+    yield from _tmpdirs(worlds, policy)
     if policy.queues:
         yield section.room(policy, section.all_slots(policy))
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
     for queue, world in worlds.items():
         yield from _queue(queue, world, facts.poller if has_values else None)
+
+
+def _tmpdirs(worlds: Mapping[str, Future[SetupWorld]], policy: Policy) -> Iterator[Finding]:
+    """Judge where execd makes TMPDIR for the queues here; by this host for all."""
+    seen = (each.result().home.queues for each in worlds.values() if not each.exception())
+    queues = next(seen, {})
+    written = frozenset(folder for folder in tmpdir.folders(queues) if is_written(folder))
+    yield from tmpdir.findings(policy.site.cluster, queues, written)
 
 
 def _folders(policy: Policy, sha256: str) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from gridbridge.batch.embedded import status as embedded
 from gridbridge.batch.gridengine import objects
 from gridbridge.batch.oar import server
 from gridbridge.decisions.site import transfer_host
+from gridbridge.decisions.site.transfer_host import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.places import (
     CONFIG,
@@ -64,6 +65,12 @@ def rooms() -> dict[str, Room]:
     """Return what the folders still take into which messages and answers are written."""
     seen = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)}
     return seen | {SPOOL: replace(seen[SPOOL], folders=host.folders_of_others(SPOOL))}
+
+
+def is_written(folder: str) -> bool:
+    """Say whether others than root may write into a folder of this host, if it is there."""
+    found = host.path_facts(folder, follow=True)
+    return found is not None and (found.owner != 0 or bool(found.mode & OTHERS_WRITE))
 
 
 def poller_facts(sha256: str) -> PollerFacts:

@@ -1,0 +1,41 @@
+"""Where execd makes TMPDIR nobody but root should write; most sites have /tmp."""
+
+from gridbridge.batch.gridengine.qconf import command
+from gridbridge.decisions.site.check import worst
+from gridbridge.decisions.site.tmpdir import MAKE, findings, folders
+from gridbridge.model.site.setup import State
+
+QUEUES = {
+    "all.q": {"tmpdir": "/tmp,[@big=/scratch],[n1=/tmp]"},
+    "transfer-beta": {"tmpdir": "/tmp"},
+    "safe.q": {"tmpdir": "/var/tmp/sge"},
+    "odd.q": {"tmpdir": "NONE"},
+}
+
+
+def test_each_folder_is_told_with_its_queues() -> None:
+    assert folders(QUEUES) == {
+        "/tmp": ("all.q", "transfer-beta"),
+        "/scratch": ("all.q",),
+        "/var/tmp/sge": ("safe.q",),
+    }
+
+
+def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
+    found = tuple(findings("alpha", QUEUES, {"/tmp"}))
+
+    assert {one.item: one.state for one in found} == {
+        "tmpdir /tmp": State.NOTE,
+        "tmpdir /scratch": State.OK,
+        "tmpdir /var/tmp/sge": State.OK,
+    }
+    assert found[0].found == "others write there; of all.q, transfer-beta"
+    assert [command(edit) for edit in found[0].mend] == [
+        MAKE,
+        "qconf -rattr queue tmpdir /var/tmp/sge all.q",
+        "qconf -rattr queue tmpdir /var/tmp/sge transfer-beta",
+    ]
+
+
+def test_a_note_is_no_warning() -> None:
+    assert worst(tuple(findings("alpha", QUEUES, {"/tmp"}))) == State.OK
