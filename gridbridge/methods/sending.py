@@ -134,7 +134,7 @@ def _translated(step: "Step", spec: JobSpec) -> JobSpec:
     """Bring the job into the remote cluster's words."""
     if not (step.route.remote_mapped or job.asks_for_something(spec)):
         return spec
-    from gridbridge.services.transfer.requests import translated_for
+    from gridbridge.apply.transfer.requests import translated_for
 
     queue, folder = step.record.queue, step.task.published
     spec, left_out = translated_for(queue, step.route, spec, folder)

@@ -214,7 +214,7 @@ class Step:
 
     def refused(self, reason: str, cause: str) -> str:
         """End a job that can't go there: it runs at home, or nowhere."""
-        from gridbridge.services.transfer import refusals
+        from gridbridge.apply.transfer import refusals
 
         own_queues = published.queues(self.task.published)
         job = str(self.task.job)

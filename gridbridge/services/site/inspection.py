@@ -8,7 +8,7 @@ from gridbridge import __version__
 from gridbridge.apply.clusters import away, cell
 from gridbridge.batch.embedded import status as embedded
 from gridbridge.batch.gridengine import objects
-from gridbridge.batch.oar import server
+from gridbridge.batch.oar import site
 from gridbridge.decisions.site import transfer_host
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.places import (
@@ -111,10 +111,10 @@ def _server_facts(there: OarServer) -> CellFacts:
     """Return the same of an OAR server; what tells its slots needs its database."""
     try:
         return CellFacts(
-            version=server.version(there),
-            ahead_s=server.ahead_s(there, time.time()),
-            slots=server.slots(there),
-            master=server.place(there),
+            version=site.version(there),
+            ahead_s=site.ahead_s(there, time.time()),
+            slots=site.slots(there),
+            master=site.place(there),
         )
     except GridbridgeError as error:
         return CellFacts(trouble=str(error))

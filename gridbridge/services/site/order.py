@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gridbridge.apply.clusters import away
 from gridbridge.batch.gridengine import objects
-from gridbridge.batch.oar import server
+from gridbridge.batch.oar import site
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, PYTHON
@@ -133,7 +133,7 @@ def remote_slots(policy: Policy, cluster: str) -> int:
     """Return how many batch slots a remote cluster has, its own transfer queues left out."""
     there = away(policy, cluster)
     if isinstance(there, OarServer):
-        return server.slots(there)
+        return site.slots(there)
     assert isinstance(there, Cell)  # choose() refuses the third kind
     transfers = {name for name, queue in objects.queues(there).items() if is_transfer(queue)}
     queues = objects.queue_instances(there, cluster)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from gridbridge.apply.clusters import away, cell, keep_connections
 from gridbridge.apply.site import setup as hands
 from gridbridge.batch.gridengine import objects, qconf
-from gridbridge.batch.oar import server
+from gridbridge.batch.oar import site
 from gridbridge.decisions.site import section, transfer_host
 from gridbridge.decisions.site import setup as decisions
 from gridbridge.decisions.site.setup.queue import is_foreign
@@ -172,8 +172,8 @@ def _away(policy: Policy, wanted: Wanted, home: CellSetup) -> CellSetup:
         is_far = bool(wanted.far_account)
         return objects.far_setup(there) if is_far else objects.cell_setup(there, wanted.host)
     assert isinstance(there, OarServer)  # choose() refuses the third kind
-    server.version(there)
-    return _bare(server.place(there), home.environments)
+    site.version(there)
+    return _bare(site.place(there), home.environments)
 
 
 def _bare(master: str, environments: Mapping[str, Settings]) -> CellSetup:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gridbridge import config
 from gridbridge.apply.clusters import away, cell, mapping, route
+from gridbridge.apply.transfer.requests import keep_there, translated, words_of
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.gridengine.request import (
@@ -30,7 +31,6 @@ from gridbridge.model.route import Cell, OarServer, Route
 from gridbridge.model.transfer import staging
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.services.tools.drain import refuse_unreached
-from gridbridge.services.transfer.requests import keep_there, translated, words_of
 from gridbridge.shell.folder import STAGE_DIR, WORK
 
 ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
