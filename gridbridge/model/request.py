@@ -10,6 +10,7 @@ OWN_HOLD = f"{OURS}hold"  # the service has held a task that its starter did not
 FAR_S = 2051222400  # the start time of a job that is away: 2035
 
 Pairs = tuple[tuple[str, str], ...]
+Way = tuple[Pairs | None, str | None]  # lists of hard resources and queues instead of its own
 
 
 class Request:
@@ -25,6 +26,7 @@ class Request:
         "priority",
         "project",
         "queues",
+        "ranges",
         "rerun",
         "share",
         "soft",
@@ -49,6 +51,7 @@ class Request:
         stays: bool = False,
         types: tuple[str, ...] = (),
         groups: tuple[tuple[int, int], ...] = (),
+        ranges: str = "",
         project: str = "",
         checkpoint: str = "",
         notify: bool = False,
@@ -68,6 +71,7 @@ class Request:
         self.stays = stays  # it asks there for queues that send nothing away
         self.types = types  # of a job of OAR
         self.groups = groups  # of OAR: nodes and slots; none: one node
+        self.ranges = ranges  # of slots, as they were asked for: `smp 2-4,8`
         self.project = project
         self.checkpoint = checkpoint
         self.notify = notify

@@ -6,14 +6,11 @@ Starters load this module when a cluster refused their job for good. The request
 
 from collections.abc import Collection
 
-from gridbridge.batch.embedded import home as embedded
-from gridbridge.batch.gridengine import home
-from gridbridge.batch.gridengine.request import read_request
-from gridbridge.batch.gridengine.submit import detail
-from gridbridge.decisions.transfer.refusals import Mark, marks, stays
+from gridbridge.batch import keeper_of, marker_of
+from gridbridge.decisions.transfer.refusals import marks, stays
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import Message, Outcome
-from gridbridge.model.route import Cell, Folder, Home
+from gridbridge.model.route import Home
 
 NOBODY = "no queue here could run it either"
 
@@ -23,31 +20,11 @@ def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> M
 
     Raises GridbridgeError when that can't be done just now.
     """
-    if isinstance(home, Folder):
-        return _stay(home, job, reason)
-    return _refused_in_cell(home, job, own_queues, reason)
-
-
-def _stay(folder: Folder, job: str, reason: str) -> Message:
-    """Keep a job of an embedded cluster in its own slots, if it has enough of them."""
-    if embedded.stay(folder, job, reason):
-        return Message(outcome=Outcome.REQUEUE, reason=reason)
-    return Message(outcome=Outcome.ERROR, reason=f"{reason}; {NOBODY}")
-
-
-def _refused_in_cell(cell: Cell, job: str, own_queues: Collection[str], reason: str) -> Message:
-    xml = detail(cell, job)
-    request = read_request(xml)
-    if request.is_pinned:
+    own, marker = keeper_of(home).request_of(home, job), marker_of(home)
+    if own.is_pinned:
         raise GridbridgeError(f"{reason}; it goes home when no task of it waits for adoption")
-    if stays(request.hard) and home.REFUSED in dict(request.context):
+    is_marked = stays(own.hard) and marker.REFUSED in dict(own.context)
+    ways = ((mark.hard, mark.queues) for mark in marks(own.hard, own.queues, own_queues))
+    if is_marked or marker.keep(home, job, own, ways, reason):
         return Message(outcome=Outcome.REQUEUE, reason=reason)
-    for mark in marks(request.hard, request.queues, own_queues):
-        if home.could_run(cell, home.Asked(xml, mark.hard, mark.queues)):
-            _mark(cell, job, mark, reason)
-            return Message(outcome=Outcome.REQUEUE, reason=reason)
     return Message(outcome=Outcome.ERROR, reason=f"{reason}; {NOBODY}")
-
-
-def _mark(cell: Cell, job: str, mark: Mark, reason: str) -> None:
-    home.mark(cell, job, hard=mark.hard, queues=mark.queues, reason=reason)

@@ -1,12 +1,47 @@
-"""What set-up and check ask of an OAR server itself; each raises CommandFailed for no answer."""
+"""What set-up, check and explain ask of an OAR server, and what a job would be submitted with."""
 
 from gridbridge.batch.oar import commands
+from gridbridge.batch.oar.commands import Argv
 from gridbridge.batch.oar.status import snapshot
 from gridbridge.batch.oar.submit import call
-from gridbridge.errors import ParseError
+from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import OarServer
+from gridbridge.model.site.host import CellFacts
+from gridbridge.model.site.setup import CellSetup
 
+HAS_OPERATORS = False
+HAS_ENVIRONMENTS = False
 HERE = "this host"
+
+
+def facts(server: OarServer, now: float) -> CellFacts:
+    """Return its version, clock and slots, which need its database, or why it gave no answer."""
+    try:
+        return CellFacts(
+            version=version(server),
+            ahead_s=ahead_s(server, now),
+            slots=slots(server),
+            master=place(server),
+        )
+    except GridbridgeError as error:
+        return CellFacts(trouble=str(error))
+
+
+def remote_setup(server: OarServer, _of_host: str, home: CellSetup) -> CellSetup:
+    """Return what counts there: it gives slots of one node to any parallel environment."""
+    version(server)
+    return CellSetup.bare(place(server), home.environments)
+
+
+def refusal(request: Request) -> str:
+    """Return why OAR can't give what a job asks for; empty when it can, as far as we know."""
+    return commands.refusal(request)
+
+
+def submission(server: OarServer, spec: JobSpec) -> Argv:
+    """Return oarsub's command line."""
+    return commands.oarsub(server, spec)
 
 
 def place(server: OarServer) -> str:
