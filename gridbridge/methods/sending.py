@@ -21,7 +21,7 @@ SHUT_OUT = "shut_out"  # the note of the first refusal
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.methods.starter import Step
+    from gridbridge.methods.step import Step
 
 CAUSES = {  # of what became of a submission
     Result.REFUSED: Cause.REFUSED,
