@@ -2,13 +2,11 @@
 
 import os
 import pwd
+from collections.abc import Callable
 from dataclasses import Field, fields
-from typing import TYPE_CHECKING
+from typing import cast
 
-from gridbridge.batch.embedded import status as embedded
-from gridbridge.batch.gridengine import status as gridengine
 from gridbridge.batch.oar import commands
-from gridbridge.batch.oar import status as oar
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Claim, Cluster, Kind, Push
 from gridbridge.model.places import CONFIG, PYTHON
@@ -29,38 +27,32 @@ from gridbridge.model.transfer.sections import Identity, TransferQueue
 from gridbridge.model.users import Asks
 from gridbridge.shell import ssh
 
-if TYPE_CHECKING:
-    from gridbridge.batch.protocol import Status
-
-
-def status_of(away: Away) -> "Status[Away]":
-    """Return the cold half of a cluster's adapter."""
-    if isinstance(away, Folder):
-        return embedded  # type: ignore[return-value] # it takes no other kind, and gets none
-    return oar if isinstance(away, OarServer) else gridengine
-
 
 def away(policy: Policy, name: str) -> Away:
     """Return how to reach a configured cluster, as the service or whoever asks."""
     if name not in policy.clusters:  # any more
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
-    cluster = policy.clusters[name]
-    if cluster.kind is Kind.OAR:
-        return OarServer(
-            binaries=cluster.binaries,
-            timeout_s=cluster.command_timeout_s,
-            login=_login(policy, cluster),
-            ends=ends(policy, cluster),
-        )
-    return home(policy, name)
+    return REACHED[policy.clusters[name].kind](policy, name)
 
 
 def home(policy: Policy, name: str) -> Home:
     """Return how to reach a configured cluster that may be a home: any but OAR's."""
+    return cast("Home", away(policy, name))  # of another kind the configuration makes none
+
+
+def _server(policy: Policy, name: str) -> OarServer:
     cluster = policy.clusters[name]
-    if cluster.kind is Kind.EMBEDDED:
-        return Folder(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
-    return cell(policy, name)
+    return OarServer(
+        binaries=cluster.binaries,
+        timeout_s=cluster.command_timeout_s,
+        login=_login(policy, cluster),
+        ends=ends(policy, cluster),
+    )
+
+
+def _folder(policy: Policy, name: str) -> Folder:
+    cluster = policy.clusters[name]
+    return Folder(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
 
 
 def ends(policy: Policy, cluster: Cluster) -> str:
@@ -72,10 +64,16 @@ def ends(policy: Policy, cluster: Cluster) -> str:
 
 
 def cell(policy: Policy, name: str) -> Cell:
-    """Return how to reach a configured Grid Engine cluster; ConfigError for an embedded one."""
+    """Return how to reach a configured Grid Engine cluster; ConfigError for any other."""
+    found = away(policy, name)
+    if not isinstance(found, Cell):
+        kind = policy.clusters[name].kind
+        raise ConfigError((f"{name} is of kind {kind}: there is nothing of Grid Engine in it",))
+    return found
+
+
+def _cell(policy: Policy, name: str) -> Cell:
     cluster = policy.clusters[name]
-    if cluster.kind is Kind.EMBEDDED:
-        raise ConfigError((f"{name} is of kind embedded: there is nothing of Grid Engine in it",))
     return Cell(
         root=cluster.root,
         cell=cluster.cell,
@@ -142,11 +140,18 @@ def _claim(policy: Policy, cluster: Cluster) -> str:
 
 def mapping(policy: Policy, cluster: str, queue: str) -> Mapping:
     """Return how the requests of a queue's jobs are translated for its cluster, if by any rule."""
+    return MAPPINGS.get(policy.clusters[cluster].kind, _mapping)(policy, cluster, queue)
+
+
+def _oar_mapping(policy: Policy, cluster: str, queue: str) -> Mapping:
     rules, asks = policy.maps.get(cluster, {}), asks_of(policy, queue)
-    if policy.clusters[cluster].kind is Kind.OAR:
-        own = policy.queues.get(queue)
-        of_queue = _of_oar(own) if own else {}
-        return Mapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
+    own = policy.queues.get(queue)
+    of_queue = _of_oar(own) if own else {}
+    return Mapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
+
+
+def _mapping(policy: Policy, cluster: str, queue: str) -> Mapping:
+    rules, asks = policy.maps.get(cluster, {}), asks_of(policy, queue)
     if not asks and all(rule == type(rule)() for rule in rules.values()):
         return Mapping({})
     return Mapping(_with_asks(_rules(rules), asks))
@@ -218,3 +223,11 @@ def _side(side: str, cluster: Cluster) -> dict[str, str]:
         f"{side}_binaries": cluster.binaries,
         f"{side}_timeout_s": str(cluster.command_timeout_s),
     }
+
+
+REACHED: "dict[Kind, Callable[[Policy, str], Away]]" = {
+    Kind.GRIDENGINE: _cell,
+    Kind.OAR: _server,
+    Kind.EMBEDDED: _folder,
+}
+MAPPINGS = {Kind.OAR: _oar_mapping}  # of those whose words are not Grid Engine's

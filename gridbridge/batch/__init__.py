@@ -1,27 +1,61 @@
-"""Batch systems: an adapter each, whose two modules are as batch/protocol.py says."""
+"""Batch systems: an adapter each. Hot programs find here what they need of one; no other is loaded.
 
-from gridbridge.model.route import Away, Folder, Home, OarServer
+The rest of an adapter is in apply/adapters, where mypy checks it against batch/protocol.py.
+"""
+
+from gridbridge.model.route import EMBEDDED, GRIDENGINE, OAR, Away, Home
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import AtHome, Submit
+    from types import ModuleType
+
+    from gridbridge.batch.protocol import AtHome, KeepsHome, Submit
 
 
 def submitter(away: Away) -> "Submit[Away]":
-    """Return the hot half of a cluster's adapter; no other is loaded."""
-    if isinstance(away, OarServer):
-        from gridbridge.batch.oar import submit as oar
-
-        return oar  # type: ignore[return-value] # it takes no other kind, and gets none
-    if isinstance(away, Folder):
-        from gridbridge.batch.embedded import submit as embedded
-
-        return embedded  # type: ignore[return-value] # as above
-    from gridbridge.batch.gridengine import submit as gridengine
-
-    return gridengine  # type: ignore[return-value] # as above
+    """Return the hot half of a cluster's adapter."""
+    return HOT[away.kind]()
 
 
 def keeper_of(home: Home) -> "AtHome[Home]":
-    """Return what a starter asks of the cluster that its queue is in: of the same module."""
-    return submitter(home)  # type: ignore[return-value] # of OAR, which has none, no home is
+    """Return what a starter asks of the cluster that its queue is in, which is none of OAR."""
+    return HOT[home.kind]()
+
+
+def marker_of(home: Home) -> "KeepsHome[Home]":
+    """Return what keeps a job at home that no other cluster takes."""
+    return HOMES[home.kind]()
+
+
+def _gridengine() -> "ModuleType":
+    from gridbridge.batch.gridengine import submit
+
+    return submit
+
+
+def _oar() -> "ModuleType":
+    from gridbridge.batch.oar import submit
+
+    return submit
+
+
+def _embedded() -> "ModuleType":
+    from gridbridge.batch.embedded import submit
+
+    return submit
+
+
+def _gridengine_home() -> "ModuleType":
+    from gridbridge.batch.gridengine import home
+
+    return home
+
+
+def _embedded_home() -> "ModuleType":
+    from gridbridge.batch.embedded import home
+
+    return home
+
+
+HOT = {GRIDENGINE: _gridengine, OAR: _oar, EMBEDDED: _embedded}
+HOMES = {GRIDENGINE: _gridengine_home, EMBEDDED: _embedded_home}

@@ -1,11 +1,11 @@
 """What a transfer needs of the batch system at its far end; each adapter's two modules give it.
 
 An adapter is two modules, `submit` with what the hot programs call and `status` with what the
-service asks, and a module may fulfil a Protocol (PEP 544). Here are annotations alone: no
-program imports this module, mypy reads it. `Where` is how an adapter reaches a cluster: a Cell
-for Grid Engine, an OarServer for OAR, a Folder for an embedded cluster. Where that has a `login`,
-the clients run there by ssh as another account, and a job's owner is that account: nothing else
-differs (shell/ssh.py).
+service asks, and a module may fulfil a Protocol (PEP 544). What only some systems can do is a
+Protocol of its own; apply/adapters says who can. Here are annotations alone: mypy reads them.
+`Where` is how an adapter reaches a cluster: a Cell for Grid Engine, an OarServer for OAR, a Folder
+for an embedded cluster. Where that has a `login`, the clients run there by ssh as another account,
+and a job's owner is that account: nothing else differs (shell/ssh.py).
 
 What differs between the systems and is not promised:
 
@@ -18,19 +18,14 @@ What differs between the systems and is not promised:
 * whether a job that can't be started waits in error state. OAR has none: it ends, and tells why.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator
 from typing import Protocol, TypeVar
 
-from gridbridge.batch.embedded import status as embedded_status
-from gridbridge.batch.embedded import submit as embedded_submit
-from gridbridge.batch.gridengine import status as gridengine_status
-from gridbridge.batch.gridengine import submit as gridengine_submit
-from gridbridge.batch.oar import status as oar_status
-from gridbridge.batch.oar import submit as oar_submit
 from gridbridge.batch.submission import Submission
 from gridbridge.model.job import JobDetail, JobEnd
-from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Cell, Folder, OarServer
+from gridbridge.model.request import JobSpec, Request, Way
+from gridbridge.model.site.host import CellFacts
+from gridbridge.model.site.setup import CellSetup
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.vocabulary import Vocabulary
 
@@ -149,7 +144,75 @@ class Status(Protocol[Where]):
         ...
 
 
-GRIDENGINE: tuple[Submit[Cell], Status[Cell]] = (gridengine_submit, gridengine_status)
-EMBEDDED: tuple[Submit[Folder], Status[Folder]] = (embedded_submit, embedded_status)
-HOMES: tuple[AtHome[Cell], AtHome[Folder]] = (gridengine_submit, embedded_submit)
-OAR: tuple[Submit[OarServer], Status[OarServer]] = (oar_submit, oar_status)
+class KeepsHome(Protocol[Where]):
+    """What a home does about a job that no other cluster takes."""
+
+    REFUSED: str  # in a job's context: why it came home
+
+    def keep(
+        self, where: Where, job: str, own: Request, ways: Iterable[Way], reason: str, /
+    ) -> bool:
+        """Let a job start in no transfer queue, in the first of these ways in which it could run.
+
+        `own` is what it asks for. False when it could run in none; nothing is changed then.
+        """
+        ...
+
+
+class Answers(Protocol[Where]):
+    """What `gridbridge check` asks of a cluster."""
+
+    def facts(self, where: Where, now: float, /) -> CellFacts:
+        """Return its version, clock and slots, or why it gave no answer; never raises."""
+        ...
+
+
+class Explains(Protocol[Where]):
+    """With what a job would be submitted; nothing is asked of the cluster."""
+
+    def refusal(self, request: Request, /) -> str:
+        """Return why it can't give what a job asks for; empty when it can, as far as we know."""
+        ...
+
+    def submission(self, where: Where, spec: JobSpec, /) -> tuple[str, ...]:
+        """Return the command line of its client program."""
+        ...
+
+
+class SetsUp(Protocol[Where]):
+    """What is set up at a cluster to which a transfer queue leads."""
+
+    HAS_OPERATORS: bool  # the service may act there for others
+    HAS_ENVIRONMENTS: bool  # parallel ones, which a mapping may rename
+
+    def slots(self, where: Where, /) -> int:
+        """Return how many batch slots it has for jobs from elsewhere."""
+        ...
+
+    def remote_setup(self, where: Where, of_host: str, home: CellSetup, /) -> CellSetup:
+        """Return what a transfer from that host touches there."""
+        ...
+
+
+class Watches(Protocol[Where]):
+    """Ends are pushed by a program that runs here for as long as they are wanted."""
+
+    def watch_ends(self, where: Where, /) -> tuple[str, ...]:
+        """Return its command line."""
+        ...
+
+
+class Listens(Protocol[Where]):
+    """Ends are pushed over the connection by which the cluster is asked."""
+
+    def listen(self, where: Where, /) -> Iterator[list[int]]:
+        """Give the ids of jobs that ended, as they end; none about once a second."""
+        ...
+
+
+class DeletesWaiting(Protocol[Where]):
+    """A deletion tells whether the job had started: a recall without a claim depends on it."""
+
+    def delete_waiting(self, where: Where, job: str, /) -> bool | None:
+        """Delete a job; say whether it waited until then, None when it was not there."""
+        ...

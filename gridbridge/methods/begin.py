@@ -1,6 +1,5 @@
 """A transfer's first note: a new one, or one that an earlier starter of the task had begun."""
 
-from gridbridge.errors import GridbridgeError
 from gridbridge.methods import guard, sending
 from gridbridge.model.message import Kind, Message, Phase
 from gridbridge.model.route import EMBEDDED
@@ -8,8 +7,7 @@ from gridbridge.state import published, spool
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.methods.starter import Step
-    from gridbridge.model.route import Route
+    from gridbridge.methods.step import Step
 
 
 def begin(step: "Step") -> bool:
@@ -55,12 +53,5 @@ def _submitted(step: "Step") -> str:
 def _adopt(step: "Step", known: Message) -> None:
     """Go by the route of the queue in which the task was sent; it may be in another one now."""
     step.go_by(step.task.route(known.queue))
-    require_same(step.route, known)
+    step.require_same(known)
     step.may_be_there = True
-
-
-def require_same(route: "Route", known: Message) -> None:
-    """Refuse to go by a queue that leads elsewhere than when its job was sent."""
-    if known.remote and route.remote != known.remote:
-        leads = f"{known.queue} leads to {route.remote} by now"
-        raise GridbridgeError(f"{leads}, and the job is at {known.remote}")

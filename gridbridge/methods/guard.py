@@ -9,7 +9,7 @@ from gridbridge.state import published
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.methods.starter import Step
+    from gridbridge.methods.step import Step
 
 
 def chosen(step: "Step") -> str:

@@ -15,7 +15,7 @@ from gridbridge.model.route import Away
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.methods.starter import Step
+    from gridbridge.methods.step import Step
 
 
 def follow(step: "Step", seen: Message | None) -> bool:

@@ -21,7 +21,7 @@ SHUT_OUT = "shut_out"  # the note of the first refusal
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.methods.starter import Step
+    from gridbridge.methods.step import Step
 
 CAUSES = {  # of what became of a submission
     Result.REFUSED: Cause.REFUSED,
@@ -134,7 +134,7 @@ def _translated(step: "Step", spec: JobSpec) -> JobSpec:
     """Bring the job into the remote cluster's words."""
     if not (step.route.remote_mapped or job.asks_for_something(spec)):
         return spec
-    from gridbridge.services.transfer.requests import translated_for
+    from gridbridge.apply.transfer.requests import translated_for
 
     queue, folder = step.record.queue, step.task.published
     spec, left_out = translated_for(queue, step.route, spec, folder)

@@ -10,7 +10,6 @@ import os
 
 from gridbridge.errors import GridbridgeError, Unstageable
 from gridbridge.methods import answers
-from gridbridge.methods.remote import find
 from gridbridge.methods.task import Task
 from gridbridge.model import lines
 from gridbridge.model.message import MAX_BYTES
@@ -23,7 +22,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gridbridge.methods.starter import Step
+    from gridbridge.methods.step import Step
 
 STDIN, STREAMS = "stdin", ("stdout", "stderr")  # in the folder, beside the working directory
 HOME = "home"  # the note that all is here, and proved
@@ -56,7 +55,7 @@ def begin(step: "Step", request: Request, config: dict[str, str]) -> str:
     step.record = step.record.but(stage=stage.folder)
     _note(step.task, stage)
     if step.record.remote_id:
-        if not find(step.away, step.record):  # it is not held: somebody released it
+        if not step.far.find_held(step.away, step.record.transfer, _login(step).user):  # released
             step.task.note_done(CARRIED)
         return ""
     for key in (staging.IN, staging.OUT):

@@ -9,7 +9,6 @@ simply run again (Transfer Queues how-to; design: exactly once).
 import os
 import sys
 
-from gridbridge.batch import keeper_of, submitter
 from gridbridge.batch.submission import NOT_INTERACTIVE, Result
 from gridbridge.errors import (
     Barred,
@@ -22,6 +21,7 @@ from gridbridge.errors import (
 )
 from gridbridge.methods import answers, begin, guard, job, sending
 from gridbridge.methods.remote import delete_remote, follow
+from gridbridge.methods.step import Step
 from gridbridge.methods.task import WARNED, Task, now
 from gridbridge.model.message import (
     ERROR,
@@ -33,8 +33,7 @@ from gridbridge.model.message import (
     Outcome,
     Phase,
 )
-from gridbridge.model.request import Request
-from gridbridge.model.route import Cell, Route
+from gridbridge.model.route import Cell
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published
 
@@ -66,7 +65,7 @@ def give_up(task: Task) -> str:
 def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
     """Do the step that is due; what went wrong is tried again."""
     try:
-        step = Step(task, noted, arguments)
+        step = Starter(task, noted, arguments)
         try:
             return step.take()
         except Unstageable as error:
@@ -84,38 +83,8 @@ def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
         return answers.excuse(task, error)
 
 
-class Step:
-    """The step that is due, given the notes of those before it."""
-
-    def __init__(self, task: Task, noted: str, arguments: tuple[str, ...]) -> None:
-        self.task = task
-        self.noted = noted
-        self.left_out = ""  # of its request, and why
-        self.is_sure = False  # that the job of the record's id is ours
-        self.arguments = arguments
-        self._request: Request | None = None
-        self.record = task.record() or Message()
-        self.may_be_there = self.record.kind == Kind.RECORD  # submitted by a step before us
-        self.go_by(task.route(self.record.queue))
-        begin.require_same(self.route, self.record)
-        self.home = keeper_of(self.route.home)
-
-    def go_by(self, route: Route) -> None:
-        """Work by the route of a queue: our own, or that in which another starter had begun."""
-        self.route = route
-        self.away = self.task.away(route)
-        self.far = submitter(self.away)
-        if self.away.login:  # all requests of this step go over one connection
-            from gridbridge.shell import session, ssh
-
-            ssh.carry_by(session.Session())
-
-    @property
-    def request(self) -> Request:
-        """What the job asked for; home is asked once a step."""
-        if self._request is None:
-            self._request = self.home.request_of(self.route.home, str(self.task.job))
-        return self._request
+class Starter(Step):
+    """What is due for a transfer, given the notes of the steps before."""
 
     def take(self) -> str:
         """Do what is due and return the answer; any step before us may have been killed."""
@@ -172,11 +141,6 @@ class Step:
             return self.finish(done, has_run=False)
         return answers.sleep(self.task, "again", done, self.record)
 
-    def note(self, **values: str) -> None:
-        """Note how far we are; the act that it announces comes after."""
-        self.record = self.record.but(at=now(), cause="", reason=self.left_out, **values)
-        self.task.save(self.record)
-
     def tell_again(self) -> str:
         """Send the record once more: a service that lost it, or refused it, takes no end home.
 
@@ -214,7 +178,7 @@ class Step:
 
     def refused(self, reason: str, cause: str) -> str:
         """End a job that can't go there: it runs at home, or nowhere."""
-        from gridbridge.services.transfer import refusals
+        from gridbridge.apply.transfer import refusals
 
         own_queues = published.queues(self.task.published)
         job = str(self.task.job)

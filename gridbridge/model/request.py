@@ -11,6 +11,7 @@ LATEST_S = 2**32 - 1  # Grid Engine keeps no later start time
 FAR_S = 2051222400  # the start time of a job that is away: 2035
 
 Pairs = tuple[tuple[str, str], ...]
+Way = tuple[Pairs | None, str | None]  # lists of hard resources and queues instead of its own
 
 
 class Request:
@@ -26,6 +27,7 @@ class Request:
         "priority",
         "project",
         "queues",
+        "ranges",
         "rerun",
         "share",
         "soft",
@@ -50,6 +52,7 @@ class Request:
         stays: bool = False,
         types: tuple[str, ...] = (),
         groups: tuple[tuple[int, int], ...] = (),
+        ranges: str = "",
         project: str = "",
         checkpoint: str = "",
         notify: bool = False,
@@ -69,6 +72,7 @@ class Request:
         self.stays = stays  # it asks there for queues that send nothing away
         self.types = types  # of a job of OAR
         self.groups = groups  # of OAR: nodes and slots; none: one node
+        self.ranges = ranges  # of slots, as they were asked for: `smp 2-4,8`
         self.project = project
         self.checkpoint = checkpoint
         self.notify = notify

@@ -7,6 +7,9 @@ configuration file.
 from gridbridge.model import lines
 
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # what every client program is given
+GRIDENGINE = "gridengine"  # kinds, in the configuration and in routes; an empty one is this
+OAR = "oar"
+EMBEDDED = "embedded"
 
 
 class Login:
@@ -30,6 +33,7 @@ def login(place: str, user: str, person: str = "") -> Login | None:
 class Cell:
     """How to reach one Grid Engine cell with the client programs."""
 
+    kind = GRIDENGINE
     __slots__ = ("binaries", "cell", "execd_port", "login", "qmaster_port", "root", "timeout_s")
 
     def __init__(
@@ -77,6 +81,7 @@ class Cell:
 class Folder:
     """How to reach an embedded cluster: the folder that it is, and a Python that has gridbridge."""
 
+    kind = EMBEDDED
     __slots__ = ("login", "path", "python", "timeout_s")
 
     def __init__(self, *, path: str, python: str, timeout_s: float) -> None:
@@ -98,6 +103,7 @@ class Folder:
 class OarServer:
     """How to reach an OAR server with the client programs, which only run where it lets them."""
 
+    kind = OAR
     __slots__ = ("binaries", "ends", "login", "timeout_s")
 
     def __init__(
@@ -127,8 +133,6 @@ class OarServer:
 
 Home = Cell | Folder  # what can have a transfer queue
 Away = Cell | OarServer | Folder  # what it can lead to
-OAR = "oar"  # kinds, in the configuration and in routes; any other is Grid Engine
-EMBEDDED = "embedded"
 
 
 class Route:

@@ -6,7 +6,6 @@ from dataclasses import Field, dataclass, field
 from typing import TypeVar
 
 from gridbridge.model.ids import is_cluster_name
-from gridbridge.model.transfer import staging
 
 T = TypeVar("T")
 
@@ -74,14 +73,6 @@ SSH_PLACE = Form(
 FAR_FOLDER = Form(
     holds=re.compile(r"(?!-)(?!(?:.*/)?\.\.(?:/|$))[!-~]{1,200}(?<!/)").fullmatch,
     right="a path in printable ASCII without blanks and .., absolute or below the account's home",
-)
-STAGED_IN = Form(
-    holds=lambda text: not staging.fault(staging.IN, text) and ANY_TEXT.holds(text),
-    right="paths with : between them, as -ac stage_in takes them",
-)
-STAGED_OUT = Form(
-    holds=lambda text: not staging.fault(staging.OUT, text) and ANY_TEXT.holds(text),
-    right="paths below the working directory with : between them, as -ac stage_out takes them",
 )
 OAR_QUEUE = Form(
     holds=lambda text: not text or OBJECT_NAME.holds(text),

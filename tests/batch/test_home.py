@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import commands, home
-from gridbridge.batch.gridengine.request import ranges_of
+from gridbridge.batch.gridengine.request import ranges_of, read_request
 from gridbridge.model.route import Cell
 
 CELL = Cell(root="/r", cell="alpha", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
@@ -18,7 +18,7 @@ RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>
 
 
 def test_a_request_is_verified_without_anybodys_defaults() -> None:
-    asked = home.Asked(PLAIN + RANGES, hard=HARD, queues="all.q")
+    asked = home.instead(read_request(PLAIN + RANGES), HARD, "all.q")
 
     assert home.verify_argv(CELL, asked) == (
         *("/b/qsub", "-clear", "-C", "", "-w", "v", "-pe", "smp", "2-4,8-8", "-q", "all.q"),

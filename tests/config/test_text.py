@@ -23,8 +23,6 @@ from gridbridge.model.settings import (
     OBJECT_NAME,
     PATH_OR_NONE,
     SSH_PLACE,
-    STAGED_IN,
-    STAGED_OUT,
     STATE_URL,
     describe,
 )
@@ -42,7 +40,14 @@ from gridbridge.model.transfer.rules import (
     Relation,
     ResourceRule,
 )
-from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
+from gridbridge.model.transfer.sections import (
+    STAGED_IN,
+    STAGED_OUT,
+    Breaker,
+    Poller,
+    Retention,
+    TransferQueue,
+)
 from gridbridge.model.users import Asks, Users
 
 ROOT = Path(__file__).parents[2]

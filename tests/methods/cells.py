@@ -7,7 +7,7 @@ The clients keep each job's state letters in a file, so that what was asked show
 import os
 from pathlib import Path
 
-from gridbridge.methods.starter import Step
+from gridbridge.methods.starter import Starter
 from gridbridge.methods.task import Task
 from gridbridge.model import route
 from gridbridge.model.message import Kind, Message, decode, encode
@@ -102,7 +102,7 @@ class Place:
 
     def step(self, noted: str = "") -> str:
         """Take the step that is due, as the starter's shell would have it taken."""
-        return Step(self.task(), noted, ("true",)).take()
+        return Starter(self.task(), noted, ("true",)).take()
 
     def home(self, letters: str) -> None:
         """Give the local job these state letters; none: it is not listed."""

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.methods.begin import begin
 from gridbridge.methods.sending import claim_lines
-from gridbridge.methods.starter import Step
+from gridbridge.methods.step import Step
 from gridbridge.model import route
 from gridbridge.model.message import Kind, Message, Outcome, Phase, encode
 from gridbridge.model.transfer.claim import is_claim

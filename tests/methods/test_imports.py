@@ -63,6 +63,7 @@ STARTER = {
     "gridbridge.methods.remote",
     "gridbridge.methods.sending",
     "gridbridge.methods.starter",
+    "gridbridge.methods.step",
 }
 SENSOR = {"fcntl", "gridbridge.methods.sensor", "gridbridge.shell.lock", "select"}
 ADAPTER = {

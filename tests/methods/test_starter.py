@@ -7,7 +7,7 @@ import pytest
 from gridbridge.errors import GridbridgeError, NoRoute, NotLetIn, ParseError, Untaken
 from gridbridge.methods.answers import UNABLE, end_nowhere, pause
 from gridbridge.methods.sending import SHUT_OUT
-from gridbridge.methods.starter import Step, take
+from gridbridge.methods.starter import Starter, take
 from gridbridge.model.message import Cause, Desired, Kind, Message, Phase
 from gridbridge.model.transfer.onward import Stay, encode
 from tests.methods.cells import CLIENT, TRANSFER, UNDEFER, Place
@@ -118,7 +118,7 @@ def test_a_task_that_could_start_here_is_guarded(
     place.asks(asks)
     (place.folder / "alpha/7.3").write_text("r")
 
-    step = Step(place.task(SGE_TASK_ID=task), "", ("true",))
+    step = Starter(place.task(SGE_TASK_ID=task), "", ("true",))
     step.take()
 
     assert {message.guard for message in place.sent(Kind.RECORD)} == {guard}
@@ -144,12 +144,12 @@ def test_a_guard_that_the_service_put_is_taken_back_when_the_task_is_to_run_agai
     """It needed none, until its owner let it start here, too; then the service put one."""
     place.asks(REMOTE)
     (place.folder / "alpha/7.3").write_text("r")
-    Step(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+    Starter(place.task(SGE_TASK_ID=task), "", ("true",)).take()
     place.asks(later)
     name = TRANSFER.replace(".0.1", ".3.1") if task == "3" else TRANSFER
     place.decide(name, outcome="exit", exit_status="99")
 
-    answer = Step(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+    answer = Starter(place.task(SGE_TASK_ID=task), "", ("true",)).take()
 
     assert answer == "exit 99"
     assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in taken_back]
@@ -172,11 +172,11 @@ def test_a_task_put_back_takes_over_what_was_sent_from_another_queue(place: Plac
     place.asks(QUEUE.format("transfer-beta,transfer-delta"))
     place.leads("transfer-delta", "delta")
     again = {"RESTARTED": "1", "QUEUE": "transfer-delta"}
-    Step(place.task(**again), "", ("true",)).take()
+    Starter(place.task(**again), "", ("true",)).take()
     [asked] = place.sent(Kind.ASK)
     place.answer(asked.wake, phase=Phase.SUBMITTING, remote="beta", queue="transfer-beta")
 
-    Step(place.task(**again), "", ("true",)).take()
+    Starter(place.task(**again), "", ("true",)).take()
 
     assert asked.restarted == "yes"
     records = {(one.queue, one.remote, one.phase) for one in place.sent(Kind.RECORD)}
@@ -218,7 +218,7 @@ def test_a_record_and_a_question_tell_when_the_job_was_submitted(place: Place) -
     place.step()
     (place.folder / "tmp/.gridbridge/record").unlink()
 
-    Step(place.task(RESTARTED="1"), "", ("true",)).take()
+    Starter(place.task(RESTARTED="1"), "", ("true",)).take()
 
     assert {one.submitted for one in place.sent(Kind.RECORD)} == {"1795212523"}
     assert {one.submitted for one in place.sent(Kind.ASK)} == {"1795212523"}

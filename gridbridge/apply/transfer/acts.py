@@ -4,11 +4,11 @@ import logging
 import os
 import time
 
-from gridbridge.apply.clusters import away, status_of
+from gridbridge.apply.adapters import status_of
+from gridbridge.apply.clusters import away
 from gridbridge.apply.transfer import grants
 from gridbridge.apply.transfer.home import home_of
 from gridbridge.batch import submitter
-from gridbridge.batch.embedded import submit as embedded
 from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.errors import StateError
@@ -17,7 +17,7 @@ from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Message, Outcome, encode, short
 from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Folder
+from gridbridge.model.route import Away
 from gridbridge.model.transfer.claim import name_of
 from gridbridge.model.transfer.plan import Act, Action, Orphan
 from gridbridge.model.transfer.transfer import Transfer
@@ -140,11 +140,10 @@ class Hands:
 
     def _delete(self, action: Action) -> None:
         """Delete the remote job as its owner; a person whose site is embedded is nobody else."""
-        where = away(self._policy, action.transfer.remote)
-        if isinstance(where, Folder):
-            _delete_own(where, action.transfer)
-            return
-        _as_owner("delete", action.transfer)
+        if self._policy.is_embedded:
+            _delete_own(away(self._policy, action.transfer.remote), action.transfer)
+        else:
+            _as_owner("delete", action.transfer)
 
     def _give_up(self, action: Action) -> Message:
         """Delete a job in error state and learn why it got there."""
@@ -177,11 +176,11 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
     run((*SUDO, verb, os.path.basename(transfer.record)), AS_USER_ENV, PATIENCE_S).checked()
 
 
-def _delete_own(where: Folder, transfer: Transfer) -> None:
+def _delete_own(where: Away, transfer: Transfer) -> None:
     """Delete a remote job of our own, if it is still this transfer's."""
-    job = str(transfer.remote_id)
-    if embedded.owner_and_account(where, job)[1] == transfer.name:
-        embedded.delete(where, job)
+    far, job = submitter(where), str(transfer.remote_id)
+    if far.owner_and_account(where, job)[1] == transfer.name:
+        far.delete(where, job)
 
 
 def no_trace(action: Action) -> Message:

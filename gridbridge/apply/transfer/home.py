@@ -1,18 +1,20 @@
 """What the service does to local jobs: release, adopt and give back, whatever home is."""
 
 import logging
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import Protocol, cast
 
-from gridbridge.apply.clusters import cell, home
+from gridbridge.apply.clusters import home
 from gridbridge.batch.embedded import home as embedded
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import home as gridengine
 from gridbridge.batch.gridengine import objects, submit
 from gridbridge.batch.gridengine.commands import STAYS
-from gridbridge.batch.gridengine.request import read_request
 from gridbridge.decisions.transfer import refusals, rerun
 from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.errors import GridbridgeError
+from gridbridge.model import route
+from gridbridge.model.cluster import Kind
 from gridbridge.model.ids import TransferId
 from gridbridge.model.message import short
 from gridbridge.model.policy import Policy
@@ -57,18 +59,12 @@ class Home(Protocol):
         ...
 
 
-def home_of(policy: Policy) -> Home:
-    """Return the local cluster."""
-    where = home(policy, policy.site.cluster)
-    return FolderHome(where) if isinstance(where, Folder) else CellHome(policy)
-
-
 class CellHome:
     """A Grid Engine cell."""
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-        self._cell: Cell = cell(policy, policy.site.cluster)
+    def __init__(self, cell: Cell, transfer_queues: Collection[str]) -> None:
+        self._cell = cell
+        self._transfer_queues = transfer_queues
 
     def release(self, local: TransferId, guard: str) -> None:
         """Take the guard back."""
@@ -116,10 +112,9 @@ class CellHome:
 
     def check(self, local: TransferId) -> None:
         """Verify the request without this site's transfer queues."""
-        xml = submit.detail(self._cell, str(local.job))
-        own = read_request(xml)
-        ways = refusals.marks(own.hard, own.queues, self._policy.queues)
-        asked = (gridengine.Asked(xml, way.hard, way.queues) for way in ways)
+        own = submit.request_of(self._cell, str(local.job))
+        ways = refusals.marks(own.hard, own.queues, self._transfer_queues)
+        asked = (gridengine.instead(own, way.hard, way.queues) for way in ways)
         if not any(gridengine.could_run(self._cell, each) for each in asked):
             raise GridbridgeError("no queue at home could run it")
 
@@ -128,7 +123,7 @@ class CellHome:
         request = submit.request_of(self._cell, str(local.job))
         if request.rerun:
             return request.rerun
-        own = objects.reruns(self._cell, self._policy.queues)
+        own = objects.reruns(self._cell, self._transfer_queues)
         return rerun.of_queues(request.hard, request.own_queues, own)
 
 
@@ -150,7 +145,8 @@ def _kept(request: Request) -> Kept:
 class FolderHome:
     """An embedded cluster."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, transfer_queues: Collection[str]) -> None:
+        del transfer_queues
         self._folder = folder
 
     def release(self, local: TransferId, guard: str) -> None:
@@ -186,3 +182,15 @@ class FolderHome:
         """Say no: it runs none of its own jobs again."""
         del local
         return rerun.NO
+
+
+HOMES = cast(
+    "Mapping[str, Callable[[route.Home, Collection[str]], Home]]",  # each takes its own kind
+    {Kind.GRIDENGINE: CellHome, Kind.EMBEDDED: FolderHome},
+)
+
+
+def home_of(policy: Policy) -> Home:
+    """Return the local cluster."""
+    where = home(policy, policy.site.cluster)
+    return HOMES[where.kind](where, tuple(policy.queues))

@@ -1,14 +1,19 @@
 """What an embedded cluster is asked as the home of transfers, beyond what every starter asks."""
 
 import os
+from collections.abc import Iterable
 
 from gridbridge.batch.embedded import commands
+from gridbridge.model.request import Request, Way
 from gridbridge.model.route import Folder
 from gridbridge.shell.runner import run
 
+REFUSED = ""  # it keeps no context
 
-def stay(folder: Folder, job: str, reason: str) -> bool:
+
+def keep(folder: Folder, job: str, own: Request, ways: Iterable[Way], reason: str) -> bool:
     """Let a job start in the cluster's own slots only; False when it has too few for it."""
+    del own, ways
     argv = commands.stay(folder, job, reason)
     done = run(argv, folder.environment(), folder.timeout_s)
     return done.status != os.EX_DATAERR and bool(done.checked())

@@ -5,11 +5,12 @@ disabled queues count, load values do not. `qalter -w v` is of no use: of a runn
 nothing, and it alters the lists that it is given (facts: 8.1.9).
 """
 
+from collections.abc import Iterable
+
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.batch.gridengine.request import ranges_of, read_request
 from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, call
-from gridbridge.model.request import OURS, Pairs
+from gridbridge.model.request import OURS, Pairs, Request, Way
 from gridbridge.model.route import Cell
 
 REFUSED = f"{OURS}refused"  # in a job's context: why it came home
@@ -21,21 +22,22 @@ FOUND = (
 SCRIPT = b"true\n"
 
 
-class Asked:
-    """What a job asks for at home, with one of its lists replaced."""
-
-    __slots__ = ("checkpoint", "hard", "parallel", "project", "queues")
-
-    def __init__(self, xml: bytes, hard: Pairs | None = None, queues: str | None = None) -> None:
-        own = read_request(xml)
-        self.hard = own.hard if hard is None else hard
-        self.queues = own.queues if queues is None else queues
-        self.parallel = ranges_of(xml)
-        self.project = own.project
-        self.checkpoint = own.checkpoint
+def keep(cell: Cell, job: str, own: Request, ways: Iterable[Way], reason: str) -> bool:
+    """Mark a job so that it stays at home; False when no queue here could run it in any way."""
+    for hard, queues in ways:
+        if could_run(cell, instead(own, hard, queues)):
+            mark(cell, job, hard=hard, queues=queues, reason=reason)
+            return True
+    return False
 
 
-def could_run(cell: Cell, asked: Asked) -> bool:
+def instead(own: Request, hard: Pairs | None, queues: str | None) -> Request:
+    """Return what a job asks for with one of its lists replaced."""
+    kept = {"hard": own.hard if hard is None else hard}
+    return own.but(queues=own.queues if queues is None else queues, **kept)
+
+
+def could_run(cell: Cell, asked: Request) -> bool:
     """Say whether some queue could run such a job, were it empty; CommandFailed if nobody says.
 
     A resource of which hosts only report a load value is left out: that changes all the time.
@@ -50,8 +52,7 @@ def could_run(cell: Cell, asked: Asked) -> bool:
     others = tuple(pair for pair in asked.hard if pair[0] != name)
     if others == asked.hard or not _is_reported(cell, asked.queues, name):
         return False
-    asked.hard = others
-    return could_run(cell, asked)
+    return could_run(cell, asked.but(hard=others))
 
 
 def _is_reported(cell: Cell, queues: str, name: str) -> bool:
@@ -61,9 +62,9 @@ def _is_reported(cell: Cell, queues: str, name: str) -> bool:
     return f"hl:{name}=".encode() in done.checked().stdout
 
 
-def verify_argv(cell: Cell, asked: Asked) -> Argv:
+def verify_argv(cell: Cell, asked: Request) -> Argv:
     """Verify a request; `-clear` comes first, since it takes back `-w` too."""
-    options: Argv = ("-pe", *asked.parallel.split()) if asked.parallel else ()
+    options: Argv = ("-pe", *asked.ranges.split()) if asked.ranges else ()
     options += ("-q", asked.queues) if asked.queues else ()
     options += ("-P", asked.project) if asked.project else ()
     options += ("-ckpt", asked.checkpoint) if asked.checkpoint else ()

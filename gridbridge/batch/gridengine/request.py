@@ -28,6 +28,7 @@ def read_request(xml: bytes) -> Request:
         context=_pairs(_section(xml, b"JB_context"), b"VA_variable", b"VA_value"),
         variables=_variables(xml),
         queues=",".join(map(_text, _leaves(_section(xml, b"JB_hard_queue_list"), b"QR_name"))),
+        ranges=ranges_of(xml),
         project=_leaf(xml, b"JB_project"),
         checkpoint=_leaf(xml, b"JB_checkpoint_name"),
         notify=_leaf(xml, b"JB_notify") == "true",
@@ -100,8 +101,9 @@ def ranges_of(xml: bytes) -> str:
     """Return `PE RANGES` as it was asked for, `smp 2-4,8`, empty for a serial job."""
     name = _leaf(xml, b"JB_pe")
     ranges = _section(xml, b"JB_pe_range")
-    ends = zip(_leaves(ranges, b"RN_min"), _leaves(ranges, b"RN_max"), strict=True)
-    return f"{name} {','.join(f'{int(low)}-{int(high)}' for low, high in ends)}" if name else ""
+    ends = zip(_leaves(ranges, b"RN_min"), _leaves(ranges, b"RN_max"), strict=False)
+    words = ",".join(f"{_text(low)}-{_text(high)}" for low, high in ends)
+    return f"{name} {words}" if name else ""
 
 
 def _section(xml: bytes, tag: bytes) -> bytes:

@@ -115,6 +115,19 @@ class CellSetup:
     admin_hosts: tuple[str, ...] = ()
     user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # ours: who is in each
 
+    @staticmethod
+    def bare(master: str, environments: Mapping[str, Settings]) -> "CellSetup":
+        """Return a cluster of which nothing else counts."""
+        return CellSetup(
+            master=master,
+            complexes={},
+            queues={},
+            environments=environments,
+            scheduler={},
+            common={},
+            exec_hosts={},
+        )
+
     def effective(self, attribute: str) -> str:
         """Return a configuration value as the transfer host has it."""
         return (self.host or {}).get(attribute, self.common.get(attribute, ""))

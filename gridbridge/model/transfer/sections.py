@@ -4,17 +4,26 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gridbridge.model.settings import (
+    ANY_TEXT,
     ASKED,
     CLUSTER_NAME,
     OAR_QUEUE,
     OAR_TYPES,
-    STAGED_IN,
-    STAGED_OUT,
+    Form,
     known,
     setting,
 )
+from gridbridge.model.transfer import staging
 from gridbridge.model.users import Asks
 
+STAGED_IN = Form(
+    holds=lambda text: not staging.fault(staging.IN, text) and ANY_TEXT.holds(text),
+    right="paths with : between them, as -ac stage_in takes them",
+)
+STAGED_OUT = Form(
+    holds=lambda text: not staging.fault(staging.OUT, text) and ANY_TEXT.holds(text),
+    right="paths below the working directory with : between them, as -ac stage_out takes them",
+)
 MAX_SLOTS = 9_999_999  # sge_pe(5), slots
 YEAR_S = 31_536_000
 

@@ -4,11 +4,10 @@ import os
 import time
 from dataclasses import replace
 
-from gridbridge import __version__
+from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away, cell
-from gridbridge.batch.embedded import status as embedded
+from gridbridge.batch.embedded import site as embedded
 from gridbridge.batch.gridengine import objects
-from gridbridge.batch.oar import server
 from gridbridge.decisions.site import transfer_host
 from gridbridge.decisions.site.transfer_host import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError
@@ -23,7 +22,7 @@ from gridbridge.model.places import (
     SUDOERS,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Folder, OarServer
+from gridbridge.model.route import Folder
 from gridbridge.model.site.host import (
     CellFacts,
     ConfigurationFacts,
@@ -92,56 +91,15 @@ def poller_facts(sha256: str) -> PollerFacts:
 
 
 def cell_facts(cluster: str, policy: Policy) -> CellFacts:
-    """Return a qmaster's version and clock, or why it gave no answer."""
+    """Return a cluster's version and clock, or why it gave no answer."""
     there = away(policy, cluster)
-    if isinstance(there, OarServer):
-        return _server_facts(there)
-    if isinstance(there, Folder):
-        return _folder_facts(there)
-    try:
-        master = objects.master(there)
-    except GridbridgeError as error:
-        return CellFacts(trouble=str(error))
-    try:
-        objects.check_answers(there)
-        return CellFacts(
-            version=objects.version(there),
-            ahead_s=objects.master_offset_s(there, time.time()),
-            master=master,
-        )
-    except GridbridgeError as error:
-        port = objects.other_port(there) if master and not there.login else 0
-        return CellFacts(trouble=str(error), master=master, other_port=port)
-
-
-def _server_facts(there: OarServer) -> CellFacts:
-    """Return the same of an OAR server; what tells its slots needs its database."""
-    try:
-        return CellFacts(
-            version=server.version(there),
-            ahead_s=server.ahead_s(there, time.time()),
-            slots=server.slots(there),
-            master=server.place(there),
-        )
-    except GridbridgeError as error:
-        return CellFacts(trouble=str(error))
-
-
-def _folder_facts(there: Folder) -> CellFacts:
-    """Return the same of an embedded cluster, whose version and clock are ours."""
-    try:
-        seen, _ = embedded.snapshot(there, "", ())
-    except GridbridgeError as error:
-        return CellFacts(trouble=str(error), master=there.path)
-    own = seen.queues[0].slots_total
-    return CellFacts(version=__version__, slots=own, master=there.path)
+    return adapter_of(there).answers.facts(there, time.time())
 
 
 def folder_queues(path: str) -> dict[str, int]:
     """Return the slots of an embedded cluster's transfer queues, by name."""
     folder = Folder(path=path, python=PYTHON, timeout_s=IMPORT_S)
-    _, *queues = embedded.snapshot(folder, "", ())[0].queues
-    return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
+    return embedded.transfer_queues(folder)
 
 
 def letters(policy: Policy) -> dict[str, str]:

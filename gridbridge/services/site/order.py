@@ -2,20 +2,22 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
-from gridbridge.batch.gridengine import objects
-from gridbridge.batch.oar import server
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Cell, OarServer
+from gridbridge.model.route import Away
 from gridbridge.model.settings import OBJECT_NAME
-from gridbridge.model.site.setup import Wanted, is_transfer
+from gridbridge.model.site.setup import Wanted
 from gridbridge.model.transfer.rules import PeRule, ResourceRule
 from gridbridge.model.transfer.sections import MAX_SLOTS, TransferQueue
 from gridbridge.shell import host
+
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import SetsUp
 
 QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
 
@@ -53,7 +55,7 @@ def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
         slots=slots,
         pending_limit=limit,
         service_account=policy.site.service_account,
-        has_operators=policy.clusters[order.cluster].kind is not Kind.OAR,
+        has_operators=sets_up(away(policy, order.cluster)).HAS_OPERATORS,
         remote_usage=known is None or known.remote_usage,
         far_account=_far_account(policy, order.cluster),
         renamed={name: rule.to for name, rule in _pe_rules(policy, order.cluster) if rule.to},
@@ -70,9 +72,9 @@ def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
 
 
 def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeRule]]:
-    """Give the mapping's rules for parallel environments; OAR has none that could be renamed."""
+    """Give the mapping's rules for parallel environments, where there are any."""
     for (_, name), rule in policy.maps.get(cluster, {}).items():
-        if isinstance(rule, PeRule) and policy.clusters[cluster].kind is Kind.GRIDENGINE:
+        if isinstance(rule, PeRule) and sets_up(away(policy, cluster)).HAS_ENVIRONMENTS:
             yield name, rule
 
 
@@ -132,10 +134,11 @@ def _part(policy: Policy, order: Order, divisor: int) -> int:
 def remote_slots(policy: Policy, cluster: str) -> int:
     """Return how many batch slots a remote cluster has, its own transfer queues left out."""
     there = away(policy, cluster)
-    if isinstance(there, OarServer):
-        return server.slots(there)
-    assert isinstance(there, Cell)  # choose() refuses the third kind
-    transfers = {name for name, queue in objects.queues(there).items() if is_transfer(queue)}
-    queues = objects.queue_instances(there, cluster)
-    own = (queue for queue in queues if queue.name.partition("@")[0] not in transfers)
-    return sum(queue.slots_total for queue in own if "B" in queue.kinds)
+    return sets_up(there).slots(there)
+
+
+def sets_up(there: Away) -> "SetsUp[Away]":
+    """Return what sets a cluster up; ConfigError where nothing can be."""
+    if found := adapter_of(there).sets_up:
+        return found
+    raise ConfigError((f"nothing is set up at a cluster of kind {there.kind}",))

@@ -1,24 +1,22 @@
 """gridbridge setup: looks at both cells and this host, and makes what a transfer queue lacks."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from gridbridge.apply.clusters import away, cell, keep_connections
 from gridbridge.apply.site import setup as hands
 from gridbridge.batch.gridengine import objects, qconf
-from gridbridge.batch.oar import server
 from gridbridge.decisions.site import section, transfer_host
 from gridbridge.decisions.site import setup as decisions
 from gridbridge.decisions.site.setup.queue import is_foreign
 from gridbridge.decisions.site.setup.removal import removal
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Cell, OarServer
+from gridbridge.model.route import Cell
 from gridbridge.model.site.setup import (
     CellSetup,
     Edit,
     Finding,
-    Settings,
     SetupWorld,
     State,
     Undo,
@@ -27,7 +25,7 @@ from gridbridge.model.site.setup import (
     is_transfer,
 )
 from gridbridge.services.site.inspection import host_facts
-from gridbridge.services.site.order import Order, choose, refuse_embedded
+from gridbridge.services.site.order import Order, choose, refuse_embedded, sets_up
 from gridbridge.shell import host
 
 
@@ -154,7 +152,7 @@ def observe(
         if unheard is None:
             raise
         unheard(f"{wanted.remote} was not asked and nothing is changed there: {error}")
-        there = _bare("", {})
+        there = CellSetup.bare("", {})
     return SetupWorld(
         wanted=wanted,
         home=home,
@@ -166,27 +164,9 @@ def observe(
 
 
 def _away(policy: Policy, wanted: Wanted, home: CellSetup) -> CellSetup:
-    """Look at the remote cluster; OAR gives slots of one node to any parallel environment."""
+    """Look at the remote cluster."""
     there = away(policy, wanted.remote)
-    if isinstance(there, Cell):
-        is_far = bool(wanted.far_account)
-        return objects.far_setup(there) if is_far else objects.cell_setup(there, wanted.host)
-    assert isinstance(there, OarServer)  # choose() refuses the third kind
-    server.version(there)
-    return _bare(server.place(there), home.environments)
-
-
-def _bare(master: str, environments: Mapping[str, Settings]) -> CellSetup:
-    """Return a cluster of which nothing else counts."""
-    return CellSetup(
-        master=master,
-        complexes={},
-        queues={},
-        environments=environments,
-        scheduler={},
-        common={},
-        exec_hosts={},
-    )
+    return sets_up(there).remote_setup(there, wanted.host, home)
 
 
 def _own_world(

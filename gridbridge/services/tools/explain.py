@@ -6,7 +6,9 @@ import shlex
 from dataclasses import dataclass
 
 from gridbridge import config
+from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away, cell, mapping, route
+from gridbridge.apply.transfer.requests import keep_there, translated, words_of
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.gridengine.request import (
@@ -18,7 +20,6 @@ from gridbridge.batch.gridengine.request import (
     read_request,
 )
 from gridbridge.batch.gridengine.verified import as_detail
-from gridbridge.batch.oar import commands as oar
 from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.errors import GridbridgeError, ParseError, Unmappable, Unstageable
 from gridbridge.model.ids import TransferId, is_transfer, parse_local
@@ -26,11 +27,10 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Cell, OarServer, Route
+from gridbridge.model.route import Cell, Route
 from gridbridge.model.transfer import staging
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.services.tools.drain import refuse_unreached
-from gridbridge.services.transfer.requests import keep_there, translated, words_of
 from gridbridge.shell.folder import STAGE_DIR, WORK
 
 ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
@@ -84,13 +84,10 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
         notes += (f"with files that are carried, in {cwd} there",) if place else ()
         notes += (f"by ssh, at {far.login.host} as {account}",)
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
-    if isinstance(far, OarServer):
-        if refused := oar.refusal(spec.request):
-            return Foreseen(job=job, cluster=remote, refused=printable(refused))
-        argv = oar.oarsub(far, spec)
-    else:
-        assert isinstance(far, Cell)  # home is, and then no other cluster is embedded
-        argv = commands.submit_held(far, spec)
+    explains = adapter_of(far).explains
+    if refused := explains.refusal(spec.request):
+        return Foreseen(job=job, cluster=remote, refused=printable(refused))
+    argv = explains.submission(far, spec)
     if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)
     return Foreseen(

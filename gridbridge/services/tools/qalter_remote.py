@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gridbridge import config
 from gridbridge.apply.clusters import cell, mapping
+from gridbridge.apply.transfer.requests import keep_there, translated, words_of
 from gridbridge.batch.gridengine import commands, submit
 from gridbridge.batch.gridengine.request import parallel_of, read_request
 from gridbridge.errors import Unmappable
@@ -27,7 +28,6 @@ from gridbridge.services.tools.remote_half import (
     reach,
     require_own,
 )
-from gridbridge.services.transfer.requests import keep_there, translated, words_of
 
 HOLD, RELEASE = "u", "U"
 

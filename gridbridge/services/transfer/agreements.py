@@ -7,10 +7,10 @@ follows: it alone acts on the remote job. A verdict or a recall that comes takes
 from collections.abc import Container
 from datetime import timedelta
 
+from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Hands
 from gridbridge.decisions.transfer.agreement import Disagreement, disagreement
 from gridbridge.decisions.transfer.plan import World
-from gridbridge.model.cluster import Kind
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Act, Action
@@ -46,7 +46,7 @@ class Agreements:
         shows = frozenset(
             name
             for name, cluster in self._policy.clusters.items()
-            if cluster.kind is Kind.GRIDENGINE  # OAR's keeper suspends unseen
+            if ADAPTERS[cluster.kind].shows_suspension
         )
         found = {
             key(one): shown

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
+from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away, keep_connections
 from gridbridge.apply.transfer.acts import Hands
 from gridbridge.errors import StateError
@@ -18,7 +19,6 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.cluster import Push as PushKind
 from gridbridge.model.places import HOME, SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Cell, OarServer
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.site.configuration import Configuration
 from gridbridge.services.transfer.service import TransferService
@@ -161,10 +161,13 @@ def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
 def _push(policy: Policy, name: str) -> Push | Listener:
     """Return what takes the ends that a cluster pushes."""
     cluster, far = policy.clusters[name], away(policy, name)
-    if isinstance(far, OarServer):
-        return Listener(name, far, cluster.push_limit_per_s, time.monotonic)
-    assert isinstance(far, Cell)  # no other kind pushes
-    return Push(far, cluster, f"{HOME}/push/{name}", time.monotonic)
+    adapter, limit_per_s = adapter_of(far), cluster.push_limit_per_s
+    if adapter.listens:
+        return Listener(name, partial(adapter.listens.listen, far), limit_per_s, time.monotonic)
+    assert adapter.watches  # the configuration has no push of another kind
+    argv = adapter.watches.watch_ends(far)
+    folder = f"{HOME}/push/{name}"
+    return Push(argv, far.environment(), limit_per_s, folder, time.monotonic)
 
 
 def _clusters(policy: Policy, left: Iterable[Transfer]) -> frozenset[str]:

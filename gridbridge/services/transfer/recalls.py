@@ -10,12 +10,12 @@ from collections.abc import Set
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 
+from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Hands
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.decisions.transfer.recall import Recall
 from gridbridge.decisions.transfer.unreachable import may_be_had
-from gridbridge.model.cluster import Kind
 from gridbridge.model.message import Cause, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import HOME
@@ -94,13 +94,14 @@ class Recalls:
     def _may(self, one: Transfer) -> bool:
         """Say whether its queue lets it come home once more, and home's list has proved it.
 
-        Without a claim only a Grid Engine tells for sure that a job had not started.
+        Without a claim its cluster has to tell for sure that a job had not started.
         """
         queue = self._policy.queues.get(one.queue)
         cluster = self._policy.clusters.get(one.remote)
         if not queue or not queue.recall_wait_s or not cluster or one.listed != Listed.YES:
             return False
-        waits = one.there.is_pending and cluster.kind is Kind.GRIDENGINE and not one.claim
+        tells = ADAPTERS[cluster.kind].deletes_waiting is not None
+        waits = one.there.is_pending and tells and not one.claim
         if not waits and not may_be_had(one):
             return False
         before = self._ledger.attempts(one.name, one.uid)

@@ -6,12 +6,10 @@ listened, the next poll finds.
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from queue import Empty, Full, Queue
 
-from gridbridge.batch.oar import ends
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.route import OarServer
 from gridbridge.services.watch.push import AGAIN_S, Rate
 from gridbridge.shell.retry import until_stopped
 
@@ -24,10 +22,14 @@ class Listener:
     """Listens to one cluster in a thread of its own."""
 
     def __init__(
-        self, cluster: str, server: OarServer, limit_per_s: float, clock: Callable[[], float]
+        self,
+        cluster: str,
+        listen: Callable[[], Iterator[list[int]]],
+        limit_per_s: float,
+        clock: Callable[[], float],
     ) -> None:
         self._cluster = cluster
-        self._server = server
+        self._ends = listen
         self._rate = Rate(limit_per_s, clock)
         self._heard: Queue[int] = Queue(ROOM)
         self._stopped = threading.Event()
@@ -60,7 +62,7 @@ class Listener:
             self._tell(str(error))
 
     def _hear(self) -> None:
-        for ids in ends.listen(self._server):
+        for ids in self._ends():
             for one in ids:
                 self._keep(one)
             if self._stopped.is_set():

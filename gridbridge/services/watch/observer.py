@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.apply.clusters import status_of
+from gridbridge.apply.adapters import status_of
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.route import Away
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus

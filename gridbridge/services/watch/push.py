@@ -8,11 +8,8 @@ import os
 from collections import deque
 from collections.abc import Callable
 
-from gridbridge.batch.gridengine import commands
 from gridbridge.errors import StateError
-from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import job_ids
-from gridbridge.model.route import Cell
 from gridbridge.shell.child import Child
 
 ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it
@@ -41,10 +38,16 @@ class Push:
     """The ends that one cluster pushes."""
 
     def __init__(
-        self, cell: Cell, cluster: Cluster, folder: str, clock: Callable[[], float]
+        self,
+        argv: tuple[str, ...],
+        environment: dict[str, str],
+        limit_per_s: float,
+        folder: str,
+        clock: Callable[[], float],
     ) -> None:
-        self._cell = cell
-        self._rate = Rate(cluster.push_limit_per_s, clock)
+        self._argv = argv
+        self._environment = environment
+        self._rate = Rate(limit_per_s, clock)
         self._folder = folder
         self._clock = clock
         self._child: Child | None = None
@@ -70,8 +73,7 @@ class Push:
             return
         if self._clock() - self._started_at >= AGAIN_S:
             self._started_at = self._clock()
-            argv = commands.watch_ends(self._cell)
-            self._child = Child(argv, self._cell.environment(), self._folder)
+            self._child = Child(self._argv, self._environment, self._folder)
 
 
 def _open_fifo(folder: str) -> int:

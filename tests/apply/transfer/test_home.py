@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.transfer.home import CellHome
+from gridbridge.apply.transfer.home import home_of
 from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import parse_transfer
@@ -39,9 +39,8 @@ class Clients:
             file.write(f"cat {folder}/job.xml\n")
         self.show(SEVERAL)
         cluster = Cluster(qmaster_port=1, execd_port=2, binaries=str(folder))
-        self.home = CellHome(
-            Policy(site=Site(cluster="alpha"), clusters={"alpha": cluster}, queues={})
-        )
+        policy = Policy(site=Site(cluster="alpha"), clusters={"alpha": cluster}, queues={})
+        self.home = home_of(policy)
 
     def show(self, xml: bytes) -> None:
         """Let the job be this."""

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 from pytest_subprocess import FakeProcess
 
-from gridbridge.model.cluster import Cluster
+from gridbridge.batch.gridengine import commands
 from gridbridge.model.route import Cell
 from gridbridge.services.watch.push import AGAIN_S, ENDS, WINDOW_S, Push
 from gridbridge.shell.child import DIE_WITH_US
@@ -44,7 +44,8 @@ def clock() -> Clock:
 @pytest.fixture
 def push(tmp_path: Path, clock: Clock, fp: FakeProcess) -> Iterator[Push]:
     fp.keep_last_process(True)
-    one = Push(CELL, Cluster(push_limit_per_s=LIMIT_PER_S), str(tmp_path), clock)
+    argv = commands.watch_ends(CELL)
+    one = Push(argv, CELL.environment(), LIMIT_PER_S, str(tmp_path), clock)
     yield one
     one.stop()
 

@@ -1,0 +1,92 @@
+"""The table from a cluster's kind to its adapter, and what only some adapters can do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from gridbridge.batch.embedded import site as embedded_site
+from gridbridge.batch.embedded import status as embedded_status
+from gridbridge.batch.embedded import submit as embedded_submit
+from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine import site as gridengine_site
+from gridbridge.batch.gridengine import status as gridengine_status
+from gridbridge.batch.gridengine import submit as gridengine_submit
+from gridbridge.batch.oar import ends as oar_ends
+from gridbridge.batch.oar import site as oar_site
+from gridbridge.batch.oar import status as oar_status
+from gridbridge.batch.oar import submit as oar_submit
+from gridbridge.model.cluster import Kind
+from gridbridge.model.route import Away, Cell, Folder, OarServer
+
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import (
+        Answers,
+        AtHome,
+        DeletesWaiting,
+        Explains,
+        Listens,
+        SetsUp,
+        Status,
+        Submit,
+        Watches,
+    )
+
+Where = TypeVar("Where")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter(Generic[Where]):
+    """A batch system's adapter: what each has, and what one may lack (None)."""
+
+    submit: "Submit[Where]"
+    status: "Status[Where]"
+    answers: "Answers[Where]"
+    explains: "Explains[Where]"
+    at_home: "AtHome[Where] | None" = None
+    sets_up: "SetsUp[Where] | None" = None
+    watches: "Watches[Where] | None" = None
+    listens: "Listens[Where] | None" = None
+    deletes_waiting: "DeletesWaiting[Where] | None" = None
+    shows_suspension: bool = False  # its list tells that a job was suspended there
+
+
+GRIDENGINE: Adapter[Cell] = Adapter(
+    submit=gridengine_submit,
+    status=gridengine_status,
+    answers=gridengine_site,
+    explains=gridengine_site,
+    at_home=gridengine_submit,
+    sets_up=gridengine_site,
+    watches=commands,
+    deletes_waiting=gridengine_submit,
+    shows_suspension=True,
+)
+OAR: Adapter[OarServer] = Adapter(
+    submit=oar_submit,
+    status=oar_status,
+    answers=oar_site,
+    explains=oar_site,
+    sets_up=oar_site,
+    listens=oar_ends,
+)
+EMBEDDED: Adapter[Folder] = Adapter(
+    submit=embedded_submit,
+    status=embedded_status,
+    answers=embedded_site,
+    explains=embedded_site,
+    at_home=embedded_submit,
+)
+ADAPTERS = cast(
+    "Mapping[str, Adapter[Away]]",  # each is only asked about clusters of its kind
+    {Kind.GRIDENGINE: GRIDENGINE, Kind.OAR: OAR, Kind.EMBEDDED: EMBEDDED},
+)
+
+
+def adapter_of(where: Away) -> Adapter[Away]:
+    """Return the adapter of a cluster."""
+    return ADAPTERS[where.kind]
+
+
+def status_of(where: Away) -> "Status[Away]":
+    """Return the cold half of a cluster's adapter."""
+    return adapter_of(where).status

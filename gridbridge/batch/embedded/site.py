@@ -1,0 +1,35 @@
+"""What check asks of an embedded cluster, and what a job would be submitted with."""
+
+from gridbridge import __version__
+from gridbridge.batch.embedded import commands
+from gridbridge.batch.embedded.commands import Argv
+from gridbridge.batch.embedded.status import snapshot
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.route import Folder
+from gridbridge.model.site.host import CellFacts
+
+
+def facts(folder: Folder, _now: float) -> CellFacts:
+    """Return its slots, or why it gave no answer; its version and clock are ours."""
+    try:
+        seen, _ = snapshot(folder, "", ())
+    except GridbridgeError as error:
+        return CellFacts(trouble=str(error), master=folder.path)
+    return CellFacts(version=__version__, slots=seen.queues[0].slots_total, master=folder.path)
+
+
+def transfer_queues(folder: Folder) -> dict[str, int]:
+    """Return the slots of its transfer queues, by name."""
+    _, *queues = snapshot(folder, "", ())[0].queues
+    return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
+
+
+def refusal(request: Request) -> str:
+    """Return why the cluster can't give what a job asks for; empty when it can."""
+    return commands.refusal(request)
+
+
+def submission(folder: Folder, spec: JobSpec) -> Argv:
+    """Return the command line of a job's submission."""
+    return commands.submit_held(folder, spec)

@@ -1,0 +1,50 @@
+"""What set-up, check and explain ask of a cell, and what a job would be submitted with."""
+
+from gridbridge.batch.gridengine import commands, objects
+from gridbridge.batch.gridengine.commands import Argv
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.route import Cell
+from gridbridge.model.site.host import CellFacts
+from gridbridge.model.site.setup import CellSetup, is_transfer
+
+HAS_OPERATORS = True
+HAS_ENVIRONMENTS = True
+
+
+def facts(cell: Cell, now: float) -> CellFacts:
+    """Return the qmaster's version and clock, or why it gave no answer."""
+    try:
+        master = objects.master(cell)
+    except GridbridgeError as error:
+        return CellFacts(trouble=str(error))
+    try:
+        objects.check_answers(cell)
+        ahead_s = objects.master_offset_s(cell, now)
+        return CellFacts(version=objects.version(cell), ahead_s=ahead_s, master=master)
+    except GridbridgeError as error:
+        port = objects.other_port(cell) if master and not cell.login else 0
+        return CellFacts(trouble=str(error), master=master, other_port=port)
+
+
+def slots(cell: Cell) -> int:
+    """Return how many batch slots it has, its own transfer queues left out."""
+    transfers = {name for name, queue in objects.queues(cell).items() if is_transfer(queue)}
+    queues = objects.queue_instances(cell, "")
+    own = (queue for queue in queues if queue.name.partition("@")[0] not in transfers)
+    return sum(queue.slots_total for queue in own if "B" in queue.kinds)
+
+
+def remote_setup(cell: Cell, of_host: str, _home: CellSetup) -> CellSetup:
+    """Return what a transfer from that host touches here."""
+    return objects.far_setup(cell) if cell.login else objects.cell_setup(cell, of_host)
+
+
+def refusal(_request: Request) -> str:
+    """Return nothing: only its qmaster knows what a cell can't give."""
+    return ""
+
+
+def submission(cell: Cell, spec: JobSpec) -> Argv:
+    """Return the command line of a job's submission."""
+    return commands.submit_held(cell, spec)

@@ -1,0 +1,53 @@
+"""What a starter's step knows of its transfer, and how it notes how far that is."""
+
+from gridbridge.batch import keeper_of, submitter
+from gridbridge.errors import GridbridgeError
+from gridbridge.methods.task import Task, now
+from gridbridge.model.message import Kind, Message
+from gridbridge.model.request import Request
+from gridbridge.model.route import Route
+
+
+class Step:
+    """The step that is due, given the notes of those before it."""
+
+    def __init__(self, task: Task, noted: str, arguments: tuple[str, ...]) -> None:
+        self.task = task
+        self.noted = noted
+        self.left_out = ""  # of its request, and why
+        self.is_sure = False  # that the job of the record's id is ours
+        self.arguments = arguments
+        self._request: Request | None = None
+        self.record = task.record() or Message()
+        self.may_be_there = self.record.kind == Kind.RECORD  # submitted by a step before us
+        self.go_by(task.route(self.record.queue))
+        self.require_same(self.record)
+        self.home = keeper_of(self.route.home)
+
+    def go_by(self, route: Route) -> None:
+        """Work by the route of a queue: our own, or that in which another starter had begun."""
+        self.route = route
+        self.away = self.task.away(route)
+        self.far = submitter(self.away)
+        if self.away.login:  # all requests of this step go over one connection
+            from gridbridge.shell import session, ssh
+
+            ssh.carry_by(session.Session())
+
+    def require_same(self, known: Message) -> None:
+        """Refuse to go by a queue that leads elsewhere than when its job was sent."""
+        if known.remote and self.route.remote != known.remote:
+            leads = f"{known.queue} leads to {self.route.remote} by now"
+            raise GridbridgeError(f"{leads}, and the job is at {known.remote}")
+
+    @property
+    def request(self) -> Request:
+        """What the job asked for; home is asked once a step."""
+        if self._request is None:
+            self._request = self.home.request_of(self.route.home, str(self.task.job))
+        return self._request
+
+    def note(self, **values: str) -> None:
+        """Note how far we are; the act that it announces comes after."""
+        self.record = self.record.but(at=now(), cause="", reason=self.left_out, **values)
+        self.task.save(self.record)
