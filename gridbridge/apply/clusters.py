@@ -36,8 +36,8 @@ def away(policy: Policy, name: str) -> Away:
 
 
 def home(policy: Policy, name: str) -> Home:
-    """Return how to reach a configured cluster that may be a home: any but OAR's."""
-    return cast("Home", away(policy, name))  # of another kind the configuration makes none
+    """Return how to reach a configured cluster that may have transfer queues: any but OAR's."""
+    return cast("Home", away(policy, name))  # who asks has looked at policy.why_no_queues
 
 
 def _server(policy: Policy, name: str) -> OarServer:
@@ -105,7 +105,7 @@ def keep_connections(policy: Policy) -> None:
 
 def route(policy: Policy, queue: str) -> Route:
     """Return what the starters of a transfer queue must know."""
-    section = policy.queues[queue]
+    section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
     remote = section.cluster
     cluster = policy.clusters[remote]
     return Route(
@@ -124,8 +124,8 @@ def route(policy: Policy, queue: str) -> Route:
         stage_in=section.stage_in,
         stage_out=section.stage_out,
         remote_users=" ".join(f"{person}={user}" for person, user in cluster.users.items()),
-        local_kind=policy.local.kind.value,
-        **_side("local", policy.local),
+        local_kind=local.kind.value,
+        **_side("local", local),
         **_side("remote", cluster),
     )
 

@@ -48,7 +48,10 @@ def show(report: Report, now: datetime) -> None:
         output.line(f"{report.alarm}\n")
     output.table(CLUSTERS, [_cluster(one) for one in report.clusters], _style)
     output.line()
-    output.table(QUEUES, [_queue(one) for one in report.queues], _style)
+    if report.queues:
+        output.table(QUEUES, [_queue(one) for one in report.queues], _style)
+    else:
+        output.line("no transfer queue")
     output.line()
     if report.transfers:
         rows = [_transfer(one, now) for one in report.transfers]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gridbridge.config.sections import Group, Named, Single
-from gridbridge.config.words import Table, Wrong, key_name, table_of
+from gridbridge.config.words import Table, Wrong, key_name, kind_name, table_of
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
 from gridbridge.model.settings import CLUSTER_NAME
 from gridbridge.model.site.sections import Site
@@ -21,8 +21,6 @@ NOT_EMBEDDEDS = (*GRIDENGINES, "ssh", "users", "accounting")
 def problems(sections: Table) -> Iterator[str]:
     """Find every mistake that no section shows by itself."""
     local, clusters = table_of(sections, "site").get("cluster"), table_of(sections, "cluster")
-    if isinstance(local, str) and CLUSTER_NAME.holds(local) and local not in clusters:
-        yield f"[site] cluster{Wrong(local, 'undefined', f'[cluster.{local}] has to be there')}"
     for name in clusters:
         table = table_of(clusters, name)
         told = (*_kind_problems(table, name == local), *_ssh_problems(table, name == local))
@@ -33,23 +31,21 @@ def problems(sections: Table) -> Iterator[str]:
 
 def _kind_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find what does not go with the batch system."""
-    is_oar, is_embedded = _kind(cluster) == Kind.OAR, _kind(cluster) == Kind.EMBEDDED
-    if is_oar and is_local:
-        yield f"kind{Wrong(Kind.OAR, 'the local cluster', 'one of Grid Engine has the queues')}"
+    is_oar, is_embedded = kind_name(cluster) == Kind.OAR, kind_name(cluster) == Kind.EMBEDDED
     for name in PORTS:
         if not (is_oar or is_embedded) and not cluster.get(name, 0):
             yield f"{name}: missing; a whole number, 1 to {MAX_PORT}"
     for name in NOT_OARS if is_oar else NOT_EMBEDDEDS if is_embedded else ():
         if value := cluster.get(name):
             right = "it has none" if is_embedded else "it is of Grid Engine alone"
-            yield f"{name}{Wrong(value, f'with kind {_kind(cluster)}', right)}"
+            yield f"{name}{Wrong(value, f'with kind {kind_name(cluster)}', right)}"
     push = cluster.get("push", Push.NONE)
     yield from _folder_problems(cluster, is_embedded)
     if is_embedded and push != Push.NONE:
         yield f"push{Wrong(push, 'with kind embedded', 'none: its jobs see the spool')}"
     elif push == (Push.QEVENT if is_oar else Push.OAR):
         right = "none, or oar by ssh" if is_oar else "none or qevent"
-        yield f"push{Wrong(push, f'with kind {_kind(cluster)}', right)}"
+        yield f"push{Wrong(push, f'with kind {kind_name(cluster)}', right)}"
 
 
 def _folder_problems(cluster: Table, is_embedded: bool) -> Iterator[str]:
@@ -57,19 +53,16 @@ def _folder_problems(cluster: Table, is_embedded: bool) -> Iterator[str]:
     if is_embedded and not folder:
         yield "folder: missing; the absolute path of the folder that the cluster is"
     if folder and not is_embedded:
-        yield f"folder{Wrong(folder, f'with kind {_kind(cluster)}', 'only an embedded one has it')}"
+        wrong = f"with kind {kind_name(cluster)}"
+        yield f"folder{Wrong(folder, wrong, 'only an embedded one has it')}"
 
 
 def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
     """Find an embedded cluster beside others: it is one person's, and the service is not."""
-    kind = _kind(cluster)
-    if local and (kind == Kind.EMBEDDED) != (_kind(local) == Kind.EMBEDDED):
+    kind, home = kind_name(cluster), kind_name(local) if local else "none"
+    if (kind == Kind.EMBEDDED) != (home == Kind.EMBEDDED):
         right = "all clusters of a site are embedded, or none"
-        yield f"kind{Wrong(kind, f'where the local cluster is {_kind(local)}', right)}"
-
-
-def _kind(cluster: Table) -> str:
-    return str(cluster.get("kind", Kind.GRIDENGINE))
+        yield f"kind{Wrong(kind, f'where the local cluster is {home}', right)}"
 
 
 def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
@@ -92,7 +85,7 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
 
 def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find a claim for which there is no way: a file that both see, or a connection."""
-    claim, kind = cluster.get("claim", Claim.NONE), _kind(cluster)
+    claim, kind = cluster.get("claim", Claim.NONE), kind_name(cluster)
     if claim not in (Claim.FILE, Claim.GRANT):
         return
     if is_local or kind == Kind.EMBEDDED:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from gridbridge.config import maps
 from gridbridge.config.sections import Group, Named, Single
-from gridbridge.config.words import Table, Wrong, key_name, table_of
+from gridbridge.config.words import Table, Wrong, key_name, kind_name, table_of
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
+from gridbridge.model.site.queues import why_none
 from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
 
 GROUPS: tuple[Group, ...] = (
@@ -21,8 +22,20 @@ STAGING = ("stage_in", "stage_out")  # staged has no meaning without ssh, and is
 def problems(sections: Table) -> Iterator[str]:
     """Find every mistake that no section shows by itself."""
     yield from maps.problems(sections)
-    yield from _queue_problems(sections)
+    if why := _why_no_queues(sections):
+        yield f"[queue.{key_name(next(iter(table_of(sections, 'queue'))))}]: {why}"
+    else:
+        yield from _queue_problems(sections)
     yield from _staleness_problems(table_of(sections, "poller"))
+
+
+def _why_no_queues(sections: Table) -> str:
+    """Say why there can be no transfer queue where there is one; once, for all of them."""
+    local = table_of(sections, "site").get("cluster")
+    if not table_of(sections, "queue") or not isinstance(local, str):
+        return ""
+    clusters = table_of(sections, "cluster")
+    return why_none(local, kind_name(table_of(clusters, local)) if local in clusters else None)
 
 
 def _queue_problems(sections: Table) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import MISSING, Field
 from enum import StrEnum
 from typing import TypeAlias
 
+from gridbridge.model.cluster import Kind
 from gridbridge.model.settings import describe
 from gridbridge.model.users import Asks, Users
 
@@ -70,6 +71,11 @@ def shown(value: object) -> str:
     """Show a value in a message, shortened, without a secret."""
     shown = SECRET.sub("://***", toml(value))
     return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}..."
+
+
+def kind_name(cluster: Table) -> str:
+    """Return which batch system runs a cluster."""
+    return str(cluster.get("kind", Kind.GRIDENGINE))
 
 
 def table_of(tables: Table, name: str) -> Table:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.site.queues import why_none
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import Rules
 from gridbridge.model.transfer.sections import Breaker, Poller, Retention, TransferQueue
@@ -33,7 +34,12 @@ class Policy:
     @property
     def is_embedded(self) -> bool:
         """Whether all of it is one person's: embedded clusters, and so a service without rights."""
-        return self.local.kind is Kind.EMBEDDED
+        return self.local is not None and self.local.kind is Kind.EMBEDDED
+
+    @property
+    def why_no_queues(self) -> str:
+        """Say why there can be no transfer queue here; empty when there can."""
+        return why_none(self.site.cluster, self.local.kind if self.local else None)
 
     @property
     def remotes(self) -> frozenset[str]:
@@ -41,6 +47,6 @@ class Policy:
         return frozenset(queue.cluster for queue in self.queues.values())
 
     @property
-    def local(self) -> Cluster:
-        """The cluster that this machine belongs to."""
-        return self.clusters[self.site.cluster]
+    def local(self) -> Cluster | None:
+        """The cluster that this machine belongs to, if it belongs to one."""
+        return self.clusters.get(self.site.cluster)

@@ -35,6 +35,7 @@ A_PLACE = "HOST or HOST:PORT, empty where the programs run here"
 ACCOUNTS = 'names of accounts but root, no account twice: { alice = "al_there" }'
 BY_SSH = 'ssh = "far"\n'
 ASKS = 'resources by their names at home: { mem_free = "64G" }'
+NO_HOME = "a transfer queue needs a Grid Engine home, and"
 A_PORT = "a whole number, 1 to 65535"
 
 
@@ -62,6 +63,17 @@ def test_what_is_not_said_has_its_default(path: Path) -> None:
         queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=2, slots=10)},
         poller=Poller(),
     )
+
+
+@pytest.mark.parametrize(
+    ("home", "kind"), [('[cluster.alpha]\nkind = "oar"\n', Kind.OAR), ("", None)]
+)
+def test_a_site_without_queues_may_have_a_home_of_oar_or_none(home: str, kind: Kind | None) -> None:
+    policy = config.parse("FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode())
+
+    assert (policy.local.kind if policy.local else None) == kind
+    assert policy.why_no_queues
+    assert not policy.is_embedded
 
 
 def test_what_is_said_replaces_the_default(path: Path) -> None:
@@ -329,8 +341,8 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD.replace('"alpha"', '"gamma"'),
-            ['[site] cluster = "gamma": undefined; [cluster.gamma] has to be there'],
-            id="a local cluster that is not defined",
+            [f"[queue.transfer-beta]: {NO_HOME} there is no [cluster.gamma]"],
+            id="a queue where no cluster is the local one",
         ),
         pytest.param(
             GOOD.replace('"beta"', '"gamma"'),
@@ -344,11 +356,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             SITE + QUEUE,
-            [
-                '[site] cluster = "alpha": undefined; [cluster.alpha] has to be there',
-                '[queue.transfer-beta] cluster = "beta": undefined;'
-                " a remote cluster (none is defined)",
-            ],
+            [f"[queue.transfer-beta]: {NO_HOME} there is no [cluster.alpha]"],
             id="no cluster at all",
         ),
         pytest.param(
@@ -428,8 +436,21 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD.replace(PORTS, 'kind = "oar"\n', 1),
-            ['[cluster.alpha] kind = "oar": the local cluster; one of Grid Engine has the queues'],
-            id="OAR as the local cluster",
+            [f"[queue.transfer-beta]: {NO_HOME} alpha is of kind oar"],
+            id="a queue where the local cluster is of OAR",
+        ),
+        pytest.param(
+            GOOD.replace(PORTS, 'kind = "oar"\n', 1) + QUEUE.replace("beta]", "b]"),
+            [f"[queue.transfer-beta]: {NO_HOME} alpha is of kind oar"],
+            id="several queues there are told once",
+        ),
+        pytest.param(
+            SITE + '[cluster.beta]\nkind = "embedded"\nfolder = "/x"\n',
+            [
+                '[cluster.beta] kind = "embedded": where the local cluster is none;'
+                " all clusters of a site are embedded, or none"
+            ],
+            id="an embedded cluster where no cluster is the local one",
         ),
         pytest.param(
             GOOD + '[map.beta.resource.mem]\nto = "/gpu"\nrelation = ">="\n',

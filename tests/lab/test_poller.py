@@ -1,13 +1,15 @@
 """The poller: one query an interval, ends by whatever way they come, a threshold that holds."""
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from tests.lab.away import kill
-from tests.lab.configured import configured, pollers
+from tests.lab.configured import POLLER, SERVICE, TOML, configured, pollers
 from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
@@ -25,6 +27,25 @@ poller = subprocess.Popen(sys.argv[1:], env={**os.environ, **manager})
 told = [end.recv(4096).decode().split() for _ in range(3)]
 poller.kill()
 print(*(word for words in told for word in words))
+"""
+HOMELESS = f"""
+mv {TOML} {TOML}.kept
+cat >{TOML} <<'END'
+[site]
+cluster = "grid"
+state = "sqlite:////var/lib/gridbridge/grid.db"
+[cluster.alpha]
+qmaster_port = 6444
+execd_port = 6445
+[cluster.beta]
+qmaster_port = 6454
+execd_port = 6455
+END
+pkill -TERM -u gridbridge -f {POLLER}
+"""
+AGAIN = f"""
+mv {TOML}.kept {TOML}; rm -f /var/lib/gridbridge/grid.db*
+pkill -TERM -u gridbridge -f {POLLER}
 """
 RUSH = 12  # tasks: more than the limit lets cross before the queue opens again
 
@@ -134,3 +155,43 @@ def _queue_letters(grid: Grid) -> str:
     out = grid.cell("alpha", "qstat", "-f", "-q", "transfer-beta", user="root").out
     row = next(line.split() for line in out.splitlines() if line.startswith("transfer-beta@"))
     return row[5] if len(row) > 5 else ""
+
+
+def test_a_site_without_a_cluster_of_its_own_asks_all_and_says_so(grid: Grid) -> None:
+    """It has no transfer queues, which each command says in one line."""
+    host = "beta-master"
+    why = "a transfer queue needs a Grid Engine home, and there is no [cluster.grid]"
+    try:
+        grid.sh(host, HOMELESS)
+        grid.until(lambda: _served(grid, host) == "grid", "the site's own service", 60)
+        grid.until(lambda: len(_asked(grid, host)) == 2, "both clusters to be asked", 60)
+        checked, asked = _checked(grid, host), _asked(grid, host)
+        status = grid.on(host, "gridbridge", "status")
+        queue = grid.on(host, "gridbridge", "setup", "transfer", "alpha")
+    finally:
+        grid.sh(host, AGAIN)
+        grid.until(lambda: _served(grid, host) == "beta", "beta's service again", 60)
+
+    assert asked == {"alpha": True, "beta": True}
+    assert "no transfer queue\n" in status.out
+    assert (queue.status, queue.err) == (2, f"gridbridge: {TOML}: {why}\n")
+    assert checked[f"file {TOML}: transfer queues"]["found"] == f"none: {why}"
+    assert {name: each["found"] for name, each in checked.items() if each["state"] != "ok"} == {}
+
+
+def _served(grid: Grid, host: str) -> str:
+    """Return the site of the service that published last."""
+    told = grid.sh(host, f"cat {SERVICE}")
+    return str(json.loads(told)["cluster"])
+
+
+def _checked(grid: Grid, host: str) -> dict[str, Any]:
+    """Return the items of the check, by name."""
+    items = json.loads(grid.on(host, "gridbridge", "check", "--json").out)["items"]
+    return {each["name"]: each for each in items}
+
+
+def _asked(grid: Grid, host: str) -> dict[str, bool]:
+    """Return the clusters that the service asks, and which of them answer."""
+    told = json.loads(grid.on(host, "gridbridge", "status", "--json").out)
+    return {each["cluster"]: each["answers"] for each in told["clusters"]}

@@ -12,7 +12,7 @@ from gridbridge.batch.gridengine import objects, submit
 from gridbridge.batch.gridengine.commands import STAYS
 from gridbridge.decisions.transfer import refusals, rerun
 from gridbridge.decisions.transfer.guards import Kept
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model import route
 from gridbridge.model.cluster import Kind
 from gridbridge.model.ids import TransferId
@@ -57,6 +57,44 @@ class Home(Protocol):
     def rerun(self, local: TransferId) -> str:
         """Say, yes or no, whether a job that does not say it runs again after a lost host."""
         ...
+
+
+class NoHome:
+    """No cluster that could have transfer queues: whatever is to be done there is refused."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def release(self, local: TransferId, guard: str) -> None:
+        """Refuse."""
+        raise self._refusal()
+
+    def adopt(self, local: TransferId, queue: str, guard: str) -> None:
+        """Refuse."""
+        raise self._refusal()
+
+    def guard(self, local: TransferId, guard: str) -> None:
+        """Refuse."""
+        raise self._refusal()
+
+    def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+        """Refuse."""
+        raise self._refusal()
+
+    def unpin(self, local: TransferId) -> None:
+        """Refuse."""
+        raise self._refusal()
+
+    def check(self, local: TransferId) -> None:
+        """Refuse."""
+        raise self._refusal()
+
+    def rerun(self, local: TransferId) -> str:
+        """Refuse."""
+        raise self._refusal()
+
+    def _refusal(self) -> ConfigError:
+        return ConfigError((self._why,))
 
 
 class CellHome:
@@ -191,6 +229,8 @@ HOMES = cast(
 
 
 def home_of(policy: Policy) -> Home:
-    """Return the local cluster."""
+    """Return the local cluster; one without transfer queues has nothing to do there."""
+    if policy.why_no_queues:
+        return NoHome(policy.why_no_queues)
     where = home(policy, policy.site.cluster)
     return HOMES[where.kind](where, tuple(policy.queues))

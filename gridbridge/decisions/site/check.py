@@ -48,6 +48,9 @@ def no_queue(policy: Policy) -> Iterator[Finding]:
     """Say so when there is nothing to check: the poller would have nothing to do."""
     if policy.queues:
         return
+    if why := policy.why_no_queues:
+        yield Finding(item=f"file {CONFIG}: transfer queues", state=State.OK, found=f"none: {why}")
+        return
     remotes = [name for name in policy.clusters if name != policy.site.cluster]
     right = f"gridbridge setup transfer {remotes[0] if remotes else 'CLUSTER'} --apply"
     yield Finding(

@@ -50,7 +50,7 @@ def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> Finding:
         return Finding(item=f"queue {name}", state=State.OK, found=found)
     options = f"--slots={wanted.slots} --remote={wanted.cluster}"
     options += f" --pending-limit={wanted.pending_limit}"
-    make = f"{PROGRAM} {policy.local.folder} queue {name} {options}"
+    make = f"{PROGRAM} {policy.clusters[policy.site.cluster].folder} queue {name} {options}"
     return _broken(f"queue {name}", found, f"{wanted.slots} slots", make)
 
 

@@ -35,13 +35,17 @@ def _fixed(before: Policy, after: Policy, path: str) -> tuple[str, ...]:
         "[site] cluster": (before.site.cluster, after.site.cluster),
         "[site] service_account": (before.site.service_account, after.site.service_account),
         "[site] state": (before.site.state, after.site.state),
-        f"[cluster.{after.site.cluster}] kind": (before.local.kind.value, after.local.kind.value),
+        f"[cluster.{after.site.cluster}] kind": (_kind(before), _kind(after)),
     }
     return tuple(
         f'{path}: {key} = "{new}": the service has "{old}"; {ANEW}'
         for key, (old, new) in changed.items()
         if old != new
     )
+
+
+def _kind(policy: Policy) -> str:
+    return policy.local.kind.value if policy.local else "none"
 
 
 def _accounts(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:

@@ -23,7 +23,7 @@ class Site:
 
     cluster: str = field(
         metadata=known(
-            "the local cluster, a [cluster.NAME] below; no other site has this name",
+            "this site and its local cluster, a [cluster.NAME]; no other site has this name",
             form=CLUSTER_NAME,
         )
     )

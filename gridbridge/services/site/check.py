@@ -104,7 +104,7 @@ def findings(policy: Policy, sha256: str) -> Iterator[Finding]:
         cells = _cells(policy, threads)
     facts = replace(facts, cells=cells, poller=poller_facts(sha256))
     facts = replace(facts, keys=keys.result(), without_rsync=rsync.result())
-    if not cells[policy.site.cluster].trouble:
+    if not policy.why_no_queues and not cells[policy.site.cluster].trouble:
         facts = replace(facts, letters=letters(policy))
     yield from decisions.no_queue(policy)
     yield from dropped.findings(shown.read_transfers(PUBLISHED), policy.clusters)
@@ -129,7 +129,8 @@ def _folders(policy: Policy, sha256: str) -> Iterator[Finding]:
     """Look at a site of embedded clusters and judge it."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         cells = _cells(policy, threads)
-    slots = {} if cells[policy.site.cluster].trouble else folder_queues(policy.local.folder)
+    home = policy.site.cluster
+    slots = {} if cells[home].trouble else folder_queues(policy.clusters[home].folder)
     yield from decisions.no_queue(policy)
     yield from room.findings(rooms())
     yield from folders.findings(poller_facts(sha256), cells, slots, policy)

@@ -37,6 +37,8 @@ class Order:
 def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
     """Complete an order from the configuration, else from the remote cluster's size."""
     refuse_embedded(policy)
+    if policy.why_no_queues:
+        raise ConfigError((f"{CONFIG}: {policy.why_no_queues}",))
     name = order.queue or _default_queue(policy, order.cluster)
     known = policy.queues.get(name)
     _refuse(policy, order, name, known)
@@ -88,7 +90,8 @@ def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
 def refuse_embedded(policy: Policy) -> None:
     """Refuse to set up a site of embedded clusters: its one person makes its one queue."""
     if policy.is_embedded:
-        make = f"{PYTHON} -I -m gridbridge.batch.embedded {policy.local.folder} queue NAME ..."
+        folder = policy.clusters[policy.site.cluster].folder
+        make = f"{PYTHON} -I -m gridbridge.batch.embedded {folder} queue NAME ..."
         raise ConfigError(
             (f"{policy.site.cluster} is of kind embedded: nothing is set up but its queue: {make}",)
         )

@@ -171,8 +171,11 @@ def _push(policy: Policy, name: str) -> Push | Listener:
 
 
 def _clusters(policy: Policy, left: Iterable[Transfer]) -> frozenset[str]:
-    """Return the clusters to ask: where queues lead, and where transfers still are."""
-    used = {policy.site.cluster, *policy.remotes}
+    """Return the clusters to ask: where queues lead, and where transfers still are.
+
+    A site that can have no queue asks all: what is sent there is sent by others than starters.
+    """
+    used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
     return frozenset(policy.clusters) & used.union(one.remote for one in left)
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from gridbridge.apply.transfer.home import home_of
 from gridbridge.decisions.transfer.guards import Kept
-from gridbridge.model.cluster import Cluster
+from gridbridge.errors import ConfigError
+from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
@@ -175,3 +176,22 @@ def _one(job: int) -> bytes:
     """Return what is captured of one job."""
     number = b"<JB_job_number>%d<" % job
     return number + SEVERAL.partition(number)[2]
+
+
+@pytest.mark.parametrize("clusters", [{"alpha": Cluster(kind=Kind.OAR)}, {}], ids=["OAR", "none"])
+def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(
+    clusters: dict[str, Cluster],
+) -> None:
+    home = home_of(Policy(site=Site(cluster="alpha"), clusters=clusters, queues={}))
+    acts = (
+        lambda: home.release(TASK, ""),
+        lambda: home.adopt(TASK, "", ""),
+        lambda: home.guard(TASK, ""),
+        lambda: home.kept((7,)),
+        lambda: home.unpin(TASK),
+        lambda: home.check(TASK),
+        lambda: home.rerun(TASK),
+    )
+    for act in acts:
+        with pytest.raises(ConfigError, match="needs a Grid Engine home"):
+            act()

@@ -331,6 +331,22 @@ def test_a_site_without_queues_is_told_how_to_make_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("clusters", "why"),
+    [
+        ({"alpha": Cluster(kind=Kind.OAR)}, "alpha is of kind oar"),
+        ({}, "there is no [cluster.alpha]"),
+    ],
+)
+def test_a_site_that_can_have_no_queue_is_well_without(
+    clusters: dict[str, Cluster], why: str
+) -> None:
+    (found,) = no_queue(Policy(site=Site(cluster="alpha"), clusters=clusters, queues={}))
+
+    assert found.state == State.OK
+    assert found.found == f"none: a transfer queue needs a Grid Engine home, and {why}"
+
+
+@pytest.mark.parametrize(
     ("states", "expected"),
     [([], State.OK), (["ok", "warning"], State.WARNING), (["broken", "warning"], State.BROKEN)],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge import config
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.services.site import setup
 from gridbridge.services.site.order import Order
@@ -72,4 +72,14 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
 
 def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> None:
     with pytest.raises(GridbridgeError, match="unable to send message"):
+        setup.transfer_steps(policy, Order(cluster="beta"))
+
+
+@pytest.mark.parametrize("home", ['[cluster.alpha]\nkind = "oar"\n', ""], ids=["OAR", "none"])
+def test_no_queue_is_set_up_where_none_can_be(home: str) -> None:
+    ports = "qmaster_port = 1\nexecd_port = 2\n"
+    toml = f'[site]\ncluster = "alpha"\n{home}[cluster.beta]\n{ports}'
+    policy = config.parse("FILE", toml.encode())
+
+    with pytest.raises(ConfigError, match="a transfer queue needs a Grid Engine home"):
         setup.transfer_steps(policy, Order(cluster="beta"))

@@ -14,10 +14,12 @@ import pytest
 
 from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster import Kind as ClusterKind
 from gridbridge.model.cluster import Push as PushKind
 from gridbridge.model.message import Kind, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker
+from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.sections import Breaker, Poller, TransferQueue
 from gridbridge.services.transfer import assembly
 from gridbridge.services.transfer.assembly import build, follow
@@ -317,3 +319,13 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(
 
     assert [each.is_stopped for each in begun] == [True]
     assert len(closed) == 1
+
+
+@pytest.mark.parametrize("home", [{"alpha": Cluster(kind=ClusterKind.OAR)}, {}], ids=["OAR", ""])
+def test_a_site_that_can_have_no_queue_asks_every_cluster(home: dict[str, Cluster]) -> None:
+    """What is sent there is sent by others than starters; load values are a queue's."""
+    clusters = {**home, "beta": Cluster(qmaster_port=1, execd_port=2)}
+    policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
+
+    assert assembly._clusters(policy, ()) == clusters.keys()
+    assert policy.remotes == frozenset()

@@ -1,0 +1,16 @@
+"""Whether a site can have transfer queues: what its own cluster has to be."""
+
+from gridbridge.model.cluster import Kind
+
+HOMES = (Kind.GRIDENGINE, Kind.EMBEDDED)
+
+
+def why_none(cluster: str, kind: str | None) -> str:
+    """Say why a site of that cluster can have none; empty when it can.
+
+    No kind: the cluster has no section, and the site is none of a batch system.
+    """
+    if kind in HOMES:
+        return ""
+    what = f"{cluster} is of kind {kind}" if kind else f"there is no [cluster.{cluster}]"
+    return f"a transfer queue needs a Grid Engine home, and {what}"
