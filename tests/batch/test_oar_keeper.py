@@ -135,6 +135,13 @@ def test_other_signals_are_the_jobs(node: Node) -> None:
     assert keeper.wait(20) == 4
 
 
+def test_a_signal_that_comes_before_the_keeper_knows_its_job_is_not_lost(node: Node) -> None:
+    """The job may run before the fork has told the keeper its number."""
+    script = "trap 'exit 4' USR2; kill -USR2 $PPID; while :; do sleep 0.01; done"
+
+    assert {node.run(script) for _ in range(30)} == {4}
+
+
 @pytest.mark.parametrize("is_stopped", [False, True], ids=["running", "stopped"])
 def test_a_keeper_that_is_killed_leaves_no_process_and_no_file(
     node: Node, is_stopped: bool

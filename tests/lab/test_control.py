@@ -169,6 +169,7 @@ def three(grid: Grid) -> Steps[tuple[list[Record], list[str]]]:
     remotes = {task: remote_of(grid, job, task) for task in (1, 2, 3)}
     for remote in remotes.values():
         wait_for(grid, remote, "r")
+    grid.until(lambda: len(lines(grid, "three.ran")) == 3, "each to have begun")
 
     yield "beta has room"
     grid.cell("alpha", "qdel", job, "-t", "2")

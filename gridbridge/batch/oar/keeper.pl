@@ -6,10 +6,11 @@ use strict;
 use warnings;
 
 my ($job, $stopped, $private) = (0, 0, '');
+my @early; # signals for a job that we don't know yet, though it may run
 $SIG{TSTP} = sub { $stopped = 1; kill 'STOP', -$job if $job };
 $SIG{CONT} = sub { $stopped = 0; kill 'CONT', -$job if $job };
 for my $name (qw(HUP INT QUIT TERM USR1 USR2)) {
-    $SIG{$name} = sub { kill $name, -$job if $job };
+    $SIG{$name} = sub { $job ? kill $name, -$job : push @early, $name };
 }
 
 sub give_up { # as the wrapper does when it can't start the job: the signal tells why
@@ -109,6 +110,12 @@ sub watch_over { # OAR kills with SIGKILL, and then nobody else tidies up
     exec '/bin/rm', '-rf', $private;
 }
 
+sub wait_for_job { # a signal that comes just before the wait is not heard until that ends: so it is short
+    local $SIG{CHLD} = sub { };
+    select undef, undef, undef, 1 until waitpid($job, 1) == $job; # 1: WNOHANG, without all of POSIX
+    return $?;
+}
+
 umask 022;
 my $script = do { local $/; <DATA> };
 unlink $0;
@@ -121,10 +128,10 @@ write_script("$private/script", $script);
 $job = fork // give_up();
 become_job($host) if !$job;
 setpgrp $job, $job;
+kill $_, -$job for @early;
 my $line = watch_over();
 kill 'STOP', -$job if $stopped;
-do {} until waitpid($job, 0) == $job;
-my $status = $?;
+my $status = wait_for_job();
 note_usage() if $tells;
 kill 'KILL', -$job;
 system '/bin/rm', '-rf', $private;
