@@ -4,8 +4,9 @@ What the local job is lies where the verdict would, until its owner's starter ha
 follows: it alone acts on the remote job. A verdict or a recall that comes takes its place.
 """
 
-from collections.abc import Container
-from datetime import timedelta
+import time
+from collections import Counter
+from collections.abc import Callable, Container
 
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Hands
@@ -16,19 +17,34 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.services.work.backoff import Patience
 
-AGAIN = timedelta(seconds=60)  # a starter's word may have been lost
+AGAIN_S = 60.0  # a starter's word may have been lost
+SELDOM_S = 3600.0  # between two times that one is told who does nothing; it doubles until then
+FEW = 3  # times, after which it is said what follows
+WHAT_FOLLOWS = (
+    "its starter does not follow, and is told ever more seldom, in the end once an hour;"
+    " a deletion here still deletes its remote job, after half a minute"
+)
 
 
 class Agreements:
     """What the last answers showed, and what starters are told to follow."""
 
-    def __init__(self, policy: Policy, ledger: Ledger, hands: Hands) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        ledger: Ledger,
+        hands: Hands,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._policy = policy
         self._ledger = ledger
         self._hands = hands
         self._seen: dict[Key, Disagreement] = {}
         self._out: dict[Key, Disagreement] = {}
+        self._patience = Patience(AGAIN_S, SELDOM_S, clock)
+        self._times: Counter[Key] = Counter()
 
     def follow(self, policy: Policy) -> None:
         """Go on under another configuration."""
@@ -63,13 +79,19 @@ class Agreements:
                 self._seen[each] = before[each]  # another cluster has answered
 
     def _tell(self, each: Key, shown: Disagreement) -> None:
-        """Show it to the starter; once more when it has led to nothing for long."""
+        """Show it to the starter; ever more seldom where it leads to nothing."""
         last = self._out.get(each)
-        if last and last.desired == shown.desired and shown.at[0] - last.at[0] < AGAIN:
+        if last and last.desired != shown.desired:
+            self._forget(each)
+        if not self._patience.may_try(each):
             return
         one = self._ledger.open[each]
         self._out[each] = shown
-        self._ledger.note(one, f"its starter is told: {shown.why}")
+        self._times[each] += 1
+        if self._times[each] <= FEW:
+            self._ledger.note(one, f"its starter is told: {shown.why}")
+        elif self._times[each] == FEW + 1:
+            self._ledger.note(one, WHAT_FOLLOWS)
         self._hands.publish(
             Action(act=Act.PUBLISH, transfer=one, why=shown.why, verdict=_wish(one, shown))
         )
@@ -77,9 +99,15 @@ class Agreements:
     def _take_back(self, each: Key, taken: Container[Key]) -> None:
         """Take it back, unless something else lies there by now."""
         del self._out[each]
+        self._forget(each)
         one = self._ledger.open.get(each)
         if one and not one.verdict and each not in taken:
             self._hands.retract(one.name, one.uid)
+
+    def _forget(self, each: Key) -> None:
+        """Begin anew with something that is not so."""
+        self._patience.forget(each)
+        self._times.pop(each, None)
 
 
 def _wish(one: Transfer, shown: Disagreement) -> Message:

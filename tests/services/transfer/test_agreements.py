@@ -1,5 +1,6 @@
 """A starter whose methods were skipped is told what its job is, and until when that is shown."""
 
+import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 from gridbridge.model.message import Desired, Kind, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import read_letters
-from gridbridge.services.transfer.agreements import AGAIN
+from gridbridge.services.transfer.agreements import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, Agreements
 from gridbridge.services.transfer.mail import _login
 from gridbridge.services.watch.observer import Answer
 from gridbridge.state import published
@@ -117,19 +118,67 @@ def test_a_recall_that_is_out_at_the_same_place_stays(machine: Machine) -> None:
     assert shown(machine) == recalled.but(transfer="")
 
 
+class Hours:
+    """A clock of the service's agreements that is set by hand."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.now_s = 0.0
+        service = machine.service
+        service.agreements = Agreements(
+            machine.policy, service.ledger, service.hands, lambda: self.now_s
+        )
+
+
 def test_what_led_to_nothing_is_told_once_more_after_a_while(machine: Machine) -> None:
     """A starter's word may have been lost; and it is woken by each."""
+    hours = Hours(machine)
     disagree(machine)
     first = shown(machine)
-    answer(machine, "alpha", "hr", after_s=AGAIN.total_seconds() / 2)
+    hours.now_s += AGAIN_S / 2
+    answer(machine, "alpha", "hr")
     meanwhile = shown(machine)
-    answer(machine, "alpha", "hr", after_s=AGAIN.total_seconds() + 1)
+    hours.now_s += AGAIN_S
+    answer(machine, "alpha", "hr")
 
     later = shown(machine)
     assert first == meanwhile
     assert first
     assert later
-    assert float(later.at) > float(first.at) + AGAIN.total_seconds()
+    assert float(later.at) > float(first.at)
+
+
+def test_a_starter_that_never_follows_is_told_ever_more_seldom_and_that_is_said_once(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    hours = Hours(machine)
+    disagree(machine)
+    told = [0.0]
+    while hours.now_s < 4 * SELDOM_S:
+        before = shown(machine)
+        hours.now_s += AGAIN_S
+        answer(machine, "alpha", "hr")
+        if shown(machine) != before:
+            told.append(hours.now_s)
+
+    pauses = [after - before for before, after in itertools.pairwise(told)]
+    assert pauses[:3] == [AGAIN_S, 2 * AGAIN_S, 4 * AGAIN_S]
+    assert pauses[-1] == SELDOM_S
+    assert caplog.text.count(WHAT_FOLLOWS) == 1
+
+
+def test_what_it_is_told_next_comes_at_once(machine: Machine) -> None:
+    hours = Hours(machine)
+    disagree(machine)
+    hours.now_s += AGAIN_S
+    answer(machine, "alpha", "hr")
+    machine.send(SUSPENDED.but(desired=Desired.RUNNING))
+    for _ in range(2):
+        answer(machine, "alpha", "hs")
+
+    wish = shown(machine)
+    assert wish
+    assert wish.desired == Desired.SUSPENDED
 
 
 def test_a_service_that_was_killed_decides_anew(machine: Machine) -> None:
