@@ -52,6 +52,10 @@ class Unmappable(GridbridgeError):
     """A job asks for what a remote cluster does not have: it can't go there."""
 
 
+class NotOurs(GridbridgeError):
+    """The job of a transfer's id is another's, or of another transfer: numbers have begun anew."""
+
+
 class Barred(GridbridgeError):
     """A job's owner was not let in at a remote cluster so often that it is not to go there."""
 

@@ -1,9 +1,9 @@
 """gridbridge-as-user VERB RECORD: do one thing to a remote job as the owner of its record.
 
-Run as root by the service account through one sudoers line. It takes the name of a spool
-record, never a command: whose uid owns that file is who acts, never root or a system account,
-and the remote job must be that person's and bear the record's transfer as its account.
-Exit status: 0 done, 1 failed, 2 refused.
+Run as root by the service account through one sudoers line. It takes the name of a spool record,
+never a command: whose uid owns that file is who acts, never root or a system account, and the
+remote job must be that person's and bear the record's transfer as its account. Exit status: 0 done,
+1 failed, 2 refused, 3 the job of that id is not this transfer's.
 """
 
 import os
@@ -15,12 +15,12 @@ import tomllib
 from typing import NoReturn
 
 from gridbridge.batch import submitter
-from gridbridge.errors import GridbridgeError, Untrusted
+from gridbridge.errors import GridbridgeError, NotOurs, Untrusted
 from gridbridge.model import message
 from gridbridge.model.configured import away
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Kind, Message
-from gridbridge.model.places import CONFIG, SPOOL
+from gridbridge.model.places import CONFIG, NOT_OURS, SPOOL
 from gridbridge.model.route import Away
 from gridbridge.shell import files, folder, trust
 from gridbridge.shell.runner import SIGKILL
@@ -53,7 +53,7 @@ def main() -> None:
         perform(sys.argv[1:])
     except (GridbridgeError, OSError) as error:
         os.write(2, f"gridbridge-as-user: {str(error)[:1000]}\n".encode("utf-8", "replace"))
-        os._exit(REFUSED if isinstance(error, Refused | Untrusted) else FAILED)
+        os._exit({NotOurs: NOT_OURS, Refused: REFUSED, Untrusted: REFUSED}.get(type(error), FAILED))
 
 
 def perform(arguments: list[str]) -> NoReturn:
@@ -141,7 +141,7 @@ def is_theirs(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
     """Refuse a job that is another's, or not of this transfer; False when it is gone already."""
     owner, account = submitter(remote).owner_and_account(remote, remote_id)
     if owner and (owner, account) != (theirs, transfer):
-        raise Refused(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
+        raise NotOurs(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
     return bool(owner)
 
 

@@ -7,7 +7,7 @@ anew since it was noted.
 import time
 
 from gridbridge.batch import submitter
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import NotOurs
 from gridbridge.methods import asked
 from gridbridge.methods.task import WARNED, me
 from gridbridge.model.message import Desired, Kind, Message, Phase
@@ -128,12 +128,12 @@ def delete_remote(away: Away, record: Message) -> None:
 def is_there(away: Away, record: Message) -> bool:
     """Say whether the other cluster still knows the job of a record.
 
-    Raises GridbridgeError when the job of that id is another's, or of another transfer: a
+    Raises NotOurs when the job of that id is another's, or of another transfer: a
     cluster's numbers may have begun anew.
     """
     found = submitter(away).owner_and_account(away, record.remote_id)
     if found[0] and found != (_owner(away), record.transfer):
-        raise GridbridgeError(
+        raise NotOurs(
             f"job {record.remote_id} of {record.remote} is {found[0]}'s,"
             f" account {found[1]!r}: not {record.transfer}"
         )

@@ -10,6 +10,7 @@ SENSOR_LOG = "/var/log/gridbridge-sensor.log"  # not in HOME: root writes nothin
 ENDED = "/opt/gridbridge/sge-methods/ended"
 PYTHON = "/opt/gridbridge/venv/bin/python3"
 AS_USER = "/opt/gridbridge/bin/gridbridge-as-user"
+NOT_OURS = 3  # its exit status: the job of that id is not this transfer's
 METHODS = "/opt/gridbridge/sge-methods"
 FORMER = "/etc/gridbridge/former.json"  # what setup found before it changed shared settings
 AT_HOME = ("remote", "hostname", "qname")  # resources that name places of the local cluster

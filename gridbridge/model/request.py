@@ -6,6 +6,7 @@ Hot programs load this module. Each adapter reads its own system's answers into 
 OURS = "gridbridge_"  # what the names of our notes in a job's context begin with
 OWN_QUEUES = f"{OURS}queues"  # while it is pinned to a transfer queue: its own list
 OWN_START = f"{OURS}start"  # while its start time is ours: its own, 0 for none
+OWN_JOB = f"{OURS}job"  # beside it: its number, for qresub copies all of this
 OWN_HOLD = f"{OURS}hold"  # the service has held a task that its starter did not
 LATEST_S = 2**32 - 1  # Grid Engine keeps no later start time
 FAR_S = 2051222400  # the start time of a job that is away: 2035
@@ -119,6 +120,13 @@ class Request:
         kept = dict(self.context).get(OWN_START, "")
         is_number = kept.isascii() and kept.isdigit() and len(kept) <= len(str(LATEST_S))
         return kept if kept and not (is_number and int(kept) <= LATEST_S) else ""
+
+    @property
+    def deferred_job(self) -> int:
+        """The number of the job to which we gave this start time; 0 for none, or for no number."""
+        text = dict(self.context).get(OWN_JOB, "") if self.is_deferred else ""
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
+        return int(text) if is_number else 0
 
 
 class JobSpec:

@@ -103,8 +103,9 @@ def test_a_default_file_of_qstat_hides_no_job(words: tuple[str, ...]) -> None:
 
 def test_a_start_time_is_put_far_ahead_and_given_back_with_its_note() -> None:
     """In UTC, and the note goes and comes in the same request."""
-    far = ("/b/qalter", "-a", "203501010000.00", "-ac", "gridbridge_start=1767225600", "7")
-    back = ("/b/qalter", "-a", "202601010000.00", "-dc", "gridbridge_start", "7")
+    far = ("/b/qalter", "-a", "203501010000.00", "-ac", "gridbridge_start=1767225600")
+    far += ("-ac", "gridbridge_job=7", "7")
+    back = ("/b/qalter", "-a", "202601010000.00", "-dc", "gridbridge_start,gridbridge_job", "7")
 
     assert commands.defer(CELL, "7", "1767225600") == far
     assert commands.undefer(CELL, "7", 1767225600) == back

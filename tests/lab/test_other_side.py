@@ -82,7 +82,7 @@ PHASES: Phases = {
 @pytest.fixture(scope="module")
 def came(grid: Grid) -> Iterator[Outcomes]:
     """Let all go wrong that the tests ask about; alpha alone has a resource `onlyhere`."""
-    scenarios = (unknown, left_out, *TROUBLES.values(), deleted, lost)
+    scenarios = (unknown, left_out, *TROUBLES.values(), deleted, another, lost)
     here = complex_at(grid, "onlyhere", "alpha-master", "transfer-beta")
     with no_jobs_left(grid), roomy(grid), here:
         yield Outcomes(grid, *scenarios, phases=PHASES)
@@ -219,6 +219,29 @@ def deleted(grid: Grid) -> Steps[Deleted]:
         reason=told,
         runs=grid.sh("alpha-master", "cat far-*.ran", user="bob").count("beta-n"),
     )
+
+
+def another(grid: Grid) -> Steps[tuple[str, bool, str]]:
+    """Delete a job at home whose id is not the transfer's any more, by its account there."""
+    job = grid.submit("-N", "another", "-q", "transfer-beta", *QUIET, script=SLEEP)
+    remote = grid.remote_id(job)
+    wait_for(grid, remote, "r")
+    grid.cell("beta", "qalter", "-A", "gb.alpha.999999.0.1", remote, user="root")
+
+    yield "beta is closed"
+    grid.cell("alpha", "qdel", job)
+    grid.until_gone(job)
+    grid.until(lambda: "nothing of it lives at beta" in why(grid, job), "its transfer to be over")
+    lives = grid.states("beta").get(remote) == "r"
+    grid.cell("beta", "qdel", remote, user="root")
+    return remote, lives, why(grid, job)
+
+
+def test_a_job_that_has_the_id_of_a_transfer_is_let_be_and_not_waited_for(came: Outcomes) -> None:
+    remote, lives, told = came.of(another)
+
+    assert lives
+    assert f"beta has given {remote} to another job" in told
 
 
 def test_a_job_that_an_operator_of_beta_deletes_ends_or_waits_with_the_reason(

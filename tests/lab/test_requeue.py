@@ -82,7 +82,7 @@ PHASES: Phases = {
 def came(grid: Grid) -> Iterator[Outcomes]:
     """Put back, at home and at beta, all that the tests ask about, side by side."""
     with no_jobs_left(grid), roomy(grid):
-        scenarios = (again, away_again, waits, righted, twice, cut, silent, put)
+        scenarios = (again, away_again, waits, righted, copied, twice, cut, silent, put)
         yield Outcomes(grid, *scenarios, phases=PHASES)
 
 
@@ -195,6 +195,31 @@ def test_a_guard_that_its_owner_takes_away_is_put_back(came: Outcomes) -> None:
     assert statuses == dict.fromkeys(GUARDS, "4")
 
 
+def copied(grid: Grid) -> Steps[tuple[bool, list[str], str]]:
+    """Copy a job that is away; return whether that is guarded, what both did, and the log."""
+    job = grid.submit("-N", "copied", *QUIET, script=UNTIL_GO)
+    wait_for(grid, grid.remote_id(job), "r")
+
+    yield "all is open"
+    told = grid.cell("alpha", "qresub", job).out
+    copy = told.split()[2]
+    grid.until(lambda: len(lines(grid, "copied.ran")) == 2, "the copy to run", 90)
+    is_guarded = f"gridbridge_job={job}" in grid.cell("alpha", "qstat", "-j", copy).out
+    grid.sh("alpha-master", "touch copied.go", user="alice")
+    for each in (job, copy):
+        grid.accounting_of_end(each)
+    return is_guarded, lines(grid, "copied.ran"), grid.logged(f"event=freed job={copy} ")
+
+
+def test_a_copy_that_qresub_makes_does_not_wait_behind_the_guard(came: Outcomes) -> None:
+    """Each of both runs once, the copy wherever there is room."""
+    is_guarded, ran, logged = came.of(copied)
+
+    assert not is_guarded
+    assert [line.partition(" ")[0] for line in ran] == ["start", "start", "end", "end"]
+    assert "qresub has copied the guard of job" in logged
+
+
 def twice(grid: Grid) -> Steps[Again]:
     """Take a guard away, put the job back so that it runs at home, and then back once more."""
     job = grid.submit("-N", "twice", "-r", "y", *QUIET, script=UNTIL_GO)
@@ -222,11 +247,13 @@ def test_a_job_whose_guard_was_taken_away_may_be_put_back_again(came: Outcomes) 
 
 def _ended(grid: Grid, job: str, name: str) -> Again:
     record = grid.accounting_of_end(job)
+    remotes = grid.remote_ids(job)
+    until_all_gone(grid, remotes[-1:])  # the last may have ended just now
     there = grid.states("beta")
     return Again(
         status=record["exit_status"],
         ran=tuple(lines(grid, f"{name}.ran")),
-        copies=tuple(each for each in grid.remote_ids(job) if each in there),
+        copies=tuple(each for each in remotes if each in there),
     )
 
 

@@ -15,7 +15,9 @@ from gridbridge.model.route import Route
 from tests.messages import decode_in_place
 
 TRANSFER = "gb.alpha.7.0.1"
-UNDEFER = "-a 197001020000.00 -dc gridbridge_start 7"  # what lets the task start again
+UNDEFER = (
+    "-a 197001020000.00 -dc gridbridge_start,gridbridge_job 7"  # what lets the task start again
+)
 CLIENT = """#!/bin/sh
 me=${0##*/} jobs=${0%/*/*}/$SGE_CELL
 echo "$SGE_CELL $me $*" >>"$jobs/../calls"

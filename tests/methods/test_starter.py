@@ -18,7 +18,7 @@ QUEUE = "<JB_hard_queue_list><QR_name>{}</QR_name></JB_hard_queue_list>"
 NOTE = "<JB_context><VA_variable>{}</VA_variable><VA_value>{}</VA_value></JB_context>"
 STARTS = "<JB_execution_time>{}</JB_execution_time>"
 FAR_S, OWN_S = 2051222400, 1767225600
-DEFER = "-a 203501010000.00 -ac gridbridge_start=0 7"
+DEFER = "-a 203501010000.00 -ac gridbridge_start=0 -ac gridbridge_job=7 7"
 PHASES = (Phase.SUBMITTING, Phase.HELD, Phase.RELEASED)
 
 
@@ -132,7 +132,7 @@ def test_a_task_that_could_start_here_is_guarded(
         (
             STARTS.format(FAR_S) + NOTE.format("gridbridge_start", OWN_S),
             "undefined",
-            ["-a 202601010000.00 -dc gridbridge_start 7"],
+            ["-a 202601010000.00 -dc gridbridge_start,gridbridge_job 7"],
         ),
         (NOTE.format("gridbridge_hold", "1"), "3", ["-h U 7.3"]),
     ],
@@ -162,8 +162,8 @@ def test_a_job_that_comes_home_starts_not_before_the_time_that_it_asked_for(plac
 
     assert place.step() == "exit 99"
     assert place.calls("alpha qalter") == [
-        f"alpha qalter -a 203501010000.00 -ac gridbridge_start={OWN_S} 7",
-        "alpha qalter -a 202601010000.00 -dc gridbridge_start 7",
+        f"alpha qalter -a 203501010000.00 -ac gridbridge_start={OWN_S} -ac gridbridge_job=7 7",
+        "alpha qalter -a 202601010000.00 -dc gridbridge_start,gridbridge_job 7",
     ]
 
 

@@ -9,16 +9,18 @@ from gridbridge.apply.clusters import away
 from gridbridge.apply.transfer import grants
 from gridbridge.apply.transfer.home import home_of
 from gridbridge.batch import submitter
+from gridbridge.batch.gridengine.submit import accounts_of
 from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.decisions.transfer.guards import Kept
-from gridbridge.errors import StateError
-from gridbridge.model.ids import parse_transfer
+from gridbridge.errors import NotOurs, StateError
+from gridbridge.model.ids import TransferId, parse_transfer
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Message, Outcome, encode, short
-from gridbridge.model.places import AS_USER, PUBLISHED, SPOOL
+from gridbridge.model.places import AS_USER, NOT_OURS, PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Away
+from gridbridge.model.route import Away, Cell
 from gridbridge.model.transfer.claim import name_of
+from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action, Orphan
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.shell import files
@@ -104,6 +106,22 @@ class Hands:
         """Return what these local jobs ask for by now; a job that is gone is left out."""
         return self._home.kept(jobs)
 
+    def deferred_at_home(self) -> frozenset[int]:
+        """Return the local jobs that wait for their start time."""
+        return self._home.deferred()
+
+    def free_copy(self, job: int) -> None:
+        """Take what is ours off a copy of a job that is away: its start time, and its queues."""
+        copy = TransferId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
+        self._home.unpin(copy)
+        self._home.release(copy, Guard.START)
+
+    def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
+        """Return the accounts of jobs at a cell; of those that are gone nothing."""
+        where = away(self._policy, cluster)
+        assert isinstance(where, Cell)  # of no other kind's ids we doubt whose they are
+        return accounts_of(where, jobs)
+
     def delete_orphan(self, orphan: Orphan) -> None:
         """Delete a held job under a transfer's name; as operator: nobody's record proves it."""
         where = away(self._policy, orphan.cluster)
@@ -172,8 +190,14 @@ class Hands:
 
 
 def _as_owner(verb: str, transfer: Transfer) -> None:
-    """Let gridbridge-as-user act for a transfer's owner; CommandFailed when it did not."""
-    run((*SUDO, verb, os.path.basename(transfer.record)), AS_USER_ENV, PATIENCE_S).checked()
+    """Let gridbridge-as-user act for a transfer's owner; CommandFailed when it did not.
+
+    Raises NotOurs when the id of its job is another job's by now.
+    """
+    done = run((*SUDO, verb, os.path.basename(transfer.record)), AS_USER_ENV, PATIENCE_S)
+    if done.status == NOT_OURS:
+        raise NotOurs(done.stderr.decode("utf-8", "replace").strip())
+    done.checked()
 
 
 def _delete_own(where: Away, transfer: Transfer) -> None:

@@ -46,6 +46,10 @@ class Home(Protocol):
         """Return what jobs ask for by now, those that are gone left out."""
         ...
 
+    def deferred(self) -> frozenset[int]:
+        """Return the jobs that wait for their start time, of whatever owner."""
+        ...
+
     def unpin(self, local: TransferId) -> None:
         """Let a job start in all the queues that it asked for."""
         ...
@@ -78,6 +82,10 @@ class NoHome:
         raise self._refusal()
 
     def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+        """Refuse."""
+        raise self._refusal()
+
+    def deferred(self) -> frozenset[int]:
         """Refuse."""
         raise self._refusal()
 
@@ -138,6 +146,10 @@ class CellHome:
         requests = submit.requests_of(self._cell, jobs)
         return {job: _kept(request) for job, request in requests.items()}
 
+    def deferred(self) -> frozenset[int]:
+        """Ask in one question; what is asked of each job tells whose time it is."""
+        return submit.deferred(self._cell)
+
     def unpin(self, local: TransferId) -> None:
         """Give a job its own list of queues back."""
         job = str(local.job)
@@ -175,6 +187,7 @@ def _kept(request: Request) -> Kept:
     return Kept(
         owner=request.owner,
         is_deferred=request.is_deferred,
+        deferred_job=request.deferred_job,
         hard=request.hard,
         queues=request.own_queues,
     )
@@ -207,6 +220,10 @@ class FolderHome:
         """Tell nothing: every guard shows here."""
         del jobs
         return {}
+
+    def deferred(self) -> frozenset[int]:
+        """Tell of none: no job here has a start time."""
+        return frozenset()
 
     def unpin(self, local: TransferId) -> None:
         """Take the pin back."""

@@ -7,7 +7,7 @@ import time
 
 from gridbridge.errors import ParseError
 from gridbridge.model.places import ENDED, is_place
-from gridbridge.model.request import FAR_S, OURS, OWN_QUEUES, OWN_START, JobSpec, Pairs
+from gridbridge.model.request import FAR_S, OURS, OWN_JOB, OWN_QUEUES, OWN_START, JobSpec, Pairs
 from gridbridge.model.route import Cell
 
 Argv = tuple[str, ...]
@@ -40,13 +40,14 @@ def defer(cell: Cell, job: str, own: int) -> Argv:
 
     A running one runs on, and its letters stay as they are.
     """
-    return (f"{cell.binaries}/qalter", "-a", _moment(FAR_S), "-ac", f"{OWN_START}={own}", job)
+    note = ("-ac", f"{OWN_START}={own}", "-ac", f"{OWN_JOB}={job}")
+    return (f"{cell.binaries}/qalter", "-a", _moment(FAR_S), *note, job)
 
 
 def undefer(cell: Cell, job: str, own: int) -> Argv:
     """Give a job its own start time back; one without any may start at once."""
     start = _moment(own or LONG_PAST_S)
-    return (f"{cell.binaries}/qalter", "-a", start, "-dc", OWN_START, job)
+    return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{OWN_START},{OWN_JOB}", job)
 
 
 def _moment(seconds: int) -> str:
@@ -93,6 +94,11 @@ def status(cell: Cell) -> Argv:
 def own_status(cell: Cell) -> Argv:
     """Show the caller's own jobs; a pending array is one entry, a running task one each."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
+
+
+def deferred(cell: Cell) -> Argv:
+    """Show the jobs that wait for their start time."""
+    return (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")
 
 
 def queue(cell: Cell, name: str) -> Argv:

@@ -14,6 +14,10 @@ from gridbridge.model.request import OWN_START, JobSpec, Pairs, Request
 from gridbridge.model.route import Cell
 from gridbridge.shell.runner import Completed, run
 
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 UTC = "UTC"
 TRY_LATER = 25  # qsub(1) EXIT STATUS: a limit of the cell, max_u_jobs and its kin
 NOT_REACHED = (  # before the request was sent: nothing was submitted
@@ -114,15 +118,34 @@ def request_of(cell: Cell, job: str) -> Request:
 
 def requests_of(cell: Cell, jobs: tuple[int, ...]) -> dict[int, Request]:
     """Return what several jobs asked for, in one request; those that are gone are left out."""
+    return {number: read_request(part) for number, part in _details(cell, jobs)}
+
+
+def accounts_of(cell: Cell, jobs: tuple[int, ...]) -> dict[int, str]:
+    """Return the accounts of several jobs, as above."""
+    return {number: owner_and_account_of(part)[1] for number, part in _details(cell, jobs)}
+
+
+def _details(cell: Cell, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
     xml = detail(cell, ",".join(map(str, jobs)))
-    parts = (JOB_NUMBER + part for part in xml.split(JOB_NUMBER)[1:])
-    found = ((part[len(JOB_NUMBER) :].partition(b"<")[0], part) for part in parts)
-    return {int(number): read_request(part) for number, part in found if number.isdigit()}
+    for part in xml.split(JOB_NUMBER)[1:]:
+        number = part.partition(b"<")[0]
+        if number.isdigit():
+            yield int(number), JOB_NUMBER + part
 
 
 def detail(cell: Cell, job: str) -> bytes:
     """Return all that the cell tells of a job; request.py reads it."""
     return call(cell, commands.detail(cell, job)).checked().stdout
+
+
+def deferred(cell: Cell) -> frozenset[int]:
+    """Return the jobs that wait for their start time; ParseError for half an answer."""
+    xml = call(cell, commands.deferred(cell)).checked().stdout
+    if not xml.rstrip().endswith(b"</job_info>"):
+        raise ParseError("qstat -s ha: not a whole answer")
+    numbers = (part.partition(b"<")[0] for part in xml.split(JOB_NUMBER)[1:])
+    return frozenset(int(number) for number in numbers if number.isdigit())
 
 
 def hold(cell: Cell, job: str, gone_is_fine: bool = False) -> None:

@@ -24,7 +24,7 @@ def survivors(ended: Iterable[Transfer], world: World) -> Iterator[Action]:
     """Have each remote job deleted that outlives its own end; closed or not, it is over."""
     for transfer in ended:
         remote = _fresh(transfer, world)
-        row = _row(transfer, remote) if remote else None
+        row = _row(transfer, remote, world) if remote else None
         if remote and row and _outlives(transfer, row, remote):
             why = f"its end was told, and {remote.cluster} lists it as {row.state.letters}"
             yield Action(act=Act.DELETE_REMOTE, transfer=transfer, why=why)
@@ -33,7 +33,7 @@ def survivors(ended: Iterable[Transfer], world: World) -> Iterator[Action]:
 def is_at_rest(transfer: Transfer, world: World) -> bool:
     """Say whether the other cluster lists it no more: a job that has left comes back never."""
     remote = _fresh(transfer, world)
-    return remote is not None and _row(transfer, remote) is None
+    return remote is not None and _row(transfer, remote, world) is None
 
 
 def holds_outputs(transfer: Transfer) -> bool:
@@ -51,10 +51,9 @@ def _fresh(transfer: Transfer, world: World) -> ClusterSnapshot | None:
     return remote if remote and remote.taken_at > transfer.updated_at else None
 
 
-def _row(transfer: Transfer, remote: ClusterSnapshot) -> JobStatus | None:
+def _row(transfer: Transfer, remote: ClusterSnapshot, world: World) -> JobStatus | None:
     """Return the job, or one that OAR made of it since it could not launch it."""
-    row = remote.find(transfer.remote_id)
-    if row and row.owner == transfer.owner:
+    if transfer.remote_id and (row := world.row(transfer)):
         return row
     whose = transfer.name, transfer.owner
     return next((row for row in remote.copies if (row.name, row.owner) == whose), None)

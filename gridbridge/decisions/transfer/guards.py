@@ -3,7 +3,7 @@
 What waits to be started again is left alone: nobody can tell who let it start, we or another.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from gridbridge.decisions.transfer.plan import row_at_home
@@ -22,6 +22,7 @@ class Kept:
 
     owner: str
     is_deferred: bool  # its start time is ours
+    deferred_job: int = 0  # which we gave to this job
     hard: Pairs
     queues: str  # its own, though it may be pinned
 
@@ -48,6 +49,15 @@ def needed(transfer: Transfer, kept: Kept, transfer_queues: Collection[str]) -> 
     if transfer.guard == Guard.START:
         return Guard.START
     return "" if wanted == Guard.NONE else wanted
+
+
+def copied(waiting: Mapping[int, Kept], away: Container[int]) -> tuple[int, ...]:
+    """Return the jobs that wait behind the guard of another: qresub has copied it with that.
+
+    A job that is away itself is none, whatever its owner writes into its context.
+    """
+    bearers = (job for job, kept in waiting.items() if kept.deferred_job not in (0, job))
+    return tuple(job for job in bearers if job not in away)
 
 
 def may_stay(closed: Transfer) -> bool:

@@ -40,11 +40,23 @@ class World:
     asked: frozenset[tuple[str, int]] = frozenset()  # transfers of whose tasks a new starter asks
     since: datetime = EVER  # when we began to ask
     unwanted: Mapping[str, datetime] = field(default_factory=dict)  # since when, by transfer
+    strangers: frozenset[tuple[str, int]] = frozenset()  # transfers whose id another job has
 
     def row(self, transfer: Transfer) -> JobStatus | None:
-        """Return what its cluster last listed of a transfer's job; None for nothing."""
+        """Return what its cluster last listed of a transfer's job; None for nothing.
+
+        It is found by its id, or by the transfer's name while the id is unknown. Anybody may give
+        a job our name or claim an id, so another's job is never ours.
+        """
         remote = self.snapshots.get(transfer.remote)
-        return remote.find(transfer.remote_id) if remote and transfer.remote_id else None
+        if remote is None or (transfer.name, transfer.uid) in self.strangers:
+            return None
+        if transfer.remote_id:
+            return _own(remote.find(transfer.remote_id), transfer)
+        rows = (row for rows in remote.jobs.values() for row in rows)
+        return next(
+            (row for row in rows if row.name == transfer.name and _own(row, transfer)), None
+        )
 
 
 def plan(transfers: Iterable[Transfer], world: World, policy: Poller) -> Plan:
@@ -66,7 +78,7 @@ def observe(transfer: Transfer, world: World) -> Transfer:
         transfer = transfer.but(listed=listed(transfer, local))
     remote = world.snapshots.get(transfer.remote)
     if remote and transfer.remote_id and _is_news(transfer, remote):
-        transfer = _observe_remote(transfer, remote)
+        transfer = _observe_remote(transfer, remote, world)
     if transfer.remote in world.dropped and not transfer.verdict:
         return transfer.but(cause=Cause.DROPPED, reason=dropped.sentence(transfer.remote))
     return transfer if transfer.cause != Cause.DROPPED else transfer.but(cause="")
@@ -78,8 +90,8 @@ def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
     return remote.taken_at > transfer.updated_at and not counted
 
 
-def _observe_remote(transfer: Transfer, remote: ClusterSnapshot) -> Transfer:
-    row = _remote_row(transfer, remote)
+def _observe_remote(transfer: Transfer, remote: ClusterSnapshot, world: World) -> Transfer:
+    row = world.row(transfer)
     if row is None:
         return transfer.but(
             missed_polls=transfer.missed_polls + 1,
@@ -152,7 +164,7 @@ def _bury(transfer: Transfer, world: World, why: str) -> list[Action]:
     remote = world.snapshots.get(transfer.remote)
     if remote is None or remote.taken_at <= transfer.updated_at:
         return []
-    row = _remote_row(transfer, remote)
+    row = world.row(transfer)
     if row and not row.state.is_deleting:
         return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
     if row or transfer.wake in world.asleep or _still_runs(transfer, world):
@@ -176,7 +188,7 @@ def _delete_unheeded(transfer: Transfer, world: World) -> list[Action]:
     since = world.unwanted.get(transfer.name)
     if since is None or world.now - since < UNWANTED or remote is None:
         return []
-    row = _remote_row(transfer, remote)
+    row = world.row(transfer)
     if row is None or row.state.is_deleting or remote.taken_at <= transfer.updated_at:
         return []
     why = "deleted at home, and its starter did nothing"
@@ -210,7 +222,7 @@ def _bring_home(transfer: Transfer, world: World) -> list[Action]:
     remote = world.snapshots.get(transfer.remote)
     if remote is None or remote.taken_at <= transfer.updated_at:
         return []
-    row = _remote_row(transfer, remote)
+    row = world.row(transfer)
     is_running = row is not None and row.state.is_running
     if transfer.here.is_put_back and is_running:
         return [_action(Act.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
@@ -251,17 +263,6 @@ def _is_gone_at_home(transfer: Transfer, world: World) -> bool:
         and local.taken_at > transfer.updated_at + SETTLE
         and not transfer.local_state
     )
-
-
-def _remote_row(transfer: Transfer, remote: ClusterSnapshot) -> JobStatus | None:
-    """Find the remote job by its id, or by the transfer's name while the id is unknown.
-
-    Anybody may give a job our name or claim an id, so another's job is never ours.
-    """
-    if transfer.remote_id:
-        return _own(remote.find(transfer.remote_id), transfer)
-    rows = (row for rows in remote.jobs.values() for row in rows)
-    return next((row for row in rows if row.name == transfer.name and _own(row, transfer)), None)
 
 
 def letters_at_home(transfer: Transfer, local: ClusterSnapshot) -> str:

@@ -24,6 +24,7 @@ from gridbridge.services.transfer.agreements import Agreements
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
+from gridbridge.services.transfer.copies import Copies
 from gridbridge.services.transfer.decided import Decided
 from gridbridge.services.transfer.guards import Guards
 from gridbridge.services.transfer.history import Histories
@@ -32,6 +33,7 @@ from gridbridge.services.transfer.ledger import Key, Ledger, key
 from gridbridge.services.transfer.mail import Letters
 from gridbridge.services.transfer.recalls import Recalls
 from gridbridge.services.transfer.recovery import Recovery
+from gridbridge.services.transfer.strangers import Strangers
 from gridbridge.services.transfer.sweeper import Sweeper
 from gridbridge.services.transfer.unheard import Farewells
 from gridbridge.services.transfer.usage import Books
@@ -77,6 +79,8 @@ class TransferService:
     answers: Answers = field(init=False)
     farewells: Farewells = field(init=False)
     guards: Guards = field(init=False)
+    copies: Copies = field(init=False)
+    strangers: Strangers = field(init=False)
     cleaner: Cleaner = field(init=False)
     recovery: Recovery = field(init=False)
     books: Books = field(init=False)
@@ -103,6 +107,8 @@ class TransferService:
         self.recovery = Recovery(self.spool)
         self.books = Books(policy=self.policy, database=self.database, views=self.views)
         self.guards = Guards(self.policy, self.ledger, self.hands, self.crew, self.act)
+        self.copies = Copies(self.policy, self.ledger, self.hands, self.crew)
+        self.strangers = Strangers(self.ledger, self.hands, self.crew)
         self.works = Works(self.hands, self.crew, self.books)
         self.late_guards = LateGuards(self.database, self.ledger, self.works)
         self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew, self.claims)
@@ -154,8 +160,10 @@ class TransferService:
             self.take_pushes()
             self.hear(came)
             if came:
+                self.strangers.see(came, self.policy, lambda: self.world(()))
                 self.plan(tuple(self.ledger.all()))
                 self.guards.see(came, self.policy.site.cluster)
+                self.copies.see(came)
                 self.cleaner.clean(self.world(()), self.letters.unproved.names())
                 everything = self.world(tuple(self.ledger.all()))
                 self.claims.decide(everything)
@@ -254,6 +262,7 @@ class TransferService:
             asked=frozenset(self.letters.asked),
             since=self.since,
             unwanted=self.unwanted,
+            strangers=self.strangers.now(),
         )
 
     def dropped(self) -> frozenset[str]:
@@ -288,6 +297,7 @@ class TransferService:
                 self.late_guards.done(action.transfer)
             elif one and not one.is_over and self.take_result(action, one, verdict):
                 changed.append(key(one))
+        self.strangers.believe(self.works.not_ours)
         return changed
 
     def take_result(self, action: Action, one: Transfer, verdict: Message | None) -> bool:

@@ -8,9 +8,10 @@ from functools import partial
 
 from gridbridge.apply.transfer.acts import Hands
 from gridbridge.decisions.transfer.endings import verdict_of
-from gridbridge.errors import Disputed, GridbridgeError
+from gridbridge.errors import Disputed, GridbridgeError, NotOurs
 from gridbridge.model.message import Message, short
 from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, key
 from gridbridge.services.transfer.usage import Books
 from gridbridge.services.work.backoff import Patience
@@ -41,6 +42,7 @@ class Works:
         self._patience = Patience()  # with an end that is not found
         self._failing: dict[Name, Patience] = {}  # the acts that failed when they were last done
         self.disputed: set[Key] = set()  # of which no end is believed
+        self.not_ours: list[Transfer] = []  # their ids are other jobs' by now: for who asks
         self.open: dict[Name, tuple[Action, Future[Message | None]]] = {}
 
     def may_begin(self, action: Action) -> bool:
@@ -68,6 +70,10 @@ class Works:
                 _log.warning("event=two_ends name=%s why=%r", action.transfer.name, str(error))
                 self.disputed.add(key(action.transfer))
                 yield action, None
+            except NotOurs as error:
+                _log.warning("event=stranger act=%s why=%r", action.act.value, short(str(error)))
+                self.not_ours.append(action.transfer)
+                self._rest(name)
             except (GridbridgeError, OSError) as error:
                 _log.warning("event=failed act=%s why=%r", action.act.value, short(str(error)))
                 self._rest(name)

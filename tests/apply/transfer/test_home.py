@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply.transfer.home import home_of
+from gridbridge.batch.gridengine.submit import accounts_of
 from gridbridge.decisions.transfer.guards import Kept
-from gridbridge.errors import ConfigError
+from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
+from gridbridge.model.route import Cell
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.guard import Guard
 
@@ -24,6 +26,8 @@ OURS = b"<JB_execution_time>2051222400</JB_execution_time>"
 OWN = b"<JB_execution_time>1767225600</JB_execution_time>"
 NOTE = re.compile(rb"<JB_context>.*</JB_context>", re.DOTALL)
 TASK = parse_transfer(f"gb.alpha.{DEFERRED}.2.1")
+FAR = "UTC -a 203501010000.00"
+NOTED = f"-ac gridbridge_job={DEFERRED} {DEFERRED}"
 KEPT = Kept(owner="alice", is_deferred=False, hard=(), queues="")
 
 
@@ -75,7 +79,7 @@ def test_of_several_jobs_those_that_are_gone_are_left_out(clients: Clients) -> N
     [
         (Guard.NONE, []),
         (Guard.HOLD, [f" -h U {DEFERRED}.2"]),
-        (Guard.START, [f"UTC -a 202601010000.00 -dc gridbridge_start {DEFERRED}"]),
+        (Guard.START, [f"UTC -a 202601010000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}"]),
     ],
 )
 def test_each_guard_is_taken_back_by_what_put_it(
@@ -106,7 +110,7 @@ def test_a_job_gets_its_own_start_time_back(
 
     clients.home.release(TASK, Guard.START)
 
-    expected = [f"UTC -a {asked} -dc gridbridge_start {DEFERRED}"] if asked else []
+    expected = [f"UTC -a {asked} -dc gridbridge_start,gridbridge_job {DEFERRED}"] if asked else []
     assert clients.asked() == expected
 
 
@@ -120,8 +124,8 @@ def test_what_its_owner_wrote_in_the_place_of_its_start_time_stops_nothing(
     clients.home.guard(TASK, Guard.START)
 
     assert clients.asked() == [
-        f"UTC -a 197001020000.00 -dc gridbridge_start {DEFERRED}",
-        f"UTC -a 203501010000.00 -ac gridbridge_start=0 {DEFERRED}",
+        f"UTC -a 197001020000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}",
+        f"{FAR} -ac gridbridge_start=0 {NOTED}",
     ]
     (line,) = caplog.messages
     assert f"job={DEFERRED}.2 gridbridge_start={own!a} why='no time: it may start at once'" in line
@@ -150,7 +154,7 @@ def test_a_job_whose_own_queues_are_none_may_start_in_any(
     [
         (Guard.NONE, []),
         (Guard.HOLD, [f" -ac gridbridge_hold=1 {DEFERRED}", f" -h u {DEFERRED}.2"]),
-        (Guard.START, [f"UTC -a 203501010000.00 -ac gridbridge_start=1767225600 {DEFERRED}"]),
+        (Guard.START, [f"{FAR} -ac gridbridge_start=1767225600 {NOTED}"]),
     ],
 )
 def test_a_guard_is_put_back_with_a_note_for_the_starter(
@@ -169,7 +173,46 @@ def test_the_start_time_that_somebody_gave_a_job_is_noted(clients: Clients) -> N
 
     clients.home.guard(TASK, Guard.START)
 
-    assert clients.asked() == [f"UTC -a 203501010000.00 -ac gridbridge_start=1798761600 {DEFERRED}"]
+    assert clients.asked() == [f"{FAR} -ac gridbridge_start=1798761600 {NOTED}"]
+
+
+@pytest.mark.parametrize(
+    ("note", "original"),
+    [(b"7", 7), (b"", 0), (b"x", 0), (b"9" * 12, 0), ("\u00b2".encode(), 0)],
+)
+def test_whose_guard_a_job_bears_is_a_number_whatever_its_owner_writes(
+    clients: Clients, note: bytes, original: int
+) -> None:
+    pair = b"<VA_variable>gridbridge_job</VA_variable><VA_value>%s</VA_value></JB_context>" % note
+    clients.show(_one(DEFERRED).replace(b"</JB_context>", pair))
+
+    assert clients.home.kept((DEFERRED,))[DEFERRED].deferred_job == original
+
+
+def test_jobs_that_wait_for_their_start_time_are_asked_for_in_one_question(
+    clients: Clients,
+) -> None:
+    clients.show(b"<JB_job_number>5</JB_job_number>\n</job_info>\n")
+
+    assert clients.home.deferred() == {5}
+    assert clients.asked("qstat") == [" -s ha -u * -xml"]
+
+
+def test_half_an_answer_tells_of_no_job_that_waits(clients: Clients) -> None:
+    clients.show(b"<JB_job_number>5</JB_job_number>\n")
+
+    with pytest.raises(ParseError):
+        clients.home.deferred()
+
+
+def test_the_accounts_of_several_jobs_are_asked_for_in_one_question(clients: Clients) -> None:
+    ports = {"qmaster_port": "1", "execd_port": "2"}
+    cell = Cell(root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports)
+
+    told = accounts_of(cell, (ALTERED, GONE, DEFERRED))
+
+    assert told == {ALTERED: "gb.alpha.9.0.1", DEFERRED: "sge"}
+    assert clients.asked("qstat") == [f" -j {ALTERED},{GONE},{DEFERRED} -xml"]
 
 
 def _one(job: int) -> bytes:

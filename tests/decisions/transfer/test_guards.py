@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.guards import Kept, needed, to_look_at, unheld
+from gridbridge.decisions.transfer.guards import Kept, copied, needed, to_look_at, unheld
 from gridbridge.model.message import Desired
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.transfer import Transfer
@@ -110,3 +110,12 @@ def test_what_a_user_has_changed_is_guarded_again(
     transfer: Transfer, kept: Kept, expected: str
 ) -> None:
     assert needed(transfer, kept, OURS) == expected
+
+
+def test_a_job_that_bears_the_guard_of_another_is_a_copy() -> None:
+    """One that is away itself is none: its owner can write into its context."""
+    waiting = {
+        number: replace(KEPT, deferred_job=of) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))
+    }
+
+    assert copied(waiting, away=(7, 9)) == (8,)

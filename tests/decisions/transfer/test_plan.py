@@ -629,3 +629,21 @@ def test_the_record_of_a_job_that_never_started_is_not_awaited_for_long(
     gone = a_transfer(remote_state=last_seen, missing_since=second(0))
 
     assert is_lost(gone, Poller(), second(missing_s)) == expected
+
+
+@pytest.mark.parametrize(
+    ("transfer", "expected"),
+    [
+        (a_transfer(missed_polls=4), [Act.LOOK_UP_END]),
+        (a_transfer(desired=Desired.DEAD, local_state=""), [Act.CLOSE]),
+    ],
+    ids=["its end is looked up", "it is over without a deletion"],
+)
+def test_another_job_under_its_id_says_nothing_of_a_transfer(
+    transfer: Transfer, expected: list[Act]
+) -> None:
+    world = a_world(asleep=transfer.desired != Desired.DEAD, local=transfer.local_state)
+    strangers = frozenset({(transfer.name, transfer.uid)})
+
+    assert acts(transfer, world) != expected
+    assert acts(transfer, replace(world, strangers=strangers)) == expected

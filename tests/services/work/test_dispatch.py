@@ -3,7 +3,7 @@
 from concurrent.futures import Future
 from types import SimpleNamespace
 
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, NotOurs
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.services.work.dispatch import Works
 from tests.decisions.transfer.test_plan import a_transfer
@@ -17,6 +17,7 @@ class Failing:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.fails = True
+        self.error = GridbridgeError("no answer")
         far = SimpleNamespace(far=None)
         self.works = Works(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
@@ -24,7 +25,7 @@ class Failing:
         """Be done at once."""
         done: Future[None] = Future()
         if self.fails:
-            done.set_exception(GridbridgeError("another's"))
+            done.set_exception(self.error)
         else:
             done.set_result(None)
         return done
@@ -53,3 +54,11 @@ def test_a_cluster_that_answers_again_ends_the_pause() -> None:
     failing.fails = False
 
     assert failing.tries(103) == [99, 100, 101, 102]
+
+
+def test_whose_job_is_another_by_now_is_told_to_who_asks() -> None:
+    failing = Failing()
+    failing.error = NotOurs("job 40 is alice's, account 'sge': not gb.alpha.7.0.1")
+    failing.tries(1)
+
+    assert failing.works.not_ours == [DELETION.transfer]

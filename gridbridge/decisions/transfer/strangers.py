@@ -1,0 +1,53 @@
+"""Whether the id of a remote job may have become another job's, so that it has to be asked.
+
+A cluster's numbers begin anew when its qmaster's spool is lost or an older one is put back. No list
+shows whose account a job bears, but a job that goes on has begun when it had.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from gridbridge.decisions.transfer.plan import World
+from gridbridge.model.snapshot import JobStatus
+from gridbridge.model.transfer.transfer import Transfer
+
+Key = tuple[str, int]  # a transfer's name and uid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """A remote job as it was listed while it was this transfer's."""
+
+    job_id: int
+    since: datetime | None  # of its submission, or of its start
+    is_pending: bool
+
+
+def sights(
+    transfers: Iterable[Transfer], cluster: str, world: World
+) -> Iterator[tuple[Transfer, Sight]]:
+    """Give what a cluster lists under the ids of these transfers."""
+    for one in transfers:
+        row = world.row(one) if one.remote == cluster and one.remote_id else None
+        if row:
+            yield one, sight(row)
+
+
+def sight(row: JobStatus) -> Sight:
+    """Return what tells a job from another of its id."""
+    return Sight(job_id=row.job_id, since=row.since, is_pending=row.state.is_pending)
+
+
+def is_doubtful(one: Transfer, now: Sight, known: Mapping[Key, Sight]) -> bool:
+    """Say whether its cluster has to be asked: it was listed before, but not so.
+
+    What was not listed at all before has just been submitted; what waited may have started.
+    """
+    if not one.remote_state:
+        return False
+    before = known.get((one.name, one.uid))
+    if before is None or before.job_id != now.job_id or one.missed_polls:
+        return True
+    has_started = before.is_pending and not now.is_pending
+    return before.since != now.since and not has_started

@@ -1,0 +1,82 @@
+"""Copies of jobs that are away: qresub copies the guard too, and nobody else takes that off."""
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from gridbridge.apply.transfer.acts import Hands
+from gridbridge.decisions.transfer import guards
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.policy import Policy
+from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.watch.observer import Answer
+from gridbridge.services.work.workers import Crew
+
+LOOK_S = 60.0
+AT_ONCE = 100  # jobs in one question
+
+_log = logging.getLogger(__name__)
+
+
+class Copies:
+    """The jobs that wait for their start time at home, and which of them need not."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        ledger: Ledger,
+        hands: Hands,
+        crew: Crew,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._home = policy.site.cluster
+        self._ledger = ledger
+        self._hands = hands
+        self._crew = crew
+        self._clock = clock
+        self._due = clock()
+        self._others: frozenset[int] = frozenset()  # that were looked at, and are no copies
+        self._looking: Future[frozenset[int]] | None = None
+
+    def see(self, came: tuple[Answer, ...]) -> None:
+        """Look once a minute, while home answers."""
+        if any(answer.cluster == self._home and answer.snapshot for answer in came):
+            self._take()
+            if self._looking is None and self._clock() >= self._due:
+                self._due = self._clock() + LOOK_S
+                self._looking = self._crew.do(f"cluster {self._home}", self._look, self._away())
+
+    def _away(self) -> frozenset[int]:
+        return frozenset(parse_transfer(one.name).job for one in self._ledger.all())
+
+    def _take(self) -> None:
+        """Note what the last look has found."""
+        if self._looking is None or not self._looking.done():
+            return
+        looking, self._looking = self._looking, None
+        try:
+            self._others = looking.result()
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=failed act=look_for_copies why=%r", str(error))
+
+    def _look(self, away: frozenset[int]) -> frozenset[int]:
+        """Free the copies among those that wait; return what was seen to be none."""
+        waiting = self._hands.deferred_at_home()
+        new = tuple(sorted(waiting - self._others)[:AT_ONCE])
+        kept = self._hands.kept_at_home(new) if new else {}
+        copies = guards.copied(kept, away)
+        for job in copies:
+            self._free(job, kept[job].deferred_job)
+        return waiting & self._others.union(new).difference(copies)
+
+    def _free(self, job: int, original: int) -> None:
+        """Let a copy go; where that fails it is found again by the next look."""
+        try:
+            self._hands.free_copy(job)
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=failed act=free_copy job=%d why=%r", job, str(error))
+        else:
+            why = f"qresub has copied the guard of job {original}, which is away"
+            _log.info("event=freed job=%d why=%r", job, why)
