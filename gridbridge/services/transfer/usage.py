@@ -305,10 +305,13 @@ class Books:
 
 
 def last_listed(transfer: Transfer) -> datetime | None:
-    """Return when its cluster still listed its job, None when it was never asked.
+    """Return when its cluster still listed its job, None when we never saw it listed.
 
     A qmaster accounts for a job as it removes it from its list: what stood there before is false.
+    A transfer that we hear of after its job has ended, as when the state file was lost, was not.
     """
+    if not transfer.remote_state:
+        return None
     if transfer.missing_since:
         return transfer.missing_since - UNHEARD
     return transfer.seen_at

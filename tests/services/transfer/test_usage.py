@@ -194,10 +194,17 @@ def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> 
     site.look()
     now = datetime.now(UTC)
 
-    assert site.books.end(transfer(seen_at=now + timedelta(seconds=1))) is None
-    assert site.books.end(transfer(missing_since=now + timedelta(seconds=62))) is None
-    assert site.books.end(transfer(seen_at=now - timedelta(minutes=1)))
-    assert site.books.end(transfer(missing_since=now, seen_at=now + timedelta(seconds=9)))
+    assert site.books.end(transfer(remote_state="r", seen_at=now + timedelta(seconds=1))) is None
+    assert (
+        site.books.end(transfer(remote_state="r", missing_since=now + timedelta(seconds=62)))
+        is None
+    )
+    assert site.books.end(transfer(remote_state="r", seen_at=now - timedelta(minutes=1)))
+    assert site.books.end(
+        transfer(remote_state="r", missing_since=now, seen_at=now + timedelta(seconds=9))
+    )
+    never_listed = transfer(remote_state="", missing_since=now + timedelta(seconds=62))
+    assert site.books.end(never_listed)
 
 
 def test_nobody_hides_anothers_record_by_jobs_under_its_account(site: Beta) -> None:
