@@ -26,6 +26,7 @@ class JobEnd:
     exit_status: int | None = None
     signal: int | None = None
     is_preempted: bool = False  # nobody saw its end, for the cluster needed its place
+    is_unstarted: bool = False  # nobody saw its end, and its cluster never launched it
     reason: str = ""  # the cluster's own words, unless it just exited
     host: str = ""
     user_s: float | None = None  # None, as below: not accounted for

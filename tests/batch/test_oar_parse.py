@@ -231,6 +231,16 @@ def test_a_job_that_was_lost_was_not_preempted() -> None:
     assert lost
     assert preempted
     assert (lost.is_preempted, preempted.is_preempted) == (False, True)
+    assert not lost.is_unstarted
+
+
+@pytest.mark.parametrize("event", ["EXTERMINATE_JOB", "BESTEFFORT_KILL", "ANOTHER"])
+def test_a_job_that_was_never_launched_is_told_from_one_that_was(event: str) -> None:
+    never, lost = (status._end_of(job(event, state="Error", startTime=at)) for at in (0, 1))
+
+    assert never
+    assert lost
+    assert (never.is_unseen, never.is_unstarted, lost.is_unstarted) == (True, True, False)
 
 
 def test_what_oar_made_of_our_jobs_is_told_apart_from_them(

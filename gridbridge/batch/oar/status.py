@@ -163,12 +163,18 @@ def _how_it_ended(job: Job) -> JobEnd | None:
         return JobEnd(exit_status=UNABLE, reason=reason, host=host)
     if reason := job.why(*UNSEEN):
         is_preempted = PREEMPTED in job.event_types
-        return JobEnd(is_preempted=is_preempted, reason=reason, host=host)
+        return JobEnd(
+            is_preempted=is_preempted,
+            is_unstarted=not job.started_at,
+            reason=reason,
+            host=host,
+        )
     if not job.started_at and job.is_deleted:
         return None
     if reason := _killed_by(job):
         return JobEnd(signal=SIGKILL, reason=reason, host=host)
-    return JobEnd(reason=": ".join(job.events[-1]) if job.events else job.state, host=host)
+    reason = ": ".join(job.events[-1]) if job.events else job.state
+    return JobEnd(is_unstarted=not job.started_at, reason=reason, host=host)
 
 
 def _is_preempted(job: Job) -> bool:

@@ -24,7 +24,8 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
     """Return the verdict that the other cluster's accounting stands for.
 
     The wrapper's own end carries 99 and 100 as 199 and 200, and those as signals. A job whose end
-    nobody saw is run again at home if the transfer says that it may be, and else ends as killed.
+    nobody saw is run again at home if the transfer says that it may be. Else it ends as killed, or,
+    when it was never launched, goes into error state, from which its owner can have it run.
     """
     told = Message(
         transfer=transfer.name,
@@ -56,6 +57,8 @@ def _unseen(told: Message, transfer: Transfer, end: JobEnd, reason: str) -> Mess
         reason = f"{transfer.remote} needed its place: {end.reason}"
     if transfer.rerun == YES:
         return told.but(outcome=Outcome.REQUEUE, cause=cause, reason=reason)
+    if end.is_unstarted:
+        return told.but(outcome=Outcome.ERROR, cause=cause, reason=f"never launched: {reason}")
     return told.but(outcome=Outcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}")
 
 

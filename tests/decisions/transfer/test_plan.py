@@ -560,6 +560,8 @@ def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
         (JobEnd(), "", (Outcome.SIGNAL, "", "9")),
         (JobEnd(), "yes", (Outcome.REQUEUE, "", "")),
         (JobEnd(), "no", (Outcome.SIGNAL, "", "9")),
+        (JobEnd(is_unstarted=True), "yes", (Outcome.REQUEUE, "", "")),
+        (JobEnd(is_unstarted=True), "no", (Outcome.ERROR, "", "")),
     ],
 )
 def test_an_end_that_accounting_tells_is_a_verdict(
