@@ -1,8 +1,9 @@
 """Which waiting tasks come home: those that waited long elsewhere while slots are free here.
 
-A cluster that is drained or fails its jobs keeps none that waits; of one that does not answer
-see unreachable. Only slots that stayed free over two answers count: tasks that wait here could
-have had them, and did not want them.
+A cluster that is drained or fails its jobs keeps none that waits. Nothing is known of the jobs of
+one that does not answer but what it told last; the claim decides whether one has started since.
+Only slots that stayed free over two answers count: tasks that wait here could have had them, and
+did not want them.
 """
 
 from collections import Counter
@@ -11,12 +12,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from gridbridge.decisions.transfer import unreachable
 from gridbridge.decisions.transfer.health import age, count
 from gridbridge.decisions.transfer.plan import World
-from gridbridge.model.message import Phase
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import Desired, Phase
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.states import JobState
+from gridbridge.model.transfer.claim import JOB, is_grant
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 
@@ -78,8 +80,8 @@ def _asked(
 
     Without slots or without a reason it does not come home.
     """
-    if why := unreachable.why(one, world, queue):
-        slots, there = unreachable.slots(one, world), ""
+    if why := _why_silent(one, world, queue):
+        slots, there = _slots_at_home(one, world), ""
     elif row := _waiting(one, world):
         remote = world.snapshots[one.remote]
         there = f" ({remote.pending} waiting and {remote.free_slots} free there)"
@@ -92,7 +94,7 @@ def _asked(
 def _waiting(one: Transfer, world: World) -> JobStatus | None:
     """Return what is listed of a job that waits there while its starter sleeps; else None."""
     row = world.row(one)
-    if row is None or not one.since or not unreachable.sleeps(one, world, (Phase.RELEASED,)):
+    if row is None or not one.since or not _sleeps(one, world, (Phase.RELEASED,)):
         return None
     is_fresh = world.now - world.snapshots[one.remote].taken_at < FRESH
     return row if is_fresh and is_waiting(row) else None
@@ -118,3 +120,51 @@ def _why(one: Transfer, world: World, queue: TransferQueue | None, trouble: str)
 
 def _slots(wanted: int, free: int) -> str:
     return f"it needs {count(wanted, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
+
+
+def may_be_had(one: Transfer) -> bool:
+    """Say whether its task may come home by its claim: no job is known to have it."""
+    is_waiting = one.there.is_pending or not one.remote_state
+    return bool(one.claim) and one.claimed != JOB and is_waiting
+
+
+def _slots_at_home(one: Transfer, world: World) -> int:
+    """Return the slots that its task takes at home, 0 when home does not tell."""
+    local = world.snapshots.get(world.home)
+    name = parse_transfer(one.name)
+    row = local.find(name.job, name.task) if local else None
+    return row.slots if row and row.owner == one.owner else 0
+
+
+def _why_silent(one: Transfer, world: World, queue: TransferQueue | None) -> str:
+    """Say why a task comes home from a silent cluster; empty when it does not."""
+    if queue is None or not queue.recall_wait_s or not may_be_had(one):
+        return ""
+    silent, limit = silence(one, world), timedelta(seconds=queue.recall_unreachable_s)
+    if silent < limit or not _sleeps(one, world, (Phase.HELD, Phase.RELEASED)):
+        return ""
+    return f"{one.remote} has not answered for {age(silent)}, {age(limit)} is the limit"
+
+
+def _sleeps(one: Transfer, world: World, phases: tuple[str, ...]) -> bool:
+    """Say whether its starter sleeps, as far as this, and nothing is wanted but that it runs."""
+    is_wanted = one.desired in ("", Desired.RUNNING) and not (one.verdict or one.is_over)
+    is_there = one.phase in phases and one.missed_polls == 0
+    return is_wanted and is_there and one.wake in world.asleep
+
+
+def silence(one: Transfer, world: World) -> timedelta:
+    """Return how long a transfer's cluster has been asked in vain."""
+    remote = world.snapshots.get(one.remote)
+    heard = (one.seen_at, one.created_at, remote.taken_at if remote else None)
+    return world.now - max(world.since, *(moment for moment in heard if moment))
+
+
+def waits_for_grant(one: Transfer, world: World) -> bool:
+    """Say whether its job has started, so that nothing but a grant keeps it from running."""
+    if not is_grant(one.claim) or one.claimed or one.verdict or one.is_over:
+        return False
+    row = world.row(one)
+    if row is None or row.owner != one.owner:
+        return False
+    return row.state.is_running and one.desired != Desired.DEAD

@@ -12,7 +12,7 @@ from functools import partial
 
 from gridbridge.apply.transfer.acts import Hands
 from gridbridge.decisions.transfer.plan import World
-from gridbridge.decisions.transfer.unreachable import waits_for_grant
+from gridbridge.decisions.transfer.recall import waits_for_grant
 from gridbridge.errors import StateError
 from gridbridge.model.message import REQUEUE, Cause, Message, Outcome
 from gridbridge.model.policy import Policy

@@ -14,8 +14,7 @@ from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Hands
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.plan import World
-from gridbridge.decisions.transfer.recall import Recall
-from gridbridge.decisions.transfer.unreachable import may_be_had
+from gridbridge.decisions.transfer.recall import Recall, may_be_had
 from gridbridge.model.message import Cause, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import HOME

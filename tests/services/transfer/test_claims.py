@@ -120,7 +120,7 @@ def granted(link: Far) -> list[str]:
 
 
 def test_a_service_that_was_stopped_begins_to_listen_anew(machine: Machine) -> None:
-    """What it did not ask nobody left unanswered (decisions.unreachable.silence)."""
+    """What it did not ask nobody left unanswered (decisions.transfer.recall.silence)."""
     before = machine.service.since
     machine.service.round()
     unmoved = machine.service.since

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer import recall, unreachable
+from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.endings import FENCED_STATUS, verdict_of
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.job import JobEnd
@@ -131,7 +131,7 @@ def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> Non
 def test_a_grant_is_given_once_to_a_job_that_has_started(
     one: Transfer, letters: str, waits: bool
 ) -> None:
-    assert unreachable.waits_for_grant(one, world(one, 1, letters)) is waits
+    assert recall.waits_for_grant(one, world(one, 1, letters)) is waits
 
 
 @pytest.mark.parametrize(
