@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 
 LINES = 20
 INTERVAL_S = 60.0
+WITHHELD = 1000
 
 
 class Quota:
@@ -36,3 +37,25 @@ class Quota:
         self._count.clear()
         self._begun_s = self._clock()
         return left_out
+
+
+class Withheld:
+    """Lines that were left out for now: so many of each person, the first of each subject."""
+
+    def __init__(self, most: int = WITHHELD) -> None:
+        self._most = most
+        self._lines: dict[Hashable, dict[Hashable, list[str]]] = {}
+
+    def keep(self, who: Hashable, subject: Hashable, line: str) -> None:
+        """Keep a line about a person's subject, if there is room."""
+        theirs = self._lines.setdefault(who, {})
+        if sum(map(len, theirs.values())) < self._most:
+            theirs.setdefault(subject, []).append(line)
+
+    def take(self, who: Hashable, subject: Hashable) -> list[str]:
+        """Return a subject's lines, and keep them no longer."""
+        theirs = self._lines.get(who, {})
+        found = theirs.pop(subject, [])
+        if not theirs:
+            self._lines.pop(who, None)
+        return found

@@ -12,7 +12,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.history import Histories
-from gridbridge.shell.quota import Quota
+from gridbridge.shell.quota import Quota, Withheld
 from gridbridge.state.database import Database
 
 EVENTS_AN_HOUR = 60  # of a transfer: its person can bring about as many as they like
@@ -31,6 +31,7 @@ class Ledger:
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unproved, when each closed
         self._told_of = Quota(EVENTS_AN_HOUR, 3600.0)  # events of a transfer
         self._logged_of = Quota()  # lines about a person's unproved ones
+        self._withheld = Withheld()  # until they are proved
         self._database = database
         self._histories = histories
         self._breakers = breakers
@@ -84,6 +85,7 @@ class Ledger:
         self._breakers.hear(before, transfer, self.open.values())
         self._database.put(transfer)
         self.open[key(transfer)] = transfer
+        self._tell_withheld(transfer)
 
     def reopen(self, ended: Transfer) -> None:
         """Take up again what ended for nobody, unless its task was sent anew: a starter asks."""
@@ -99,6 +101,7 @@ class Ledger:
             self._database.put(known)
             self._histories.keep(None, known)
             self._histories.touch(known)
+            self._tell_withheld(known)
         if key(closed) in self.ended:
             self.ended[key(closed)] = self.ended[key(closed)].but(listed=closed.listed)
 
@@ -131,7 +134,17 @@ class Ledger:
         self._database.add_event(event)
         self._histories.add(event)
         if transfer.listed == Listed.YES or self._logged_of.allows(transfer.uid):
-            _log.info("event=transfer name=%s text=%r", transfer.name, text)
+            _tell(transfer, text)
+        else:
+            self._withheld.keep(transfer.uid, key(transfer), text)
+
+    def _tell_withheld(self, transfer: Transfer) -> None:
+        """Log what was withheld of a transfer once home has proved it; drop it once it can't."""
+        is_proved = transfer.listed == Listed.YES
+        if is_proved or (transfer.listed and transfer.is_over):
+            for text in self._withheld.take(transfer.uid, key(transfer)):
+                if is_proved:
+                    _tell(transfer, text)
 
     def _tell_left_out(self) -> None:
         """Log how many lines were not told in the last while."""
@@ -168,6 +181,10 @@ class Ledger:
                 rested.popleft()
             if not rested:
                 del self.rested[uid]
+
+
+def _tell(transfer: Transfer, text: str) -> None:
+    _log.info("event=transfer name=%s text=%r", transfer.name, text)
 
 
 def key(transfer: Transfer) -> Key:

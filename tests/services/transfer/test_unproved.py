@@ -199,6 +199,25 @@ def test_what_she_brings_about_is_told_in_part(
     assert len(caplog.records) <= 2 * LINES
 
 
+def test_what_was_withheld_is_told_once_home_has_proved_it(
+    service: TransferService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Many short jobs at once, of which no answer of home has told yet."""
+    caplog.set_level(logging.INFO)
+    service.letters.unproved.most = 9 * LINES
+    for job in range(100, 100 + 2 * LINES):
+        send(service, of(job))
+    first, last = "gb.alpha.100.0.1", f"gb.alpha.{99 + 2 * LINES}.0.1"
+    assert (first in caplog.text, last in caplog.text) == (True, False)
+
+    one = service.ledger.open[last, ALICE]
+    service.ledger.keep(one.but(listed=Listed.NO))
+    assert last not in caplog.text
+    service.ledger.keep(one.but(listed=Listed.YES))
+    service.ledger.keep(one.but(listed=Listed.YES))
+    assert len([line for line in caplog.messages if last in line]) == 1
+
+
 def test_how_many_lines_were_left_out_is_told_once() -> None:
     now_s = 0.0
     quota = Quota(2, 60.0, lambda: now_s)
