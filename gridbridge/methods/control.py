@@ -13,7 +13,7 @@ import sys
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods.answers import complain
 from gridbridge.methods.remote import delete_remote
-from gridbridge.methods.task import Task
+from gridbridge.methods.task import BACK, Task
 from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.shell import files
 from gridbridge.shell.runner import SIGKILL
@@ -54,7 +54,7 @@ def terminate(task: Task) -> None:
     asked of home, which may be slow, the starter releases nothing.
     """
     doubt = _doubt(task)
-    if not task.is_dead() and not _is_deleted(task):
+    if not _is_deleted(task) and not task.is_dead():
         files.remove(doubt)
         task.tell_spared()
         return
@@ -63,6 +63,8 @@ def terminate(task: Task) -> None:
         want(task, Desired.DEAD)
     except (GridbridgeError, OSError) as error:
         complain(error)
+    if task.is_done(BACK):
+        starter.be_alone_in(PATIENCE_S)
     starter.end_within(PATIENCE_S)
 
 
@@ -127,12 +129,21 @@ class Starter:
 
     def end_within(self, patience_s: float) -> None:
         """Wait for it to end by itself; then kill its process group, which is the job's."""
-        if not self.pid:
+        if self.pid and not self._ends_within(patience_s):
+            os.killpg(self.pid, SIGKILL)
+
+    def be_alone_in(self, patience_s: float) -> None:
+        """Wait for it to end by itself; then kill the step that it waits for, so that it can."""
+        if not self.pid or self._ends_within(patience_s):
             return
+        with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:
+            for child in file.read().split():
+                os.kill(int(child), SIGKILL)
+
+    def _ends_within(self, patience_s: float) -> bool:
         poll = select.poll()
         poll.register(self.end, select.POLLIN)
-        if not poll.poll(patience_s * 1000):
-            os.killpg(self.pid, SIGKILL)
+        return bool(poll.poll(patience_s * 1000))
 
 
 METHODS = {"suspend": suspend, "resume": resume, "terminate": terminate, "epilog": epilog}

@@ -7,9 +7,10 @@ USR1 before a suspension and USR2 before a deletion, and execd sends USR1 for s_
 
 from gridbridge.batch import keeper_of
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods.task import Task, seconds
+from gridbridge.methods.task import BACK, Task, seconds
 from gridbridge.model.message import Desired
 from gridbridge.model.route import Home
+from gridbridge.shell import files
 
 SLACK_S = 2.0  # execd's clock starts up to that much before it writes its config file
 PATIENCE_S = 3.0  # for an answer of home; the local job has to be gone within 20 s
@@ -18,10 +19,13 @@ PATIENCE_S = 3.0  # for an answer of home; the local job has to be gone within 2
 def is_deleted(task: Task, home: Home) -> bool:
     """Say whether the local job shall really end, and not only its h_rt has passed.
 
-    When home does not answer, the limit that the job itself asked for decides.
+    When home does not answer, the limit that the job itself asked for decides. Whether it is put
+    back is noted: how its starter ends may count for its next start.
     """
     try:
-        if _is_leaving(task, keeper_of(home).states(home.within(PATIENCE_S), task.local)):
+        states = keeper_of(home).states(home.within(PATIENCE_S), task.local)
+        _note_back(task, states)
+        if _is_leaving(task, states):
             return True
         limit_s = min(task.limit("h_rt"), _queue_limit(task, home.within(PATIENCE_S)))
     except GridbridgeError:
@@ -43,6 +47,14 @@ def _is_leaving(task: Task, states: str) -> bool:
     """Read the local job's letters: deleted, gone by force, or rescheduled (sge_status(5))."""
     is_rescheduled = "q" in states or ("R" in states and not task.restarted)
     return not states or "d" in states or is_rescheduled
+
+
+def _note_back(task: Task, states: str) -> None:
+    """Note whether it is to run again: it waits for that, or has been dispatched anew already."""
+    if "d" not in states and ("q" in states or "R" in states):
+        task.note_done(BACK)
+    else:
+        files.remove(f"{task.private}/{BACK}")
 
 
 def _queue_limit(task: Task, home: Home) -> float:

@@ -22,7 +22,7 @@ from gridbridge.errors import (
 from gridbridge.methods import answers, begin, guard, job, sending
 from gridbridge.methods.remote import delete_remote, follow
 from gridbridge.methods.step import Step
-from gridbridge.methods.task import WARNED, Task, now
+from gridbridge.methods.task import BACK, WARNED, Task, now
 from gridbridge.model.message import (
     ERROR,
     REQUEUE,
@@ -194,14 +194,16 @@ class Starter(Step):
     def die(self) -> str:
         """Delete the remote job and end by SIGKILL, as `qdel` would have ended it at home.
 
-        The service, which has the intent from the spool, closes the transfer once the remote
-        job is really gone, and deletes what we could not.
+        One that was put back ends with 99: while its first run ends, execd takes no second one,
+        and Grid Engine takes this end for that of the second. The service,
+        which has the intent from the spool, closes the transfer once the remote job is really
+        gone, and deletes what we could not.
         """
         try:
             delete_remote(self.away.within(DELETE_S), self.record)
         except GridbridgeError as error:
             answers.complain(error)
-        return f"signal {SIGKILL}"
+        return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 
     def finish(self, verdict: Message, has_run: bool = True) -> str:
         """End as the verdict says; a task that is to run again must not stay held."""
@@ -223,7 +225,8 @@ class Starter(Step):
                 at=now(),
             )
         )
-        return answers.end(verdict)
+        is_back = self.task.is_done(WARNED) and self.task.is_done(BACK)
+        return f"exit {REQUEUE}" if is_back else answers.end(verdict)
 
     def is_home(self, has_run: bool) -> bool:
         """Leave nothing of it there; False when it was deleted before all came home."""

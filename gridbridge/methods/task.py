@@ -21,6 +21,7 @@ from gridbridge.state import published, spool
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
 GUARDED = "guarded"  # the step that gives the local task its guard
 WARNED = "warned"  # the step that deletes the remote job before our time is over (-notify)
+BACK = "back"  # the step that home has put the task back (qmod -rj)
 INTENT = "intent"  # the mark that a method has noted something: the starter's shell looks for it
 UNLIMITED = ("", "INFINITY", "NONE")
 WHY_CHARACTERS = 400  # of a reason in a record
@@ -171,9 +172,8 @@ class Task:
     def tell_spared(self) -> None:
         """Tell the service, and so `gridbridge why`, that a local time limit ended nothing."""
         if record := self.record():
-            spool.send(
-                Message(kind=Kind.SPARED, transfer=record.transfer, at=now()), self.our_spool
-            )
+            spared = Message(kind=Kind.SPARED, transfer=record.transfer, at=now())
+            spool.send(spared, self.our_spool)
 
     def desired(self) -> str:
         """Return what was asked for last (message.Desired), empty when nothing ever was.

@@ -32,6 +32,7 @@ AGAIN = (  # its first run waits, and is put back by its own wish
     "echo start $HOSTNAME >>$JOB_NAME.ran; [ $(wc -l <$JOB_NAME.ran) = 1 ] || exit 4;"
     " until [ -e righted.go ]; do sleep 0.2; done; exit 99\n"
 )
+SHORT = "sleep 10; echo end >>$JOB_NAME.ran; exit 3\n"
 LONG = "echo start $HOSTNAME >>$JOB_NAME.ran; sleep 45; echo end >>$JOB_NAME.ran\n"
 
 
@@ -82,7 +83,7 @@ PHASES: Phases = {
 def came(grid: Grid) -> Iterator[Outcomes]:
     """Put back, at home and at beta, all that the tests ask about, side by side."""
     with no_jobs_left(grid), roomy(grid):
-        scenarios = (again, away_again, waits, righted, copied, twice, cut, silent, put)
+        scenarios = (hasty, again, away_again, waits, righted, copied, twice, cut, silent, put)
         yield Outcomes(grid, *scenarios, phases=PHASES)
 
 
@@ -139,6 +140,28 @@ def test_a_job_that_is_only_for_beta_is_sent_there_anew_after_the_copy_is_gone(
     assert job.status == "3"
     assert [line.partition("-")[0] for line in job.ran] == ["start beta", "start beta", "end"]
     assert job.copies == ()
+
+
+def hasty(grid: Grid) -> Steps[tuple[list[str], list[list[str]]]]:
+    """Put jobs back that could only go to beta, as soon as they run."""
+    names = [f"hasty{number}" for number in range(6)]
+    asked = (*QUIET, "-q", "transfer-beta")
+    jobs = [grid.submit("-N", name, *asked, script=SHORT) for name in names]
+    for job in jobs:
+        wait_for(grid, job, "r", "alpha")
+        grid.cell("alpha", "qmod", "-rj", job, user="root")
+
+    yield "all is open"
+    statuses = [grid.accounting_of_end(job)["exit_status"] for job in jobs]
+    return statuses, [lines(grid, f"{name}.ran") for name in names]
+
+
+def test_a_job_that_is_put_back_as_soon_as_it_runs_is_not_lost(came: Outcomes) -> None:
+    """The end of its first run, which may count for the second one, puts it back once more."""
+    statuses, ran = came.of(hasty)
+
+    assert statuses == ["3"] * 6
+    assert [one.count("end") for one in ran] == [1] * 6
 
 
 def waits(grid: Grid) -> Steps[Again]:

@@ -233,6 +233,62 @@ def test_a_local_h_rt_kills_nothing_that_nobody_deleted(
     assert len(place.sent(Kind.SPARED)) == (not dies)
 
 
+@pytest.mark.parametrize(
+    ("letters", "restarted", "answer"),
+    [
+        pytest.param("Rq", "0", "exit 99", id="it waits again"),
+        pytest.param("hRq", "0", "exit 99", id="guarded"),
+        pytest.param("Rt", "0", "exit 99", id="it was dispatched anew"),
+        pytest.param("Rr", "0", "exit 99", id="it counts as running anew"),
+        pytest.param("Rr", "1", "exit 99", id="for the second time"),
+        pytest.param("dRr", "0", "signal 9", id="put back, then deleted"),
+        pytest.param("dr", "0", "signal 9", id="deleted"),
+        pytest.param("", "0", "signal 9", id="deleted by force"),
+        pytest.param("r", "0", "signal 9", id="killed with its host's execd"),
+    ],
+)
+def test_what_was_put_back_ends_with_99_and_nothing_else_does(
+    place: Place, shell: subprocess.Popen[bytes], letters: str, restarted: str, answer: str
+) -> None:
+    """Grid Engine may take the end of the first run for that of the second, which never began."""
+    place.step()
+    place.home(letters)
+
+    control.terminate(place.task(RESTARTED=restarted))
+
+    assert place.step() == answer
+    assert place.away() is None
+
+
+def test_a_deletion_after_it_was_put_back_counts(
+    place: Place, shell: subprocess.Popen[bytes]
+) -> None:
+    place.step()
+
+    place.home("Rq")
+    control.terminate(place.task())
+    place.home("dRq")
+    control.terminate(place.task())
+
+    assert place.step() == "signal 9"
+
+
+def test_of_a_task_that_was_put_back_the_slow_step_dies_before_the_starter(
+    place: Place, shell: subprocess.Popen[bytes]
+) -> None:
+    """The starter can then still say that it is to run again."""
+    begun = place.folder / "step"
+    step = f"sleep 60 & echo >{begun}; wait $!; exit 99"
+    with subprocess.Popen(["sh", "-c", step], start_new_session=True) as slow:
+        until(begun.exists, "the step")
+        (place.folder / "active/job_pid").write_text(f"{slow.pid}\n")
+        place.home("Rq")
+
+        control.terminate(place.task())
+
+        assert slow.wait(5) == 99
+
+
 @pytest.mark.parametrize(("limit", "dies"), [("100", False), ("200", True)])
 def test_while_home_does_not_answer_the_jobs_own_limit_decides(
     place: Place, shell: subprocess.Popen[bytes], limit: str, dies: bool

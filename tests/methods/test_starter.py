@@ -465,6 +465,20 @@ def test_notify_of_a_deletion_deletes_and_waits_for_the_end(place: Place) -> Non
     assert [closed.desired for closed in place.sent(Kind.CLOSED)] == [Desired.DEAD]
 
 
+@pytest.mark.parametrize(("letters", "answer"), [("Rr", "exit 99"), ("dRr", "signal 12")])
+def test_an_end_that_a_warning_brought_about_is_no_end_of_what_was_put_back(
+    place: Place, letters: str, answer: str
+) -> None:
+    place.step()
+    place.start_away()
+    place.home(letters)
+
+    place.step(noted=Desired.DEAD)
+    place.decide(outcome="signal", signal="12")
+
+    assert place.step() == answer
+
+
 def test_notify_of_a_suspension_suspends_at_once(place: Place) -> None:
     place.step()
     place.start_away()

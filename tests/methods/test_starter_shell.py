@@ -184,6 +184,16 @@ def test_it_is_woken_after_what_napped_for_it_was_killed(tmp_path: Path) -> None
         assert starter.ends() == 3
 
 
+def test_a_killed_step_of_a_task_that_was_put_back_lets_it_run_again(starter: Starter) -> None:
+    for note in ("back", "dead"):
+        (starter.folder / ".gridbridge").mkdir(exist_ok=True)
+        (starter.folder / ".gridbridge" / note).touch()
+
+    starter.start("", "exit 3")
+
+    assert starter.ends() == 99
+
+
 def test_a_signal_of_notify_is_told_to_the_next_step_once(starter: Starter) -> None:
     starter.start(starter.nap(), starter.nap(), "exit 3")
     starter.asleep()
