@@ -163,17 +163,16 @@ class Task:
 
     def tell(self, desired: str) -> None:
         """Tell the service what the local job should be, if it knows of a transfer."""
-        if record := self.record():
-            spool.send(
-                Message(kind=Kind.INTENT, transfer=record.transfer, desired=desired, at=now()),
-                self.our_spool,
-            )
+        self._tell(Message(kind=Kind.INTENT, desired=desired, at=now()))
 
     def tell_spared(self) -> None:
         """Tell the service, and so `gridbridge why`, that a local time limit ended nothing."""
-        if record := self.record():
-            spared = Message(kind=Kind.SPARED, transfer=record.transfer, at=now())
-            spool.send(spared, self.our_spool)
+        self._tell(Message(kind=Kind.SPARED, at=now()))
+
+    def _tell(self, news: Message) -> None:
+        record = self.record()
+        if record and record.kind == Kind.RECORD:  # a question has no transfer yet
+            spool.send(news.but(transfer=record.transfer), self.our_spool)
 
     def desired(self) -> str:
         """Return what was asked for last (message.Desired), empty when nothing ever was.

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.methods import asked, control, starter
+from gridbridge.methods.starter import Starter
 from gridbridge.model.message import Desired, Kind, Outcome
 from tests.contract.waiting import until
 from tests.methods.cells import CLIENT, Place
@@ -258,6 +259,19 @@ def test_what_was_put_back_ends_with_99_and_nothing_else_does(
 
     assert place.step() == answer
     assert place.away() is None
+
+
+def test_nothing_is_told_of_a_transfer_that_is_only_asked_about(
+    place: Place, shell: subprocess.Popen[bytes]
+) -> None:
+    """The name in a question is no transfer's, and would be refused."""
+    Starter(place.task(RESTARTED="1"), "", ("true",)).take()
+    place.home("dr")
+
+    control.terminate(place.task(RESTARTED="1"))
+
+    assert place.task().is_dead()
+    assert (len(place.sent(Kind.ASK)), place.sent(Kind.INTENT)) == (1, [])
 
 
 def test_a_deletion_after_it_was_put_back_counts(
