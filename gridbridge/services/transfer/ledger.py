@@ -106,8 +106,9 @@ class Ledger:
             self.ended[key(closed)] = self.ended[key(closed)].but(listed=closed.listed)
 
     def release(self, closed: Transfer) -> None:
-        """Note of one that is over that nothing guards its task any more."""
-        self._database.put(closed.but(reguarded=False))
+        """Note of one that is over that nothing guards its task any more; else it is as known."""
+        newest = self._database.transfer(*key(closed)) or closed
+        self._database.put(newest.but(reguarded=False))
         if known := self.ended.get(key(closed)):
             self.ended[key(closed)] = known.but(reguarded=False)
 

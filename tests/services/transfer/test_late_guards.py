@@ -137,6 +137,23 @@ def test_a_release_that_failed_is_tried_until_it_succeeds(
     assert machine.service.database.reguarded_transfers() == ()
 
 
+def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -> None:
+    """The transfer whose task is let go is known as it was at its close."""
+    take_guard_away(machine)
+    machine.settle()
+    machine.send(AGAIN)
+    ledger, database = machine.service.ledger, machine.service.database
+    closed = database.transfer(NAME, os.getuid())
+    assert closed
+    database.put(closed.but(listed="yes", record=""))
+
+    ledger.release(closed.but(listed=""))
+
+    assert database.transfer(NAME, os.getuid()) == closed.but(
+        listed="yes", record="", reguarded=False
+    )
+
+
 def test_a_killed_service_knows_what_it_was_about_to_guard(machine: Machine, cell: Cell) -> None:
     """It dies before it has taken the result, and the end comes to the next one."""
     cell.free.clear()
