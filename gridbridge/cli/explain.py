@@ -5,7 +5,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.seen import JSON
 from gridbridge.model.places import CONFIG
-from gridbridge.services.tools.explain import foresee
+from gridbridge.services.tools.explain import explained
 from gridbridge.state.shown import plain
 
 REFUSED = 1
@@ -40,7 +40,7 @@ def explain(words: tuple[str, ...], to: str, path: str, is_json: bool) -> None:
       gridbridge explain 12 --to beta
       gridbridge explain --to beta -- -l h_rt=1:0:0 -pe smp 4 job.sh
     """
-    seen = foresee(words, to, path)
+    seen = explained(words, to, path)
     if is_json:
         output.as_json(plain(seen))
     elif not seen.refused:

@@ -56,7 +56,7 @@ class Cell:
         self.login = login  # None: the programs are run here
 
     def within(self, timeout_s: float) -> "Cell":
-        """Return the same cell, asked with less patience."""
+        """Return the same cell, asked with a shorter limit."""
         return Cell(
             root=self.root,
             cell=self.cell,
@@ -91,9 +91,9 @@ class Folder:
         self.login: Login | None = None  # it is always here
 
     def within(self, timeout_s: float) -> "Folder":
-        """Return the same cluster, asked with less patience."""
-        patience_s = min(timeout_s, self.timeout_s)
-        return Folder(path=self.path, python=self.python, timeout_s=patience_s)
+        """Return the same cluster, asked with a shorter limit."""
+        limit_s = min(timeout_s, self.timeout_s)
+        return Folder(path=self.path, python=self.python, timeout_s=limit_s)
 
     def environment(self) -> dict[str, str]:
         """Return what its program needs, and nothing of the caller's."""
@@ -120,10 +120,10 @@ class OarServer:
         self.ends = ends  # the FIFO there in which jobs tell their ends; empty: they don't
 
     def within(self, timeout_s: float) -> "OarServer":
-        """Return the same server, asked with less patience."""
-        patience_s = min(timeout_s, self.timeout_s)
+        """Return the same server, asked with a shorter limit."""
+        limit_s = min(timeout_s, self.timeout_s)
         return OarServer(
-            login=self.login, binaries=self.binaries, timeout_s=patience_s, ends=self.ends
+            login=self.login, binaries=self.binaries, timeout_s=limit_s, ends=self.ends
         )
 
     def environment(self) -> dict[str, str]:

@@ -35,7 +35,7 @@ PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
 _log = logging.getLogger(__name__)
 
 
-class Hands:
+class Acts:
     """What carries actions out; the slow ones are called from a thread of their own."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:

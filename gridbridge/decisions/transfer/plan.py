@@ -294,8 +294,8 @@ def is_lost(transfer: Transfer, policy: Poller, now: datetime) -> bool:
     if transfer.missing_since is None:
         return False
     has_started = transfer.remote_state != "" and not transfer.there.is_pending
-    patience = timedelta(seconds=policy.ended_lookup_s)
-    return now - transfer.missing_since > (patience if has_started else min(patience, UNSTARTED))
+    limit = timedelta(seconds=policy.ended_lookup_s)
+    return now - transfer.missing_since > (limit if has_started else min(limit, UNSTARTED))
 
 
 def pushed(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> list[Action]:

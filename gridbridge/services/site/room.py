@@ -12,7 +12,7 @@ LOOK_S = 5.0
 _log = logging.getLogger(__name__)
 
 
-class Watch:
+class RoomWatch:
     """What the folders lacked when they were last looked at."""
 
     def __init__(self, folders: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from gridbridge.apply.clusters import away, cell, keep_connections
-from gridbridge.apply.site import setup as hands
+from gridbridge.apply.site import setup as changes
 from gridbridge.batch.gridengine import objects, qconf
 from gridbridge.decisions.site import section, transfer_host
 from gridbridge.decisions.site import setup as decisions
@@ -80,7 +80,7 @@ def left_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
 
 
 def _removal(policy: Policy, world: SetupWorld) -> tuple[Step, ...]:
-    edits = [*removal(world, hands.recall()), *section.removal(policy, world.wanted)]
+    edits = [*removal(world, changes.recall()), *section.removal(policy, world.wanted)]
     return tuple(_step(policy, edit, _named(edit)) for edit in edits)
 
 
@@ -99,14 +99,14 @@ def apply(steps: Iterable[Step], policy: Policy, tell: Callable[[Step], None]) -
     for step in steps:
         if step.where:
             raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")
-        hands.remember(step.undo)
+        changes.remember(step.undo)
         _make(step, policy)
         tell(step)
 
 
 def _make(step: Step, policy: Policy) -> None:
     try:
-        hands.make(step.edit, cell_of(policy, step.edit.cell))
+        changes.make(step.edit, cell_of(policy, step.edit.cell))
     except CommandFailed as error:
         raise GridbridgeError(f"{step.what}: {error.words}") from error
 
@@ -116,7 +116,7 @@ def forget(policy: Policy) -> None:
     if not any(
         is_transfer(queue) for queue in objects.queues(cell(policy, policy.site.cluster)).values()
     ):
-        hands.forget()
+        changes.forget()
 
 
 def steps(policy: Policy, findings: Iterable[Finding]) -> tuple[Step, ...]:

@@ -37,7 +37,7 @@ ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
+class Explanation:
     """The submission of one job, or why there would be none."""
 
     job: str
@@ -47,7 +47,7 @@ class Foreseen:
     refused: str = ""
 
 
-def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
+def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanation:
     """Say with what a job would be submitted to a remote cluster; nothing is changed.
 
     `words` are a job's id, or what qsub would be given; `to` is a cluster or a transfer queue.
@@ -67,7 +67,7 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
         xml = _verified(home, words)
     request, (pe, slots) = read_request(xml), parallel_of(xml)
     if refused := _refusal(xml):
-        return Foreseen(job=job, cluster=remote, refused=refused)
+        return Explanation(job=job, cluster=remote, refused=refused)
     rules, far = mapping(policy, remote, queue), away(policy, remote)
     known = words_of(remote)
     try:
@@ -76,7 +76,7 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
         spec = keep_there(spec, remote)
         place = _carried(route(policy, queue), request, name)
     except (Unmappable, Unstageable) as error:
-        return Foreseen(job=job, cluster=remote, refused=printable(str(error)))
+        return Explanation(job=job, cluster=remote, refused=printable(str(error)))
     cwd = cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
     if far.login:
         account = policy.clusters[remote].users.account_of(request.owner)
@@ -86,11 +86,11 @@ def foresee(words: tuple[str, ...], to: str, path: str = CONFIG) -> Foreseen:
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
     explains = adapter_of(far).explains
     if refused := explains.refusal(spec.request):
-        return Foreseen(job=job, cluster=remote, refused=printable(refused))
+        return Explanation(job=job, cluster=remote, refused=printable(refused))
     argv = explains.submission(far, spec)
     if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)
-    return Foreseen(
+    return Explanation(
         job=job,
         cluster=remote,
         command=printable(shlex.join(argv)),

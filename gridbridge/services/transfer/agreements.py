@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Container
 
 from gridbridge.apply.adapters import ADAPTERS
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.agreement import Disagreement, disagreement
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.message import Message, Outcome
@@ -17,7 +17,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger, key
-from gridbridge.services.work.backoff import Patience
+from gridbridge.services.work.backoff import Backoff
 
 AGAIN_S = 60.0  # a starter's word may have been lost
 SELDOM_S = 3600.0  # between two times that one is told who does nothing; it doubles until then
@@ -35,15 +35,15 @@ class Agreements:
         self,
         policy: Policy,
         ledger: Ledger,
-        hands: Hands,
+        acts: Acts,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._policy = policy
         self._ledger = ledger
-        self._hands = hands
+        self._acts = acts
         self._seen: dict[Key, Disagreement] = {}
         self._out: dict[Key, Disagreement] = {}
-        self._patience = Patience(AGAIN_S, SELDOM_S, clock)
+        self._backoff = Backoff(AGAIN_S, SELDOM_S, clock)
         self._times: Counter[Key] = Counter()
 
     def follow(self, policy: Policy) -> None:
@@ -83,7 +83,7 @@ class Agreements:
         last = self._out.get(each)
         if last and last.desired != shown.desired:
             self._forget(each)
-        if not self._patience.may_try(each):
+        if not self._backoff.may_try(each):
             return
         one = self._ledger.open[each]
         self._out[each] = shown
@@ -92,7 +92,7 @@ class Agreements:
             self._ledger.note(one, f"its starter is told: {shown.why}")
         elif self._times[each] == FEW + 1:
             self._ledger.note(one, WHAT_FOLLOWS)
-        self._hands.publish(
+        self._acts.publish(
             Action(act=Act.PUBLISH, transfer=one, why=shown.why, verdict=_wish(one, shown))
         )
 
@@ -102,11 +102,11 @@ class Agreements:
         self._forget(each)
         one = self._ledger.open.get(each)
         if one and not one.verdict and each not in taken:
-            self._hands.retract(one.name, one.uid)
+            self._acts.retract(one.name, one.uid)
 
     def _forget(self, each: Key) -> None:
         """Begin anew with something that is not so."""
-        self._patience.forget(each)
+        self._backoff.forget(each)
         self._times.pop(each, None)
 
 

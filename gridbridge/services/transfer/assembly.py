@@ -13,7 +13,7 @@ from typing import Protocol
 
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away, keep_connections
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.cluster import Push as PushKind
@@ -57,7 +57,7 @@ def build(configuration: Configuration) -> TransferService:
         policy=policy,
         database=database,
         inbox=Inbox(SPOOL, policy.poller.spool_files_per_uid),
-        hands=Hands(policy),
+        acts=Acts(policy),
         views=Views(policy, configuration=configuration.shown()),
         observers={name: _observer(policy, name) for name in clusters},
     )
@@ -94,8 +94,14 @@ def follow(service: TransferService, policy: Policy) -> None:
 
 def _parts(service: TransferService) -> tuple[Part, ...]:
     """Return what else keeps the configuration; the rest has nothing of it."""
-    first = (service.hands, service.views, service.breakers, service.letters)
-    rest = (service.books, service.guards, service.recalls, service.claims, service.agreements)
+    first = (service.acts, service.views, service.breakers, service.mail)
+    rest = (
+        service.usage_records,
+        service.guards,
+        service.recalls,
+        service.claims,
+        service.agreements,
+    )
     return (*first, *rest, service.sweeper)
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 from functools import partial
 
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.decisions.transfer.recall import waits_for_grant
 from gridbridge.errors import StateError
@@ -19,8 +19,8 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import FENCED, FILE, GRANT, HOME, JOB, is_grant, name_of, split
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger, key
-from gridbridge.services.work.backoff import Patience
-from gridbridge.services.work.workers import Crew
+from gridbridge.services.work.backoff import Backoff
+from gridbridge.services.work.workers import Workers
 
 AT_ONCE = 500  # grants in one command
 FIRST_S, LONGEST_S = 2.0, 20.0  # between tries to send one: a slot is kept for nothing meanwhile
@@ -33,12 +33,12 @@ _log = logging.getLogger(__name__)
 class Claims:
     """What is on its way of the claims; who has each is in the state file."""
 
-    def __init__(self, policy: Policy, ledger: Ledger, hands: Hands, crew: Crew) -> None:
+    def __init__(self, policy: Policy, ledger: Ledger, acts: Acts, workers: Workers) -> None:
         self._policy = policy
         self._ledger = ledger
-        self._hands = hands
-        self._crew = crew
-        self._patience = Patience(FIRST_S, LONGEST_S)
+        self._acts = acts
+        self._workers = workers
+        self._backoff = Backoff(FIRST_S, LONGEST_S)
         self._due: dict[str, dict[Key, Transfer]] = {}  # grants by cluster
         self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
         self._removing: dict[Key, Future[None]] = {}
@@ -70,10 +70,10 @@ class Claims:
             self._due[cluster] = due
             if not due or cluster in self._sent or cluster not in self._policy.clusters:
                 continue
-            if self._patience.may_try(cluster):
+            if self._backoff.may_try(cluster):
                 some = tuple(due.values())[:AT_ONCE]
-                give = partial(self._hands.give_grants, cluster)
-                self._sent[cluster] = some, self._crew.do(f"cluster {cluster}", give, some)
+                give = partial(self._acts.give_grants, cluster)
+                self._sent[cluster] = some, self._workers.do(f"cluster {cluster}", give, some)
 
     def recall(self, one: Transfer, why: str) -> bool:
         """Take a task's claim for home: then it runs again here, whatever happens there.
@@ -103,7 +103,7 @@ class Claims:
         return is_had
 
     def _take_claim(self, one: Transfer) -> bool:
-        return is_grant(one.claim) or self._hands.take_claim(one)
+        return is_grant(one.claim) or self._acts.take_claim(one)
 
     def limited(self, one: Transfer, end: Message) -> Message:
         """Return an end, or a worse one for a task whose jobs got no grant too often."""
@@ -137,9 +137,9 @@ class Claims:
             return True
         name = key(ended)
         if name not in self._removing:
-            if self._patience.may_try(name):
+            if self._backoff.may_try(name):
                 owner = f"cluster {ended.remote}"
-                self._removing[name] = self._crew.do(owner, self._hands.remove_grant, ended)
+                self._removing[name] = self._workers.do(owner, self._acts.remove_grant, ended)
             return False
         if not self._removing[name].done():
             return False
@@ -147,12 +147,12 @@ class Claims:
         if error:
             _log.warning("event=failed act=remove_grant name=%s why=%r", name[0], str(error))
             return False
-        self._patience.forget(name)
+        self._backoff.forget(name)
         return True
 
     def _is_removed(self, ended: Transfer) -> bool:
         try:
-            self._hands.remove_claim(ended)
+            self._acts.remove_claim(ended)
         except StateError as error:
             _log.warning("event=failed act=remove_claim why=%r", str(error))
             return False
@@ -161,7 +161,7 @@ class Claims:
     def sweep(self) -> None:
         """Remove the files of claims that nobody knows."""
         known = (*self._ledger.all(), *self._ledger.ended.values())
-        self._hands.sweep_claims(frozenset(name_of(one.claim, one.uid) for one in known))
+        self._acts.sweep_claims(frozenset(name_of(one.claim, one.uid) for one in known))
 
     def _take(self, cluster: str) -> None:
         """Take the answer to what was sent; without one it is sent again."""
@@ -172,7 +172,7 @@ class Claims:
         if error := sent.exception():
             _log.warning("event=failed act=grant cluster=%s why=%r", cluster, str(error))
             return
-        self._patience.forget(cluster)
+        self._backoff.forget(cluster)
         for one in some:
             self._due[cluster].pop(key(one), None)
             _log.info("event=granted name=%s cluster=%s", one.name, cluster)

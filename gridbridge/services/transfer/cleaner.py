@@ -5,7 +5,7 @@ from collections.abc import Callable, Container
 from concurrent.futures import Future
 from datetime import datetime
 
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import aftermath
 from gridbridge.decisions.transfer.orphans import orphans
 from gridbridge.decisions.transfer.plan import World
@@ -13,8 +13,8 @@ from gridbridge.model.transfer.plan import Action, Orphan
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.ledger import Key, Ledger, key
-from gridbridge.services.work.backoff import Patience
-from gridbridge.services.work.workers import Crew
+from gridbridge.services.work.backoff import Backoff
+from gridbridge.services.work.workers import Workers
 from gridbridge.state.inbox import Inbox
 
 _log = logging.getLogger(__name__)
@@ -27,18 +27,18 @@ class Cleaner:
         self,
         ledger: Ledger,
         inbox: Inbox,
-        hands: Hands,
-        crew: Crew,
+        acts: Acts,
+        workers: Workers,
         claims: Claims,
         act: Callable[[Action], None],
     ) -> None:
         self._ledger = ledger
         self._inbox = inbox
-        self._hands = hands
-        self._crew = crew
+        self._acts = acts
+        self._workers = workers
         self._claims = claims
         self._act = act
-        self._patience = Patience()
+        self._backoff = Backoff()
         self._unstaging: dict[Key, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
@@ -84,7 +84,7 @@ class Cleaner:
         if name in self._unstaging and self._unstaging[name].done():
             done = self._unstaging.pop(name)
             if not done.exception():
-                self._patience.forget(name)
+                self._backoff.forget(name)
                 return True
             _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(done.exception()))
         if name in self._unstaging:
@@ -96,8 +96,8 @@ class Cleaner:
             kept = f"kept at {ended.remote}, {folder}"
             self._ledger.note(ended, f"what it made may not be home: {kept}")
             return False
-        if self._patience.may_try(name):
-            self._unstaging[name] = self._crew.do(ended.owner, self._hands.unstage, ended)
+        if self._backoff.may_try(name):
+            self._unstaging[name] = self._workers.do(ended.owner, self._acts.unstage, ended)
         return False
 
     def _lay_to_rest(self, ended: Transfer) -> None:
@@ -110,11 +110,11 @@ class Cleaner:
         for one in [one for one, done in self._deleting.items() if done.done()]:
             self._tell_failure(one, self._deleting.pop(one))
         job = orphan.cluster, orphan.job_id
-        if job in self._deleting or not self._patience.may_try(job):
+        if job in self._deleting or not self._backoff.may_try(job):
             return
         where = f"cluster={orphan.cluster} name={orphan.name} job={orphan.job_id}"
         _log.warning("event=orphan %s why=%r", where, orphan.why)
-        self._deleting[job] = self._crew.do(orphan.owner, self._hands.delete_orphan, orphan)
+        self._deleting[job] = self._workers.do(orphan.owner, self._acts.delete_orphan, orphan)
 
     def _tell_failure(self, job: tuple[str, int], done: Future[None]) -> None:
         """Log why an orphan still lives: at a cluster by ssh we may be no operator."""

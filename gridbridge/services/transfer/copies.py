@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import guards
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.watch.observer import Answer
-from gridbridge.services.work.workers import Crew
+from gridbridge.services.work.workers import Workers
 
 LOOK_S = 60.0
 AT_ONCE = 100  # jobs in one question
@@ -27,14 +27,14 @@ class Copies:
         self,
         policy: Policy,
         ledger: Ledger,
-        hands: Hands,
-        crew: Crew,
+        acts: Acts,
+        workers: Workers,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._home = policy.site.cluster
         self._ledger = ledger
-        self._hands = hands
-        self._crew = crew
+        self._acts = acts
+        self._workers = workers
         self._clock = clock
         self._due = clock()
         self._others: frozenset[int] = frozenset()  # that were looked at, and are no copies
@@ -46,7 +46,7 @@ class Copies:
             self._take()
             if self._looking is None and self._clock() >= self._due:
                 self._due = self._clock() + LOOK_S
-                self._looking = self._crew.do(f"cluster {self._home}", self._look, self._away())
+                self._looking = self._workers.do(f"cluster {self._home}", self._look, self._away())
 
     def _away(self) -> frozenset[int]:
         return frozenset(parse_transfer(one.name).job for one in self._ledger.all())
@@ -63,9 +63,9 @@ class Copies:
 
     def _look(self, away: frozenset[int]) -> frozenset[int]:
         """Free the copies among those that wait; return what was seen to be none."""
-        waiting = self._hands.deferred_at_home()
+        waiting = self._acts.deferred_at_home()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
-        kept = self._hands.kept_at_home(new) if new else {}
+        kept = self._acts.kept_at_home(new) if new else {}
         copies = guards.copied(kept, away)
         for job in copies:
             self._free(job, kept[job].deferred_job)
@@ -74,7 +74,7 @@ class Copies:
     def _free(self, job: int, original: int) -> None:
         """Let a copy go; where that fails it is found again by the next look."""
         try:
-            self._hands.free_copy(job)
+            self._acts.free_copy(job)
         except (GridbridgeError, OSError) as error:
             _log.warning("event=failed act=free_copy job=%d why=%r", job, str(error))
         else:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import guards
 from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.errors import GridbridgeError
@@ -21,7 +21,7 @@ from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.watch.observer import Answer
-from gridbridge.services.work.workers import Crew
+from gridbridge.services.work.workers import Workers
 
 LOOK_S = 60.0
 AT_ONCE = 100  # jobs in one question
@@ -37,15 +37,15 @@ class Guards:
         self,
         policy: Policy,
         ledger: Ledger,
-        hands: Hands,
-        crew: Crew,
+        acts: Acts,
+        workers: Workers,
         act: Callable[[Action], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._policy = policy
         self._ledger = ledger
-        self._hands = hands
-        self._crew = crew
+        self._acts = acts
+        self._workers = workers
         self._act = act
         self._clock = clock
         self._unheld: frozenset[str] = frozenset()  # in home's last answer
@@ -83,7 +83,7 @@ class Guards:
         if some := tuple(due[:AT_ONCE]):
             self._after = some[-1]
             owner = f"cluster {self._policy.site.cluster}"
-            self._looking = self._crew.do(owner, self._hands.kept_at_home, some)
+            self._looking = self._workers.do(owner, self._acts.kept_at_home, some)
 
     def _take(self) -> None:
         """Take what home told of the jobs that were asked for."""

@@ -16,7 +16,7 @@ from gridbridge.state.database import Database
 UNSHOWN = timedelta(minutes=1)  # what closed so long before the last showing is shown again
 
 
-class Histories:
+class JobHistory:
     """The published histories; remembers which of them are behind the state file."""
 
     def __init__(self, cluster: str, database: Database, views: Views) -> None:

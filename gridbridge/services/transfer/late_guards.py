@@ -12,7 +12,7 @@ from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger, key
-from gridbridge.services.work.dispatch import Works
+from gridbridge.services.work.dispatch import Dispatcher
 from gridbridge.state.database import Database
 
 WHY = "its guard may have come too late"
@@ -21,10 +21,10 @@ WHY = "its guard may have come too late"
 class LateGuards:
     """The transfers that are over but whose tasks may be guarded."""
 
-    def __init__(self, database: Database, ledger: Ledger, works: Works) -> None:
+    def __init__(self, database: Database, ledger: Ledger, dispatcher: Dispatcher) -> None:
         self._database = database
         self._ledger = ledger
-        self._works = works
+        self._dispatcher = dispatcher
         self._left: dict[Key, Transfer] = {}
 
     def load(self, now: datetime) -> None:
@@ -62,8 +62,8 @@ class LateGuards:
         """Release a task once nobody is about to guard it."""
         action = Action(act=Act.RELEASE_LOCAL, transfer=one, why=WHY)
         guarding = Action(act=Act.GUARD_LOCAL, transfer=one, why=WHY)
-        if self._works.may_begin(action) and self._works.may_begin(guarding):
-            self._works.begin(action)
+        if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
+            self._dispatcher.begin(action)
 
     def _is_sent_anew(self, one: Transfer) -> bool:
         return self._ledger.attempts(one.name, one.uid)[-1].name != one.name

@@ -11,7 +11,7 @@ from gridbridge.decisions.transfer.unheard import UNHEARD
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.services.transfer.breakers import Breakers
-from gridbridge.services.transfer.history import Histories
+from gridbridge.services.transfer.history import JobHistory
 from gridbridge.shell.quota import Quota, Withheld
 from gridbridge.state.database import Database
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 class Ledger:
     """What the service knows of each open transfer; nothing is known here only."""
 
-    def __init__(self, database: Database, histories: Histories, breakers: Breakers) -> None:
+    def __init__(self, database: Database, job_history: JobHistory, breakers: Breakers) -> None:
         self.open: dict[Key, Transfer] = {}
         self.ended: dict[Key, Transfer] = {}  # closed, their remote jobs perhaps still listed
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unproved, when each closed
@@ -33,7 +33,7 @@ class Ledger:
         self._logged_of = Quota()  # lines about a person's unproved ones
         self._withheld = Withheld()  # until they are proved
         self._database = database
-        self._histories = histories
+        self._job_history = job_history
         self._breakers = breakers
         self._told: dict[Key, str] = {}
 
@@ -42,7 +42,7 @@ class Ledger:
         now = datetime.now(UTC)  # the clock may have been set back while no process ran
         self.open = {key(one): one.not_after(now) for one in self._database.open_transfers()}
         self.ended = {key(one): one.not_after(now) for one in self._database.ended_transfers()}
-        self._histories.load()
+        self._job_history.load()
 
     def all(self) -> ValuesView[Transfer]:
         """Return the open transfers."""
@@ -81,7 +81,7 @@ class Ledger:
         if not transfer.is_over:
             self.ended.pop(key(transfer), None)
         before = self.open.get(key(transfer))
-        self._histories.keep(before, transfer)
+        self._job_history.keep(before, transfer)
         self._breakers.hear(before, transfer, self.open.values())
         self._database.put(transfer)
         self.open[key(transfer)] = transfer
@@ -99,8 +99,8 @@ class Ledger:
         if known := self._database.transfer(*key(closed)):
             known = known.but(listed=closed.listed)
             self._database.put(known)
-            self._histories.keep(None, known)
-            self._histories.touch(known)
+            self._job_history.keep(None, known)
+            self._job_history.touch(known)
             self._tell_withheld(known)
         if key(closed) in self.ended:
             self.ended[key(closed)] = self.ended[key(closed)].but(listed=closed.listed)
@@ -118,7 +118,7 @@ class Ledger:
             for known in (self.open, self.ended):
                 for each, one in known.items():
                     known[each] = one.moved(step)
-                    self._histories.keep(None, known[each])
+                    self._job_history.keep(None, known[each])
                     self._database.put(known[each])
 
     def note(self, transfer: Transfer, text: str) -> None:
@@ -129,11 +129,11 @@ class Ledger:
         self._tell_left_out()
         if not self._told_of.allows(key(transfer)):
             return
-        self._histories.touch(transfer)
+        self._job_history.touch(transfer)
         at = datetime.now(UTC)
         event = Event(name=transfer.name, uid=transfer.uid, at=at, text=text)
         self._database.add_event(event)
-        self._histories.add(event)
+        self._job_history.add(event)
         if transfer.listed == Listed.YES or self._logged_of.allows(transfer.uid):
             _tell(transfer, text)
         else:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.receive import (
     Way,
     answer,
@@ -23,7 +23,7 @@ from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Rejected
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger, key
-from gridbridge.services.transfer.unheard import Farewells
+from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.services.transfer.unproved import Unproved
 from gridbridge.shell.quota import Quota
 from gridbridge.state.inbox import Inbox, Letter
@@ -38,7 +38,7 @@ KIND_ORDER = (Kind.RECORD, Kind.INTENT, Kind.SPARED, Kind.ENDED, Kind.CLOSED, Ki
 _log = logging.getLogger(__name__)
 
 
-class Letters:
+class Mail:
     """The messages of one round; keeps those that came before their record."""
 
     def __init__(
@@ -46,8 +46,8 @@ class Letters:
         policy: Policy,
         inbox: Inbox,
         ledger: Ledger,
-        hands: Hands,
-        farewells: Farewells,
+        acts: Acts,
+        unheard_ends: UnheardEnds,
     ) -> None:
         self.premature: dict[str, tuple[float, Letter]] = {}
         self.unproved = Unproved(ledger, inbox)
@@ -57,8 +57,8 @@ class Letters:
         self._lingering_since = 0.0
         self._inbox = inbox
         self._ledger = ledger
-        self._hands = hands
-        self._farewells = farewells
+        self._acts = acts
+        self._unheard_ends = unheard_ends
         self._routes: set[Way] = set()
         self._quota = Quota()  # of lines about each uid
         self.follow(policy)
@@ -200,16 +200,16 @@ class Letters:
             return self._refuse(letter, Rejected(what="question", reason="no FIFO of ours"), False)
         attempts = self._ledger.attempts(message.transfer, letter.uid)
         ended = of_asker(attempts, message)
-        if ended and self._farewells.awaits(ended):
+        if ended and self._unheard_ends.awaits(ended):
             self._ledger.reopen(ended)
             attempts = self._ledger.attempts(message.transfer, letter.uid)
         attempts = tuple(self._disowned(one, message) for one in attempts)
         self.asked |= {key(one) for one in attempts if is_succeeded(one, message)}
-        asleep = [one.wake for one in attempts if self._hands.is_asleep(one)]
+        asleep = [one.wake for one in attempts if self._acts.is_asleep(one)]
         if reply := answer(attempts, message, asleep):
             known = self._ledger.find((reply.transfer, letter.uid))
             stage = self._inbox.stage_of(known.record) if known else ""
-            self._hands.reply(message.wake, letter.uid, reply.but(stage=stage))
+            self._acts.reply(message.wake, letter.uid, reply.but(stage=stage))
         return [letter.path]
 
     def _disowned(self, one: Transfer, message: Message) -> Transfer:

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from datetime import datetime, timedelta
 
 from gridbridge.apply.adapters import ADAPTERS
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.decisions.transfer.recall import Recall, may_be_had
@@ -22,8 +22,8 @@ from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.ledger import Key, Ledger, key
-from gridbridge.services.work.backoff import Patience
-from gridbridge.services.work.workers import Crew
+from gridbridge.services.work.backoff import Backoff
+from gridbridge.services.work.workers import Workers
 
 HEED_S = 60.0  # in which a starter heeds a wish; one that has none is forgotten
 AGAIN_S = 60.0  # before a task that could not run here is thought of again; it doubles
@@ -35,14 +35,14 @@ class Recalls:
     """The recalls that are out, and what is known of the slots at home."""
 
     def __init__(
-        self, policy: Policy, ledger: Ledger, hands: Hands, crew: Crew, claims: Claims
+        self, policy: Policy, ledger: Ledger, acts: Acts, workers: Workers, claims: Claims
     ) -> None:
         self._policy = policy
         self._ledger = ledger
-        self._hands = hands
-        self._crew = crew
+        self._acts = acts
+        self._workers = workers
         self._claims = claims
-        self._patience = Patience(AGAIN_S, 16 * AGAIN_S)
+        self._backoff = Backoff(AGAIN_S, 16 * AGAIN_S)
         self._checking: dict[Key, tuple[Recall, Future[None]]] = {}
         self._out: dict[Key, Recall] = {}
         self._wished_at_s: dict[Key, float] = {}  # those whose starters have been asked
@@ -57,7 +57,7 @@ class Recalls:
         """Take back what an earlier process wished: it is decided anew, and begun ones go on."""
         for one in self._ledger.all():
             if not one.verdict:
-                self._hands.retract(one.name, one.uid)
+                self._acts.retract(one.name, one.uid)
 
     def move(self, step: timedelta) -> None:
         """Keep when home last answered by a clock that was set by so much."""
@@ -80,8 +80,8 @@ class Recalls:
         others = (one for one in self._ledger.all() if key(one) not in busy and self._may(one))
         free = min(self._free) - asked
         for one in recall.due(others, world, self._policy.queues, troubles, free):
-            if self._patience.may_try(key(one.transfer)):
-                check = self._crew.do(one.transfer.owner, self._hands.check_home, one.transfer)
+            if self._backoff.may_try(key(one.transfer)):
+                check = self._workers.do(one.transfer.owner, self._acts.check_home, one.transfer)
                 self._checking[key(one.transfer)] = one, check
 
     def _count_free(self, world: World) -> None:
@@ -129,7 +129,7 @@ class Recalls:
         self._ledger.note(one, f"recall: {wanted.why}")
         why = wanted.why
         wish = Message(transfer=one.name, outcome=Outcome.RECALL, cause=Cause.RECALLED, reason=why)
-        self._hands.publish(Action(act=Act.PUBLISH, transfer=one, why=why, verdict=wish))
+        self._acts.publish(Action(act=Act.PUBLISH, transfer=one, why=why, verdict=wish))
 
     def _follow(self, each: Key, world: World) -> None:
         """Forget a recall that is done; take back one whose job has started."""
@@ -146,7 +146,7 @@ class Recalls:
 
     def _take_back(self, one: Transfer, why: str) -> None:
         self._forget(key(one))
-        self._hands.retract(one.name, one.uid)
+        self._acts.retract(one.name, one.uid)
         self._ledger.note(one, why)
 
     def _forget(self, each: Key) -> None:

@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.apply.transfer.acts import Hands, disputed, no_trace
+from gridbridge.apply.transfer.acts import Acts, disputed, no_trace
 from gridbridge.decisions.transfer import dropped
 from gridbridge.decisions.transfer import plan as rules
 from gridbridge.decisions.transfer.plan import World
@@ -19,7 +19,7 @@ from gridbridge.model.places import SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.site.room import Watch
+from gridbridge.services.site.room import RoomWatch
 from gridbridge.services.transfer.agreements import Agreements
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.claims import Claims
@@ -27,23 +27,23 @@ from gridbridge.services.transfer.cleaner import Cleaner
 from gridbridge.services.transfer.copies import Copies
 from gridbridge.services.transfer.decided import Decided
 from gridbridge.services.transfer.guards import Guards
-from gridbridge.services.transfer.history import Histories
+from gridbridge.services.transfer.history import JobHistory
 from gridbridge.services.transfer.late_guards import LateGuards
 from gridbridge.services.transfer.ledger import Key, Ledger, key
-from gridbridge.services.transfer.mail import Letters
+from gridbridge.services.transfer.mail import Mail
 from gridbridge.services.transfer.recalls import Recalls
 from gridbridge.services.transfer.recovery import Recovery
 from gridbridge.services.transfer.strangers import Strangers
 from gridbridge.services.transfer.sweeper import Sweeper
-from gridbridge.services.transfer.unheard import Farewells
-from gridbridge.services.transfer.usage import Books
+from gridbridge.services.transfer.unheard import UnheardEnds
+from gridbridge.services.transfer.usage import UsageRecords
 from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.answers import Answers
 from gridbridge.services.watch.listener import Listener
 from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.services.watch.push import Push
-from gridbridge.services.work.dispatch import Works
-from gridbridge.services.work.workers import Crew
+from gridbridge.services.work.dispatch import Dispatcher
+from gridbridge.services.work.workers import Workers
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.database import Database
@@ -61,70 +61,72 @@ class TransferService:
     policy: Policy
     database: Database
     inbox: Inbox
-    hands: Hands
+    acts: Acts
     views: Views
     observers: dict[str, Observer]
     pushes: dict[str, Push | Listener] = field(default_factory=dict)
-    crew: Crew = field(default_factory=Crew)
+    workers: Workers = field(default_factory=Workers)
     spool: str = SPOOL
     clock: Clock = field(default_factory=Clock)
     since: datetime = field(default_factory=lambda: _now())  # asking without a pause
     looked_at: datetime = field(default_factory=lambda: _now())
     unwanted: dict[str, datetime] = field(default_factory=dict)  # at home, since when
-    histories: Histories = field(init=False)
+    job_history: JobHistory = field(init=False)
     breakers: Breakers = field(init=False)
     ledger: Ledger = field(init=False)
     decided: Decided = field(init=False)
-    letters: Letters = field(init=False)
+    mail: Mail = field(init=False)
     answers: Answers = field(init=False)
-    farewells: Farewells = field(init=False)
+    unheard_ends: UnheardEnds = field(init=False)
     guards: Guards = field(init=False)
     copies: Copies = field(init=False)
     strangers: Strangers = field(init=False)
     cleaner: Cleaner = field(init=False)
     recovery: Recovery = field(init=False)
-    books: Books = field(init=False)
-    works: Works = field(init=False)
+    usage_records: UsageRecords = field(init=False)
+    dispatcher: Dispatcher = field(init=False)
     late_guards: LateGuards = field(init=False)
     recalls: Recalls = field(init=False)
     claims: Claims = field(init=False)
-    room: Watch = field(init=False)
+    room: RoomWatch = field(init=False)
     agreements: Agreements = field(init=False)
     sweeper: Sweeper = field(init=False)
 
     def __post_init__(self) -> None:
-        self.histories = Histories(self.policy.site.cluster, self.database, self.views)
+        self.job_history = JobHistory(self.policy.site.cluster, self.database, self.views)
         self.breakers = Breakers(self.policy.breaker, self.views)
-        self.ledger = Ledger(self.database, self.histories, self.breakers)
+        self.ledger = Ledger(self.database, self.job_history, self.breakers)
         self.decided = Decided(self.database)
-        self.farewells = Farewells(self.database)
-        self.letters = Letters(self.policy, self.inbox, self.ledger, self.hands, self.farewells)
+        self.unheard_ends = UnheardEnds(self.database)
+        self.mail = Mail(self.policy, self.inbox, self.ledger, self.acts, self.unheard_ends)
         self.answers = Answers(self.observers, self.database, self.views)
-        self.claims = Claims(self.policy, self.ledger, self.hands, self.crew)
+        self.claims = Claims(self.policy, self.ledger, self.acts, self.workers)
         self.cleaner = Cleaner(
-            self.ledger, self.inbox, self.hands, self.crew, self.claims, self.act
+            self.ledger, self.inbox, self.acts, self.workers, self.claims, self.act
         )
         self.recovery = Recovery(self.spool)
-        self.books = Books(policy=self.policy, database=self.database, views=self.views)
-        self.guards = Guards(self.policy, self.ledger, self.hands, self.crew, self.act)
-        self.copies = Copies(self.policy, self.ledger, self.hands, self.crew)
-        self.strangers = Strangers(self.ledger, self.hands, self.crew)
-        self.works = Works(self.hands, self.crew, self.books)
-        self.late_guards = LateGuards(self.database, self.ledger, self.works)
-        self.recalls = Recalls(self.policy, self.ledger, self.hands, self.crew, self.claims)
-        self.room = Watch((self.spool, self.views.folder))
-        self.agreements = Agreements(self.policy, self.ledger, self.hands)
-        places = (self.database, self.inbox, self.hands, self.ledger)
-        keepers = (self.histories, self.cleaner, self.claims, self.books)
+        self.usage_records = UsageRecords(
+            policy=self.policy, database=self.database, views=self.views
+        )
+        self.guards = Guards(self.policy, self.ledger, self.acts, self.workers, self.act)
+        self.copies = Copies(self.policy, self.ledger, self.acts, self.workers)
+        self.strangers = Strangers(self.ledger, self.acts, self.workers)
+        self.dispatcher = Dispatcher(self.acts, self.workers, self.usage_records)
+        self.late_guards = LateGuards(self.database, self.ledger, self.dispatcher)
+        self.recalls = Recalls(self.policy, self.ledger, self.acts, self.workers, self.claims)
+        self.room = RoomWatch((self.spool, self.views.folder))
+        self.agreements = Agreements(self.policy, self.ledger, self.acts)
+        places = (self.database, self.inbox, self.acts, self.ledger)
+        keepers = (self.job_history, self.cleaner, self.claims, self.usage_records)
         self.sweeper = Sweeper(self.policy, *places, *keepers)
 
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
-        self.hands.hide_names()
+        self.acts.hide_names()
         self.ledger.load()
-        self.farewells.load(_now())
+        self.unheard_ends.load(_now())
         self.late_guards.load(_now())
-        self.books.load()
+        self.usage_records.load()
         self.recalls.load()
         self.claims.load()
         for one in self.ledger.ended.values():
@@ -134,7 +136,7 @@ class TransferService:
     def show_routes(self) -> None:
         """Show where each queue leads, and tell of the clusters that transfers are still at."""
         used = {(one.queue, one.remote) for one in self.ledger.all()}
-        self.letters.allow(used)  # their routes stay where starters read them
+        self.mail.allow(used)  # their routes stay where starters read them
         self.views.routes(frozenset(queue for queue, _ in used))
         self.views.asked(self.observers)
         for cluster in sorted(self.dropped()):
@@ -143,8 +145,8 @@ class TransferService:
     def shut_down(self) -> None:
         """Give back what is held of the machine: files, threads, programs. May be repeated."""
         self.database.close()
-        self.crew.dismiss()
-        self.books.dismiss()
+        self.workers.dismiss()
+        self.usage_records.dismiss()
         for observer in self.observers.values():
             observer.dismiss()
         for push in self.pushes.values():
@@ -156,7 +158,7 @@ class TransferService:
         with self.ledger.transaction():
             came = self.answers.take()  # before the letters, which have to be at least as new
             changed = [*self.take_letters(at_once=bool(came)), *self.take_results()]
-            self.books.take()
+            self.usage_records.take()
             self.take_pushes()
             self.hear(came)
             if came:
@@ -164,7 +166,7 @@ class TransferService:
                 self.plan(tuple(self.ledger.all()))
                 self.guards.see(came, self.policy.site.cluster)
                 self.copies.see(came)
-                self.cleaner.clean(self.world(()), self.letters.unproved.names())
+                self.cleaner.clean(self.world(()), self.mail.unproved.names())
                 everything = self.world(tuple(self.ledger.all()))
                 self.claims.decide(everything)
                 self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
@@ -172,12 +174,12 @@ class TransferService:
             elif changed:
                 self.plan(self.ledger.among(changed))
             self.publish(bool(came or changed))
-        self.letters.put_away()
+        self.mail.put_away()
         self.claims.send()  # what the state file has
         self.guards.send()
         for observer in self.observers.values():
             observer.ask_if_due(self.wanted)
-        self.books.look_if_due()
+        self.usage_records.look_if_due()
 
     def keep_time(self) -> None:
         """Keep every duration though the clock was set; set back, no answer would be fresh."""
@@ -186,9 +188,9 @@ class TransferService:
             seen = (self.answers, self.recalls, self.breakers)
             for part in (
                 self.ledger,
-                self.farewells,
+                self.unheard_ends,
                 self.late_guards,
-                self.letters.unproved,
+                self.mail.unproved,
                 *seen,
             ):
                 part.move(step)
@@ -202,7 +204,7 @@ class TransferService:
 
     def take_letters(self, at_once: bool) -> list[Key]:
         """Take what people's processes say; return whose transfers changed."""
-        changed = self.letters.take(at_once)
+        changed = self.mail.take(at_once)
         for one in changed:
             if one.is_over:
                 self.forget(one)
@@ -213,22 +215,22 @@ class TransferService:
         for cluster, push in self.pushes.items():
             if ids := push.ended():
                 for action in rules.pushed(self.ledger.all(), cluster, ids):
-                    self.works.forget(key(action.transfer))
+                    self.dispatcher.forget(key(action.transfer))
                     self.act(action)
 
     def hear(self, came: tuple[Answer, ...]) -> None:
         """Take what the clusters answered."""
         for answer in came:
             if answer.snapshot and answer.cluster == self.policy.site.cluster:
-                for one in self.farewells.hear(answer.snapshot):
+                for one in self.unheard_ends.hear(answer.snapshot):
                     self.ledger.reopen(one)
-                for one in self.farewells.prove(answer.snapshot):
+                for one in self.unheard_ends.prove(answer.snapshot):
                     self.ledger.prove(one)
                 self.breakers.prove(answer.snapshot, self.ledger.all())
                 self.late_guards.see(answer.snapshot)
-                self.letters.hear(answer.snapshot, self.answers.good)
+                self.mail.hear(answer.snapshot, self.answers.good)
             if self.recovery.hear(answer, self.ledger.all()):
-                self.works.recover()
+                self.dispatcher.recover()
 
     def plan(self, concerned: tuple[Transfer, ...]) -> None:
         """Decide about transfers, note what is now known of them, and act."""
@@ -259,7 +261,7 @@ class TransferService:
             requeued_jobs=rules.requeued_jobs(self.ledger.all()),
             dropped=self.dropped(),
             queues=frozenset(self.policy.queues),
-            asked=frozenset(self.letters.asked),
+            asked=frozenset(self.mail.asked),
             since=self.since,
             unwanted=self.unwanted,
             strangers=self.strangers.now(),
@@ -282,22 +284,22 @@ class TransferService:
         if action.act is Act.CLOSE:
             self.close(action.transfer, action.why)
         elif action.act is Act.PUBLISH:
-            self.books.tell_end(one)
-            self.hands.publish(action)
-        elif one.remote in self.observers and self.works.may_begin(action):
+            self.usage_records.tell_end(one)
+            self.acts.publish(action)
+        elif one.remote in self.observers and self.dispatcher.may_begin(action):
             self.ledger.note(one, f"{action.act.value}: {action.why}")
-            self.works.begin(action)
+            self.dispatcher.begin(action)
 
     def take_results(self) -> list[Key]:
         """Take what the threads have done; return whose transfers changed."""
         changed = []
-        for action, verdict in self.works.done():
+        for action, verdict in self.dispatcher.done():
             one = self.ledger.find(key(action.transfer))
             if action.transfer.is_over and action.act is Act.RELEASE_LOCAL:
                 self.late_guards.done(action.transfer)
             elif one and not one.is_over and self.take_result(action, one, verdict):
                 changed.append(key(one))
-        self.strangers.believe(self.works.not_ours)
+        self.strangers.believe(self.dispatcher.not_ours)
         return changed
 
     def take_result(self, action: Action, one: Transfer, verdict: Message | None) -> bool:
@@ -311,7 +313,7 @@ class TransferService:
             self.ledger.keep(one.but(pinned=action.act is Act.ADOPT_LOCAL))
             return False
         is_sought = action.act is Act.LOOK_UP_END
-        if is_disputed := is_sought and key(one) in self.works.disputed:
+        if is_disputed := is_sought and key(one) in self.dispatcher.disputed:
             self.ledger.note(one, disputed(action).reason)
         if verdict is None and is_sought and rules.is_lost(one, self.policy.poller, _now()):
             verdict = disputed(action) if is_disputed else no_trace(action)
@@ -333,23 +335,23 @@ class TransferService:
         """Remove what only a living transfer needs; its record stays until its job is gone."""
         self.unwanted.pop(closed.name, None)
         self.ledger.forget(closed)
-        self.letters.asked.discard(key(closed))
-        self.farewells.say(closed)
+        self.mail.asked.discard(key(closed))
+        self.unheard_ends.say(closed)
         self.late_guards.say(closed)
-        self.works.forget(key(closed))
+        self.dispatcher.forget(key(closed))
         self.decided.forget(key(closed))
         self.tidy(closed)
 
     def tidy(self, closed: Transfer) -> None:
         """Remove its verdict and its FIFO; may be repeated."""
-        self.hands.retract(closed.name, closed.uid)
+        self.acts.retract(closed.name, closed.uid)
         spool.remove_wake(closed.wake, self.spool)
 
     def publish(self, is_news: bool) -> None:
         """Show people and programs what they may see."""
         closed = self.breakers.closed(self.ledger.all()) | self.answers.silent()
         self.views.load(self.answers.good, self.observers, closed, self.room.lacks())
-        self.histories.publish()
+        self.job_history.publish()
         if is_news:
             self.views.transfers(self.ledger.all(), self.answers.good)
         self.sweeper.sweep_if_due()
@@ -360,8 +362,8 @@ class TransferService:
         ids = {one.remote_id for one in watched} | {
             parse_transfer(one.name).job for one in self.ledger.all()
         }
-        others = self.farewells.jobs() | self.breakers.jobs() | self.late_guards.jobs()
-        return frozenset(ids | others | self.letters.unproved.jobs())
+        others = self.unheard_ends.jobs() | self.breakers.jobs() | self.late_guards.jobs()
+        return frozenset(ids | others | self.mail.unproved.jobs())
 
 
 def _now() -> datetime:

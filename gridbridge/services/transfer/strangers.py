@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import strangers
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.decisions.transfer.strangers import Sight
@@ -14,7 +14,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger, key
 from gridbridge.services.watch.observer import Answer
-from gridbridge.services.work.workers import Crew
+from gridbridge.services.work.workers import Workers
 
 AT_ONCE = 100  # jobs in one question
 
@@ -24,10 +24,10 @@ _log = logging.getLogger(__name__)
 class Strangers:
     """Whose the ids are that clusters list; asked only where that is in doubt."""
 
-    def __init__(self, ledger: Ledger, hands: Hands, crew: Crew) -> None:
+    def __init__(self, ledger: Ledger, acts: Acts, workers: Workers) -> None:
         self._ledger = ledger
-        self._hands = hands
-        self._crew = crew
+        self._acts = acts
+        self._workers = workers
         self._known: dict[Key, Sight] = {}
         self._found: set[Key] = set()
         self._asked: dict[str, tuple[dict[Key, Sight], Future[dict[int, str]]]] = {}
@@ -71,11 +71,11 @@ class Strangers:
         if doubtful and cluster not in self._asked:
             some = dict(list(doubtful.items())[:AT_ONCE])
             jobs = tuple(sorted({each.job_id for each in some.values()}))
-            asked = self._crew.do(f"cluster {cluster}", self._ask, (cluster, jobs))
+            asked = self._workers.do(f"cluster {cluster}", self._ask, (cluster, jobs))
             self._asked[cluster] = some, asked
 
     def _ask(self, what: tuple[str, tuple[int, ...]]) -> dict[int, str]:
-        return self._hands.accounts(*what)
+        return self._acts.accounts(*what)
 
     def _take(self, cluster: str) -> None:
         """Take what a cluster told of the jobs that were in doubt."""

@@ -4,14 +4,14 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.model.policy import Policy
 from gridbridge.services.journal import KEPT_BYTES
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
-from gridbridge.services.transfer.history import Histories
+from gridbridge.services.transfer.history import JobHistory
 from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.usage import Books
+from gridbridge.services.transfer.usage import UsageRecords
 from gridbridge.state.database import Database
 from gridbridge.state.inbox import Inbox
 
@@ -26,12 +26,12 @@ class Sweeper:
     policy: Policy
     database: Database
     inbox: Inbox
-    hands: Hands
+    acts: Acts
     ledger: Ledger
-    histories: Histories
+    job_history: JobHistory
     cleaner: Cleaner
     claims: Claims
-    books: Books
+    usage_records: UsageRecords
     swept_at: float = 0.0
 
     def follow(self, policy: Policy) -> None:
@@ -50,9 +50,9 @@ class Sweeper:
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())
         self.inbox.sweep(frozenset(one.wake for one in living))
-        self.hands.sweep(frozenset(one.name for one in living), time.time() - UNFETCHED_S)
+        self.acts.sweep(frozenset(one.name for one in living), time.time() - UNFETCHED_S)
         self.cleaner.let_go(before)
         self.database.forget(before)
-        self.histories.sweep(before, tuple(self.ledger.all()))
+        self.job_history.sweep(before, tuple(self.ledger.all()))
         self.claims.sweep()
-        self.books.sweep()
+        self.usage_records.sweep()

@@ -13,7 +13,7 @@ from gridbridge.state.database import Database
 RECENT = timedelta(hours=1)  # an execd that is silent for so long was given up before
 
 
-class Farewells:
+class UnheardEnds:
     """Waits until home has taken note of each end."""
 
     def __init__(self, database: Database) -> None:

@@ -148,7 +148,7 @@ def _remote_record(
 
 
 @dataclass(slots=True, kw_only=True)
-class Books:
+class UsageRecords:
     """The accounting of every remote cluster that has one to be seen."""
 
     policy: Policy

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 FIRST_S, LONGEST_S = 5.0, 300.0  # a qmaster writes most accounting records within seconds
 
 
-class Patience:
+class Backoff:
     """When each thing may be tried again."""
 
     def __init__(

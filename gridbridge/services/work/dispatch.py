@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.errors import Disputed, GridbridgeError, NotOurs
 from gridbridge.model.message import Message, short
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, key
-from gridbridge.services.transfer.usage import Books
-from gridbridge.services.work.backoff import Patience
-from gridbridge.services.work.workers import Crew
+from gridbridge.services.transfer.usage import UsageRecords
+from gridbridge.services.work.backoff import Backoff
+from gridbridge.services.work.workers import Workers
 
 AGAIN_S = 2.0  # before an act that failed is done again; it doubles
 LONGEST_S = 60.0  # what failed may have been mended where no answer tells it
@@ -25,22 +25,22 @@ Name = tuple[Act, str, int]
 _log = logging.getLogger(__name__)
 
 
-class Works:
+class Dispatcher:
     """What the threads of everybody do just now for their transfers."""
 
     def __init__(
         self,
-        hands: Hands,
-        crew: Crew,
-        books: Books,
+        acts: Acts,
+        workers: Workers,
+        usage_records: UsageRecords,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._hands = hands
-        self._crew = crew
-        self._books = books
+        self._acts = acts
+        self._workers = workers
+        self._usage_records = usage_records
         self._clock = clock
-        self._patience = Patience()  # with an end that is not found
-        self._failing: dict[Name, Patience] = {}  # the acts that failed when they were last done
+        self._backoff = Backoff()  # with an end that is not found
+        self._failing: dict[Name, Backoff] = {}  # the acts that failed when they were last done
         self.disputed: set[Key] = set()  # of which no end is believed
         self.not_ours: list[Transfer] = []  # their ids are other jobs' by now: for who asks
         self.open: dict[Name, tuple[Action, Future[Message | None]]] = {}
@@ -54,10 +54,10 @@ class Works:
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):
             return False
-        return action.act is not Act.LOOK_UP_END or self._patience.may_try(key(action.transfer))
+        return action.act is not Act.LOOK_UP_END or self._backoff.may_try(key(action.transfer))
 
     def begin(self, action: Action) -> None:
-        """Have an act done; an end that the books have is not asked for."""
+        """Have an act done; an end that is known from accounting is not asked for."""
         self.open[_name(action)] = action, self._future(action)
 
     def done(self) -> Iterator[tuple[Action, Message | None]]:
@@ -87,7 +87,7 @@ class Works:
     def forget(self, transfer: Key) -> None:
         """Seek the transfer's end anew without a pause, or never again."""
         self.disputed.discard(transfer)
-        self._patience.forget(transfer)
+        self._backoff.forget(transfer)
         for act in Act:
             self._failing.pop((act, *transfer), None)
 
@@ -98,22 +98,22 @@ class Works:
     def _rest(self, name: Name) -> None:
         """Leave it alone for a while, but not a task that waits to be let go."""
         if name not in self._failing and name[0] is not Act.RELEASE_LOCAL:
-            self._failing[name] = Patience(AGAIN_S, LONGEST_S, self._clock)
+            self._failing[name] = Backoff(AGAIN_S, LONGEST_S, self._clock)
             self._failing[name].may_try(name)
 
     def _future(self, action: Action) -> "Future[Message | None]":
         is_sought = action.act is Act.LOOK_UP_END
         try:
-            end = self._books.end(action.transfer) if is_sought else None
+            end = self._usage_records.end(action.transfer) if is_sought else None
         except Disputed as error:
             return _failed(error)
-        if end is None and is_sought and self._books.tells(action.transfer):
+        if end is None and is_sought and self._usage_records.tells(action.transfer):
             return _known(None)
         if end is None:
-            return self._crew.do(action.transfer.owner, self._hands.far, action)
+            return self._workers.do(action.transfer.owner, self._acts.far, action)
         if end.is_unseen:
-            judge = partial(self._hands.judge, end)
-            return self._crew.do(action.transfer.owner, judge, action.transfer)
+            judge = partial(self._acts.judge, end)
+            return self._workers.do(action.transfer.owner, judge, action.transfer)
         return _known(verdict_of(action.transfer, end))
 
 

@@ -14,7 +14,7 @@ Subject = TypeVar("Subject")
 Outcome = TypeVar("Outcome")
 
 
-class Crew:
+class Workers:
     """The threads of everybody for whom something is being done."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.services.site.room import LOOK_S, Watch
+from gridbridge.services.site.room import LOOK_S, RoomWatch
 from gridbridge.shell import host
 
 
@@ -27,7 +27,7 @@ def test_a_folder_that_can_not_be_written_is_told_once_and_so_is_its_end(
 ) -> None:
     caplog.set_level(logging.INFO)
     time, folder = Time(), tmp_path / "spool"
-    watch = Watch((str(tmp_path), str(folder)), time)
+    watch = RoomWatch((str(tmp_path), str(folder)), time)
     told = []
     for change in (lambda: None, lambda: None, folder.mkdir, lambda: None, folder.rmdir):
         change()
@@ -42,7 +42,7 @@ def test_a_folder_that_can_not_be_written_is_told_once_and_so_is_its_end(
 
 def test_it_is_looked_at_now_and_then_and_nothing_is_left_there(tmp_path: Path) -> None:
     time = Time()
-    watch = Watch((str(tmp_path),), time)
+    watch = RoomWatch((str(tmp_path),), time)
     before = watch.lacks()
     tmp_path.chmod(0o755)
     os.rename(tmp_path, f"{tmp_path}.away")

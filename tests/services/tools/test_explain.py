@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.errors import ParseError
-from gridbridge.services.tools.explain import foresee
+from gridbridge.services.tools.explain import explained
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 JOB = (GOLDEN / "job-error.xml").read_text("latin-1")
@@ -45,7 +45,7 @@ slots = 1
 
 def test_a_job_goes_as_its_owner_whoever_asks(tmp_path: Path) -> None:
     """Root asks for alice: the starter of her job submits it as al_delta."""
-    foreseen = foresee(("12",), "delta", here(tmp_path))
+    foreseen = explained(("12",), "delta", here(tmp_path))
 
     assert foreseen.notes == ("by ssh, at delta-master as al_delta",)
 
@@ -56,16 +56,16 @@ def test_a_task_that_the_array_does_not_have_is_no_job(tmp_path: Path, task: str
     step = "<RN_step>1<"
     array = JOB.replace(PLAIN_TYPE, "<JB_type>192<").replace(ONE_TASK, "<RN_max>9<")
     config = here(tmp_path, qstat=array.replace(step, "<RN_step>2<"))
-    foreseen = foresee(("12.9",), "delta", config)
+    foreseen = explained(("12.9",), "delta", config)
 
     assert "gb.alpha.12.9.1" in foreseen.command
     with pytest.raises(ParseError, match="no such job or task"):
-        foresee((task,), "delta", config)
+        explained((task,), "delta", config)
 
 
 def test_a_job_without_tasks_has_none(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match="no such job or task"):
-        foresee(("12.1",), "delta", here(tmp_path))
+        explained(("12.1",), "delta", here(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -79,18 +79,18 @@ def test_what_its_starter_would_refuse_is_refused_in_the_same_words(
     tmp_path: Path, before: str, after: str, refused: str
 ) -> None:
     assert JOB.count(before) == 1
-    foreseen = foresee(("12",), "delta", here(tmp_path, qstat=JOB.replace(before, after)))
+    foreseen = explained(("12",), "delta", here(tmp_path, qstat=JOB.replace(before, after)))
 
     assert (foreseen.refused, foreseen.command) == (refused, "")
 
 
 def test_a_script_with_a_transfer_s_account_is_refused(tmp_path: Path) -> None:
     told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
-    foreseen = foresee(("job.sh",), "delta", here(tmp_path, qsub=told))
+    foreseen = explained(("job.sh",), "delta", here(tmp_path, qsub=told))
 
     assert foreseen.refused == ONE_HOP
 
 
 def test_qsub_that_fails_without_a_word_is_told(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match="qsub says nothing, and ends with 1"):
-        foresee(("job.sh",), "delta", here(tmp_path, qsub="", status=1))
+        explained(("job.sh",), "delta", here(tmp_path, qsub="", status=1))

@@ -125,7 +125,7 @@ class Hours:
         self.now_s = 0.0
         service = machine.service
         service.agreements = Agreements(
-            machine.policy, service.ledger, service.hands, lambda: self.now_s
+            machine.policy, service.ledger, service.acts, lambda: self.now_s
         )
 
 

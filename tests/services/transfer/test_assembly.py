@@ -221,11 +221,11 @@ def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Runn
 def test_what_waits_for_its_record_waits_on(running: Running) -> None:
     early = RECORD.but(kind=Kind.ENDED, outcome=Outcome.EXIT, exit_status="0")
     running.send(early)
-    before = dict(running.service.letters.premature)
+    before = dict(running.service.mail.premature)
     running.follow(poller=Poller(spool_files_per_uid=7))
 
     assert len(before) == 1
-    assert running.service.letters.premature == before
+    assert running.service.mail.premature == before
     assert running.service.inbox.limit_per_uid == 7
 
 

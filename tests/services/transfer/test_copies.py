@@ -25,8 +25,8 @@ class Home:
         self.now_s = 0.0
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"))
         ledger = SimpleNamespace(all=lambda: (a_transfer(name="gb.alpha.7.0.1"),))
-        crew = SimpleNamespace(do=self._do)
-        self.copies = Copies(policy, ledger, self, crew, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+        workers = SimpleNamespace(do=self._do)
+        self.copies = Copies(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def deferred_at_home(self) -> frozenset[int]:
         """Return the jobs that wait."""

@@ -29,9 +29,9 @@ class Home:
         self.kept: dict[int, Kept] | GridbridgeError = {}
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"), queues=("transfer-beta",))
         ledger = SimpleNamespace(all=lambda: tuple(self.open.values()), keep=self._keep)
-        hands = SimpleNamespace(kept_at_home=self._look)
-        crew = SimpleNamespace(do=self._do)
-        self.guards = Guards(policy, ledger, hands, crew, self.acts.append, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+        acts = SimpleNamespace(kept_at_home=self._look)
+        workers = SimpleNamespace(do=self._do)
+        self.guards = Guards(policy, ledger, acts, workers, self.acts.append, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def answers(self, letters: str, jobs: Iterable[int] = (7,)) -> list[tuple[str, str]]:
         """Have home list these jobs; return what is done then, and with which guard."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phase, encode
@@ -20,7 +20,7 @@ from gridbridge.model.transfer.sections import Poller, TransferQueue
 from gridbridge.services.transfer.mail import PREMATURE_OF_UID
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.services.transfer.views import Views
-from gridbridge.services.work.workers import Crew
+from gridbridge.services.work.workers import Workers
 from gridbridge.shell import files
 from gridbridge.state import published, spool
 from gridbridge.state.database import Database
@@ -88,12 +88,12 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
         policy=policy,
         database=database,
         inbox=Inboxes(),
-        hands=Hands(policy, str(folder), str(tmp_path / "spool")),
+        acts=Acts(policy, str(folder), str(tmp_path / "spool")),
         views=views,
         observers={},
         spool=str(tmp_path / "spool"),
     )
-    service.letters.linger_s = 0
+    service.mail.linger_s = 0
     yield service
     database.close()
 
@@ -146,7 +146,7 @@ def test_an_answer_goes_nowhere_else(service: TransferService, wake: str) -> Non
     send(service, RECORD)
     send(service, Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake), uid=BOB)
 
-    root = Path(service.hands._folder)
+    root = Path(service.acts._folder)
     assert list(root.glob("verdicts/**/*")) == []
     assert not (root / "load").exists()
     assert sorted(os.listdir(root.parent)) == ["published", "spool", "state.db", "state.db-journal"]
@@ -159,7 +159,7 @@ def test_a_question_that_comes_with_the_end_is_answered_after_it(service: Transf
     service.inbox.put(Message(kind=Kind.CLOSED, transfer=NAME, at="2", outcome=Outcome.REQUEUE))
     service.round()
 
-    reply = published.read_message(published.reply_path("f1", ALICE, service.hands._folder))
+    reply = published.read_message(published.reply_path("f1", ALICE, service.acts._folder))
 
     assert reply is not None
     assert reply.transfer == "gb.alpha.7.0.2"
@@ -188,23 +188,23 @@ def test_nobody_has_endless_answers(service: TransferService) -> None:
 
 def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> None:
     send(service, Message(kind=Kind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
-    path = published.reply_path("f1", ALICE, service.hands._folder)
-    service.hands.sweep(frozenset(), os.stat(path).st_mtime)
+    path = published.reply_path("f1", ALICE, service.acts._folder)
+    service.acts.sweep(frozenset(), os.stat(path).st_mtime)
     assert os.path.exists(path)
 
-    service.hands.sweep(frozenset({"f1"}), time.time() + 1)
+    service.acts.sweep(frozenset({"f1"}), time.time() + 1)
     assert os.path.exists(path)
 
-    service.hands.sweep(frozenset(), time.time() + 1)
+    service.acts.sweep(frozenset(), time.time() + 1)
     assert not os.path.exists(path)
 
 
 def test_what_a_killed_writer_left_is_removed(service: TransferService) -> None:
-    left = Path(service.hands._folder, ".0")
+    left = Path(service.acts._folder, ".0")
     kept = left.with_name("load")
     left.touch()
     kept.touch()
-    service.hands.sweep(frozenset(), time.time() + 1)
+    service.acts.sweep(frozenset(), time.time() + 1)
 
     assert (left.exists(), kept.exists()) == (False, True)
 
@@ -251,7 +251,7 @@ def test_messages_before_their_record_are_kept_for_a_while_but_few(
     for number in range(PREMATURE_OF_UID + 50):
         service.inbox.put(ended.but(transfer=f"gb.alpha.{number + 8}.0.1"), BOB)
     service.round()
-    assert len(service.letters.premature) == PREMATURE_OF_UID + 1
+    assert len(service.mail.premature) == PREMATURE_OF_UID + 1
 
     send(service, RECORD)
 
@@ -295,20 +295,20 @@ def test_no_content_stops_the_service(
 
 def test_who_makes_his_acts_slow_delays_nobody_else() -> None:
     never = threading.Event()
-    crew = Crew()
+    workers = Workers()
     for _ in range(50):
-        crew.do("bob", lambda event: event.wait(60), never)
+        workers.do("bob", lambda event: event.wait(60), never)
 
-    done = crew.do("alice", lambda word: word, "done")
+    done = workers.do("alice", lambda word: word, "done")
 
     assert done.result(timeout=5) == "done"
     never.set()
 
 
 def test_threads_of_those_who_need_none_are_dismissed() -> None:
-    crew = Crew()
+    workers = Workers()
     for number in range(50):
-        crew.do(f"user{number}", str, number).result(timeout=5)
-    crew.do("alice", str, 1).result(timeout=5)
+        workers.do(f"user{number}", str, number).result(timeout=5)
+    workers.do("alice", str, 1).result(timeout=5)
 
-    assert len(crew._threads) <= 2
+    assert len(workers._threads) <= 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import Kind, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -48,7 +48,7 @@ class Cell:
 def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
     """Return home's qmaster."""
     cell = Cell()
-    monkeypatch.setattr(Hands, "far", lambda _, action: cell.far(action))
+    monkeypatch.setattr(Acts, "far", lambda _, action: cell.far(action))
     return cell
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.transfer.acts import Hands
+from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import dropped
 from gridbridge.errors import Disputed
 from gridbridge.model.cluster import Cluster
@@ -89,12 +89,12 @@ class Machine:
             policy=self.policy,
             database=Database.open(f"sqlite:///{self.folder}/state.db"),
             inbox=Inbox(str(self.spool), 100),
-            hands=Hands(self.policy, shown, str(self.spool)),
+            acts=Acts(self.policy, shown, str(self.spool)),
             views=Views(self.policy, shown),
             observers={"alpha": Told(), "beta": self.beta},
             spool=str(self.spool),
         )
-        self.service.letters.linger_s = 0
+        self.service.mail.linger_s = 0
         self.service.load()
 
     def restart(self) -> None:
@@ -165,7 +165,7 @@ class Machine:
 
     def settle(self) -> None:
         """Wait until no thread of the service does anything."""
-        for _, future in self.service.works.open.values():
+        for _, future in self.service.dispatcher.open.values():
             future.exception(10)
         self.service.round()
 
@@ -191,7 +191,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 @pytest.mark.parametrize("news", ["another record", "an answer", "time", "a new process"])
 def test_an_end_that_is_home_waits_for_other_news(machine: Machine, news: str) -> None:
-    machine.service.letters.linger_s = 1e9
+    machine.service.mail.linger_s = 1e9
     machine.send(RECORD, CLOSED)
     before = len(machine.service.ledger.all())
     if news == "another record":
@@ -199,7 +199,7 @@ def test_an_end_that_is_home_waits_for_other_news(machine: Machine, news: str) -
     elif news == "an answer":
         machine.answer("r")
     elif news == "time":
-        machine.service.letters.linger_s = 0
+        machine.service.mail.linger_s = 0
         machine.service.round()
     else:
         machine.restart()
@@ -217,7 +217,7 @@ def test_ends_that_keep_coming_do_not_linger_for_ever(
     now_s = 100.0
     monkeypatch.setattr("gridbridge.services.transfer.mail.time.monotonic", lambda: now_s)
     machine.send(RECORD)
-    machine.service.letters.linger_s = 1.0
+    machine.service.mail.linger_s = 1.0
     left = []
     for number in range(4):
         machine.send(CLOSED.but(at=f"176722560{number}.000"))
@@ -350,7 +350,7 @@ def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(
     found: Future[Message | None] = Future()
     found.set_result(CLOSED.but(kind=Kind.ENDED))
     sought = Action(act=Act.LOOK_UP_END, transfer=one, why="missing")
-    machine.service.works.open[Act.LOOK_UP_END, one.name, one.uid] = sought, found
+    machine.service.dispatcher.open[Act.LOOK_UP_END, one.name, one.uid] = sought, found
     machine.send(CLOSED)
 
     machine.service.round()
@@ -370,7 +370,7 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
         disputed: Future[Message | None] = Future()
         disputed.set_exception(Disputed("two records of job 40"))
         sought = Action(act=Act.LOOK_UP_END, transfer=one, why="missing")
-        machine.service.works.open[Act.LOOK_UP_END, one.name, one.uid] = sought, disputed
+        machine.service.dispatcher.open[Act.LOOK_UP_END, one.name, one.uid] = sought, disputed
         machine.service.round()
 
     seek(one)
@@ -534,7 +534,7 @@ def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
     """Every cluster counts its jobs from 1; the first deletion may still be under way."""
     gate = threading.Event()
     for _ in range(A_PERSON):
-        machine.service.crew.do(_login(os.getuid()), gate.wait, 10.0)
+        machine.service.workers.do(_login(os.getuid()), gate.wait, 10.0)
     machine.answer("hqw", name=NAME)
     beta = machine.service.answers.good["beta"]
     machine.service.answers.good["alpha"] = replace(beta, cluster="alpha")

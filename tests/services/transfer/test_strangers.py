@@ -28,8 +28,8 @@ class Asked:
             ended={},
             note=lambda _, text: self.notes.append(text),
         )
-        crew = SimpleNamespace(do=self._do)
-        self.strangers = Strangers(ledger, self, crew)  # type: ignore[arg-type]  # what it needs of them
+        workers = SimpleNamespace(do=self._do)
+        self.strangers = Strangers(ledger, self, workers)  # type: ignore[arg-type]  # what it needs of them
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Tell the accounts of jobs."""

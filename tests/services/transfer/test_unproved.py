@@ -31,7 +31,7 @@ ENDED = Message(
 @pytest.fixture
 def full(service: TransferService) -> TransferService:
     """Return a service that knows as many unproved transfers of hers as it may."""
-    service.letters.unproved.most = MOST
+    service.mail.unproved.most = MOST
     for number in range(MOST):
         send(service, of(100 + number))
     return service
@@ -50,7 +50,7 @@ def answer(cluster: str, *rows: JobStatus, owner: str = str(ALICE)) -> ClusterSn
 
 def hear(service: TransferService, home: ClusterSnapshot, *others: ClusterSnapshot) -> None:
     """Let answers come, and the service do a round."""
-    service.letters.hear(home, {one.cluster: one for one in others})
+    service.mail.hear(home, {one.cluster: one for one in others})
     service.round()
 
 
@@ -137,11 +137,11 @@ def test_a_held_job_of_one_that_waits_is_no_orphan(full: TransferService) -> Non
 
 def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService) -> None:
     """So records and ends of jobs that don't exist leave no row each."""
-    service.letters.unproved.most = MOST
+    service.mail.unproved.most = MOST
     for job in range(200, 210):
         send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
         service.ledger.lay_to_rest(service.ledger.ended[of(job).transfer, ALICE])
-        service.letters.hear(answer("alpha"), {})
+        service.mail.hear(answer("alpha"), {})
     known = [job for job in range(200, 210) if service.database.transfer(of(job).transfer, ALICE)]
 
     assert known == [207, 208, 209]
@@ -150,14 +150,14 @@ def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService)
 
 def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -> None:
     """A task that is put back finds what it was; what is too much waits as if it were open."""
-    service.letters.unproved.most = MOST
+    service.mail.unproved.most = MOST
     for job in range(200, 210):
         send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
         if ended := service.ledger.ended.get((of(job).transfer, ALICE)):
             service.ledger.lay_to_rest(ended)
 
     assert service.database.transfer(of(200).transfer, ALICE) is not None
-    assert len(service.letters.unproved.jobs() - {40}) == 10 - 2 * MOST
+    assert len(service.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
 
 
 def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(
@@ -239,12 +239,12 @@ def test_a_roll_says_what_the_list_says(name: str, tasks: tuple[range, ...]) -> 
 
 def test_twenty_thousand_tasks_of_an_array_come_in(service: TransferService) -> None:
     """They all start while home does not answer; one answer brings them in, in a second."""
-    service.letters.unproved.most = 0
-    room, count = service.letters.unproved, 20_000
+    service.mail.unproved.most = 0
+    room, count = service.mail.unproved, 20_000
     for task in range(1, count + 1):
         service.inbox.put(of(8, task), ALICE)
     for letter in service.inbox.read():
-        room.park(letter, service.letters._judge(letter, None))
+        room.park(letter, service.mail._judge(letter, None))
     rows = (replace(a_row(8, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
     home = answer("alpha", *rows)
     began_s = time.process_time()

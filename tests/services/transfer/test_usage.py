@@ -16,7 +16,7 @@ from gridbridge.model.shown import ShownReading
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.sections import Retention, TransferQueue
 from gridbridge.model.transfer.transfer import Listed, Transfer
-from gridbridge.services.transfer.usage import Books
+from gridbridge.services.transfer.usage import UsageRecords
 from gridbridge.services.transfer.views import Views
 from gridbridge.state import accounts
 from gridbridge.state.database import Database
@@ -47,22 +47,22 @@ class Beta:
         """Start over with what the state file knows."""
         policy = policy or self.policy
         self.database = Database.open(self.url)
-        self.books = Books(
+        self.usage_records = UsageRecords(
             policy=policy,
             database=self.database,
             views=Views(policy, self.folder),
             clock=lambda: 0,
             now=lambda: NOON + timedelta(days=365),
         )
-        self.books.load()
+        self.usage_records.load()
 
     def look(self) -> None:
         """Look once and take what came."""
-        self.books.look_if_due()
-        for reader in self.books.readers.values():
+        self.usage_records.look_if_due()
+        for reader in self.usage_records.readers.values():
             reader._due = 0
             reader._threads.submit(lambda: None).result(10)  # after the look before it
-        self.books.take()
+        self.usage_records.take()
 
     def add(self, *lines: str) -> None:
         """Let beta account for more."""
@@ -84,7 +84,7 @@ class Beta:
 def site(tmp_path: Path) -> Iterator[Beta]:
     site = Beta(tmp_path)
     yield site
-    site.books.dismiss()
+    site.usage_records.dismiss()
 
 
 def transfer(**values: object) -> Transfer:
@@ -122,7 +122,7 @@ def test_a_new_record_of_ours_is_kept_and_shown(site: Beta) -> None:
 def test_a_service_that_starts_anew_reads_on(site: Beta) -> None:
     site.look()
     offset = site.database.cursors()[0].place.offset
-    site.books.dismiss()
+    site.usage_records.dismiss()
     site.database.close()
     site.add(LINE.replace(":alice:ok:2:gb.alpha.7.", ":alice:ok:9:gb.alpha.8."))
 
@@ -160,7 +160,7 @@ def test_a_file_that_is_not_there_is_told_and_read_when_it_is(site: Beta) -> Non
 def test_an_end_is_told_without_asking_the_cluster(site: Beta) -> None:
     site.look()
 
-    end = site.books.end(transfer())
+    end = site.usage_records.end(transfer())
 
     assert end is not None
     assert (end.exit_status, end.user_s, end.max_rss_kb) == (0, 0.008915, 4796.0)
@@ -175,36 +175,41 @@ def test_no_other_jobs_end_is_taken_for_a_transfers(site: Beta, values: dict[str
     """Anybody may submit a job there under any account."""
     site.look()
 
-    assert site.books.end(transfer(**values)) is None
+    assert site.usage_records.end(transfer(**values)) is None
 
 
 def test_of_two_ends_none_is_believed_and_the_file_is_read_at_once(site: Beta) -> None:
     """Whoever may submit there can write whole records of anybody's job."""
     site.add(LINE.replace(":0:0:0:0.008915", ":0:9:0:0.008915"))
     site.look()
-    site.books.readers["beta"]._due = 60
+    site.usage_records.readers["beta"]._due = 60
 
     with pytest.raises(Disputed, match=r"two records of beta disagree on how gb.alpha.7.0.1 ended"):
-        site.books.end(transfer())
-    assert site.books.tells(transfer())
-    assert site.books.readers["beta"]._due == 0
+        site.usage_records.end(transfer())
+    assert site.usage_records.tells(transfer())
+    assert site.usage_records.readers["beta"]._due == 0
 
 
 def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> None:
     site.look()
     now = datetime.now(UTC)
 
-    assert site.books.end(transfer(remote_state="r", seen_at=now + timedelta(seconds=1))) is None
     assert (
-        site.books.end(transfer(remote_state="r", missing_since=now + timedelta(seconds=62)))
+        site.usage_records.end(transfer(remote_state="r", seen_at=now + timedelta(seconds=1)))
         is None
     )
-    assert site.books.end(transfer(remote_state="r", seen_at=now - timedelta(minutes=1)))
-    assert site.books.end(
+    assert (
+        site.usage_records.end(
+            transfer(remote_state="r", missing_since=now + timedelta(seconds=62))
+        )
+        is None
+    )
+    assert site.usage_records.end(transfer(remote_state="r", seen_at=now - timedelta(minutes=1)))
+    assert site.usage_records.end(
         transfer(remote_state="r", missing_since=now, seen_at=now + timedelta(seconds=9))
     )
     never_listed = transfer(remote_state="", missing_since=now + timedelta(seconds=62))
-    assert site.books.end(never_listed)
+    assert site.usage_records.end(never_listed)
 
 
 def test_nobody_hides_anothers_record_by_jobs_under_its_account(site: Beta) -> None:
@@ -227,7 +232,7 @@ def test_a_run_that_is_run_again_is_no_end(site: Beta) -> None:
     site.look()
 
     assert [one.failed for one in site.records()] == [25]
-    assert site.books.end(transfer()) is None
+    assert site.usage_records.end(transfer()) is None
 
 
 ENDED = Message(
@@ -242,7 +247,7 @@ ENDED = Message(
 
 
 def test_where_no_file_is_seen_the_end_message_tells_the_usage(site: Beta) -> None:
-    site.books.tell_end(transfer(remote="delta", verdict=ENDED))
+    site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
 
     (record,) = site.records()
     assert (record.source, record.exit_status, record.failed) == (Source.MESSAGE, 137, None)
@@ -251,25 +256,25 @@ def test_where_no_file_is_seen_the_end_message_tells_the_usage(site: Beta) -> No
 
 
 def test_where_the_file_is_seen_the_message_is_kept_only_for_an_epilog(site: Beta) -> None:
-    site.books.tell_end(transfer(verdict=ENDED))
+    site.usage_records.tell_end(transfer(verdict=ENDED))
     before = site.records()
-    site.books.tell_end(transfer(verdict=ENDED, queue="asking"))
+    site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
 
     assert (before, len(site.records())) == ((), 1)
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-1", "1e99", "x", "1m"])
 def test_no_words_of_a_persons_process_are_taken_for_an_amount(site: Beta, text: str) -> None:
-    site.books.tell_end(transfer(remote="delta", verdict=ENDED.but(user_s=text)))
+    site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED.but(user_s=text)))
 
     assert site.records()[0].user_s is None
 
 
 def test_what_is_too_old_is_forgotten(site: Beta) -> None:
     site.look()
-    site.books.policy = replace(site.policy, retention=Retention(accounting_d=0))
+    site.usage_records.policy = replace(site.policy, retention=Retention(accounting_d=0))
 
-    site.books.sweep()
+    site.usage_records.sweep()
 
     assert site.records() == ()
     assert site.database.records_of("alpha", 7, 0) == ()
@@ -279,24 +284,26 @@ def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
     site: Beta,
 ) -> None:
     site.look()
-    before, shown = site.books.readers["beta"], site.reading()
+    before, shown = site.usage_records.readers["beta"], site.reading()
     clusters = {**site.policy.clusters, "gamma": replace(before._cluster, accounting="/gone")}
-    site.books.follow(replace(site.policy, clusters=clusters))
+    site.usage_records.follow(replace(site.policy, clusters=clusters))
 
-    assert site.books.readers["beta"] is before
+    assert site.usage_records.readers["beta"] is before
     assert [one.cluster for one in accounts.read_readings(site.folder)] == ["beta", "gamma"]
     assert accounts.read_readings(site.folder)[0] == shown
 
 
 def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> None:
     site.look()
-    before = site.books.readers["beta"]
+    before = site.usage_records.readers["beta"]
     moved = site.file.rename(site.file.with_name("moved"))
     beta = replace(site.policy.clusters["beta"], accounting=str(moved))
-    site.books.follow(replace(site.policy, clusters={**site.policy.clusters, "beta": beta}))
+    site.usage_records.follow(replace(site.policy, clusters={**site.policy.clusters, "beta": beta}))
     site.look()
-    read, reader = site.reading(), site.books.readers["beta"]
-    site.books.follow(replace(site.policy, clusters={"alpha": site.policy.clusters["alpha"]}))
+    read, reader = site.reading(), site.usage_records.readers["beta"]
+    site.usage_records.follow(
+        replace(site.policy, clusters={"alpha": site.policy.clusters["alpha"]})
+    )
 
     assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
-    assert (site.books.readers, accounts.read_readings(site.folder)) == ({}, ())
+    assert (site.usage_records.readers, accounts.read_readings(site.folder)) == ({}, ())

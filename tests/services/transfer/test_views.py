@@ -18,7 +18,7 @@ from gridbridge.model.transfer.rules import ProjectRule, QueueRule, ResourceRule
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.model.transfer.vocabulary import Vocabulary
-from gridbridge.services.transfer.history import Histories
+from gridbridge.services.transfer.history import JobHistory
 from gridbridge.services.transfer.views import Views, show
 from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.state import drains, published, shown
@@ -61,8 +61,8 @@ def database(tmp_path: Path) -> Database:
 
 
 @pytest.fixture
-def histories(folder: str, database: Database) -> Histories:
-    return Histories("alpha", database, Views(POLICY, folder))
+def job_history(folder: str, database: Database) -> JobHistory:
+    return JobHistory("alpha", database, Views(POLICY, folder))
 
 
 def texts(folder: str, job: str) -> list[list[str]]:
@@ -75,21 +75,21 @@ def texts(folder: str, job: str) -> list[list[str]]:
 
 
 def test_a_history_has_every_attempt_with_its_events(
-    folder: str, database: Database, histories: Histories
+    folder: str, database: Database, job_history: JobHistory
 ) -> None:
     again = replace(TRANSFER, name="gb.alpha.12.0.2")
     for one, text in ((TRANSFER, "first"), (again, "second")):
         database.put(one)
         database.add_event(Event(name=one.name, uid=one.uid, at=NOW, text=text))
-        histories.touch(one)
+        job_history.touch(one)
 
-    histories.publish()
+    job_history.publish()
 
     assert texts(folder, "12") == [["first"], ["second"]]
 
 
 def test_an_open_history_goes_on_without_being_read_again(
-    folder: str, database: Database, histories: Histories, monkeypatch: pytest.MonkeyPatch
+    folder: str, database: Database, job_history: JobHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is what the state file has, in every attempt, though only the first look reads that."""
     again = TRANSFER.but(name="gb.alpha.12.0.2")
@@ -98,11 +98,11 @@ def test_an_open_history_goes_on_without_being_read_again(
     def tell(one: Transfer, text: str) -> None:
         event = Event(name=one.name, uid=one.uid, at=NOW, text=text)
         database.put(one)
-        histories.keep(None, one)
+        job_history.keep(None, one)
         database.add_event(event)
-        histories.add(event)
-        histories.touch(one)
-        histories.publish()
+        job_history.add(event)
+        job_history.touch(one)
+        job_history.publish()
 
     tell(TRANSFER, "first")
     with monkeypatch.context() as unreadable:
@@ -112,7 +112,7 @@ def test_an_open_history_goes_on_without_being_read_again(
         tell(TRANSFER.but(closed_at=NOW), "over")
         tell(again.but(remote_state="r"), "third")
     kept = shown.read_job(folder, "12")
-    fresh = Histories("alpha", database, Views(POLICY, folder))
+    fresh = JobHistory("alpha", database, Views(POLICY, folder))
     fresh.touch(again)
     fresh.publish()
 
@@ -122,7 +122,7 @@ def test_an_open_history_goes_on_without_being_read_again(
 
 
 def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
-    folder: str, database: Database, histories: Histories, monkeypatch: pytest.MonkeyPatch
+    folder: str, database: Database, job_history: JobHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So nothing is kept for ever, and what the state file forgets is forgotten here."""
     reads = []
@@ -130,39 +130,39 @@ def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
     monkeypatch.setattr(database, "transfers_of", lambda *of: reads.append(of) or read(*of))
     for one in (TRANSFER.but(closed_at=NOW), TRANSFER, TRANSFER):
         database.put(one)
-        histories.keep(None, one)
-        histories.touch(one)
-        histories.publish()
-    histories.sweep(NOW, ())
-    histories.touch(TRANSFER)
-    histories.publish()
+        job_history.keep(None, one)
+        job_history.touch(one)
+        job_history.publish()
+    job_history.sweep(NOW, ())
+    job_history.touch(TRANSFER)
+    job_history.publish()
 
     assert reads == [("alpha", 12, 0)] * 3
 
 
 def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
-    folder: str, database: Database, histories: Histories
+    folder: str, database: Database, job_history: JobHistory
 ) -> None:
     database.put(TRANSFER)
-    histories.keep(TRANSFER, TRANSFER.but(seen_at=NOW, missed_polls=1))
-    histories.publish()
+    job_history.keep(TRANSFER, TRANSFER.but(seen_at=NOW, missed_polls=1))
+    job_history.publish()
 
     assert texts(folder, "12") == []
 
-    histories.keep(TRANSFER, TRANSFER.but(remote_state="r"))
-    histories.publish()
+    job_history.keep(TRANSFER, TRANSFER.but(remote_state="r"))
+    job_history.publish()
 
     assert texts(folder, "12") == [[]]
 
 
 def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
-    folder: str, database: Database, histories: Histories
+    folder: str, database: Database, job_history: JobHistory
 ) -> None:
     Views(POLICY, folder).transfers([TRANSFER], {})
     database.put(TRANSFER.but(closed_at=datetime.now(UTC)))
 
-    histories.load()
-    histories.publish()
+    job_history.load()
+    job_history.publish()
 
     (task,) = shown.read_job(folder, "12")
     assert task.attempts[0].transfer.closed_at is not None
@@ -183,18 +183,18 @@ def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_
 
 
 def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
-    folder: str, database: Database, histories: Histories
+    folder: str, database: Database, job_history: JobHistory
 ) -> None:
     foreign = TRANSFER.but(name="gb.gamma.12.0.1")
     database.put(foreign)
-    histories.touch(foreign)
-    histories.publish()
+    job_history.touch(foreign)
+    job_history.publish()
 
     assert texts(folder, "12") == []
 
 
 def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
-    folder: str, histories: Histories
+    folder: str, job_history: JobHistory
 ) -> None:
     views = Views(POLICY, folder)
     for job in ("12", "13", "14.2"):
@@ -202,7 +202,7 @@ def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
         os.utime(published.history_path(job, folder), (0, 0))
     views.task("15", ())
 
-    histories.sweep(NOW - timedelta(hours=1), (TRANSFER,))
+    job_history.sweep(NOW - timedelta(hours=1), (TRANSFER,))
 
     assert sorted(os.listdir(f"{folder}/jobs")) == ["12.json", "15.json"]
 

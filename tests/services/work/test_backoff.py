@@ -1,14 +1,14 @@
 """What leads to nothing is tried ever more seldom, each thing by itself."""
 
-from gridbridge.services.work.backoff import Patience
+from gridbridge.services.work.backoff import Backoff
 
 
-def tries(patience: Patience, now_s: list[float], until_s: int) -> list[int]:
+def tries(backoff: Backoff, now_s: list[float], until_s: int) -> list[int]:
     """Try one thing whenever it may be, looking every second; return when it was tried."""
     found = []
     for second in range(until_s):
         now_s[0] = float(second)
-        if patience.may_try("x"):
+        if backoff.may_try("x"):
             found.append(second)
     return found
 
@@ -16,26 +16,26 @@ def tries(patience: Patience, now_s: list[float], until_s: int) -> list[int]:
 def test_each_wait_is_twice_the_one_before_up_to_the_longest() -> None:
     now_s = [0.0]
 
-    assert tries(Patience(5, 30, lambda: now_s[0]), now_s, 120) == [0, 5, 15, 35, 65, 95]
+    assert tries(Backoff(5, 30, lambda: now_s[0]), now_s, 120) == [0, 5, 15, 35, 65, 95]
 
 
 def test_what_is_forgotten_begins_anew() -> None:
     now_s = [0.0]
-    patience = Patience(5, 30, lambda: now_s[0])
-    patience.may_try("x")
-    patience.may_try("y")
+    backoff = Backoff(5, 30, lambda: now_s[0])
+    backoff.may_try("x")
+    backoff.may_try("y")
 
-    patience.forget("x")
+    backoff.forget("x")
 
-    assert (patience.may_try("x"), patience.may_try("y")) == (True, False)
+    assert (backoff.may_try("x"), backoff.may_try("y")) == (True, False)
 
 
 def test_what_nobody_tries_any_more_takes_no_memory() -> None:
     now_s = [0.0]
-    patience = Patience(5, 30, lambda: now_s[0])
+    backoff = Backoff(5, 30, lambda: now_s[0])
     for number in range(1000):
         now_s[0] = float(number)
-        patience.may_try(number)
+        backoff.may_try(number)
 
-    assert len(patience._next) <= 5 + 30 + 1
-    assert not patience.may_try(999)
+    assert len(backoff._next) <= 5 + 30 + 1
+    assert not backoff.may_try(999)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from gridbridge.errors import GridbridgeError, NotOurs
 from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.services.work.dispatch import Works
+from gridbridge.services.work.dispatch import Dispatcher
 from tests.decisions.transfer.test_plan import a_transfer
 
 DELETION = Action(act=Act.DELETE_REMOTE, transfer=a_transfer(), why="")
@@ -19,7 +19,7 @@ class Failing:
         self.fails = True
         self.error = GridbridgeError("no answer")
         far = SimpleNamespace(far=None)
-        self.works = Works(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+        self.dispatcher = Dispatcher(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def do(self, owner: str, act: object, *words: object) -> "Future[None]":
         """Be done at once."""
@@ -35,10 +35,10 @@ class Failing:
         begun = []
         for second in range(int(self.now_s), until_s):
             self.now_s = float(second)
-            if self.works.may_begin(DELETION):
+            if self.dispatcher.may_begin(DELETION):
                 begun.append(second)
-                self.works.begin(DELETION)
-                list(self.works.done())
+                self.dispatcher.begin(DELETION)
+                list(self.dispatcher.done())
         return begun
 
 
@@ -50,7 +50,7 @@ def test_what_fails_is_done_ever_more_seldom() -> None:
 def test_a_cluster_that_answers_again_ends_the_pause() -> None:
     failing = Failing()
     failing.tries(100)
-    failing.works.recover()
+    failing.dispatcher.recover()
     failing.fails = False
 
     assert failing.tries(103) == [99, 100, 101, 102]
@@ -61,4 +61,4 @@ def test_whose_job_is_another_by_now_is_told_to_who_asks() -> None:
     failing.error = NotOurs("job 40 is alice's, account 'sge': not gb.alpha.7.0.1")
     failing.tries(1)
 
-    assert failing.works.not_ours == [DELETION.transfer]
+    assert failing.dispatcher.not_ours == [DELETION.transfer]
