@@ -9,7 +9,7 @@ from gridbridge.apply import clusters
 from gridbridge.batch import submitter
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
-from gridbridge.decisions.transfer.mapping import Asked, translate
+from gridbridge.decisions.transfer.requests.mapping import Asked, translate
 from gridbridge.errors import ConfigError, Unmappable
 from gridbridge.model import route
 from gridbridge.model.cluster import Cluster, Kind, Push

@@ -10,8 +10,8 @@ from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import home as gridengine
 from gridbridge.batch.gridengine import objects, submit
 from gridbridge.batch.gridengine.commands import STAYS
-from gridbridge.decisions.transfer import refusals, rerun
 from gridbridge.decisions.transfer.guards import Kept
+from gridbridge.decisions.transfer.requests import refusals, rerun
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model import route
 from gridbridge.model.cluster import Kind

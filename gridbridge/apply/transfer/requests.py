@@ -6,8 +6,8 @@ for something; `gridbridge explain` asks the same.
 
 from collections.abc import Container, Iterator
 
-from gridbridge.decisions.transfer.mapping import Asked, translate
-from gridbridge.decisions.transfer.vocabulary import understood
+from gridbridge.decisions.transfer.requests.mapping import Asked, translate
+from gridbridge.decisions.transfer.requests.vocabulary import understood
 from gridbridge.model.places import PUBLISHED, is_place
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Route
@@ -83,7 +83,7 @@ def _groups(there: Asked, nodes: int) -> tuple[tuple[int, int], ...]:
     """Return how the slots lie on the nodes of a cluster, if a rule says so."""
     if not there.spread:
         return ()
-    from gridbridge.decisions.transfer.spread import groups  # of few jobs
+    from gridbridge.decisions.transfer.requests.spread import groups  # of few jobs
 
     return groups(there.slots, there.spread, nodes)
 

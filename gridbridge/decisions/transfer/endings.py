@@ -1,6 +1,6 @@
 """What a remote job's end stands for at home, where the other cluster's accounting tells it."""
 
-from gridbridge.decisions.transfer.rerun import YES
+from gridbridge.decisions.transfer.requests.rerun import YES
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import ERROR, REQUEUE, Cause, Message, Outcome
 from gridbridge.model.transfer.claim import FENCED, JOB, is_grant

@@ -24,11 +24,11 @@ from gridbridge.services.transfer.agreements import Agreements
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
-from gridbridge.services.transfer.copies import Copies
 from gridbridge.services.transfer.decided import Decided
-from gridbridge.services.transfer.guards import Guards
+from gridbridge.services.transfer.guards.copied import Copies
+from gridbridge.services.transfer.guards.late import LateGuards
+from gridbridge.services.transfer.guards.missing import Guards
 from gridbridge.services.transfer.history import JobHistory
-from gridbridge.services.transfer.late_guards import LateGuards
 from gridbridge.services.transfer.ledger import Key, Ledger, key
 from gridbridge.services.transfer.mail import Mail
 from gridbridge.services.transfer.recalls import Recalls

@@ -11,8 +11,8 @@ from gridbridge.apply.clusters import mapping, route
 from gridbridge.apply.transfer.acts import put
 from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.load import load_values
-from gridbridge.decisions.transfer.onward import stay
 from gridbridge.decisions.transfer.receive import ending
+from gridbridge.decisions.transfer.requests.onward import stay
 from gridbridge.errors import StateError
 from gridbridge.model.accounting import RemoteRecord
 from gridbridge.model.ids import parse_transfer

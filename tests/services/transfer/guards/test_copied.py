@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.errors import GridbridgeError
-from gridbridge.services.transfer.copies import AT_ONCE, LOOK_S, Copies
+from gridbridge.services.transfer.guards.copied import AT_ONCE, LOOK_S, Copies
 from gridbridge.services.watch.observer import Answer
 from tests.decisions.transfer.test_plan import a_snapshot, a_transfer
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.mapping import Asked, translate
+from gridbridge.decisions.transfer.requests.mapping import Asked, translate
 from gridbridge.errors import Unmappable
 from gridbridge.model.transfer.mapping import ANY, PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
 

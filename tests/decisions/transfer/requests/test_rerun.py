@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gridbridge.decisions.transfer.rerun import of_queues
+from gridbridge.decisions.transfer.requests.rerun import of_queues
 
 MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.refusals import Mark, kept_queues, marks
+from gridbridge.decisions.transfer.requests.refusals import Mark, kept_queues, marks
 
 TRANSFER = ("transfer-gamma", "transfer-beta")
 NEITHER = "!transfer-beta&!transfer-gamma"

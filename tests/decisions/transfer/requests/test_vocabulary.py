@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.mapping import Asked
-from gridbridge.decisions.transfer.vocabulary import understood
+from gridbridge.decisions.transfer.requests.mapping import Asked
+from gridbridge.decisions.transfer.requests.vocabulary import understood
 from gridbridge.errors import Unmappable
 from gridbridge.model.transfer.vocabulary import ANY, Vocabulary
 

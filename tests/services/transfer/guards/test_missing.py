@@ -11,7 +11,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.guards import AT_ONCE, LOOK_S, Guards
+from gridbridge.services.transfer.guards.missing import AT_ONCE, LOOK_S, Guards
 from gridbridge.services.watch.observer import Answer
 from tests.decisions.transfer.test_plan import VERDICT, a_row, a_snapshot, a_transfer
 

@@ -4,7 +4,7 @@ A hard request that nobody there knows refuses the job before anything is submit
 for which Grid Engine would refuse the whole job as well, is left out with a note.
 """
 
-from gridbridge.decisions.transfer.mapping import Asked
+from gridbridge.decisions.transfer.requests.mapping import Asked
 from gridbridge.errors import Unmappable
 from gridbridge.model.transfer.vocabulary import ANY, Vocabulary
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.onward import stay
+from gridbridge.decisions.transfer.requests.onward import stay
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.model.transfer.onward import Stay
 
