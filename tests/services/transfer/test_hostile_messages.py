@@ -137,7 +137,7 @@ def test_a_forged_message_leaves_anothers_transfer_alone(
 
 
 def verdicts(service: TransferService, uid: int) -> str:
-    return f"{service.hands._folder}/verdicts/{uid}"
+    return f"{service.acts._folder}/verdicts/{uid}"
 
 
 @pytest.mark.parametrize("wake", ["../1001/gb.alpha.7.0.1", "../../load", "", "f" * 200, "a/b"])

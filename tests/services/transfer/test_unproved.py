@@ -63,7 +63,7 @@ def test_too_many_wait_for_home_and_come_in_once_it_lists_them(full: TransferSer
     hear(full, answer("alpha", a_row(7, "r")))
 
     assert full.ledger.open[NAME, ALICE].listed == Listed.YES
-    assert full.letters.unproved.jobs() == set()
+    assert full.mail.unproved.jobs() == set()
 
 
 def test_an_answer_from_before_says_nothing(full: TransferService) -> None:
@@ -132,7 +132,7 @@ def test_everybody_else_comes_in_at_once(full: TransferService) -> None:
 def test_a_held_job_of_one_that_waits_is_no_orphan(full: TransferService) -> None:
     send(full, RECORD)
 
-    assert full.letters.unproved.names() == {(NAME, str(ALICE))}
+    assert full.mail.unproved.names() == {(NAME, str(ALICE))}
 
 
 def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService) -> None:
