@@ -23,6 +23,7 @@ from gridbridge.model.transfer.transfer import Listed, Transfer
 SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
 UNWANTED = timedelta(seconds=30)  # a terminate method that runs has long done its work by then
 UNSTARTED = timedelta(seconds=30)  # a record of a job that just started may take so long
+ANOTHERS = "its number is another job's here by now"
 EVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -74,6 +75,8 @@ def observe(transfer: Transfer, world: World) -> Transfer:
     local = world.snapshots.get(world.home)
     if local and local.taken_at > transfer.updated_at:
         transfer = transfer.but(local_state=letters_at_home(transfer, local))
+    if local and not transfer.is_over and _is_anothers(transfer, world):
+        transfer = transfer.but(desired=Desired.DEAD)
     if local and transfer.listed != Listed.YES:
         transfer = transfer.but(listed=listed(transfer, local))
     remote = world.snapshots.get(transfer.remote)
@@ -129,7 +132,8 @@ def decide(transfer: Transfer, world: World, policy: Poller) -> list[Action]:
     if transfer.verdict and (transfer.wake in world.asleep or not is_dead):
         return _deliver(transfer, world)
     if is_dead:
-        return _bury(transfer, world, "deleted at home")
+        is_anothers = _is_anothers(transfer, world)
+        return _bury(transfer, world, ANOTHERS if is_anothers else "deleted at home")
     if _has_left(transfer, world):
         return _bring_home(transfer, world)
     return _delete_unheeded(transfer, world) or _learn_end(transfer, policy)
@@ -215,6 +219,20 @@ def _runs_at_home(transfer: Transfer, world: World, home: ClusterSnapshot) -> bo
     row = row_at_home(transfer, home)
     queue = row.queue.partition("@")[0] if row else ""
     return bool(queue) and queue not in world.queues | {transfer.queue}
+
+
+def _is_anothers(transfer: Transfer, world: World) -> bool:
+    """Say whether its number is another job's at home: that one has begun in a queue of home's own.
+
+    Numbers begin anew where a qmaster's spool is restored. The same job, put back and started there
+    since somebody took its guard away, was started before.
+    """
+    home = world.snapshots.get(world.home)
+    if home is None or home.taken_at <= transfer.updated_at:
+        return False
+    row = row_at_home(transfer, home)
+    is_new = row is not None and row.state.has_begun and not row.state.is_restarted
+    return is_new and _runs_at_home(transfer, world, home)
 
 
 def _bring_home(transfer: Transfer, world: World) -> list[Action]:

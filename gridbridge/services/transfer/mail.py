@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from gridbridge.apply.transfer.acts import Acts
+from gridbridge.decisions.transfer.plan import ANOTHERS
 from gridbridge.decisions.transfer.receive import (
     Way,
     answer,
@@ -32,7 +33,6 @@ PREMATURE_S = 60.0  # a message may come before the record that it belongs to
 PREMATURE_OF_UID = 100  # the remote hosts may see the spool before our starters' words
 LINGER_S = 1.5  # for ends that are home: the rest of a round costs more than reading them
 LINGERING = 20  # more are worth a round of their own
-ANOTHERS = "its number is another job's here by now"
 KIND_ORDER = (Kind.RECORD, Kind.INTENT, Kind.SPARED, Kind.ENDED, Kind.CLOSED, Kind.ASK)
 
 _log = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.decisions.transfer.load import load_values
 from gridbridge.decisions.transfer.orphans import orphans
 from gridbridge.decisions.transfer.plan import (
+    ANOTHERS,
     World,
     decide,
     is_lost,
@@ -587,6 +588,35 @@ def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reas
 
     told = (verdict.outcome, verdict.cause, verdict.reason)
     assert told == (outcome, Cause.PREEMPTED, reason)
+
+
+@pytest.mark.parametrize(
+    ("state", "queue", "expected"),
+    [
+        ("r", "all.q@n1", [Act.DELETE_REMOTE]),
+        ("s", "all.q@n1", [Act.DELETE_REMOTE]),
+        ("t", "all.q@n1", []),
+        ("Rr", "all.q@n1", []),
+        ("r", "transfer-beta@n1", []),
+        ("r", "transfer-gamma@n1", []),
+    ],
+    ids=["new", "suspended", "on its way", "put back", "its own queue", "another transfer queue"],
+)
+@pytest.mark.parametrize("guard", [Guard.NONE, Guard.START, Guard.HOLD])
+def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers(
+    state: str, queue: str, expected: list[Act], guard: str
+) -> None:
+    """Home's numbers have begun anew: put back later, that job is given nothing of this one's."""
+    world = a_world(remote="r", asleep=False)
+    home = a_snapshot("alpha", 60, a_row(7, state, queue=queue))
+    queues = frozenset({"transfer-beta", "transfer-gamma"})
+    world = replace(world, snapshots={**world.snapshots, "alpha": home}, queues=queues)
+
+    planned = plan([a_transfer(guard=guard)], world, POLICY)
+
+    assert [action.act for action in planned.actions] == expected
+    assert [one.desired for one in planned.transfers] == [Desired.DEAD if expected else ""]
+    assert [action.why for action in planned.actions] == [ANOTHERS for _ in expected]
 
 
 STALE = timedelta(seconds=30)
