@@ -47,7 +47,7 @@ class InForce:
     since: datetime
 
 
-class RoomWatch:
+class FileWatch:
     """Says when a file has changed: once for each change."""
 
     def __init__(self, path: str, clock: Callable[[], float]) -> None:
@@ -78,7 +78,7 @@ class Configuration:
     def __init__(self, path: str = CONFIG, clock: Callable[[], float] = time.monotonic) -> None:
         """Read the first one; ConfigError when it is wrong."""
         self._path = path
-        self._watch = RoomWatch(path, clock)  # before it is read, so that no change is missed
+        self._watch = FileWatch(path, clock)  # before it is read, so that no change is missed
         self.in_force = _parsed(path, config.read(path))
         self.refused: Refusal | None = None
         self._kept = ""  # what is known of the file that the next service finds
