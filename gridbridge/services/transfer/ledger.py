@@ -16,6 +16,7 @@ from gridbridge.shell.quota import Quota, Withheld
 from gridbridge.state.database import Database
 
 EVENTS_AN_HOUR = 60  # of a transfer: its person can bring about as many as they like
+LOGGED_AN_HOUR = 4000  # lines about what a person says that home has not proved
 
 Key = tuple[str, int]  # a transfer's name, and the uid of whoever made it
 
@@ -30,7 +31,7 @@ class Ledger:
         self.ended: dict[Key, Transfer] = {}  # closed, their remote jobs perhaps still listed
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unproved, when each closed
         self._told_of = Quota(EVENTS_AN_HOUR, 3600.0)  # events of a transfer
-        self._logged_of = Quota()  # lines about a person's unproved ones
+        self._logged_of = Quota(LOGGED_AN_HOUR, 3600.0)  # lines about a person's unproved ones
         self._withheld = Withheld()  # until they are proved
         self._database = database
         self._job_history = job_history

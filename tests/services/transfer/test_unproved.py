@@ -190,6 +190,7 @@ def test_what_she_brings_about_is_told_in_part(
     service: TransferService, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
+    service.ledger._logged_of = Quota(LINES)
     for number in range(2 * EVENTS_AN_HOUR):
         send(service, RECORD.but(reason=f"reason {number}"))
     for number in range(2 * LINES):
@@ -204,6 +205,7 @@ def test_what_was_withheld_is_told_once_home_has_proved_it(
 ) -> None:
     """Many short jobs at once, of which no answer of home has told yet."""
     caplog.set_level(logging.INFO)
+    service.ledger._logged_of = Quota(LINES)
     send(service, RECORD)
     one = service.ledger.open[NAME, ALICE]
     for number in range(LINES):
