@@ -43,7 +43,7 @@ from dataclasses import replace
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
-from gridbridge.services.transfer.usage import Books
+from gridbridge.services.transfer.usage import UsageRecords
 from gridbridge.services.transfer.views import Views
 from gridbridge.state import accounts
 from gridbridge.state.database import Database
@@ -71,16 +71,16 @@ policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
 database = Database.open(f"sqlite:///{folder}/state.db")
 views = Views(policy, f"{folder}/published")
 os.makedirs(f"{folder}/published")
-books = Books(policy=policy, database=database, views=views)
-books.load()
-reader = books.readers["beta"]
+records = UsageRecords(policy=policy, database=database, views=views)
+records.load()
+reader = records.readers["beta"]
 
 def read_on():
     began = time.perf_counter()
     look = reader.look()
     reader.cursor = look.cursor
     with database.transaction():
-        books.keep(look)
+        records.keep(look)
     return time.perf_counter() - began, look
 
 began = time.perf_counter()

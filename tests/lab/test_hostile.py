@@ -20,7 +20,9 @@ SPOOL = "/var/spool/gridbridge"
 LATENCY_S = 5.0
 ARRIVAL_S = 2.0
 SLOTS = 4  # of beta
-MOST_LINES = 200  # of the log about one person, in a test of a minute or two
+MOST_LINES = (
+    4200  # of the log: 4000 an hour about what home has not proved, and some of what is refused
+)
 
 LOCKER = """
 import fcntl, os, sys, time
