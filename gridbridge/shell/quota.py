@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable
+from logging import Logger
 
 LINES = 20
 INTERVAL_S = 60.0
@@ -37,6 +38,11 @@ class Quota:
         self._count.clear()
         self._begun_s = self._clock()
         return left_out
+
+    def tell_left_out(self, log: Logger) -> None:
+        """Log of which uid how many lines were left out, when the interval is over."""
+        for uid, count in self.left_out().items():
+            log.warning("event=untold uid=%s lines=%d", uid, count)
 
 
 class Withheld:

@@ -89,8 +89,7 @@ class Inbox:
         found = self._scan()
         self._remember(found)
         letters = []
-        for uid, count in self._quota.left_out().items():
-            _log.warning("event=untold uid=%s lines=%d", uid, count)
+        self._quota.tell_left_out(_log)
         for of_uid in _by_uid(found):
             letters.append(self._open_new(of_uid[: self.limit_per_uid]))
             self._remove_surplus(of_uid[self.limit_per_uid :], len(of_uid))

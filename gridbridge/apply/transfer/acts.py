@@ -171,9 +171,7 @@ class Acts:
         reasons = [error for detail in found for error in detail.errors]
         self._delete(action)
         reason = short("; ".join((action.why, *reasons[:1])))
-        return Message(
-            transfer=transfer.name, outcome=Outcome.ERROR, cause=Cause.BLOCKED, reason=reason
-        )
+        return _error(transfer, Cause.BLOCKED, reason)
 
     def _look_up_end(self, action: Action) -> Message | None:
         """Read the end from the remote accounting; None while there is no record of it."""
@@ -211,18 +209,18 @@ def no_trace(action: Action) -> Message:
     """Return the verdict on a job that the other cluster neither lists nor accounts for."""
     transfer = action.transfer
     reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
-    return Message(
-        transfer=transfer.name, outcome=Outcome.ERROR, cause=Cause.VANISHED, reason=reason
-    )
+    return _error(transfer, Cause.VANISHED, reason)
 
 
 def disputed(action: Action) -> Message:
     """Return the verdict on a job of which the other cluster's records tell different ends."""
     transfer = action.transfer
     reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"
-    return Message(
-        transfer=transfer.name, outcome=Outcome.ERROR, cause=Cause.DISPUTED, reason=reason
-    )
+    return _error(transfer, Cause.DISPUTED, reason)
+
+
+def _error(transfer: Transfer, cause: str, reason: str) -> Message:
+    return Message(transfer=transfer.name, outcome=Outcome.ERROR, cause=cause, reason=reason)
 
 
 def put(path: str, data: bytes, mode: int = 0o755) -> None:

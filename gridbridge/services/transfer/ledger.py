@@ -150,8 +150,7 @@ class Ledger:
 
     def _tell_left_out(self) -> None:
         """Log how many lines were not told in the last while."""
-        for uid, count in self._logged_of.left_out().items():
-            _log.warning("event=untold uid=%s lines=%d", uid, count)
+        self._logged_of.tell_left_out(_log)
         for of, count in self._told_of.left_out().items():
             _log.warning("event=untold of=%s events=%d", of, count)
 

@@ -110,8 +110,7 @@ class Mail:
         for path in self._done:
             self._inbox.remove(path)
         self._done.clear()
-        for uid, count in self._quota.left_out().items():
-            _log.warning("event=untold uid=%s lines=%d", uid, count)
+        self._quota.tell_left_out(_log)
 
     def _may_linger(self, new: tuple[Letter, ...]) -> bool:
         """Keep the news for later if it only closes transfers, and none waits for their room."""
