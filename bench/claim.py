@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from gridbridge.batch import claim
 from gridbridge.batch.wrapper import Start, WrappedJob, bundle
 from gridbridge.model.transfer.claim import FOLDER
-from tests.lab.claimed import claimed
 from tests.lab.grid import Grid
+from tests.lab.transfer.claimed import claimed
 
 TURNS, JOBS = 300, 10
 SHELL = "/bin/dash"

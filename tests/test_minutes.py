@@ -10,7 +10,7 @@ JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.lab.test_ssh" name="test_a[x-1]@tests/lab/test_ssh.py" time="60.0"/>
 <testcase classname="tests.lab.test_ssh" name="test_b@tests/lab/test_ssh.py" time="30.0"/>
 <testcase classname="tests.contract.test_jobs" name="test_c[oar]@tests/contract/a.py" time="95"/>
-<testcase classname="tests.lab.test_check.TestThis" name="test_d@tests/lab/test_check.py" time="1"/>
+<testcase classname="tests.lab.site.test_check.TestThis" name="test_d" time="1"/>
 </testsuite></testsuites>"""
 
 
@@ -22,7 +22,7 @@ def took(tmp_path: Path) -> tuple[Took, ...]:
 
 def test_a_test_has_its_file_and_its_name(took: tuple[Took, ...]) -> None:
     assert took[0] == Took("lab", "tests/lab/test_ssh.py", "test_a[x-1]", 60.0)
-    assert took[3].file == "tests/lab/test_check.py"
+    assert took[3].file == "tests/lab/site/test_check.py"
 
 
 def test_a_report_tells_the_slowest_the_folders_and_the_second_chances(
@@ -45,5 +45,5 @@ def test_the_longest_file_is_noted_first(took: tuple[Took, ...]) -> None:
     assert note(took).splitlines()[1:] == [
         '"tests/contract/test_jobs.py" = 95',
         '"tests/lab/test_ssh.py" = 90',
-        '"tests/lab/test_check.py" = 1',
+        '"tests/lab/site/test_check.py" = 1',
     ]

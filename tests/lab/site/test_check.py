@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.breaks import ITEMS, MASTER, NAMES, TOML, Played, Site
 from tests.lab.grid import Grid
+from tests.lab.site.breaks import ITEMS, MASTER, NAMES, TOML, Played, Site
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 

@@ -12,7 +12,7 @@ from tests.lab.grid import Grid
 pytestmark = pytest.mark.lab
 
 HOST = "alpha-master"
-PAGE = Path(__file__).parents[2] / "docs/configuration.md"
+PAGE = Path(__file__).parents[3] / "docs/configuration.md"
 QUEUE = "transfer-beta-big"
 AVAILABLE = "1M"  # for the 64G of the page, which the lab's nodes have not
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.away import once
-from tests.lab.claimed import frozen_poller
 from tests.lab.configured import configured
 from tests.lab.gamma import ACCOUNT, FAR, LONG_S, NODES, QUEUE, Gamma
 from tests.lab.grid import Grid
+from tests.lab.transfer.claimed import frozen_poller
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[3]
 LAB = CHECKOUT / "lab" / "lab"
 RUN = Path("/run/gridbridge-lab")
 TRACES = (RUN, Path("/run/gridbridge-lab.lock"), Path("/var/lib/gridbridge-lab"))

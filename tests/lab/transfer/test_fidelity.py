@@ -9,10 +9,10 @@ import re
 
 import pytest
 
-from tests.lab.fidelity.compare import Differences, compare
-from tests.lab.fidelity.rows import ROWS, Row
-from tests.lab.fidelity.run import Results, run_rows
 from tests.lab.grid import ROOT, Grid
+from tests.lab.transfer.fidelity.compare import Differences, compare
+from tests.lab.transfer.fidelity.rows import ROWS, Row
+from tests.lab.transfer.fidelity.run import Results, run_rows
 
 pytestmark = pytest.mark.lab
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.lab.fidelity.rows import Row
 from tests.lab.grid import CELL, EXECD, Grid
+from tests.lab.transfer.fidelity.rows import Row
 
 HERE = Path(__file__).parent
 CLUSTER = {"here": "beta", "away": "alpha"}

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pytest
 
 from tests.lab.away import QUIET, TELLS, ends, why
-from tests.lab.claimed import claimed, cut, grants
 from tests.lab.gamma import ACCOUNT, FAR, HOME, LONG_S, Gamma
 from tests.lab.grid import Grid
+from tests.lab.transfer.claimed import claimed, cut, grants
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
 

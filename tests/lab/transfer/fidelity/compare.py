@@ -4,7 +4,7 @@ import json
 import re
 from typing import TypeVar
 
-from tests.lab.fidelity.run import File, Record, Side
+from tests.lab.transfer.fidelity.run import File, Record, Side
 
 Difference = tuple[str, str]
 Differences = set[Difference]
