@@ -40,7 +40,7 @@ MEASURED = (  # differ between any two runs of the same job
 )
 PLACES = {  # where they are is one difference, what is there is compared
     "place of the script": r"/var/spool/gridengine/beta/execd/@HOST@/job_scripts/@JOB@"
-    r"|/tmp/@REMOTE@\.\d+\.\w+\.q/\.gridbridge/@JOB@",
+    r"|/tmp/@(?:JOB|REMOTE)@\.\d+\.\w+\.q/\.gridbridge/@JOB@",
     "name of TMPDIR": r"/tmp/@(JOB|REMOTE)@\.\d+\.\w+\.q",
     "name of the spool folder": r"(?<=/active_jobs/)@(JOB|REMOTE)@\.\d+",
 }
