@@ -142,11 +142,11 @@ def test_totals_and_unknown_jobs_are_told(grid: Grid, sent: Sent) -> None:
     account(grid, sent.count)
 
     totals = json.loads(qacct(grid, "-o", "alice", "-d", "1", "--json", user="bob").out)["totals"]
-    unknown = qacct(grid, "-j", "999999")
+    unknown = qacct(grid, "-j", "987654")
 
     assert next(one for one in totals if one["cluster"] == "beta")["jobs"] >= 1
     assert (unknown.status, unknown.out) == (1, "")
-    assert unknown.err == "qacct_remote: job 999999: no accounting of it, neither here nor away\n"
+    assert unknown.err == "qacct_remote: job 987654: no accounting of it, neither here nor away\n"
 
 
 def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid) -> None:
