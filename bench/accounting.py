@@ -45,6 +45,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.services.transfer.usage import UsageRecords
 from gridbridge.services.transfer.views import Views
+from gridbridge.shell.clock import Clock
 from gridbridge.state import accounts
 from gridbridge.state.database import Database
 
@@ -69,9 +70,10 @@ cluster = Cluster(qmaster_port=1, execd_port=2)
 clusters = {"alpha": cluster, "beta": replace(cluster, accounting=path)}
 policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
 database = Database.open(f"sqlite:///{folder}/state.db")
-views = Views(policy, f"{folder}/published")
+clock = Clock()
+views = Views(policy, clock, f"{folder}/published")
 os.makedirs(f"{folder}/published")
-records = UsageRecords(policy=policy, database=database, views=views)
+records = UsageRecords(policy=policy, database=database, views=views, clock=clock)
 records.load()
 reader = records.readers["beta"]
 

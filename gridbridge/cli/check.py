@@ -7,6 +7,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.model.site.setup import State
 from gridbridge.services.site import check as service
+from gridbridge.shell.clock import Clock
 
 STATUS = {State.OK: 0, State.WARNING: 1, State.BROKEN: 2}
 HEAD = ("STATE", "ITEM", "FOUND", "RIGHT")
@@ -29,7 +30,7 @@ def check(is_json: bool, is_all: bool) -> None:
       gridbridge check
       gridbridge check --json
     """
-    report = service.check()
+    report = service.check(Clock())
     if is_json:
         output.as_json(asdict(report))
     else:

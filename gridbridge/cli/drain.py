@@ -1,5 +1,7 @@
 """gridbridge drain and undrain: whether more jobs may go to a remote cluster."""
 
+from datetime import UTC, datetime
+
 import click
 
 from gridbridge.cli.seen import FOLDER
@@ -23,7 +25,7 @@ def drain(cluster: str, reason: str, folder: str) -> None:
     Example:
       gridbridge drain beta --reason "maintenance on Monday"
     """
-    service.drain(cluster, reason, folder)
+    service.drain(cluster, reason, datetime.now(UTC), folder)
 
 
 @click.command()

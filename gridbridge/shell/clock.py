@@ -1,10 +1,19 @@
-"""The machine's clock as it is set: how far it was moved, so that durations can survive that."""
+"""The one clock of a program: the time as it is set, and seconds that nobody sets.
+
+Who notes a moment has it kept here: when the clock is set, it is moved by as much, so that how
+long ago it was stays.
+"""
 
 import time
+import weakref
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 LEAST_S = 1.0  # less is adjtime's own slewing, or the time between two readings
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def _steady() -> float:
@@ -12,8 +21,23 @@ def _steady() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+class Dated(dict[K, V]):
+    """Values that have moments, each under its key."""
+
+    __slots__ = ("__weakref__", "_moved")
+
+    def __init__(self, moved: Callable[[V, timedelta], V]) -> None:
+        super().__init__()
+        self._moved = moved
+
+    def follow(self, step: timedelta) -> None:
+        """Keep how long ago everything was by a clock that was set by so much."""
+        for each, value in self.items():
+            self[each] = self._moved(value, step)
+
+
 class Clock:
-    """Compares the clock with one that nobody sets."""
+    """Tells the time, and compares it with a clock that nobody sets."""
 
     def __init__(
         self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _steady
@@ -21,9 +45,42 @@ class Clock:
         self._wall = wall
         self._steady = steady
         self._offset_s = wall() - steady()
+        self._dated: list[weakref.ref[Dated[Any, Any]]] = []
+
+    def now(self) -> datetime:
+        """Return the time as it is set, in UTC."""
+        return datetime.fromtimestamp(self._wall(), UTC)
+
+    def now_s(self) -> float:
+        """Return it in seconds since 1970, as files and messages have it."""
+        return self._wall()
+
+    def steady_s(self) -> float:
+        """Return seconds by which pauses are measured; only their differences say something."""
+        return self._steady()
+
+    def moment(self, steady_s: float) -> datetime:
+        """Return when that was, by the time as it is set now."""
+        return self.now() - timedelta(seconds=self._steady() - steady_s)
+
+    def dated(self, moved: Callable[[V, timedelta], V]) -> Dated[Any, V]:
+        """Return an empty dictionary, whose values `moved` moves when the clock was set."""
+        kept = Dated[Any, V](moved)
+        self._dated = [one for one in self._dated if one() is not None]
+        self._dated.append(weakref.ref(kept))
+        return kept
 
     def step(self) -> timedelta:
-        """Return by how much the clock was set since the last call; nothing is the usual answer."""
+        """Move what is kept by as much as the clock was set since the last call; return that.
+
+        Nothing is the usual answer.
+        """
         offset_s = self._wall() - self._steady()
         moved_s, self._offset_s = offset_s - self._offset_s, offset_s
-        return timedelta(seconds=moved_s) if abs(moved_s) >= LEAST_S else timedelta()
+        if abs(moved_s) < LEAST_S:
+            return timedelta()
+        step = timedelta(seconds=moved_s)
+        for one in self._dated:
+            if (kept := one()) is not None:
+                kept.follow(step)
+        return step

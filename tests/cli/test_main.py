@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from gridbridge.cli import check, main, setup
 from gridbridge.model.site.setup import State
 from gridbridge.services.site.check import Item, Report
+from gridbridge.shell.clock import Clock
 
 CONFIG = """[site]
 cluster = "alpha"
@@ -98,7 +99,7 @@ def test_a_cell_that_is_not_there_is_one_clear_line(
 def test_an_unexpected_error_shows_its_place_only_with_debug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check.service, "check", lambda: 1 // 0)
+    monkeypatch.setattr(check.service, "check", lambda _: 1 // 0)
 
     status = run(monkeypatch, "check")
 
@@ -119,7 +120,7 @@ def test_the_checks_exit_status_is_its_worst_item(
     state: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = Report(items=(an_item(State(state)),), worst=State(state))
-    monkeypatch.setattr(check.service, "check", lambda: report)
+    monkeypatch.setattr(check.service, "check", lambda _: report)
 
     assert run(monkeypatch, "check") == status
 
@@ -128,7 +129,7 @@ def test_the_check_prints_the_command_that_mends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = Report(items=(an_item(State.BROKEN),), worst=State.BROKEN)
-    monkeypatch.setattr(check.service, "check", lambda: report)
+    monkeypatch.setattr(check.service, "check", lambda _: report)
 
     run(monkeypatch, "check")
 
@@ -148,8 +149,8 @@ def test_the_check_says_once_what_mends_several_items(
 ) -> None:
     wrong = tmp_path / "gridbridge.toml"
     wrong.write_text(CONFIG.replace("= 1", '= "one"').replace("= 2", "= 0"))
-    report = check.service.check(str(wrong))
-    monkeypatch.setattr(check.service, "check", lambda: report)
+    report = check.service.check(Clock(), str(wrong))
+    monkeypatch.setattr(check.service, "check", lambda _: report)
 
     status = run(monkeypatch, "check")
 
@@ -162,7 +163,7 @@ def test_the_check_as_json_has_everything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = Report(items=(an_item(State.WARNING),), worst=State.WARNING)
-    monkeypatch.setattr(check.service, "check", lambda: report)
+    monkeypatch.setattr(check.service, "check", lambda _: report)
 
     run(monkeypatch, "check", "--json")
 

@@ -25,6 +25,7 @@ from gridbridge.services.site.configuration import Configuration
 from gridbridge.services.transfer.assembly import build
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.shell import files
+from gridbridge.shell.clock import Clock
 from gridbridge.state import published, spool
 from gridbridge.state.database import Database
 from tests.injection import killing, sandbox
@@ -112,13 +113,14 @@ def rounds(is_done: Callable[[TransferService], bool], **of_queues: float) -> Ca
 
     def act() -> None:
         os.dup2(os.open("/opt/poller.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-        configuration = Configuration(CONFIG)
+        clock = Clock()
+        configuration = Configuration(clock, CONFIG)
         policy = configuration.policy
         queues = {name: replace(one, **of_queues) for name, one in policy.queues.items()}  # type: ignore[arg-type]
         quick = replace(policy.poller, interval_s=0.1)
         changed = replace(policy, poller=quick, queues=queues)
         configuration.in_force = replace(configuration.in_force, policy=changed)
-        service = build(configuration)
+        service = build(configuration, clock)
         deadline = time.monotonic() + LIMIT_S
         while not is_done(service):
             assert time.monotonic() < deadline, "the poller's work has no end"

@@ -1,10 +1,13 @@
-"""How far the clock was set; slewing and the passing of time are no step."""
+"""How far the clock was set, and what is moved with it; slewing is no step."""
 
-from datetime import timedelta
+import operator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from gridbridge.shell.clock import Clock
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -25,3 +28,28 @@ def test_the_machines_own_clock_takes_no_step_by_itself() -> None:
     clock = Clock()
 
     assert clock.step() == timedelta()
+
+
+def test_what_it_keeps_is_moved_with_it_and_what_nobody_holds_is_forgotten() -> None:
+    walls = [0.0]
+    clock = Clock(lambda: walls[0], lambda: 0.0)
+    kept, lost = clock.dated(operator.add), clock.dated(operator.add)
+    kept["begun"] = NOON
+    del lost
+    walls[0] = 60.0
+    clock.step()
+
+    assert kept == {"begun": NOON + timedelta(minutes=1)}
+    assert len(clock._dated) == 2
+    clock.dated(operator.add)
+    assert len(clock._dated) == 1 + 1
+
+
+def test_a_moment_is_as_long_ago_as_it_was_however_the_clock_is_set() -> None:
+    walls, steady = [1000.0], [5.0]
+    clock = Clock(lambda: walls[0], lambda: steady[0])
+    then_s = clock.steady_s()
+    steady[0] += 10
+    walls[0] += 10 - 3600
+
+    assert clock.now() - clock.moment(then_s) == timedelta(seconds=10)

@@ -39,6 +39,7 @@ from gridbridge.services.site.inspection import (
 from gridbridge.services.site.order import Order, choose
 from gridbridge.services.site.setup import cell_of, observe
 from gridbridge.services.transfer.logins import key_facts, rsync_facts
+from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
 
 AT_ONCE = 8  # questions to all clusters together
@@ -71,7 +72,7 @@ class Item:
     hint: str
 
 
-def check(path: str = CONFIG) -> Report:
+def check(clock: Clock, path: str = CONFIG) -> Report:
     """Check the site that a configuration describes; a wrong one is the only finding."""
     sha256 = ""
     try:
@@ -79,17 +80,17 @@ def check(path: str = CONFIG) -> Report:
         sha256 = digest(raw)
         known = config.parsed(path, raw)
     except ConfigError as error:
-        poller = poller_facts(sha256)
+        poller = poller_facts(sha256, clock.now_s())
         return _report((*_unreadable(error), *reload.findings(poller, is_right=False)), None)
     keep_connections(known.policy)
-    found = (*section.older(known.moved), *findings(known.policy, sha256))
+    found = (*section.older(known.moved), *findings(known.policy, sha256, clock))
     return _report(found, known.policy)
 
 
-def findings(policy: Policy, sha256: str) -> Iterator[Finding]:
+def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     """Look at everything and judge it, this host first; the digest is the configuration's."""
     if policy.is_embedded:
-        yield from _folders(policy, sha256)
+        yield from _folders(policy, sha256, clock)
         return
     if os.geteuid() != 0:
         yield NO_ROOT
@@ -101,8 +102,8 @@ def findings(policy: Policy, sha256: str) -> Iterator[Finding]:
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
         worlds = {queue: threads.submit(_world, policy, queue) for queue in policy.queues}
         keys, rsync = threads.submit(key_facts, policy), threads.submit(rsync_facts, policy)
-        cells = _cells(policy, threads)
-    facts = replace(facts, cells=cells, poller=poller_facts(sha256))
+        cells = _cells(policy, threads, clock)
+    facts = replace(facts, cells=cells, poller=poller_facts(sha256, clock.now_s()))
     facts = replace(facts, keys=keys.result(), without_rsync=rsync.result())
     if not policy.why_no_queues and not cells[policy.site.cluster].trouble:
         facts = replace(facts, letters=letters(policy))
@@ -125,21 +126,22 @@ def _tmpdirs(worlds: Mapping[str, Future[SetupWorld]], policy: Policy) -> Iterat
     yield from tmpdir.findings(policy.site.cluster, queues, written)
 
 
-def _folders(policy: Policy, sha256: str) -> Iterator[Finding]:
+def _folders(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     """Look at a site of embedded clusters and judge it."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        cells = _cells(policy, threads)
+        cells = _cells(policy, threads, clock)
     home = policy.site.cluster
     slots = {} if cells[home].trouble else folder_queues(policy.clusters[home].folder)
     yield from decisions.no_queue(policy)
     yield from room.findings(rooms())
-    yield from folders.findings(poller_facts(sha256), cells, slots, policy)
+    yield from folders.findings(poller_facts(sha256, clock.now_s()), cells, slots, policy)
 
 
-def _cells(policy: Policy, threads: ThreadPoolExecutor) -> dict[str, CellFacts]:
+def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[str, CellFacts]:
     """Ask every cluster of the file: one that no queue leads to yet is about to be used."""
     names = tuple(policy.clusters)
-    return dict(zip(names, threads.map(lambda name: cell_facts(name, policy), names), strict=True))
+    facts = threads.map(lambda name: cell_facts(name, policy, clock), names)
+    return dict(zip(names, facts, strict=True))
 
 
 def _queue(queue: str, seen: Future[SetupWorld], poller: PollerFacts | None) -> Iterator[Finding]:

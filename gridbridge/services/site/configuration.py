@@ -7,10 +7,9 @@ steps, and at once when that is asked for. One that is wrong is told and left al
 import hashlib
 import logging
 import os
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from gridbridge import config
 from gridbridge.decisions.site.reload import Stay, unchangeable
@@ -20,6 +19,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.shown import ShownConfiguration
 from gridbridge.shell import files, trust
+from gridbridge.shell.clock import Clock
 
 SETTLE_S = 0.5
 
@@ -75,11 +75,14 @@ class FileWatch:
 class Configuration:
     """The file that is in force, and what was wrong with the last one that came after it."""
 
-    def __init__(self, path: str = CONFIG, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock, path: str = CONFIG) -> None:
         """Read the first one; ConfigError when it is wrong."""
         self._path = path
-        self._watch = FileWatch(path, clock)  # before it is read, so that no change is missed
-        self.in_force = _parsed(path, config.read(path))
+        self._clock = clock
+        self._watch = FileWatch(
+            path, clock.steady_s
+        )  # before it is read, so that no change is missed
+        self.in_force = _parsed(path, config.read(path), clock.now())
         self.refused: Refusal | None = None
         self._kept = ""  # what is known of the file that the next service finds
 
@@ -95,7 +98,7 @@ class Configuration:
         """
         if not self._watch.has_changed(at_once):
             return False
-        found = judge(self._path, self.in_force, away())
+        found = judge(self._path, self.in_force, self._clock.now(), away())
         if isinstance(found, Refusal):
             return self._refuse(found, at_once)
         is_news = found is not self.in_force or self.refused is not None
@@ -117,7 +120,7 @@ class Configuration:
         problems = unchangeable(policy, self.policy, self._path, stays) if stays else ()
         if problems:
             sha256 = self.in_force.sha256
-            self.in_force = _in_force(policy, raw)
+            self.in_force = _in_force(policy, raw, self._clock.now())
             self._refuse(Refusal(sha256=sha256, problems=problems), at_once=True)
 
     def keep(self, path: str = IN_FORCE) -> None:
@@ -145,7 +148,9 @@ class Configuration:
         )
 
 
-def judge(path: str, in_force: InForce, away: Iterable[Stay] = ()) -> InForce | Refusal:
+def judge(
+    path: str, in_force: InForce, now: datetime, away: Iterable[Stay] = ()
+) -> InForce | Refusal:
     """Read a file that came; return what is in force when it says the same."""
     sha256 = ""
     try:
@@ -153,7 +158,7 @@ def judge(path: str, in_force: InForce, away: Iterable[Stay] = ()) -> InForce | 
         sha256 = digest(raw)
         if sha256 == in_force.sha256:
             return in_force
-        found = _parsed(path, raw)
+        found = _parsed(path, raw, now)
     except ConfigError as error:
         return Refusal(sha256=sha256, problems=error.problems)
     if problems := unchangeable(in_force.policy, found.policy, path, away):
@@ -161,7 +166,7 @@ def judge(path: str, in_force: InForce, away: Iterable[Stay] = ()) -> InForce | 
     return found
 
 
-def _parsed(path: str, raw: bytes) -> InForce:
+def _parsed(path: str, raw: bytes, now: datetime) -> InForce:
     """Return a file as it takes force now; ConfigError when it is wrong, or could be a stranger's.
 
     A site of embedded clusters has no rights but those of the one person whose it is.
@@ -169,11 +174,11 @@ def _parsed(path: str, raw: bytes) -> InForce:
     policy = config.parse(path, raw)
     if not policy.is_embedded:
         _trust(path)
-    return _in_force(policy, raw)
+    return _in_force(policy, raw, now)
 
 
-def _in_force(policy: Policy, raw: bytes) -> InForce:
-    return InForce(policy=policy, raw=raw, sha256=digest(raw), since=datetime.now(UTC))
+def _in_force(policy: Policy, raw: bytes, now: datetime) -> InForce:
+    return InForce(policy=policy, raw=raw, sha256=digest(raw), since=now)
 
 
 def _trust(path: str) -> None:

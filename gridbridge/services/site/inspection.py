@@ -1,7 +1,6 @@
 """Looks at this host and at both qmasters for the check; nothing here judges."""
 
 import os
-import time
 from dataclasses import replace
 
 from gridbridge.apply.adapters import adapter_of
@@ -33,6 +32,7 @@ from gridbridge.model.site.host import (
     TreeFacts,
 )
 from gridbridge.shell import host, lock, trust
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import run
 from gridbridge.state import published, shown
 
@@ -72,13 +72,13 @@ def is_written(folder: str) -> bool:
     return found is not None and (found.owner != 0 or bool(found.mode & OTHERS_WRITE))
 
 
-def poller_facts(sha256: str) -> PollerFacts:
+def poller_facts(sha256: str, now_s: float) -> PollerFacts:
     """Return whether the poller runs, how old its values are, and whether it has that file."""
     found = host.path_facts(HOME)
     uid = found.owner if found else 0
     pids = (host.pid_with(words, uid) for words in POLLERS) if uid else ()
     taken_at_s, stale_s, values = _load()
-    age_s = time.time() - taken_at_s if taken_at_s else None
+    age_s = now_s - taken_at_s if taken_at_s else None
     is_fresh = age_s is not None and -1 <= age_s <= stale_s
     return PollerFacts(
         is_running=lock.is_held(LOCK),
@@ -86,14 +86,14 @@ def poller_facts(sha256: str) -> PollerFacts:
         age_s=age_s,
         last_words=host.last_line(f"{HOME}/poller.log"),
         values=values,
-        configuration=_configuration(sha256) if is_fresh else None,
+        configuration=_configuration(sha256, now_s) if is_fresh else None,
     )
 
 
-def cell_facts(cluster: str, policy: Policy) -> CellFacts:
+def cell_facts(cluster: str, policy: Policy, clock: Clock) -> CellFacts:
     """Return a cluster's version and clock, or why it gave no answer."""
     there = away(policy, cluster)
-    return adapter_of(there).answers.facts(there, time.time())
+    return adapter_of(there).answers.facts(there, clock.now_s())
 
 
 def folder_queues(path: str) -> dict[str, int]:
@@ -158,7 +158,7 @@ def _load() -> tuple[float, float, frozenset[str]]:
     return taken_at_s, stale_s, frozenset(values)
 
 
-def _configuration(sha256: str) -> ConfigurationFacts | None:
+def _configuration(sha256: str, now_s: float) -> ConfigurationFacts | None:
     """Return what the service says of its gridbridge.toml and of the one with this digest."""
     try:
         service = shown.read_service(PUBLISHED)
@@ -170,6 +170,6 @@ def _configuration(sha256: str) -> ConfigurationFacts | None:
     is_judged = known.refused_sha256 in ("", sha256)
     return ConfigurationFacts(
         is_same=known.sha256 == sha256,
-        for_s=time.time() - known.since.timestamp(),
+        for_s=now_s - known.since.timestamp(),
         refused=known.refused if is_judged else (),
     )

@@ -1,7 +1,6 @@
 """Looks now and then whether people can write messages, and the service its own files."""
 
 import logging
-import time
 from collections.abc import Callable, Iterable
 
 from gridbridge.decisions.site.room import lacks
@@ -15,7 +14,7 @@ _log = logging.getLogger(__name__)
 class RoomWatch:
     """What the folders lacked when they were last looked at."""
 
-    def __init__(self, folders: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folders: Iterable[str], clock: Callable[[], float]) -> None:
         self._folders = tuple(folders)
         self._clock = clock
         self._looked_at = -LOOK_S

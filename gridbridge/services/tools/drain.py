@@ -3,7 +3,7 @@
 import os
 import pwd
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import PUBLISHED
@@ -13,7 +13,7 @@ from gridbridge.state import drains, shown
 MAX_CHARACTERS = 500
 
 
-def drain(cluster: str, reason: str, folder: str = PUBLISHED) -> None:
+def drain(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> None:
     """Close the queues that lead to a cluster; the poller does it at its next look.
 
     Raises GridbridgeError for a cluster to which no queue leads, StateError for who may not.
@@ -23,7 +23,7 @@ def drain(cluster: str, reason: str, folder: str = PUBLISHED) -> None:
     if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
         raise GridbridgeError(f"the reason is one line of at most {MAX_CHARACTERS} characters")
     by = pwd.getpwuid(os.getuid()).pw_name
-    drains.put(cluster, ShownDrain(by=by, at=datetime.now(UTC), reason=reason), folder)
+    drains.put(cluster, ShownDrain(by=by, at=now, reason=reason), folder)
 
 
 def undrain(cluster: str, folder: str = PUBLISHED) -> None:

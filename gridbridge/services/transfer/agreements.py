@@ -4,7 +4,6 @@ What the local job is lies where the verdict would, until its owner's starter ha
 follows: it alone acts on the remote job. A verdict or a recall that comes takes its place.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Container
 
@@ -36,14 +35,14 @@ class Agreements:
         policy: Policy,
         ledger: Ledger,
         acts: Acts,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
     ) -> None:
         self._policy = policy
         self._ledger = ledger
         self._acts = acts
         self._seen: dict[Key, Disagreement] = {}
         self._out: dict[Key, Disagreement] = {}
-        self._backoff = Backoff(AGAIN_S, SELDOM_S, clock)
+        self._backoff = Backoff(clock, AGAIN_S, SELDOM_S)
         self._times: Counter[Key] = Counter()
 
     def follow(self, policy: Policy) -> None:

@@ -4,10 +4,8 @@ What a change leaves as it was goes on: clusters are asked as before, their last
 no queue to them closes, and all that is known, under way or waited for stays.
 """
 
-import time
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
@@ -26,6 +24,7 @@ from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.listener import Listener
 from gridbridge.services.watch.observer import Observer
 from gridbridge.services.watch.push import Push
+from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.inbox import Inbox
 
@@ -47,7 +46,7 @@ class Part(Protocol):
         ...
 
 
-def build(configuration: Configuration) -> TransferService:
+def build(configuration: Configuration, clock: Clock) -> TransferService:
     """Put the service together and take up what an earlier one left."""
     policy = configuration.policy
     keep_connections(policy)
@@ -58,12 +57,13 @@ def build(configuration: Configuration) -> TransferService:
         database=database,
         inbox=Inbox(SPOOL, policy.poller.spool_files_per_uid),
         acts=Acts(policy),
-        views=Views(policy, configuration=configuration.shown()),
-        observers={name: _observer(policy, name) for name in clusters},
+        views=Views(policy, clock, configuration=configuration.shown()),
+        observers={name: _observer(policy, name, clock) for name in clusters},
+        clock=clock,
     )
     try:
         for name in filter(partial(_pushes, policy), clusters):
-            service.pushes[name] = _push(policy, name)
+            service.pushes[name] = _push(policy, name, service.clock)
         service.load()
     except StateError:
         service.shut_down()
@@ -84,7 +84,7 @@ def follow(service: TransferService, policy: Policy) -> None:
     _follow_observers(service, policy, clusters, same)
     _follow_pushes(service, policy, clusters, same)
     if any(one.remote in clusters - same for one in ledger.all()):
-        service.since = datetime.now(UTC)  # these were not asked without a pause
+        service.since_s = service.clock.steady_s()  # these were not asked without a pause
     service.policy = policy
     service.inbox.limit_per_uid = policy.poller.spool_files_per_uid
     for part in _parts(service):
@@ -116,7 +116,7 @@ def _follow_observers(
     for name in same:
         observers[name].follow(away(policy, name), policy.poller, _own_queues(policy, name))
     for name in clusters - same:
-        observers[name] = _observer(policy, name)
+        observers[name] = _observer(policy, name, service.clock)
 
 
 def _follow_pushes(
@@ -130,7 +130,7 @@ def _follow_pushes(
         service.pushes.pop(name).stop()
     for name in clusters - alike:
         if _pushes(policy, name):
-            service.pushes[name] = _push(policy, name)
+            service.pushes[name] = _push(policy, name, service.clock)
 
 
 def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
@@ -148,12 +148,12 @@ def _pushes(policy: Policy, name: str) -> bool:
     return policy.clusters[name].push is not PushKind.NONE
 
 
-def _observer(policy: Policy, name: str) -> Observer:
+def _observer(policy: Policy, name: str, clock: Clock) -> Observer:
     return Observer(
         name,
         away(policy, name),
         policy.poller,
-        time.monotonic,
+        clock,
         users=policy.clusters[name].users,
         transfer_queues=_own_queues(policy, name),
     )
@@ -164,16 +164,16 @@ def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 
-def _push(policy: Policy, name: str) -> Push | Listener:
+def _push(policy: Policy, name: str, clock: Clock) -> Push | Listener:
     """Return what takes the ends that a cluster pushes."""
     cluster, far = policy.clusters[name], away(policy, name)
     adapter, limit_per_s = adapter_of(far), cluster.push_limit_per_s
     if adapter.listens:
-        return Listener(name, partial(adapter.listens.listen, far), limit_per_s, time.monotonic)
+        return Listener(name, partial(adapter.listens.listen, far), limit_per_s, clock.steady_s)
     assert adapter.watches  # the configuration has no push of another kind
     argv = adapter.watches.watch_ends(far)
     folder = f"{HOME}/push/{name}"
-    return Push(argv, far.environment(), limit_per_s, folder, time.monotonic)
+    return Push(argv, far.environment(), limit_per_s, folder, clock.steady_s)
 
 
 def _clusters(policy: Policy, left: Iterable[Transfer]) -> frozenset[str]:

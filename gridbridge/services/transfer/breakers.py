@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import breaker
 from gridbridge.decisions.transfer.breaker import News
@@ -13,6 +13,7 @@ from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.sections import Breaker
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.views import Views
+from gridbridge.shell.clock import Clock
 
 _log = logging.getLogger(__name__)
 
@@ -20,13 +21,13 @@ _log = logging.getLogger(__name__)
 class Breakers:
     """One breaker a cluster; those that are published outlive the process."""
 
-    def __init__(self, policy: Breaker, views: Views) -> None:
-        # The clock may have been set back while no process ran.
-        self._known = {
-            one.cluster: _shortened(one, policy.pause_max_s) for one in views.shown_breakers()
-        }
+    def __init__(self, policy: Breaker, views: Views, clock: Clock) -> None:
         self._policy = policy
         self._views = views
+        self._clock = clock
+        self._known: dict[str, ShownBreaker] = clock.dated(_moved)
+        # The clock may have been set back while no process ran.
+        self._known.update({one.cluster: self._shortened(one) for one in views.shown_breakers()})
         self._unproved: dict[tuple[str, str], dict[int, News]] = {}  # by owner and cluster
         self._proved: set[tuple[str, int]] = set()  # transfers that home had in their queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
@@ -36,7 +37,7 @@ class Breakers:
         self._policy = policy.breaker
         before = dict(self._known)
         for name, known in before.items():
-            self._known[name] = _shortened(known, self._policy.pause_max_s)
+            self._known[name] = self._shortened(known)
         if self._known != before:
             self._show()
 
@@ -75,17 +76,14 @@ class Breakers:
         """Return the local jobs that home's next answer has to tell of."""
         return {job for waiting in self._unproved.values() for job in waiting}
 
-    def move(self, step: timedelta) -> None:
-        """Keep how long the queues stay closed by a clock that was set by so much."""
+    def begin_anew(self) -> None:
+        """Forget what home has not proved, and show until when queues are closed: time was set."""
         self._unproved.clear()
-        for name, known in self._known.items():
-            if known.until:
-                self._known[name] = replace(known, until=known.until + step)
         self._show()
 
     def closed(self, transfers: Iterable[Transfer]) -> frozenset[str]:
         """Return the clusters that get no more jobs for now."""
-        now, everyone = datetime.now(UTC), self._of_queues(transfers)
+        now, everyone = self._clock.now(), self._of_queues(transfers)
         return frozenset(
             name
             for name, known in self._known.items()
@@ -115,7 +113,7 @@ class Breakers:
         return self._known.get(said.cluster, ShownBreaker(cluster=said.cluster))
 
     def _count(self, said: News, transfers: Iterable[Transfer]) -> None:
-        now = datetime.now(UTC)
+        now = self._clock.now()
         self._put(breaker.hear(self._of(said), said, transfers, now, self._policy))
 
     def _put(self, one: ShownBreaker) -> None:
@@ -130,6 +128,11 @@ class Breakers:
             _log.warning("event=opened cluster=%s why='a job ran there'", one.cluster)
         self._show()
 
+    def _shortened(self, one: ShownBreaker) -> ShownBreaker:
+        """Return a breaker that is closed from now on for as long as any may be, at most."""
+        latest = self._clock.now() + timedelta(seconds=self._policy.pause_max_s)
+        return replace(one, until=one.until and min(one.until, latest))
+
     def _show(self) -> None:
         self._views.breakers(ShownBreakers(breakers=tuple(self._known.values())))
 
@@ -138,7 +141,5 @@ def _key(one: Transfer) -> tuple[str, int]:
     return one.name, one.uid
 
 
-def _shortened(one: ShownBreaker, limit_s: float) -> ShownBreaker:
-    """Return a breaker that is closed for so long at most from now on."""
-    latest = datetime.now(UTC) + timedelta(seconds=limit_s)
-    return replace(one, until=one.until and min(one.until, latest))
+def _moved(one: ShownBreaker, step: timedelta) -> ShownBreaker:
+    return replace(one, until=one.until and one.until + step)

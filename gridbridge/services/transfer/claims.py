@@ -7,7 +7,6 @@ cluster says that it has it, whatever became of the tries before.
 
 import logging
 from concurrent.futures import Future
-from datetime import UTC, datetime
 from functools import partial
 
 from gridbridge.apply.transfer.acts import Acts
@@ -21,6 +20,7 @@ from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger, key
 from gridbridge.services.work.backoff import Backoff
 from gridbridge.services.work.workers import Workers
+from gridbridge.shell.clock import Clock
 
 AT_ONCE = 500  # grants in one command
 FIRST_S, LONGEST_S = 2.0, 20.0  # between tries to send one: a slot is kept for nothing meanwhile
@@ -33,12 +33,15 @@ _log = logging.getLogger(__name__)
 class Claims:
     """What is on its way of the claims; who has each is in the state file."""
 
-    def __init__(self, policy: Policy, ledger: Ledger, acts: Acts, workers: Workers) -> None:
+    def __init__(
+        self, policy: Policy, ledger: Ledger, acts: Acts, workers: Workers, clock: Clock
+    ) -> None:
         self._policy = policy
         self._ledger = ledger
         self._acts = acts
         self._workers = workers
-        self._backoff = Backoff(FIRST_S, LONGEST_S)
+        self._clock = clock
+        self._backoff = Backoff(clock.steady_s, FIRST_S, LONGEST_S)
         self._due: dict[str, dict[Key, Transfer]] = {}  # grants by cluster
         self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
         self._removing: dict[Key, Future[None]] = {}
@@ -93,7 +96,7 @@ class Claims:
                 cause=Cause.RECALLED,
                 reason=why,
             )
-            now = datetime.now(UTC)
+            now = self._clock.now()
             taken = one.but(claimed=HOME, verdict=end, cause=end.cause, updated_at=now)
             self._ledger.keep(taken)
             self._ledger.note(one, f"claimed by home: {why}")

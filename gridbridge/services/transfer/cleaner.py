@@ -31,6 +31,7 @@ class Cleaner:
         workers: Workers,
         claims: Claims,
         act: Callable[[Action], None],
+        clock: Callable[[], float],
     ) -> None:
         self._ledger = ledger
         self._inbox = inbox
@@ -38,7 +39,7 @@ class Cleaner:
         self._workers = workers
         self._claims = claims
         self._act = act
-        self._backoff = Backoff()
+        self._backoff = Backoff(clock)
         self._unstaging: dict[Key, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 

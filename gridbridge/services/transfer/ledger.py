@@ -4,7 +4,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, ValuesView
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from gridbridge.decisions.site.reload import Stay
 from gridbridge.decisions.transfer.unheard import UNHEARD
@@ -12,6 +12,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.history import JobHistory
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota, Withheld
 from gridbridge.state.database import Database
 
@@ -26,13 +27,17 @@ _log = logging.getLogger(__name__)
 class Ledger:
     """What the service knows of each open transfer; nothing is known here only."""
 
-    def __init__(self, database: Database, job_history: JobHistory, breakers: Breakers) -> None:
-        self.open: dict[Key, Transfer] = {}
-        self.ended: dict[Key, Transfer] = {}  # closed, their remote jobs perhaps still listed
+    def __init__(
+        self, database: Database, job_history: JobHistory, breakers: Breakers, clock: Clock
+    ) -> None:
+        self.open: dict[Key, Transfer] = clock.dated(Transfer.moved)
+        # closed, their remote jobs perhaps still listed
+        self.ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unproved, when each closed
         self._told_of = Quota(EVENTS_AN_HOUR, 3600.0)  # events of a transfer
         self._logged_of = Quota(LOGGED_AN_HOUR, 3600.0)  # lines about a person's unproved ones
         self._withheld = Withheld()  # until they are proved
+        self._clock = clock
         self._database = database
         self._job_history = job_history
         self._breakers = breakers
@@ -40,9 +45,11 @@ class Ledger:
 
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
-        now = datetime.now(UTC)  # the clock may have been set back while no process ran
-        self.open = {key(one): one.not_after(now) for one in self._database.open_transfers()}
-        self.ended = {key(one): one.not_after(now) for one in self._database.ended_transfers()}
+        now = self._clock.now()  # it may have been set back while no process ran
+        for one in self._database.open_transfers():
+            self.open[key(one)] = one.not_after(now)
+        for one in self._database.ended_transfers():
+            self.ended[key(one)] = one.not_after(now)
         self._job_history.load()
 
     def all(self) -> ValuesView[Transfer]:
@@ -92,7 +99,7 @@ class Ledger:
         """Take up again what ended for nobody, unless its task was sent anew: a starter asks."""
         names = [one.name for one in self.attempts(ended.name, ended.uid)]
         if names[-1:] == [ended.name] and key(ended) not in self.open:
-            self.keep(ended.but(closed_at=None, updated_at=datetime.now(UTC)))
+            self.keep(ended.but(closed_at=None, updated_at=self._clock.now()))
             self.note(ended, UNHEARD)
 
     def prove(self, closed: Transfer) -> None:
@@ -113,14 +120,12 @@ class Ledger:
         if known := self.ended.get(key(closed)):
             self.ended[key(closed)] = known.but(reguarded=False)
 
-    def move(self, step: timedelta) -> None:
-        """Keep every transfer's moments by a clock that was set by so much."""
+    def rewrite(self) -> None:
+        """Put all that is known here into the state file: the clock was set, and it was moved."""
         with self.transaction():
-            for known in (self.open, self.ended):
-                for each, one in known.items():
-                    known[each] = one.moved(step)
-                    self._job_history.keep(None, known[each])
-                    self._database.put(known[each])
+            for one in (*self.open.values(), *self.ended.values()):
+                self._job_history.keep(None, one)
+                self._database.put(one)
 
     def note(self, transfer: Transfer, text: str) -> None:
         """Add a line to a transfer's history and to the log, unless it is the last one again."""
@@ -131,7 +136,7 @@ class Ledger:
         if not self._told_of.allows(key(transfer)):
             return
         self._job_history.touch(transfer)
-        at = datetime.now(UTC)
+        at = self._clock.now()
         event = Event(name=transfer.name, uid=transfer.uid, at=at, text=text)
         self._database.add_event(event)
         self._job_history.add(event)

@@ -2,9 +2,7 @@
 
 import logging
 import pwd
-import time
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.plan import ANOTHERS
@@ -26,6 +24,7 @@ from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger, key
 from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.services.transfer.unproved import Unproved
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
 from gridbridge.state.inbox import Inbox, Letter
 
@@ -48,14 +47,16 @@ class Mail:
         ledger: Ledger,
         acts: Acts,
         unheard_ends: UnheardEnds,
+        clock: Clock,
     ) -> None:
         self.premature: dict[str, tuple[float, Letter]] = {}
-        self.unproved = Unproved(ledger, inbox)
+        self.unproved = Unproved(ledger, inbox, clock)
         self.asked: set[Key] = set()  # deleted transfers of whose tasks another starter asks
         self._done: list[str] = []
         self._lingering: tuple[Letter, ...] = ()
         self._lingering_since = 0.0
         self._inbox = inbox
+        self._clock = clock
         self._ledger = ledger
         self._acts = acts
         self._unheard_ends = unheard_ends
@@ -119,9 +120,9 @@ class Mail:
         if any(letter.message.kind != Kind.CLOSED for letter in new):
             return False
         if not self._lingering:
-            self._lingering_since = time.monotonic()
+            self._lingering_since = self._clock.steady_s()
         self._lingering = new
-        return time.monotonic() - self._lingering_since < self.linger_s
+        return self._clock.steady_s() - self._lingering_since < self.linger_s
 
     def _take(self, letter: Letter, changed: set[Key]) -> list[str]:
         """Take one message; return the files that it makes superfluous."""
@@ -166,7 +167,7 @@ class Mail:
             uid=letter.uid,
             owner=_login(letter.uid),
             record=letter.path,
-            now=datetime.now(UTC),
+            now=self._clock.now(),
         )
 
     def _has_many(self, uid: int) -> bool:
@@ -189,7 +190,7 @@ class Mail:
             return self._refuse(
                 letter, Rejected(what=letter.message.transfer, reason=reason), False
             )
-        self.premature[letter.path] = time.monotonic(), letter
+        self.premature[letter.path] = self._clock.steady_s(), letter
         return []
 
     def _answer(self, letter: Letter) -> list[str]:
@@ -216,15 +217,15 @@ class Mail:
         is_live = not one.is_over and one.desired != Desired.DEAD and one.wake != message.wake
         if not is_live or not is_of_another_job(message, self._inbox.submitted_of(one.record)):
             return one
-        one = one.but(desired=Desired.DEAD, updated_at=datetime.now(UTC), reason=ANOTHERS)
+        one = one.but(desired=Desired.DEAD, updated_at=self._clock.now(), reason=ANOTHERS)
         self._ledger.keep(one)
         self._ledger.note(one, ANOTHERS)
         return one
 
     def _refuse(self, letter: Letter, refusal: Rejected, is_early: bool) -> list[str]:
         """Keep a message that came before its record for a while; report any other."""
-        first_at, _ = self.premature.get(letter.path, (time.monotonic(), letter))
-        if is_early and self._may_wait(letter) and time.monotonic() - first_at < PREMATURE_S:
+        first_at, _ = self.premature.get(letter.path, (self._clock.steady_s(), letter))
+        if is_early and self._may_wait(letter) and self._clock.steady_s() - first_at < PREMATURE_S:
             self.premature[letter.path] = first_at, letter
             return []
         self.premature.pop(letter.path, None)

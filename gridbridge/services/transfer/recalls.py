@@ -5,10 +5,10 @@ The wish lies where the verdict would, so a verdict that comes meanwhile takes i
 
 import logging
 import math
-import time
+import operator
 from collections.abc import Set
 from concurrent.futures import Future
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Acts
@@ -24,9 +24,11 @@ from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.ledger import Key, Ledger, key
 from gridbridge.services.work.backoff import Backoff
 from gridbridge.services.work.workers import Workers
+from gridbridge.shell.clock import Clock
 
 HEED_S = 60.0  # in which a starter heeds a wish; one that has none is forgotten
 AGAIN_S = 60.0  # before a task that could not run here is thought of again; it doubles
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
 
@@ -35,19 +37,26 @@ class Recalls:
     """The recalls that are out, and what is known of the slots at home."""
 
     def __init__(
-        self, policy: Policy, ledger: Ledger, acts: Acts, workers: Workers, claims: Claims
+        self,
+        policy: Policy,
+        ledger: Ledger,
+        acts: Acts,
+        workers: Workers,
+        claims: Claims,
+        clock: Clock,
     ) -> None:
         self._policy = policy
         self._ledger = ledger
         self._acts = acts
         self._workers = workers
         self._claims = claims
-        self._backoff = Backoff(AGAIN_S, 16 * AGAIN_S)
+        self._clock = clock
+        self._backoff = Backoff(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
         self._checking: dict[Key, tuple[Recall, Future[None]]] = {}
         self._out: dict[Key, Recall] = {}
         self._wished_at_s: dict[Key, float] = {}  # those whose starters have been asked
         self._free = (0, 0)  # in the last two answers of home
-        self._free_at: datetime | None = None
+        self._free_at: dict[str, datetime] = clock.dated(operator.add)  # of home alone
 
     def follow(self, policy: Policy) -> None:
         """Go on under another configuration."""
@@ -58,11 +67,6 @@ class Recalls:
         for one in self._ledger.all():
             if not one.verdict:
                 self._acts.retract(one.name, one.uid)
-
-    def move(self, step: timedelta) -> None:
-        """Keep when home last answered by a clock that was set by so much."""
-        if self._free_at:
-            self._free_at += step
 
     def out(self) -> Set[Key]:
         """Return the transfers that are being recalled."""
@@ -86,9 +90,9 @@ class Recalls:
 
     def _count_free(self, world: World) -> None:
         home = world.snapshots.get(world.home)
-        if home and (self._free_at is None or home.taken_at > self._free_at):
+        if home and home.taken_at > self._free_at.get(home.cluster, NEVER):
             self._free = self._free[1], home.free_slots
-            self._free_at = home.taken_at
+            self._free_at[home.cluster] = home.taken_at
 
     def _may(self, one: Transfer) -> bool:
         """Say whether its queue lets it come home once more, and home's list has proved it.
@@ -125,7 +129,7 @@ class Recalls:
 
     def _wish(self, wanted: Recall, one: Transfer) -> None:
         self._out[key(one)] = wanted
-        self._wished_at_s[key(one)] = time.monotonic()
+        self._wished_at_s[key(one)] = self._clock.steady_s()
         self._ledger.note(one, f"recall: {wanted.why}")
         why = wanted.why
         wish = Message(transfer=one.name, outcome=Outcome.RECALL, cause=Cause.RECALLED, reason=why)
@@ -142,7 +146,7 @@ class Recalls:
             self._take_back(one, "recall: taken back, its starter did not do it")
 
     def _is_unheeded(self, each: Key) -> bool:
-        return time.monotonic() - self._wished_at_s.get(each, math.inf) > HEED_S
+        return self._clock.steady_s() - self._wished_at_s.get(each, math.inf) > HEED_S
 
     def _take_back(self, one: Transfer, why: str) -> None:
         self._forget(key(one))

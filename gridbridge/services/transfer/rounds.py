@@ -17,6 +17,7 @@ from gridbridge.services.transfer.assembly import build, follow
 from gridbridge.services.transfer.ledger import stay
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.shell import files, lock
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.heart import BEAT_S, Heart
 from gridbridge.shell.signals import Signals
 from gridbridge.state.database import Database
@@ -28,13 +29,14 @@ _log = logging.getLogger(__name__)
 
 def run(signals: Signals) -> None:
     """Do rounds until told to stop; SystemExit when another poller does."""
-    configuration = Configuration()
+    clock = Clock()
+    configuration = Configuration(clock)
     _require_account(configuration.policy)
     _start_log(configuration.policy)
     if not lock.take(LOCK):
         sys.exit("gridbridge-poller: another one runs")
     _go_on_from_the_last(configuration)
-    go_on(configuration, signals, Heart(LOCK))
+    go_on(configuration, signals, Heart(LOCK), clock)
     _log.info("event=stop")
     os._exit(0)  # a thread may wait for a cluster that does not answer; nothing of it is ours
 
@@ -72,10 +74,10 @@ def _away(policy: Policy) -> Iterable[Stay]:
         return ()  # the service tells it, if it is still its own
 
 
-def go_on(configuration: Configuration, signals: Signals, heart: Heart) -> None:
+def go_on(configuration: Configuration, signals: Signals, heart: Heart, clock: Clock) -> None:
     """Do rounds until told to stop."""
     heart.begin()
-    service, policy = build(configuration), configuration.policy
+    service, policy = build(configuration, clock), configuration.policy
     configuration.keep()
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
     while not signals.is_stopped:
@@ -87,15 +89,15 @@ def go_on(configuration: Configuration, signals: Signals, heart: Heart) -> None:
             if service.has_unasked():
                 follow(service, service.policy)
         except StateError as error:
-            service = _again(configuration, service, error, signals, heart)
-        _pause(configuration.policy.poller.spool_interval_s, signals, heart)
+            service = _again(configuration, service, error, signals, heart, clock)
+        _pause(configuration.policy.poller.spool_interval_s, signals, heart, clock)
 
 
-def _pause(limit_s: float, signals: Signals, heart: Heart) -> None:
+def _pause(limit_s: float, signals: Signals, heart: Heart, clock: Clock) -> None:
     """Sleep so long, or until a signal comes, and show meanwhile that we live."""
-    deadline = time.monotonic() + limit_s
+    deadline = clock.steady_s() + limit_s
     while True:
-        left_s = deadline - time.monotonic()
+        left_s = deadline - clock.steady_s()
         heart.beat()
         if signals.wait(min(max(0.0, left_s), BEAT_S)) or left_s <= BEAT_S:
             return
@@ -116,6 +118,7 @@ def _again(
     trouble: StateError,
     signals: Signals,
     heart: Heart,
+    clock: Clock,
 ) -> TransferService:
     """Begin anew from the state file: what a failed round took from the spool is read again.
 
@@ -124,11 +127,11 @@ def _again(
     while not signals.is_stopped:
         service.shut_down()
         _log.error("event=trouble why=%r", str(trouble))
-        _pause(TROUBLE_PAUSE_S, signals, heart)
+        _pause(TROUBLE_PAUSE_S, signals, heart, clock)
         configuration.take(signals.hung_up(), service.ledger.stays)
         heart.begin()
         try:
-            service = build(configuration)
+            service = build(configuration, clock)
             configuration.keep()
             _set_level(configuration.policy)
             service.round()

@@ -6,8 +6,9 @@ after the state file has it, and every act is safe to repeat.
 """
 
 import logging
+import operator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from gridbridge.apply.transfer.acts import Acts, disputed, no_trace
 from gridbridge.decisions.transfer import dropped
@@ -49,7 +50,7 @@ from gridbridge.state import spool
 from gridbridge.state.database import Database
 from gridbridge.state.inbox import Inbox
 
-PAUSE = timedelta(seconds=10)  # between two rounds, which come twice a second
+PAUSE_S = 10.0  # between two rounds, which come twice a second
 
 _log = logging.getLogger(__name__)
 
@@ -68,9 +69,9 @@ class TransferService:
     workers: Workers = field(default_factory=Workers)
     spool: str = SPOOL
     clock: Clock = field(default_factory=Clock)
-    since: datetime = field(default_factory=lambda: _now())  # asking without a pause
-    looked_at: datetime = field(default_factory=lambda: _now())
-    unwanted: dict[str, datetime] = field(default_factory=dict)  # at home, since when
+    since_s: float = field(init=False)  # asking without a pause
+    looked_at_s: float = field(init=False)
+    unwanted: dict[str, datetime] = field(init=False)  # at home, since when
     job_history: JobHistory = field(init=False)
     breakers: Breakers = field(init=False)
     ledger: Ledger = field(init=False)
@@ -93,39 +94,56 @@ class TransferService:
     sweeper: Sweeper = field(init=False)
 
     def __post_init__(self) -> None:
+        self.since_s = self.looked_at_s = self.clock.steady_s()
+        self.unwanted = self.clock.dated(operator.add)
         self.job_history = JobHistory(self.policy.site.cluster, self.database, self.views)
-        self.breakers = Breakers(self.policy.breaker, self.views)
-        self.ledger = Ledger(self.database, self.job_history, self.breakers)
+        self.breakers = Breakers(self.policy.breaker, self.views, self.clock)
+        self.ledger = Ledger(self.database, self.job_history, self.breakers, self.clock)
         self.decided = Decided(self.database)
-        self.unheard_ends = UnheardEnds(self.database)
-        self.mail = Mail(self.policy, self.inbox, self.ledger, self.acts, self.unheard_ends)
-        self.answers = Answers(self.observers, self.database, self.views)
-        self.claims = Claims(self.policy, self.ledger, self.acts, self.workers)
+        self.unheard_ends = UnheardEnds(self.database, self.clock)
+        self.mail = Mail(
+            self.policy, self.inbox, self.ledger, self.acts, self.unheard_ends, self.clock
+        )
+        self.answers = Answers(self.observers, self.database, self.views, self.clock)
+        self.claims = Claims(self.policy, self.ledger, self.acts, self.workers, self.clock)
         self.cleaner = Cleaner(
-            self.ledger, self.inbox, self.acts, self.workers, self.claims, self.act
+            self.ledger,
+            self.inbox,
+            self.acts,
+            self.workers,
+            self.claims,
+            self.act,
+            self.clock.steady_s,
         )
         self.recovery = Recovery(self.spool)
         self.usage_records = UsageRecords(
-            policy=self.policy, database=self.database, views=self.views
+            policy=self.policy, database=self.database, views=self.views, clock=self.clock
         )
-        self.guards = Guards(self.policy, self.ledger, self.acts, self.workers, self.act)
-        self.copies = Copies(self.policy, self.ledger, self.acts, self.workers)
+        self.guards = Guards(
+            self.policy, self.ledger, self.acts, self.workers, self.act, self.clock.steady_s
+        )
+        self.copies = Copies(self.policy, self.ledger, self.acts, self.workers, self.clock.steady_s)
         self.strangers = Strangers(self.ledger, self.acts, self.workers)
-        self.dispatcher = Dispatcher(self.acts, self.workers, self.usage_records)
-        self.late_guards = LateGuards(self.database, self.ledger, self.dispatcher)
-        self.recalls = Recalls(self.policy, self.ledger, self.acts, self.workers, self.claims)
-        self.room = RoomWatch((self.spool, self.views.folder))
-        self.agreements = Agreements(self.policy, self.ledger, self.acts)
+        self.dispatcher = Dispatcher(
+            self.acts, self.workers, self.usage_records, self.clock.steady_s
+        )
+        self.late_guards = LateGuards(self.database, self.ledger, self.dispatcher, self.clock)
+        self.recalls = Recalls(
+            self.policy, self.ledger, self.acts, self.workers, self.claims, self.clock
+        )
+        self.room = RoomWatch((self.spool, self.views.folder), self.clock.steady_s)
+        self.agreements = Agreements(self.policy, self.ledger, self.acts, self.clock.steady_s)
         places = (self.database, self.inbox, self.acts, self.ledger)
         keepers = (self.job_history, self.cleaner, self.claims, self.usage_records)
-        self.sweeper = Sweeper(self.policy, *places, *keepers)
+        self.sweeper = Sweeper(self.policy, *places, *keepers, self.clock)
 
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
+        self.clock.step()  # before this: what is loaded is not moved by it
         self.acts.hide_names()
         self.ledger.load()
-        self.unheard_ends.load(_now())
-        self.late_guards.load(_now())
+        self.unheard_ends.load(self.clock.now())
+        self.late_guards.load(self.clock.now())
         self.usage_records.load()
         self.recalls.load()
         self.claims.load()
@@ -185,22 +203,13 @@ class TransferService:
         """Keep every duration though the clock was set; set back, no answer would be fresh."""
         if step := self.clock.step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
-            seen = (self.answers, self.recalls, self.breakers)
-            for part in (
-                self.ledger,
-                self.unheard_ends,
-                self.late_guards,
-                self.mail.unproved,
-                *seen,
-            ):
-                part.move(step)
+            self.ledger.rewrite()
+            self.breakers.begin_anew()
             self.agreements.forget()
-            self.since += step
-            self.looked_at += step
-        now = _now()
-        if now - self.looked_at > PAUSE:  # we were stopped, and have heard nobody
-            self.since = now
-        self.looked_at = now
+        now_s = self.clock.steady_s()
+        if now_s - self.looked_at_s > PAUSE_S:  # we were stopped, and have heard nobody
+            self.since_s = now_s
+        self.looked_at_s = now_s
 
     def take_letters(self, at_once: bool) -> list[Key]:
         """Take what people's processes say; return whose transfers changed."""
@@ -255,14 +264,14 @@ class TransferService:
         asleep = (one.wake for one in concerned if spool.is_asleep(one.wake, one.uid, self.spool))
         return World(
             home=self.policy.site.cluster,
-            now=_now(),
+            now=self.clock.now(),
             snapshots=dict(self.answers.good),
             asleep=frozenset(asleep),
             requeued_jobs=rules.requeued_jobs(self.ledger.all()),
             dropped=self.dropped(),
             queues=frozenset(self.policy.queues),
             asked=frozenset(self.mail.asked),
-            since=self.since,
+            since=self.clock.moment(self.since_s),
             unwanted=self.unwanted,
             strangers=self.strangers.now(),
         )
@@ -315,17 +324,23 @@ class TransferService:
         is_sought = action.act is Act.LOOK_UP_END
         if is_disputed := is_sought and key(one) in self.dispatcher.disputed:
             self.ledger.note(one, disputed(action).reason)
-        if verdict is None and is_sought and rules.is_lost(one, self.policy.poller, _now()):
+        if (
+            verdict is None
+            and is_sought
+            and rules.is_lost(one, self.policy.poller, self.clock.now())
+        ):
             verdict = disputed(action) if is_disputed else no_trace(action)
         if verdict:
             verdict = self.claims.limited(one, verdict)
             verdict = one.verdict or verdict
-            self.ledger.keep(one.but(verdict=verdict, cause=verdict.cause, updated_at=_now()))
+            self.ledger.keep(
+                one.but(verdict=verdict, cause=verdict.cause, updated_at=self.clock.now())
+            )
         return verdict is not None
 
     def close(self, transfer: Transfer, why: str) -> None:
         """End a transfer of which nothing lives."""
-        now = _now()
+        now = self.clock.now()
         closed = transfer.but(closed_at=now, updated_at=now, reason=why)
         self.ledger.keep(closed)
         self.ledger.note(closed, why)
@@ -364,7 +379,3 @@ class TransferService:
         }
         others = self.unheard_ends.jobs() | self.breakers.jobs() | self.late_guards.jobs()
         return frozenset(ids | others | self.mail.unproved.jobs())
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

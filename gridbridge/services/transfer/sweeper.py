@@ -1,8 +1,7 @@
 """Removes each hour what has outlived its use: in the spool, in what is published, in our state."""
 
-import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.model.policy import Policy
@@ -12,6 +11,7 @@ from gridbridge.services.transfer.cleaner import Cleaner
 from gridbridge.services.transfer.history import JobHistory
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.usage import UsageRecords
+from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.inbox import Inbox
 
@@ -32,6 +32,7 @@ class Sweeper:
     cleaner: Cleaner
     claims: Claims
     usage_records: UsageRecords
+    clock: Clock
     swept_at: float = 0.0
 
     def follow(self, policy: Policy) -> None:
@@ -40,9 +41,9 @@ class Sweeper:
 
     def sweep_if_due(self) -> None:
         """Sweep when it is time."""
-        if time.monotonic() - self.swept_at > SWEEP_S:
-            self.swept_at = time.monotonic()
-            now = datetime.now(UTC)
+        if self.clock.steady_s() - self.swept_at > SWEEP_S:
+            self.swept_at = self.clock.steady_s()
+            now = self.clock.now()
             self._sweep(now - timedelta(hours=self.policy.retention.closed_h))
             decided = now - timedelta(hours=self.policy.site.keep_decisions_h)
             self.database.forget_decisions(decided, KEPT_BYTES)
@@ -50,7 +51,7 @@ class Sweeper:
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())
         self.inbox.sweep(frozenset(one.wake for one in living))
-        self.acts.sweep(frozenset(one.name for one in living), time.time() - UNFETCHED_S)
+        self.acts.sweep(frozenset(one.name for one in living), self.clock.now_s() - UNFETCHED_S)
         self.cleaner.let_go(before)
         self.database.forget(before)
         self.job_history.sweep(before, tuple(self.ledger.all()))

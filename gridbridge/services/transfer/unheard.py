@@ -8,6 +8,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, key
+from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 
 RECENT = timedelta(hours=1)  # an execd that is silent for so long was given up before
@@ -16,9 +17,10 @@ RECENT = timedelta(hours=1)  # an execd that is silent for so long was given up 
 class UnheardEnds:
     """Waits until home has taken note of each end."""
 
-    def __init__(self, database: Database) -> None:
-        self._ended: dict[Key, Transfer] = {}
-        self._unproved: dict[Key, Transfer] = {}  # over before home was asked of their tasks
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
+        # over before home was asked of their tasks
+        self._unproved: dict[Key, Transfer] = clock.dated(Transfer.moved)
         self._database = database
 
     def load(self, now: datetime) -> None:
@@ -32,11 +34,6 @@ class UnheardEnds:
             self._ended[key(closed)] = closed
         if not closed.listed:
             self._unproved[key(closed)] = closed
-
-    def move(self, step: timedelta) -> None:
-        """Keep the moments by a clock that was set by so much."""
-        self._ended = {each: one.moved(step) for each, one in self._ended.items()}
-        self._unproved = {each: one.moved(step) for each, one in self._unproved.items()}
 
     def jobs(self) -> set[int]:
         """Return the local jobs that home's next answer has to tell of."""
@@ -58,9 +55,7 @@ class UnheardEnds:
     def hear(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
         """Take home's answer; return the transfers whose end was not heard there."""
         unheard = tuple(one for one in self._ended.values() if is_unheard(one, local))
-        self._ended = {
-            name: one
-            for name, one in self._ended.items()
-            if one not in unheard and not is_heard(one, local)
-        }
+        for each, one in tuple(self._ended.items()):
+            if one in unheard or is_heard(one, local):
+                del self._ended[each]
         return unheard

@@ -6,10 +6,9 @@ more is still taken while its cluster lists it as that person's.
 """
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Rejected
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger
+from gridbridge.shell.clock import Clock
 from gridbridge.state.inbox import Inbox, Letter
 
 KEPT = timedelta(hours=1)  # what closed and was never proved
@@ -35,15 +35,20 @@ class _Waiting(NamedTuple):
     since: datetime
     others: tuple[str, ...] = ()  # of which the record is none
 
+    def moved(self, step: timedelta) -> "_Waiting":
+        """Return it by a clock that was set by so much."""
+        return self._replace(since=self.since + step)
+
 
 class Unproved:
     """Counts them, and has the records wait that are too many."""
 
-    def __init__(self, ledger: Ledger, inbox: Inbox) -> None:
+    def __init__(self, ledger: Ledger, inbox: Inbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
         self._ledger = ledger
         self._inbox = inbox
-        self._waiting: dict[Key, _Waiting] = {}
+        self._clock = clock
+        self._waiting: dict[Key, _Waiting] = clock.dated(_Waiting.moved)
         self._admitted: dict[Key, str] = {}  # Listed
         self._count: Counter[int] | None = None
         self._swept_s = 0.0
@@ -70,7 +75,7 @@ class Unproved:
             self._waiting[name] = known._replace(others=(*known.others, letter.path))
             return []
         if known is None:
-            self._waiting[name] = _Waiting(taken, datetime.now(UTC))
+            self._waiting[name] = _Waiting(taken, self._clock.now())
             return []
         self._waiting[name] = known._replace(transfer=taken)
         return [known.transfer.record] if known.transfer.record != taken.record else []
@@ -112,11 +117,6 @@ class Unproved:
         """Return which transfers wait, and whose they are."""
         return frozenset((one.transfer.name, one.transfer.owner) for one in self._waiting.values())
 
-    def move(self, step: timedelta) -> None:
-        """Keep the moments by a clock that was set by so much."""
-        moved = {name: one._replace(since=one.since + step) for name, one in self._waiting.items()}
-        self._waiting = moved
-
     def _counted(self) -> "Counter[int]":
         """Return how many unproved transfers each person has; what home was not asked of is one."""
         if self._count is None:
@@ -131,8 +131,8 @@ class Unproved:
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
                 self._ledger.forget_unproved(rested.popleft()[0], uid)
-        if time.monotonic() - self._swept_s > SWEEP_S:
-            self._swept_s = time.monotonic()
+        if self._clock.steady_s() - self._swept_s > SWEEP_S:
+            self._swept_s = self._clock.steady_s()
             self._ledger.sweep_unproved(asked_at - KEPT)
 
 

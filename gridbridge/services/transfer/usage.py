@@ -5,11 +5,10 @@ killed reads it once more or not at all, and a line that was read twice is one r
 """
 
 import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from gridbridge.batch.gridengine.accounting import AccountingRecord, read_lines
 from gridbridge.batch.gridengine.ends import settled
@@ -25,6 +24,7 @@ from gridbridge.model.shown import ShownReading
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.views import Views
 from gridbridge.shell import follow
+from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 
 MOST_TOLD = 1000  # unproved ends of a person that are kept between two sweeps
@@ -48,14 +48,12 @@ class Look:
 class Reader:
     """Reads one cluster's accounting file now and then, in a thread: its disk may hang."""
 
-    def __init__(
-        self, cursor: Cursor, cluster: Cluster, prefix: str, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, cursor: Cursor, cluster: Cluster, prefix: str, clock: Clock) -> None:
         self.cursor = cursor
         self._cluster = cluster
         self._prefix = prefix
         self._clock = clock
-        self._due = clock()
+        self._due = clock.steady_s()
         self._threads = ThreadPoolExecutor(1, f"accounting-{cursor.cluster}")
         self._open: Future[Look] | None = None
 
@@ -68,13 +66,13 @@ class Reader:
 
     def look_if_due(self, interval_s: float) -> None:
         """Look when it is time and no look is open."""
-        if self._open is None and self._clock() >= self._due:
-            self._due = self._clock() + interval_s
+        if self._open is None and self._clock.steady_s() >= self._due:
+            self._due = self._clock.steady_s() + interval_s
             self._open = self._threads.submit(self.look)
 
     def hasten(self) -> None:
         """Look without waiting for the interval."""
-        self._due = self._clock()
+        self._due = self._clock.steady_s()
 
     def take(self) -> Look | None:
         """Return what came of a look, once; what did not fit in it is looked at without delay."""
@@ -83,7 +81,7 @@ class Reader:
         look, self._open = self._open.result(), None
         self.cursor = look.cursor
         if look.is_more:
-            self._due = self._clock()
+            self._due = self._clock.steady_s()
         return look
 
     def look(self) -> Look:
@@ -97,7 +95,7 @@ class Reader:
             return Look(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
 
     def _look(self, before: Cursor) -> Look:
-        step = follow.read_on(before.path, before.place, time.time())
+        step = follow.read_on(before.path, before.place, self._clock.now_s())
         found, skipped = read_lines(step.lines, self._prefix)
         return Look(
             cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
@@ -154,8 +152,7 @@ class UsageRecords:
     policy: Policy
     database: Database
     views: Views
-    clock: Callable[[], float] = time.monotonic
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    clock: Clock
     readers: dict[str, Reader] = field(default_factory=dict)
     readings: dict[str, ShownReading] = field(default_factory=dict)  # as they are shown
     cursors: dict[str, Cursor] = field(default_factory=dict)  # as they are kept
@@ -205,7 +202,9 @@ class UsageRecords:
         """Keep what one look has brought, and show it."""
         changed: dict[str, tuple[RemoteRecord, ...]] = {}
         for one in look.records:
-            changed[parse_transfer(one.transfer).local] = self.database.put_record(one, _now())
+            changed[parse_transfer(one.transfer).local] = self.database.put_record(
+                one, self.clock.now()
+            )
         if look.cursor != self.cursors.get(look.cursor.cluster):
             self.database.put_cursor(look.cursor)
             self.cursors[look.cursor.cluster] = look.cursor
@@ -230,7 +229,7 @@ class UsageRecords:
             _log.warning("event=no_accounting cluster=%s why=%r", name, look.trouble)
         after = replace(
             before,
-            read_at=before.read_at if look.trouble else _now(),
+            read_at=before.read_at if look.trouble else self.clock.now(),
             is_behind=look.is_more,
             trouble=look.trouble,
             skipped=look.cursor.skipped,
@@ -251,7 +250,7 @@ class UsageRecords:
         """
         if transfer.remote not in self.readers:
             return None
-        end, is_disputed = settled(self._accounted(transfer), self.now())
+        end, is_disputed = settled(self._accounted(transfer), self.clock.now())
         if end is None:
             self.readers[transfer.remote].hasten()
         if is_disputed:
@@ -278,7 +277,7 @@ class UsageRecords:
         is_wanted = transfer.remote not in self.readers or (queue and queue.remote_usage)
         record = told_by_verdict(transfer) if is_wanted else None
         if record and self._may_tell(transfer):
-            known = self.database.put_record(record, _now())
+            known = self.database.put_record(record, self.clock.now())
             self._show(parse_transfer(transfer.name).local, known)
 
     def _may_tell(self, transfer: Transfer) -> bool:
@@ -294,7 +293,7 @@ class UsageRecords:
     def sweep(self) -> None:
         """Forget what is too old, and how much was told."""
         self.told.clear()
-        before = _now() - timedelta(days=self.policy.retention.accounting_d)
+        before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
         self.database.forget_records(before)
         self.views.sweep_usage(before)
 
@@ -322,7 +321,3 @@ def is_news(before: ShownReading, after: ShownReading) -> bool:
     if replace(before, read_at=after.read_at) != after or before.read_at is None:
         return before != after
     return after.read_at is not None and after.read_at - before.read_at > FRESHEN
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -1,10 +1,9 @@
 """What the service shows people: the published files, each replaced when it changed."""
 
 import os
-import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from gridbridge import __version__
 from gridbridge.apply.clusters import mapping, route
@@ -45,6 +44,7 @@ from gridbridge.model.transfer.onward import Stay
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.shell import files
+from gridbridge.shell.clock import Clock
 from gridbridge.state import accounts, drains, published, shown, told
 
 FRESHEN_S = 2.0  # the load values' own age is the sign that the poller lives
@@ -61,13 +61,15 @@ class Views:
     def __init__(
         self,
         policy: Policy,
+        clock: Clock,
         folder: str = PUBLISHED,
         configuration: ShownConfiguration | None = None,
     ) -> None:
         self._policy = policy
+        self._clock = clock
         self._folder = folder
         self._configuration = configuration
-        self._started_at = datetime.now(UTC)
+        self._started_at = self._clock.now()
         self._loaded_at = -FRESHEN_S
         self._values: dict[str, str] = {}
         self._full = ""
@@ -116,18 +118,18 @@ class Views:
         if full != self._full:
             self._full = full
             self._show_service()
-        now = datetime.now(UTC)
+        now = self._clock.now()
         values: dict[str, str] = {}
         shut = closed | drains.names(self._folder) | (self._policy.remotes if full else set())
         for name in sorted(self._policy.remotes):
             stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
             remote = None if name in shut else snapshots.get(name)
             values |= load_values(remote, name, now, timedelta(seconds=stale_s))
-        is_due = time.monotonic() - self._loaded_at >= FRESHEN_S
+        is_due = self._clock.steady_s() - self._loaded_at >= FRESHEN_S
         if values == self._values and not is_due:
             return
-        self._loaded_at, self._values = time.monotonic(), values
-        data = published.encode_load(time.time(), self._policy.poller.stale_s, values)
+        self._loaded_at, self._values = self._clock.steady_s(), values
+        data = published.encode_load(self._clock.now_s(), self._policy.poller.stale_s, values)
         put(published.load_path(self._folder), data)
 
     def transfers(
@@ -135,7 +137,7 @@ class Views:
     ) -> None:
         """Show every open transfer, but those of jobs that home's list does not have."""
         home = snapshots.get(self._policy.site.cluster)
-        young = datetime.now(UTC) - UNLISTED
+        young = self._clock.now() - UNLISTED
         ours = (one for one in transfers if owners.may_be_shown(one, young))
         ordered = sorted(ours, key=lambda one: one.created_at)
         rows = tuple(_safe(show(one, home), one) for one in ordered)
@@ -143,7 +145,8 @@ class Views:
 
     def answer(self, answer: Answer, last: ClusterSnapshot | None) -> None:
         """Show a cluster as it last answered, and why it did not just now."""
-        self._put(f"{shown.CLUSTERS}/{answer.cluster}.json", _cluster(answer, last))
+        cluster = _cluster(answer, last, self._clock.now())
+        self._put(f"{shown.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             self._stay(answer.cluster, stay(answer.snapshot.queues))
         if answer.vocabulary:
@@ -293,10 +296,10 @@ def _routes(policy: Policy) -> Iterator[ShownRoute]:
         )
 
 
-def _cluster(answer: Answer, last: ClusterSnapshot | None) -> ShownCluster:
+def _cluster(answer: Answer, last: ClusterSnapshot | None, now: datetime) -> ShownCluster:
     return ShownCluster(
         cluster=answer.cluster,
-        asked_at=datetime.now(UTC),
+        asked_at=now,
         taken_at=last.taken_at if last else None,
         trouble=printable(answer.trouble),
         pending=last.pending if last else None,

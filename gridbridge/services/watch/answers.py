@@ -4,11 +4,12 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.observer import Answer, Observer
+from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 
 FAILED_IN_A_ROW = 2  # answers that close a cluster's queues: one may be a mishap
@@ -19,8 +20,11 @@ _log = logging.getLogger(__name__)
 class Answers:
     """The last good answer of each cluster; a bad one says nothing about any job."""
 
-    def __init__(self, observers: Mapping[str, Observer], database: Database, views: Views) -> None:
-        self.good: dict[str, ClusterSnapshot] = {}
+    def __init__(
+        self, observers: Mapping[str, Observer], database: Database, views: Views, clock: Clock
+    ) -> None:
+        self.good: dict[str, ClusterSnapshot] = clock.dated(_moved)
+        self._clock = clock
         self._failed: Counter[str] = Counter()  # in a row
         self._observers = observers
         self._database = database
@@ -42,12 +46,6 @@ class Answers:
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
 
-    def move(self, step: timedelta) -> None:
-        """Keep the answers' age by a clock that was set by so much."""
-        self.good = {
-            name: replace(seen, taken_at=seen.taken_at + step) for name, seen in self.good.items()
-        }
-
     def _remember(self, answer: Answer) -> None:
         if answer.snapshot:
             self.good[answer.cluster] = answer.snapshot
@@ -57,12 +55,16 @@ class Answers:
             _log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
         self._database.record_snapshot(
             cluster=answer.cluster,
-            taken_at=answer.snapshot.taken_at if answer.snapshot else datetime.now(UTC),
+            taken_at=answer.snapshot.taken_at if answer.snapshot else self._clock.now(),
             ok=answer.snapshot is not None,
             took=timedelta(seconds=answer.took_s),
             summary=_summary(answer),
         )
         self._views.answer(answer, self.good.get(answer.cluster))
+
+
+def _moved(seen: ClusterSnapshot, step: timedelta) -> ClusterSnapshot:
+    return replace(seen, taken_at=seen.taken_at + step)
 
 
 def _summary(answer: Answer) -> dict[str, object]:

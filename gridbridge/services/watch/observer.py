@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Container
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 
 from gridbridge.apply.adapters import status_of
 from gridbridge.errors import GridbridgeError
@@ -13,6 +12,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.vocabulary import Vocabulary
 from gridbridge.model.users import Users
+from gridbridge.shell.clock import Clock
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Observer:
         cluster: str,
         where: Away,
         policy: Poller,
-        clock: Callable[[], float],
+        clock: Clock,
         users: Users | None = None,
         transfer_queues: Container[str] = (),
     ) -> None:
@@ -58,12 +58,12 @@ class Observer:
         self._clock = clock
         self._users = users or Users()
         self._transfer_queues = transfer_queues
-        self._due = clock()
-        self._asked_at = clock()
+        self._due = clock.steady_s()
+        self._asked_at = clock.steady_s()
         self._asked: Future[Answer] | None = None
         self._last_took_s = 0.0
         self._usual_s = 0.0
-        self._words_due = clock()
+        self._words_due = clock.steady_s()
 
     def follow(self, where: Away, policy: Poller, transfer_queues: Container[str]) -> None:
         """Go on under another configuration, in which the cluster is the same.
@@ -74,12 +74,12 @@ class Observer:
         self._policy = policy
         self._transfer_queues = transfer_queues
         self._keep_to_interval()
-        self._words_due = self._clock()
+        self._words_due = self._clock.steady_s()
 
     def ask_if_due(self, wanted: Callable[[], frozenset[int]]) -> None:
         """Ask when it is time and no question is open; `wanted` tells the jobs to keep."""
-        if self._asked is None and self._clock() >= self._due:
-            self._asked_at = self._clock()
+        if self._asked is None and self._clock.steady_s() >= self._due:
+            self._asked_at = self._clock.steady_s()
             self._due = self._asked_at + self.interval_s
             self._asked = self._threads.submit(self._ask, wanted())
 
@@ -108,8 +108,8 @@ class Observer:
         """Date an answer by its age, since the clock may have been set after the question."""
         if answer.snapshot is None:
             return answer
-        age = timedelta(seconds=self._clock() - self._asked_at)
-        return replace(answer, snapshot=replace(answer.snapshot, taken_at=datetime.now(UTC) - age))
+        taken_at = self._clock.moment(self._asked_at)
+        return replace(answer, snapshot=replace(answer.snapshot, taken_at=taken_at))
 
     def dismiss(self) -> None:
         """Ask no more; a question that is open ends by itself."""
@@ -134,9 +134,9 @@ class Observer:
 
     def _vocabulary(self) -> Vocabulary | None:
         """Ask for its words when it is time; without an answer the last ones hold."""
-        if self._clock() < self._words_due:
+        if self._clock.steady_s() < self._words_due:
             return None
-        self._words_due = self._clock() + self._policy.vocabulary_s
+        self._words_due = self._clock.steady_s() + self._policy.vocabulary_s
         try:
             return status_of(self._where).vocabulary(self._where)
         except Exception as error:  # as of its status

@@ -1,6 +1,5 @@
 """How long something is left alone that led to nothing: each time twice as long as before."""
 
-import time
 from collections.abc import Callable, Hashable
 
 FIRST_S, LONGEST_S = 5.0, 300.0  # a qmaster writes most accounting records within seconds
@@ -11,9 +10,9 @@ class Backoff:
 
     def __init__(
         self,
+        clock: Callable[[], float],
         first_s: float = FIRST_S,
         longest_s: float = LONGEST_S,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._first_s = first_s
         self._longest_s = longest_s

@@ -1,7 +1,6 @@
 """The acts that need a cluster: threads do them, each of them once at a time."""
 
 import logging
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
@@ -33,13 +32,13 @@ class Dispatcher:
         acts: Acts,
         workers: Workers,
         usage_records: UsageRecords,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
     ) -> None:
         self._acts = acts
         self._workers = workers
         self._usage_records = usage_records
         self._clock = clock
-        self._backoff = Backoff()  # with an end that is not found
+        self._backoff = Backoff(clock)  # with an end that is not found
         self._failing: dict[Name, Backoff] = {}  # the acts that failed when they were last done
         self.disputed: set[Key] = set()  # of which no end is believed
         self.not_ours: list[Transfer] = []  # their ids are other jobs' by now: for who asks
@@ -98,7 +97,7 @@ class Dispatcher:
     def _rest(self, name: Name) -> None:
         """Leave it alone for a while, but not a task that waits to be let go."""
         if name not in self._failing and name[0] is not Act.RELEASE_LOCAL:
-            self._failing[name] = Backoff(AGAIN_S, LONGEST_S, self._clock)
+            self._failing[name] = Backoff(self._clock, AGAIN_S, LONGEST_S)
             self._failing[name].may_try(name)
 
     def _future(self, action: Action) -> "Future[Message | None]":

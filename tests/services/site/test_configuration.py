@@ -11,6 +11,7 @@ import pytest
 from gridbridge.errors import ConfigError
 from gridbridge.services.site.configuration import SETTLE_S, Configuration, digest
 from gridbridge.services.transfer import rounds
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import Signals
 
 RIGHT = """
@@ -37,7 +38,7 @@ class Site:
         self.path = path
         self.now_s = 100.0
         self.write(RIGHT)
-        self.configuration = Configuration(str(path), lambda: self.now_s)
+        self.configuration = Configuration(Clock(steady=lambda: self.now_s), str(path))
 
     def write(self, text: str) -> None:
         """Put a whole new file in the place of the old one."""
@@ -72,7 +73,7 @@ def test_a_service_begins_with_no_file_that_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "gridbridge.toml").write_text(WRONG)
 
     with pytest.raises(ConfigError):
-        Configuration(str(tmp_path / "gridbridge.toml"))
+        Configuration(Clock(), str(tmp_path / "gridbridge.toml"))
 
 
 def test_nothing_happens_while_the_file_stays_as_it_is(
@@ -177,7 +178,7 @@ def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
     site.configuration.keep(str(kept))
     site.write(FAR.replace('"al"', '"other"'))
 
-    site.configuration = Configuration(str(site.path))
+    site.configuration = Configuration(Clock(), str(site.path))
     site.configuration.go_on_from(kept.read_bytes(), lambda _: away)
 
     assert site.configuration.policy.clusters["delta"].users == {"alice": account}
@@ -312,7 +313,7 @@ def test_nobody_but_the_service_account_runs_the_service(
 ) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text(OTHERS)
-    monkeypatch.setattr(rounds, "Configuration", lambda: Configuration(str(path)))
+    monkeypatch.setattr(rounds, "Configuration", lambda clock: Configuration(clock, str(path)))
 
     with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
         rounds.run(Signals())
@@ -326,4 +327,4 @@ def test_the_file_of_an_embedded_site_is_its_owner_s_affair(
     path.write_text('[site]\ncluster = "a"\n[cluster.a]\nkind = "embedded"\nfolder = "/a"\n')
     path.chmod(0o666)
 
-    assert Configuration(str(path)).policy.is_embedded
+    assert Configuration(Clock(), str(path)).policy.is_embedded

@@ -25,13 +25,14 @@ from gridbridge.services.transfer import assembly
 from gridbridge.services.transfer.assembly import build, follow
 from gridbridge.services.watch.observer import Observer
 from gridbridge.services.watch.push import Push
+from gridbridge.shell.clock import Clock
 from gridbridge.state import published, shown
 from gridbridge.state.database import Database
 from tests.services.transfer.messages import RECORD
-from tests.services.transfer.test_rounds import LONG_AGO, Machine, Told
+from tests.services.transfer.test_rounds import Machine, Told
 
 OTHER = RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1")
-AGES_AGO = LONG_AGO.replace(year=2020)
+AGES_AGO_S = -1e6
 EXPANDED = (dict, list, tuple, set, frozenset, deque, MethodType, partial)
 
 
@@ -195,16 +196,16 @@ def test_who_was_sent_by_a_route_that_is_gone_since_is_taken_home(
 def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Running) -> None:
     """A cluster that was left out for an hour was not silent for one."""
     running.send(RECORD)
-    running.service.since = AGES_AGO
+    running.service.since_s = AGES_AGO_S
     running.follow(**with_gamma(running.policy))
-    kept = running.service.since
+    kept = running.service.since_s
     clusters = running.policy.clusters
     running.follow(clusters={"alpha": clusters["alpha"]}, queues={})
-    before = datetime.now(UTC)
+    before_s = running.service.clock.steady_s()
     running.follow(clusters=clusters)
 
-    assert kept == AGES_AGO
-    assert running.service.since >= before
+    assert kept == AGES_AGO_S
+    assert running.service.since_s >= before_s
 
 
 def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:
@@ -315,7 +316,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(
     monkeypatch.setattr(Database, "close", lambda self: closed.append(self))
     configuration = Mock(policy=policy)
     with pytest.raises(StateError, match="no FIFO"):
-        build(configuration)
+        build(configuration, Clock())
 
     assert [each.is_stopped for each in begun] == [True]
     assert len(closed) == 1

@@ -6,6 +6,7 @@ import pytest
 
 from gridbridge.errors import StateError
 from gridbridge.services.transfer import rounds
+from gridbridge.shell.clock import Clock
 
 
 def test_a_service_is_put_together_within_the_time_of_a_begin(
@@ -15,7 +16,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
     done: list[str] = []
     heart = SimpleNamespace(begin=lambda: done.append("begin"), beat=lambda: None)
 
-    def build(_: object) -> object:
+    def build(*_: object) -> object:
         done.append("build")
         if len(done) < 4:
             raise StateError("still full")
@@ -27,6 +28,6 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
     signals = SimpleNamespace(is_stopped=False, wait=lambda _: True, hung_up=lambda: False)
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
-    rounds._again(configuration, failed, StateError("full"), signals, heart)  # type: ignore[arg-type]  # what it needs of them
+    rounds._again(configuration, failed, StateError("full"), signals, heart, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     assert done == ["begin", "build"] * 2

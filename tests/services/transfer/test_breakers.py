@@ -1,6 +1,5 @@
 """What breakers make of transfers' news: nothing, until home's own list proves whose they are."""
 
-from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +9,7 @@ from gridbridge.model.shown import ShownBreaker, ShownBreakers
 from gridbridge.model.transfer.sections import Breaker
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.breakers import Breakers
+from gridbridge.shell.clock import Clock
 from tests.decisions.transfer.test_plan import a_row, a_snapshot, a_transfer, second
 
 JOBS = (7, 8, 9)
@@ -24,7 +24,7 @@ class Told:
     def __init__(self) -> None:
         self.shown: dict[str, ShownBreaker] = {}
         views = SimpleNamespace(shown_breakers=tuple, breakers=self._show)
-        self.breakers = Breakers(Breaker(failures=len(JOBS)), views)  # type: ignore[arg-type]  # what it needs of them
+        self.breakers = Breakers(Breaker(failures=len(JOBS)), views, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     def fails(self, job: int, **values: object) -> None:
         """Hear that the cluster did not take a job."""
@@ -153,7 +153,7 @@ def test_what_is_not_proved_opens_nothing_until_it_is(told: Told) -> None:
 
 def test_a_clock_that_was_set_makes_no_news_proved(told: Told) -> None:
     told.fails(7, **UNPROVED)
-    told.breakers.move(timedelta(hours=1))
+    told.breakers.begin_anew()
     told.proves((7, "alice"))
 
     assert (told.breakers.jobs(), told.counted()) == (set(), [])

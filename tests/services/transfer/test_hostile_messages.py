@@ -22,6 +22,7 @@ from gridbridge.services.transfer.service import TransferService
 from gridbridge.services.transfer.views import Views
 from gridbridge.services.work.workers import Workers
 from gridbridge.shell import files
+from gridbridge.shell.clock import Clock
 from gridbridge.state import published, spool
 from gridbridge.state.database import Database
 from gridbridge.state.inbox import Letter
@@ -83,7 +84,7 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
         poller=Poller(spool_files_per_uid=LIMIT),
     )
     database = Database.open(f"sqlite:///{tmp_path}/state.db")
-    views = NoViews(policy, str(folder))
+    views = NoViews(policy, Clock(), str(folder))
     service = TransferService(
         policy=policy,
         database=database,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gridbridge.model.transfer.transfer import Listed
 from gridbridge.services.transfer.unheard import UnheardEnds
+from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from tests.decisions.transfer.test_plan import NOON, VERDICT, a_row, a_snapshot, a_transfer
 
@@ -14,7 +15,7 @@ ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=Listed.YES)
 def test_an_end_is_told_once_when_its_task_was_put_back(tmp_path: Path) -> None:
     database = Database.open(f"sqlite:///{tmp_path}/state.db")
     database.put(ENDED)
-    unheard_ends = UnheardEnds(database)
+    unheard_ends = UnheardEnds(database, Clock())
     unheard_ends.load(NOON + timedelta(minutes=1))
     put_back = a_snapshot("alpha", 1, a_row(7, "hRq"))
 
@@ -25,16 +26,19 @@ def test_an_end_is_told_once_when_its_task_was_put_back(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_is_set_back_does_not_delay_it(tmp_path: Path) -> None:
-    unheard_ends = UnheardEnds(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    wall_s = [7200.0]
+    clock = Clock(lambda: wall_s[0], lambda: 0.0)
+    unheard_ends = UnheardEnds(Database.open(f"sqlite:///{tmp_path}/state.db"), clock)
     unheard_ends.say(ENDED)
 
-    unheard_ends.move(timedelta(hours=-1))
+    wall_s[0] -= 3600
+    clock.step()
 
     assert unheard_ends.hear(a_snapshot("alpha", -3599, a_row(7, "hRq"))) != ()
 
 
 def test_a_task_that_home_lists_no_more_is_forgotten(tmp_path: Path) -> None:
-    unheard_ends = UnheardEnds(Database.open(f"sqlite:///{tmp_path}/state.db"))
+    unheard_ends = UnheardEnds(Database.open(f"sqlite:///{tmp_path}/state.db"), Clock())
     unheard_ends.say(ENDED)
 
     assert unheard_ends.hear(a_snapshot("alpha", 1)) == ()

@@ -1,5 +1,6 @@
 """The service reads a cluster's accounting on, keeps what is ours, and shows it."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,12 +19,14 @@ from gridbridge.model.transfer.sections import Retention, TransferQueue
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.usage import UsageRecords
 from gridbridge.services.transfer.views import Views
+from gridbridge.shell.clock import Clock
 from gridbridge.state import accounts
 from gridbridge.state.database import Database
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 (LINE,) = [line for line in GOLDEN.read_text().splitlines() if ":gb.alpha." in line]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+YEAR_LATER_S = (NOON + timedelta(days=365)).timestamp()
 
 
 class Beta:
@@ -47,12 +50,12 @@ class Beta:
         """Start over with what the state file knows."""
         policy = policy or self.policy
         self.database = Database.open(self.url)
+        self.clock = Clock(lambda: YEAR_LATER_S + time.monotonic(), lambda: 0.0)
         self.usage_records = UsageRecords(
             policy=policy,
             database=self.database,
-            views=Views(policy, self.folder),
-            clock=lambda: 0,
-            now=lambda: NOON + timedelta(days=365),
+            views=Views(policy, self.clock, self.folder),
+            clock=self.clock,
         )
         self.usage_records.load()
 
@@ -192,7 +195,7 @@ def test_of_two_ends_none_is_believed_and_the_file_is_read_at_once(site: Beta) -
 
 def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> None:
     site.look()
-    now = datetime.now(UTC)
+    now = site.clock.now()
 
     assert (
         site.usage_records.end(transfer(remote_state="r", seen_at=now + timedelta(seconds=1)))

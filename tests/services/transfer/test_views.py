@@ -21,6 +21,7 @@ from gridbridge.model.transfer.vocabulary import Vocabulary
 from gridbridge.services.transfer.history import JobHistory
 from gridbridge.services.transfer.views import Views, show
 from gridbridge.services.watch.observer import Answer, Observer
+from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published, shown
 from gridbridge.state.database import Database
 
@@ -62,7 +63,7 @@ def database(tmp_path: Path) -> Database:
 
 @pytest.fixture
 def job_history(folder: str, database: Database) -> JobHistory:
-    return JobHistory("alpha", database, Views(POLICY, folder))
+    return JobHistory("alpha", database, Views(POLICY, Clock(), folder))
 
 
 def texts(folder: str, job: str) -> list[list[str]]:
@@ -112,7 +113,7 @@ def test_an_open_history_goes_on_without_being_read_again(
         tell(TRANSFER.but(closed_at=NOW), "over")
         tell(again.but(remote_state="r"), "third")
     kept = shown.read_job(folder, "12")
-    fresh = JobHistory("alpha", database, Views(POLICY, folder))
+    fresh = JobHistory("alpha", database, Views(POLICY, Clock(), folder))
     fresh.touch(again)
     fresh.publish()
 
@@ -158,7 +159,7 @@ def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
 def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
     folder: str, database: Database, job_history: JobHistory
 ) -> None:
-    Views(POLICY, folder).transfers([TRANSFER], {})
+    Views(POLICY, Clock(), folder).transfers([TRANSFER], {})
     database.put(TRANSFER.but(closed_at=datetime.now(UTC)))
 
     job_history.load()
@@ -176,7 +177,7 @@ def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_
         created_at=datetime.now(UTC), reason="call 555", remote_host="call 555", listed=listed
     )
 
-    Views(POLICY, folder).transfers([told], {})
+    Views(POLICY, Clock(), folder).transfers([told], {})
 
     (row,) = shown.read(f"{folder}/{shown.TRANSFERS}", ShownTransfers).transfers
     assert (row.owner, row.reason, row.remote_host) == ("alice", text, text)
@@ -196,7 +197,7 @@ def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
 def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
     folder: str, job_history: JobHistory
 ) -> None:
-    views = Views(POLICY, folder)
+    views = Views(POLICY, Clock(), folder)
     for job in ("12", "13", "14.2"):
         views.task(job, ())
         os.utime(published.history_path(job, folder), (0, 0))
@@ -208,7 +209,7 @@ def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
 
 
 def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folder: str) -> None:
-    views = Views(POLICY, folder)
+    views = Views(POLICY, Clock(), folder)
     views.answer(Answer(cluster="beta", trouble="qstat: no answer in time"), None)
 
     seen = shown.read(shown.cluster_path(folder, "beta"), shown.ShownCluster)
@@ -219,13 +220,13 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
 
 def test_a_mapping_is_published_with_its_route_and_withdrawn_with_it(folder: str) -> None:
     maps = {"beta": {("resource", "h_rt"): ResourceRule(to="walltime")}}
-    Views(replace(POLICY, maps=maps), folder).routes(frozenset())
+    Views(replace(POLICY, maps=maps), Clock(), folder).routes(frozenset())
     rules = published.read_mapping("transfer-beta", folder)
     mapped = published.read_route("transfer-beta", folder).remote_mapped
     elsewhere = replace(POLICY, queues={})
-    Views(elsewhere, folder).routes(frozenset({"transfer-beta"}))
+    Views(elsewhere, Clock(), folder).routes(frozenset({"transfer-beta"}))
     kept = published.read_mapping("transfer-beta", folder)
-    Views(elsewhere, folder).routes(frozenset())
+    Views(elsewhere, Clock(), folder).routes(frozenset())
 
     assert (rules, mapped, kept) == (b"resource/h_rt/to=walltime\n", "yes", rules)
     assert not os.path.exists(published.mapping_path("transfer-beta", folder))
@@ -235,10 +236,10 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
     folder: str,
 ) -> None:
     nothing = {("project", "chem"): ProjectRule(), ("queue", "long.q"): QueueRule()}
-    Views(replace(POLICY, maps={"beta": nothing}), folder).routes(frozenset())
+    Views(replace(POLICY, maps={"beta": nothing}), Clock(), folder).routes(frozenset())
     unmapped = published.read_route("transfer-beta", folder).remote_mapped
     rules = nothing | {("project", "*"): ProjectRule(to="foreign")}
-    Views(replace(POLICY, maps={"beta": rules}), folder).routes(frozenset())
+    Views(replace(POLICY, maps={"beta": rules}), Clock(), folder).routes(frozenset())
 
     assert unmapped == ""
     assert published.read_mapping("transfer-beta", folder).splitlines() == [
@@ -249,7 +250,7 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
 
 
 def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str) -> None:
-    views, words = Views(POLICY, folder), Vocabulary(pe=frozenset({"smp"}))
+    views, words = Views(POLICY, Clock(), folder), Vocabulary(pe=frozenset({"smp"}))
     before = published.read_vocabulary("beta", folder)
     views.answer(Answer(cluster="beta", vocabulary=words), None)
     views.answer(Answer(cluster="beta", trouble="no answer"), None)
@@ -258,12 +259,12 @@ def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str
 
 
 def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: str) -> None:
-    views = Views(POLICY, folder)
+    views = Views(POLICY, Clock(), folder)
     views.routes(frozenset())
     seen = ClusterSnapshot(
         cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
     )
-    observers = {"beta": Observer("beta", cell(POLICY, "beta"), POLICY.poller, lambda: 0.0)}
+    observers = {"beta": Observer("beta", cell(POLICY, "beta"), POLICY.poller, Clock())}
 
     def reported() -> str:
         views.load({"beta": seen}, observers)
@@ -280,12 +281,12 @@ def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: s
 
 
 def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder: str) -> None:
-    views = Views(POLICY, folder)
+    views = Views(POLICY, Clock(), folder)
     views.routes(frozenset())
     seen = ClusterSnapshot(
         cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
     )
-    observers = {"beta": Observer("beta", cell(POLICY, "beta"), POLICY.poller, lambda: 0.0)}
+    observers = {"beta": Observer("beta", cell(POLICY, "beta"), POLICY.poller, Clock())}
 
     def told(full: str) -> tuple[str, str]:
         views.load({"beta": seen}, observers, full=full)
@@ -318,12 +319,12 @@ def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: s
         cluster="beta", taken_at=NOW, queues=(), jobs={}, pending=0, free_slots=0
     )
     told = []
-    views = Views(POLICY, folder)
+    views = Views(POLICY, Clock(), folder)
     for queues in ((all_q,), (all_q, back), (all_q, back)):
         snapshot = replace(seen, queues=queues)
         views.answer(Answer(cluster="beta", snapshot=snapshot), snapshot)
         told.append(published.read_stay("beta", folder))
-    Views(POLICY, folder).answer(Answer(cluster="beta", snapshot=seen), seen)
+    Views(POLICY, Clock(), folder).answer(Answer(cluster="beta", snapshot=seen), seen)
 
     assert told == [None, *[b"queues=all.q\nall_say=yes\n"] * 2]
     assert published.read_stay("beta", folder) is None

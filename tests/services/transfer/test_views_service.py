@@ -8,6 +8,7 @@ import pytest
 
 from gridbridge.model.shown import ShownConfiguration
 from gridbridge.services.transfer.views import Views
+from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
 from tests.services.transfer.test_views import NOW, POLICY
 
@@ -22,7 +23,7 @@ def test_which_configuration_is_in_force_is_shown_with_what_is_wrong_with_the_ne
 ) -> None:
     known = ShownConfiguration(sha256="1f", since=NOW)
     refusing = replace(known, refused_sha256="2e", refused=("FILE: wrong",))
-    views = Views(POLICY, folder, known)
+    views = Views(POLICY, Clock(), folder, known)
     views.routes(frozenset())
     first = shown.read_service(folder)
     views.configured(refusing)
@@ -33,7 +34,7 @@ def test_which_configuration_is_in_force_is_shown_with_what_is_wrong_with_the_ne
 
 
 def test_what_an_older_service_shows_of_itself_can_be_read(folder: str) -> None:
-    views = Views(POLICY, folder)
+    views = Views(POLICY, Clock(), folder)
     views.routes(frozenset())
     path = Path(folder) / shown.SERVICE
     older = json.loads(path.read_text())

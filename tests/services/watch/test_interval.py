@@ -10,6 +10,7 @@ from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.sections import Poller
 from gridbridge.services.watch.observer import Answer, Observer, stretched
+from gridbridge.shell.clock import Clock
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(
 
     monkeypatch.setattr(status, "snapshot", fault)
     nowhere = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
-    observer = Observer("beta", nowhere, Poller(), time.monotonic)
+    observer = Observer("beta", nowhere, Poller(), Clock())
     observer.ask_if_due(frozenset)
 
     assert _answer(observer).trouble == "IndexError: list index out of range"
@@ -60,7 +61,8 @@ class Sleepy:
         monkeypatch.setattr(status, "vocabulary", self.vocabulary)
         where = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
         self.where = where
-        self.observer = Observer("beta", where, Poller(interval_s=60), lambda: self.now_s)
+        clock = Clock(lambda: self.now_s, lambda: self.now_s)
+        self.observer = Observer("beta", where, Poller(interval_s=60), clock)
 
     def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
         """Answer, and note when that was."""

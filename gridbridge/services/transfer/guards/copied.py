@@ -1,7 +1,6 @@
 """Copies of jobs that are away: qresub copies the guard too, and nobody else takes that off."""
 
 import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
@@ -29,7 +28,7 @@ class Copies:
         ledger: Ledger,
         acts: Acts,
         workers: Workers,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
     ) -> None:
         self._home = policy.site.cluster
         self._ledger = ledger

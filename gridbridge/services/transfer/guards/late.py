@@ -4,7 +4,7 @@ Such a task would wait for ever. So once its transfer is over it is let go until
 by whatever process: the state file knows that it was guarded.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from gridbridge.decisions.transfer import guards
 from gridbridge.model.ids import parse_transfer
@@ -13,6 +13,7 @@ from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger, key
 from gridbridge.services.work.dispatch import Dispatcher
+from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 
 WHY = "its guard may have come too late"
@@ -21,20 +22,18 @@ WHY = "its guard may have come too late"
 class LateGuards:
     """The transfers that are over but whose tasks may be guarded."""
 
-    def __init__(self, database: Database, ledger: Ledger, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, database: Database, ledger: Ledger, dispatcher: Dispatcher, clock: Clock
+    ) -> None:
         self._database = database
         self._ledger = ledger
         self._dispatcher = dispatcher
-        self._left: dict[Key, Transfer] = {}
+        self._left: dict[Key, Transfer] = clock.dated(Transfer.moved)
 
     def load(self, now: datetime) -> None:
         """Take up what an earlier process may have left."""
         for one in self._database.reguarded_transfers():
             self.say(one.not_after(now))
-
-    def move(self, step: timedelta) -> None:
-        """Keep the moments by a clock that was set by so much."""
-        self._left = {each: one.moved(step) for each, one in self._left.items()}
 
     def say(self, closed: Transfer) -> None:
         """Keep in mind a transfer that is over."""

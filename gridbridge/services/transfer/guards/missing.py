@@ -5,7 +5,6 @@ hundred jobs in one question.
 """
 
 import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
@@ -40,7 +39,7 @@ class Guards:
         acts: Acts,
         workers: Workers,
         act: Callable[[Action], None],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
     ) -> None:
         self._policy = policy
         self._ledger = ledger

@@ -1,0 +1,62 @@
+"""Services and decisions read no clock but the one that they are given."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "gridbridge"
+GIVEN = sorted(
+    path for layer in ("decisions", "services") for path in (PACKAGE / layer).rglob("*.py")
+)
+TOLD = {"now", "utcnow", "today"}  # by datetime and date
+READ = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "clock_gettime", "sleep"}
+MOVED = "move"  # a noted moment, by hand: shell/clock does that for all
+
+
+def readings(tree: ast.AST) -> Iterator[int]:
+    """Give the lines that read the machine's clock, or move what was noted by it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and _is_read(node):
+            yield node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module == "time":
+            yield from (node.lineno for one in node.names if one.name in READ)
+        elif isinstance(node, ast.FunctionDef) and node.name == MOVED:
+            yield node.lineno
+
+
+def _is_read(node: ast.Attribute) -> bool:
+    """Say whether it is a clock of the modules time and datetime, called or handed on."""
+    of = getattr(node.value, "attr", getattr(node.value, "id", ""))
+    return (of == "time" and node.attr in READ) or (
+        of in ("datetime", "date") and node.attr in TOLD
+    )
+
+
+@pytest.mark.parametrize("path", GIVEN, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_clock_is_passed_in(path: Path) -> None:
+    assert list(readings(ast.parse(path.read_text()))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "at = datetime.now(UTC)",
+        "at = datetime.datetime.now(UTC)",
+        "day = date.today()",
+        "began = time.time()",
+        "def begin(clock=time.monotonic): ...",
+        "from time import monotonic",
+        "def move(self, step): ...",
+    ],
+)
+def test_a_clock_that_is_read_is_seen(line: str) -> None:
+    assert list(readings(ast.parse(line))) == [1]
+
+
+@pytest.mark.parametrize(
+    "line", ["now = self.clock.now()", "from time import gmtime", "time.gmtime"]
+)
+def test_the_one_that_was_given_may_be_read(line: str) -> None:
+    assert list(readings(ast.parse(line))) == []
