@@ -10,6 +10,7 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.errors import GridbridgeError
 from gridbridge.services.transfer.decided import Decided
 from gridbridge.state.database import Database
+from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import POLICY, a_transfer, a_world, plan, second
 
 WHY = "look up end gb.alpha.7.0.1: beta lists it no more"
@@ -56,9 +57,9 @@ def test_the_last_decisions_are_listed_and_one_is_made_again(
 
 def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: Database) -> None:
     """As when a later version has another rule."""
-    [kept] = database.last_decisions(1)
+    [kept] = Decisions(database).last(1)
     inputs = {**kept.inputs, "actions": ["close gb.alpha.7.0.1: \x1b[2Jgone"]}
-    database.record_decision(at=second(0), program="poller", sentence="x", inputs=inputs)
+    Decisions(database).record(at=second(0), program="poller", sentence="x", inputs=inputs)
 
     again = run(config, "2")
     assert again.exit_code == 1
@@ -72,7 +73,7 @@ def test_an_unknown_number_and_what_cannot_be_read_are_one_line(
     assert unknown.exit_code == 1
     assert unknown.stderr == "gridbridge: decision 77: none of this number is kept\n"
 
-    database.record_decision(at=second(0), program="poller", sentence="x", inputs={"of": "old"})
+    Decisions(database).record(at=second(0), program="poller", sentence="x", inputs={"of": "old"})
     with pytest.raises(GridbridgeError, match="decision 2: can't be made again"):
         raise run(config, "2").exception or AssertionError
 

@@ -28,6 +28,7 @@ from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published, spool
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 from tests.injection import killing, sandbox
 from tests.injection.sandbox import NAME
 
@@ -258,7 +259,7 @@ def is_clean() -> list[str]:
     """Run the poller again, and look that nothing is left."""
     status = killing.run(rounds(is_over))
     database = Database.open(STATE)
-    left = [one.name for one in database.open_transfers()]
+    left = [one.name for one in Transfers(database).open()]
     database.close()
     return [
         *check("the poller's end", status, 0),
@@ -305,7 +306,7 @@ def comes_home() -> list[str]:
 def opens() -> list[str]:
     """Open the state file and use it."""
     database = Database.open(STATE)
-    found = database.open_transfers()
+    found = Transfers(database).open()
     database.close()
     return check("open", found, ())
 

@@ -16,6 +16,8 @@ import pytest
 from gridbridge.model.message import Phase
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state.database import Database
+from gridbridge.state.database.accounting import Accounting
+from gridbridge.state.database.transfers import Transfers
 from tests.state.postgresql import Server, serving
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -70,6 +72,18 @@ def database(state_url: str) -> Iterator[Database]:
     opened = Database.open(state_url)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def transfers(database: Database) -> Transfers:
+    """Return the transfers of an empty state."""
+    return Transfers(database)
+
+
+@pytest.fixture
+def accounting(database: Database) -> Accounting:
+    """Return what an empty state knows of remote jobs."""
+    return Accounting(database)
 
 
 @pytest.fixture

@@ -17,6 +17,10 @@ from gridbridge.model.accounting import PER_TRANSFER, Cursor, Place, RemoteRecor
 from gridbridge.model.message import KEYS, Message, Outcome
 from gridbridge.model.transfer.transfer import Event, Transfer
 from gridbridge.state.database import Database
+from gridbridge.state.database.accounting import Accounting
+from gridbridge.state.database.decisions import Decisions
+from gridbridge.state.database.snapshots import Snapshots
+from gridbridge.state.database.transfers import Transfers
 from tests.state.postgresql import Server
 
 Build = Callable[..., Transfer]
@@ -53,117 +57,118 @@ TRANSFER = st.builds(
 )
 def shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Database]:
+) -> Iterator[Transfers]:
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path_factory.mktemp('shared')}/state.db"
     else:
         url = request.getfixturevalue("postgresql").new()
     opened = Database.open(url)
-    yield opened
+    yield Transfers(opened)
     opened.close()
 
 
 @given(TRANSFER)
-def test_every_field_of_a_transfer_survives(shared: Database, transfer: Transfer) -> None:
+def test_every_field_of_a_transfer_survives(shared: Transfers, transfer: Transfer) -> None:
     shared.put(transfer)
 
-    assert shared.transfer(transfer.name, transfer.uid) == transfer
+    assert shared.find(transfer.name, transfer.uid) == transfer
 
 
 @given(TIME, TEXT)
-def test_every_field_of_an_event_survives(shared: Database, at: datetime, text: str) -> None:
+def test_every_field_of_an_event_survives(shared: Transfers, at: datetime, text: str) -> None:
     written = Event(name="gb.alpha.1.0.1", uid=2**32 - 2, at=at, text=text)
     shared.add_event(written)
 
     assert shared.events(written.name, written.uid)[-1] == written
 
 
-def test_times_come_back_in_utc(database: Database, a_transfer: Build) -> None:
-    database.put(a_transfer(since=datetime(2026, 3, 1, 13, tzinfo=timezone(HOUR))))
+def test_times_come_back_in_utc(transfers: Transfers, a_transfer: Build) -> None:
+    transfers.put(a_transfer(since=datetime(2026, 3, 1, 13, tzinfo=timezone(HOUR))))
 
-    found = database.transfer("gb.alpha.7.0.1", 1001)
+    found = transfers.find("gb.alpha.7.0.1", 1001)
     assert found is not None
     assert found.since == NOON
     assert found.since.tzinfo == UTC
 
 
-def test_a_time_without_zone_is_refused(database: Database, a_transfer: Build) -> None:
+def test_a_time_without_zone_is_refused(transfers: Transfers, a_transfer: Build) -> None:
     with pytest.raises(StateError, match="no time zone"):
-        database.put(a_transfer(since=datetime(2026, 3, 1)))
+        transfers.put(a_transfer(since=datetime(2026, 3, 1)))
 
 
-def test_a_verdict_may_be_longer_than_a_message(database: Database, a_transfer: Build) -> None:
+def test_a_verdict_may_be_longer_than_a_message(transfers: Transfers, a_transfer: Build) -> None:
     """What can be written can be read: else one long reason would stop the service."""
     long = a_transfer(verdict=Message(outcome=Outcome.ERROR, reason="x" * 10_000))
-    database.put(long)
+    transfers.put(long)
 
-    assert database.open_transfers() == (long,)
+    assert transfers.open() == (long,)
 
 
-def test_a_number_that_no_column_holds_is_refused(database: Database, a_transfer: Build) -> None:
+def test_a_number_that_no_column_holds_is_refused(transfers: Transfers, a_transfer: Build) -> None:
     with pytest.raises(StateError, match=r"too large|out of range"):
-        database.put(a_transfer(remote_id=2**63))
+        transfers.put(a_transfer(remote_id=2**63))
 
-    assert database.open_transfers() == ()
+    assert transfers.open() == ()
 
 
-def test_a_name_that_is_none_is_refused(database: Database, a_transfer: Build) -> None:
+def test_a_name_that_is_none_is_refused(transfers: Transfers, a_transfer: Build) -> None:
     with pytest.raises(ParseError):
-        database.put(a_transfer(name="job"))
+        transfers.put(a_transfer(name="job"))
 
 
 def test_the_same_name_of_two_people_is_two_transfers(
-    database: Database, a_transfer: Build
+    transfers: Transfers, a_transfer: Build
 ) -> None:
     hers, his = a_transfer(uid=1001, wake="hers"), a_transfer(uid=1002, wake="his")
-    database.put(hers)
-    database.put(his)
+    transfers.put(hers)
+    transfers.put(his)
 
-    assert database.transfer(hers.name, 1001) == hers
-    assert database.transfer(his.name, 1002) == his
-    assert database.transfer(his.name, 1003) is None
+    assert transfers.find(hers.name, 1001) == hers
+    assert transfers.find(his.name, 1002) == his
+    assert transfers.find(his.name, 1003) is None
 
 
-def test_putting_again_replaces_every_field(database: Database, a_transfer: Build) -> None:
-    database.put(a_transfer(since=NOON, verdict=Message(exit_status="1"), reason="first"))
+def test_putting_again_replaces_every_field(transfers: Transfers, a_transfer: Build) -> None:
+    transfers.put(a_transfer(since=NOON, verdict=Message(exit_status="1"), reason="first"))
     second = a_transfer(remote_id=12)
-    database.put(second)
+    transfers.put(second)
 
-    assert database.open_transfers() == (second,)
+    assert transfers.open() == (second,)
 
 
-def test_a_tasks_attempts_come_in_order(database: Database, a_transfer: Build) -> None:
+def test_a_tasks_attempts_come_in_order(transfers: Transfers, a_transfer: Build) -> None:
     for name in ("7.0.10", "7.0.2", "7.1.1", "70.0.1"):
-        database.put(a_transfer(name=f"gb.alpha.{name}"))
-    database.put(a_transfer(name="gb.beta.7.0.1"))
+        transfers.put(a_transfer(name=f"gb.alpha.{name}"))
+    transfers.put(a_transfer(name="gb.beta.7.0.1"))
 
-    assert [one.name for one in database.transfers_of("alpha", 7, 0)] == [
+    assert [one.name for one in transfers.of_task("alpha", 7, 0)] == [
         "gb.alpha.7.0.2",
         "gb.alpha.7.0.10",
     ]
 
 
-def test_open_and_closed_transfers_are_told_apart(database: Database, a_transfer: Build) -> None:
+def test_open_and_closed_transfers_are_told_apart(transfers: Transfers, a_transfer: Build) -> None:
     living = a_transfer(name="gb.alpha.1.0.1")
     before = a_transfer(name="gb.alpha.2.0.1", closed_at=NOON - HOUR)
     after = a_transfer(name="gb.alpha.3.0.1", closed_at=NOON)
     for one in (living, before, after):
-        database.put(one)
+        transfers.put(one)
 
-    assert database.open_transfers() == (living,)
-    assert database.closed_since(NOON) == (after,)
-    assert database.closed_since(NOON - HOUR) == (before, after)
+    assert transfers.open() == (living,)
+    assert transfers.closed_since(NOON) == (after,)
+    assert transfers.closed_since(NOON - HOUR) == (before, after)
 
 
 def test_no_question_reads_all_transfers(state_file: Database, tmp_path: Path) -> None:
     """Open transfers are asked for every few seconds, with 100,000 closed ones kept."""
+    transfers = Transfers(state_file)
     asked = []
     note = lambda *args: asked.append(args[2:4])  # noqa: E731 - to be removed by its name
     event.listen(Engine, "before_cursor_execute", note)
-    state_file.open_transfers()
-    state_file.closed_since(NOON)
-    state_file.transfers_of("alpha", 7, 0)
-    state_file.events("gb.alpha.7.0.1", 1001)
+    transfers.open()
+    transfers.closed_since(NOON)
+    transfers.of_task("alpha", 7, 0)
+    transfers.events("gb.alpha.7.0.1", 1001)
     event.remove(Engine, "before_cursor_execute", note)
 
     plain = sqlite3.connect(tmp_path / "state.db")
@@ -176,12 +181,12 @@ def test_no_question_reads_all_transfers(state_file: Database, tmp_path: Path) -
 
 def test_what_was_kept_is_there_when_it_is_opened_again(state_url: str, a_transfer: Build) -> None:
     first = Database.open(state_url)
-    first.put(a_transfer())
+    Transfers(first).put(a_transfer())
     first.close()
 
     again = Database.open(state_url)
 
-    assert again.open_transfers() == (a_transfer(),)
+    assert Transfers(again).open() == (a_transfer(),)
     again.close()
 
 
@@ -191,74 +196,81 @@ def test_a_database_that_went_away_is_told_and_found_again(
 ) -> None:
     url = postgresql.new()
     database = Database.open(url)
-    database.put(a_transfer())
+    transfers = Transfers(database)
+    transfers.put(a_transfer())
     postgresql.disconnect(url)
 
     with pytest.raises(StateError, match=r"^postgresql://"):
-        database.open_transfers()
-    assert database.open_transfers() == (a_transfer(),)
+        transfers.open()
+    assert transfers.open() == (a_transfer(),)
     database.close()
 
 
-def test_a_transaction_is_kept_whole(database: Database, a_transfer: Build) -> None:
+def test_a_transaction_is_kept_whole(
+    database: Database, transfers: Transfers, a_transfer: Build
+) -> None:
     with database.transaction():
-        database.put(a_transfer())
-        database.add_event(Event(name="gb.alpha.7.0.1", uid=1001, at=NOON, text="sent"))
-        assert len(database.open_transfers()) == 1
+        transfers.put(a_transfer())
+        transfers.add_event(Event(name="gb.alpha.7.0.1", uid=1001, at=NOON, text="sent"))
+        assert len(transfers.open()) == 1
 
-    assert len(database.events("gb.alpha.7.0.1", 1001)) == 1
+    assert len(transfers.events("gb.alpha.7.0.1", 1001)) == 1
 
 
-def test_a_transaction_that_raises_leaves_nothing(database: Database, a_transfer: Build) -> None:
+def test_a_transaction_that_raises_leaves_nothing(
+    database: Database, transfers: Transfers, a_transfer: Build
+) -> None:
     def change() -> None:
         with database.transaction():
-            database.put(a_transfer())
+            transfers.put(a_transfer())
             raise KeyError
 
     with pytest.raises(KeyError):
         change()
-    assert database.open_transfers() == ()
-    database.put(a_transfer())
-    assert database.open_transfers() == (a_transfer(),)
+    assert transfers.open() == ()
+    transfers.put(a_transfer())
+    assert transfers.open() == (a_transfer(),)
 
 
 def test_a_failure_that_the_caller_swallows_still_undoes_all(
-    database: Database, a_transfer: Build
+    database: Database, transfers: Transfers, a_transfer: Build
 ) -> None:
     def change() -> None:
         with database.transaction():
-            database.put(a_transfer())
+            transfers.put(a_transfer())
             with pytest.raises(StateError, match=r"too large|out of range"):
-                database.put(a_transfer(remote_id=2**63))
+                transfers.put(a_transfer(remote_id=2**63))
             with pytest.raises(StateError, match="nothing was kept"):
-                database.put(a_transfer(uid=1002))
+                transfers.put(a_transfer(uid=1002))
 
     with pytest.raises(StateError, match="nothing was kept"):
         change()
-    assert database.open_transfers() == ()
+    assert transfers.open() == ()
 
 
-def test_forgetting_keeps_what_is_open_or_young(database: Database, a_transfer: Build) -> None:
+def test_forgetting_keeps_what_is_open_or_young(transfers: Transfers, a_transfer: Build) -> None:
     for number, closed_at in enumerate((None, NOON - HOUR, NOON)):
         name = f"gb.alpha.{number}.0.1"
-        database.put(a_transfer(name=name, closed_at=closed_at))
-        database.add_event(Event(name=name, uid=1001, at=NOON - HOUR * 9, text="early"))
-        database.add_event(Event(name=name, uid=1001, at=NOON + HOUR, text="late"))
+        transfers.put(a_transfer(name=name, closed_at=closed_at))
+        transfers.add_event(Event(name=name, uid=1001, at=NOON - HOUR * 9, text="early"))
+        transfers.add_event(Event(name=name, uid=1001, at=NOON + HOUR, text="late"))
 
-    forgotten = database.forget(NOON)
+    forgotten = transfers.forget(NOON)
 
     assert forgotten == 1
-    assert database.transfer("gb.alpha.1.0.1", 1001) is None
-    assert [len(database.events(f"gb.alpha.{n}.0.1", 1001)) for n in range(3)] == [2, 0, 2]
+    assert transfers.find("gb.alpha.1.0.1", 1001) is None
+    assert [len(transfers.events(f"gb.alpha.{n}.0.1", 1001)) for n in range(3)] == [2, 0, 2]
 
 
 def test_forgetting_removes_old_records_and_stray_events(
     state_file: Database, tmp_path: Path
 ) -> None:
+    transfers, decisions = Transfers(state_file), Decisions(state_file)
+    snapshots = Snapshots(state_file)
     for at in (NOON - HOUR, NOON):
-        state_file.add_event(Event(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer"))
-        state_file.record_decision(at=at, program="poller", sentence="1 open", inputs={"open": 1})
-        state_file.record_snapshot(
+        transfers.add_event(Event(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer"))
+        decisions.record(at=at, program="poller", sentence="1 open", inputs={"open": 1})
+        snapshots.record(
             cluster="beta",
             taken_at=at,
             ok=False,
@@ -266,11 +278,12 @@ def test_forgetting_removes_old_records_and_stray_events(
             summary={"error": "no answer", "at": at},
         )
 
-    state_file.forget(NOON)
-    state_file.forget_decisions(NOON, 1 << 20)
+    transfers.forget(NOON)
+    snapshots.forget(NOON)
+    decisions.forget(NOON, 1 << 20)
 
     plain = sqlite3.connect(tmp_path / "state.db")
-    assert len(state_file.events("gb.alpha.9.0.1", 1)) == 1
+    assert len(transfers.events("gb.alpha.9.0.1", 1)) == 1
     assert plain.execute("SELECT at, program, sentence, inputs FROM decisions").fetchall() == [
         ("2026-03-01T12:00:00.000000+00:00", "poller", "1 open", '{"open": 1}')
     ]
@@ -294,44 +307,46 @@ def a_record(**values: object) -> RemoteRecord:
     return replace(known, **values)  # type: ignore[arg-type]  # the tests' own words
 
 
-def test_a_record_that_comes_twice_is_kept_once(database: Database) -> None:
+def test_a_record_that_comes_twice_is_kept_once(accounting: Accounting) -> None:
     for record in (a_record(), a_record(), a_record(mark="01", failed=25)):
-        database.put_record(record, NOON)
+        accounting.put_record(record, NOON)
 
-    assert database.records_of("alpha", 7, 0) == (a_record(), a_record(mark="01", failed=25))
-    assert database.records_of("alpha", 7, 1) == ()
+    assert accounting.records_of("alpha", 7, 0) == (a_record(), a_record(mark="01", failed=25))
+    assert accounting.records_of("alpha", 7, 1) == ()
 
 
-def test_who_gives_many_jobs_one_account_fills_no_disk(database: Database) -> None:
+def test_who_gives_many_jobs_one_account_fills_no_disk(accounting: Accounting) -> None:
     """Anybody may submit jobs there under any account."""
     for mark in range(PER_TRANSFER + 5):
-        known = database.put_record(a_record(mark=str(mark)), NOON)
+        known = accounting.put_record(a_record(mark=str(mark)), NOON)
 
     assert len(known) == PER_TRANSFER
-    assert len(database.records_of("alpha", 7, 0)) == PER_TRANSFER
+    assert len(accounting.records_of("alpha", 7, 0)) == PER_TRANSFER
 
 
-def test_anothers_jobs_under_ones_account_hide_no_record_of_ones_own(database: Database) -> None:
+def test_anothers_jobs_under_ones_account_hide_no_record_of_ones_own(
+    accounting: Accounting,
+) -> None:
     for mark in range(PER_TRANSFER):
-        database.put_record(a_record(mark=str(mark), owner="bob"), NOON)
-    database.put_record(a_record(mark="own"), NOON)
+        accounting.put_record(a_record(mark=str(mark), owner="bob"), NOON)
+    accounting.put_record(a_record(mark="own"), NOON)
 
-    assert "own" in [one.mark for one in database.records_of("alpha", 7, 0)]
-
-
-def test_old_records_are_forgotten(database: Database) -> None:
-    database.put_record(a_record(), NOON)
-    database.put_record(a_record(transfer="gb.alpha.8.0.1"), NOON + HOUR)
-
-    database.forget_records(NOON + HOUR)
-
-    assert database.records_of("alpha", 7, 0) == ()
-    assert len(database.records_of("alpha", 8, 0)) == 1
+    assert "own" in [one.mark for one in accounting.records_of("alpha", 7, 0)]
 
 
-def test_a_cursor_moves_on(database: Database) -> None:
+def test_old_records_are_forgotten(accounting: Accounting) -> None:
+    accounting.put_record(a_record(), NOON)
+    accounting.put_record(a_record(transfer="gb.alpha.8.0.1"), NOON + HOUR)
+
+    accounting.forget_records(NOON + HOUR)
+
+    assert accounting.records_of("alpha", 7, 0) == ()
+    assert len(accounting.records_of("alpha", 8, 0)) == 1
+
+
+def test_a_cursor_moves_on(accounting: Accounting) -> None:
     for offset in (10, 20):
         cursor = Cursor(cluster="beta", path="/a", place=Place(offset=offset, inode=2**64 - 1))
-        database.put_cursor(cursor)
+        accounting.put_cursor(cursor)
 
-    assert database.cursors() == (cursor,)
+    assert accounting.cursors() == (cursor,)

@@ -20,8 +20,10 @@ from gridbridge.errors import StateError
 from gridbridge.model.accounting import Cursor, Place, RemoteRecord, Source
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.state.database import Database, schema
-from gridbridge.state.database.file import alembic_config
+from gridbridge.state.database import Database
+from gridbridge.state.database.accounting import Accounting
+from gridbridge.state.database.file import HEAD, alembic_config
+from gridbridge.state.database.transfers import Transfers
 
 Build = Callable[..., Transfer]
 
@@ -58,6 +60,10 @@ def url_of(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
+def transfers_in(path: Path) -> Transfers:
+    return Transfers(Database.open(url_of(path)))
+
+
 def run(code: str, path: Path) -> subprocess.Popen[bytes]:
     """Run code with a state file `db` open and a transfer `one`, in a process of its own."""
     head = """
@@ -65,10 +71,12 @@ import sys
 from datetime import UTC, datetime
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
 one = Transfer(name="gb.alpha.7.0.1", uid=1001, owner="", remote="", queue="", phase="",
                record="", wake="", rerun="", created_at=noon, updated_at=noon)
 db = Database.open(sys.argv[1])
+transfers = Transfers(db)
 """
     return subprocess.Popen(
         [sys.executable, "-c", head + code, url_of(path)], stdout=subprocess.PIPE
@@ -82,7 +90,7 @@ def integrity(path: Path) -> str:
 def test_only_the_owner_can_open_it(tmp_path: Path, a_transfer: Build) -> None:
     before = os.umask(0)
     try:
-        Database.open(url_of(tmp_path / "state.db")).put(a_transfer())
+        transfers_in(tmp_path / "state.db").put(a_transfer())
     finally:
         os.umask(before)
 
@@ -96,7 +104,7 @@ def test_an_empty_file_becomes_a_state_file(tmp_path: Path) -> None:
     """It is what kill -9 leaves right after the file was made."""
     (tmp_path / "state.db").touch()
 
-    assert Database.open(url_of(tmp_path / "state.db")).open_transfers() == ()
+    assert transfers_in(tmp_path / "state.db").open() == ()
 
 
 def test_a_file_of_the_first_schema_is_read(tmp_path: Path, a_transfer: Build) -> None:
@@ -105,8 +113,8 @@ def test_a_file_of_the_first_schema_is_read(tmp_path: Path, a_transfer: Build) -
 
     database = Database.open(url_of(tmp_path / "state.db"))
 
-    assert database.open_transfers() == (a_transfer(**KEPT, verdict=VERDICT),)
-    assert [one.text for one in database.events("gb.alpha.7.0.1", 1001)] == ["sent"]
+    assert Transfers(database).open() == (a_transfer(**KEPT, verdict=VERDICT),)
+    assert [one.text for one in Transfers(database).events("gb.alpha.7.0.1", 1001)] == ["sent"]
 
 
 def test_a_file_of_the_second_schema_is_read(tmp_path: Path) -> None:
@@ -116,11 +124,12 @@ def test_a_file_of_the_second_schema_is_read(tmp_path: Path) -> None:
 
     database = Database.open(url_of(tmp_path / "state.db"))
 
-    assert database.cursors() == (CURSOR,)
-    assert database.records_of("alpha", 7, 0) == (RECORD,)
-    assert database.open_transfers() == ()
+    assert Accounting(database).cursors() == (CURSOR,)
+    assert Accounting(database).records_of("alpha", 7, 0) == (RECORD,)
+    assert Transfers(database).open() == ()
     untold = replace(RECORD, mark="00bb", wallclock_s=None, user_s=None, system_s=None)
-    assert database.put_record(untold, datetime(2026, 3, 1, tzinfo=UTC)) == (RECORD, untold)
+    march = datetime(2026, 3, 1, tzinfo=UTC)
+    assert Accounting(database).put_record(untold, march) == (RECORD, untold)
 
 
 def test_the_migrations_make_the_schema_of_the_program(database: Database) -> None:
@@ -128,7 +137,7 @@ def test_the_migrations_make_the_schema_of_the_program(database: Database) -> No
         config = alembic_config(connection)
         command.check(config)
 
-        assert ScriptDirectory.from_config(config).get_current_head() == schema.HEAD
+        assert ScriptDirectory.from_config(config).get_current_head() == HEAD
 
 
 def test_alembic_stays_away_when_nothing_has_to_migrate(tmp_path: Path) -> None:
@@ -141,12 +150,12 @@ def test_alembic_stays_away_when_nothing_has_to_migrate(tmp_path: Path) -> None:
 
 def test_a_newer_schema_is_refused(tmp_path: Path, a_transfer: Build) -> None:
     path = tmp_path / "state.db"
-    Database.open(url_of(path)).put(a_transfer())
+    transfers_in(path).put(a_transfer())
     with sqlite3.connect(path) as plain:
         plain.execute("UPDATE alembic_version SET version_num = '9999'")
     before = path.read_bytes()
 
-    with pytest.raises(StateError, match=f"schema 9999 is newer than {schema.HEAD}"):
+    with pytest.raises(StateError, match=f"schema 9999 is newer than {HEAD}"):
         Database.open(url_of(path))
     assert path.read_bytes() == before
 
@@ -204,13 +213,13 @@ def test_a_missing_driver_is_told_with_what_brings_it(monkeypatch: pytest.Monkey
 def test_a_kill_in_a_transaction_leaves_the_old_state(tmp_path: Path, a_transfer: Build) -> None:
     """The transaction is larger than SQLite's cache, so a part of it is in the file already."""
     path = tmp_path / "state.db"
-    Database.open(url_of(path)).put(a_transfer())
+    transfers_in(path).put(a_transfer())
     size = path.stat().st_size
     child = run(
         """
 with db.transaction():
     for uid in range(2000):
-        db.put(one.but(uid=uid, reason="x" * 4000))
+        transfers.put(one.but(uid=uid, reason="x" * 4000))
     print("written", flush=True)
     sys.stdin.read()
 """,
@@ -222,7 +231,7 @@ with db.transaction():
     child.wait()
     assert path.stat().st_size > size
 
-    assert Database.open(url_of(path)).open_transfers() == (a_transfer(),)
+    assert transfers_in(path).open() == (a_transfer(),)
     assert integrity(path) == "ok"
 
 
@@ -231,11 +240,11 @@ def test_a_kill_at_any_moment_leaves_whole_transactions(tmp_path: Path) -> None:
     """Two transfers change together; the reader of the pipe knows what was committed."""
     path = tmp_path / "state.db"
     code = """
-last = max((one.remote_id for one in db.open_transfers()), default=0)
+last = max((one.remote_id for one in transfers.open()), default=0)
 for number in range(last + 1, 1000000):
     with db.transaction():
-        db.put(one.but(remote_id=number))
-        db.put(one.but(uid=1002, remote_id=number))
+        transfers.put(one.but(remote_id=number))
+        transfers.put(one.but(uid=1002, remote_id=number))
     print(number, flush=True)
 """
     for _ in range(8):
@@ -250,7 +259,7 @@ for number in range(last + 1, 1000000):
             if line[-1:] == b"\n"
         ]
         child.wait()
-        kept = {one.remote_id for one in Database.open(url_of(path)).open_transfers()}
+        kept = {one.remote_id for one in transfers_in(path).open()}
 
         assert kept in ({told[-1]}, {told[-1] + 1})
     assert integrity(path) == "ok"
@@ -261,12 +270,12 @@ def test_two_processes_write_without_losing_anything(tmp_path: Path) -> None:
     code = """
 for _ in range(100):
     with db.transaction():
-        seen = db.transfer(one.name, one.uid) or one
-        db.put(seen.but(missed_polls=seen.missed_polls + 1))
+        seen = transfers.find(one.name, one.uid) or one
+        transfers.put(seen.but(missed_polls=seen.missed_polls + 1))
 """
     children = [run(code, path) for _ in range(2)]  # both make the file, too
 
     assert [child.wait(timeout=120) for child in children] == [0, 0]
-    found = Database.open(url_of(path)).transfer("gb.alpha.7.0.1", 1001)
+    found = transfers_in(path).find("gb.alpha.7.0.1", 1001)
     assert found is not None
     assert found.missed_polls == 200

@@ -11,6 +11,7 @@ import pytest
 from gridbridge.errors import StateError
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 
 Build = Callable[..., Transfer]
 
@@ -58,24 +59,24 @@ def test_a_full_disk_loses_nothing(small_disk: Path, a_transfer: Build) -> None:
     def change() -> None:
         with database.transaction():
             for uid in range(500):
-                database.put(a_transfer(uid=uid, reason="y" * 4000))
+                Transfers(database).put(a_transfer(uid=uid, reason="y" * 4000))
 
     with pytest.raises(StateError, match="database or disk is full"):
         change()
-    assert database.open_transfers() == kept
+    assert Transfers(database).open() == kept
     ballast.unlink()
-    database.put(a_transfer(uid=9999, reason="z" * 4000))
+    Transfers(database).put(a_transfer(uid=9999, reason="z" * 4000))
 
-    assert [one.uid for one in database.open_transfers()] == [*range(len(kept)), 9999]
+    assert [one.uid for one in Transfers(database).open()] == [*range(len(kept)), 9999]
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def test_a_state_file_on_a_full_disk_can_be_read(small_disk: Path, a_transfer: Build) -> None:
     url = url_of(small_disk / "state.db")
-    Database.open(url).put(a_transfer())
+    Transfers(Database.open(url)).put(a_transfer())
     fill_disk(small_disk)
 
-    assert Database.open(url).open_transfers() == (a_transfer(),)
+    assert Transfers(Database.open(url)).open() == (a_transfer(),)
 
 
 def test_a_state_file_is_made_once_there_is_room(small_disk: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_state_file_is_made_once_there_is_room(small_disk: Path) -> None:
         Database.open(url)
     ballast.unlink()
 
-    assert Database.open(url).open_transfers() == ()
+    assert Transfers(Database.open(url)).open() == ()
 
 
 def fill(database: Database, a_transfer: Build) -> tuple[Transfer, ...]:
@@ -94,7 +95,7 @@ def fill(database: Database, a_transfer: Build) -> tuple[Transfer, ...]:
     while True:
         one = a_transfer(uid=len(kept), reason="x" * 4000)
         try:
-            database.put(one)
+            Transfers(database).put(one)
         except StateError as error:
             if str(error).endswith("state.db: database or disk is full"):
                 return tuple(kept)

@@ -14,6 +14,7 @@ from gridbridge.model.places import CONFIG
 from gridbridge.services.transfer import decided
 from gridbridge.shell.account import become
 from gridbridge.state.database import Database
+from gridbridge.state.database.decisions import Decisions
 
 SQLITE = "sqlite:///"
 PROGRAMS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = MappingProxyType(
@@ -46,7 +47,7 @@ def replay(number: int, path: str = CONFIG) -> Replay:
     this version can't read, and ConfigError.
     """
     with closing(_open(path)) as database:
-        decision = database.decision(number)
+        decision = Decisions(database).find(number)
     if decision is None:
         raise UnknownDecision(f"decision {number}: none of this number is kept")
     try:
@@ -61,7 +62,7 @@ def replay(number: int, path: str = CONFIG) -> Replay:
 def last(count: int, path: str = CONFIG) -> tuple[Decision, ...]:
     """Return the newest decisions, oldest first; raises as `replay`."""
     with closing(_open(path)) as database:
-        return database.last_decisions(count)
+        return Decisions(database).last(count)
 
 
 def _open(path: str) -> Database:

@@ -26,6 +26,7 @@ from gridbridge.services.watch.observer import Observer
 from gridbridge.services.watch.push import Push
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 from gridbridge.state.inbox import Inbox
 
 _USUAL = Cluster()
@@ -188,7 +189,8 @@ def _clusters(policy: Policy, left: Iterable[Transfer]) -> frozenset[str]:
 def _left(database: Database) -> tuple[Transfer, ...]:
     """Return the transfers of an earlier process that have to be looked after."""
     try:
-        return (*database.open_transfers(), *database.ended_transfers())
+        transfers = Transfers(database)
+        return (*transfers.open(), *transfers.ended())
     except StateError:
         database.close()
         raise

@@ -12,6 +12,7 @@ from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import ROWS, decode, encode
 from gridbridge.services.transfer.ledger import Key, key
 from gridbridge.state.database import Database
+from gridbridge.state.database.decisions import Decisions
 
 PROGRAM = "poller"
 MOST_TOLD = 20  # actions in the one sentence
@@ -21,7 +22,7 @@ class Decided:
     """Keeps each decision once: what is decided again in the same words is no news."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._decisions = Decisions(database)
         self._last: dict[Key, frozenset[str]] = {}
 
     def keep(self, concerned: Sequence[Transfer], world: World, policy: Poller, plan: Plan) -> None:
@@ -55,7 +56,7 @@ class Decided:
         }
         telling = actions[:MOST_TOLD]
         telling += [f"{left} more"] if (left := len(actions) - MOST_TOLD) > 0 else []
-        self._database.record_decision(
+        self._decisions.record(
             at=world.now, program=PROGRAM, sentence="; ".join(telling), inputs=inputs
         )
 

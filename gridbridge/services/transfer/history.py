@@ -12,6 +12,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.services.transfer.views import History, Views
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 
 UNSHOWN = timedelta(minutes=1)  # what closed so long before the last showing is shown again
 
@@ -21,7 +22,7 @@ class JobHistory:
 
     def __init__(self, cluster: str, database: Database, views: Views) -> None:
         self._cluster = cluster
-        self._database = database
+        self._transfers = Transfers(database)
         self._views = views
         self._behind: set[str] = set()
         self._known: dict[str, dict[tuple[str, int], _Attempt]] = {}  # by local task
@@ -30,8 +31,8 @@ class JobHistory:
         """Take up what a service before us may have kept and not shown any more."""
         recent: tuple[Transfer, ...] = ()
         if shown_at := self._views.shown_at():
-            recent = self._database.closed_since(shown_at - UNSHOWN)
-        for one in (*self._database.open_transfers(), *recent):
+            recent = self._transfers.closed_since(shown_at - UNSHOWN)
+        for one in (*self._transfers.open(), *recent):
             self.touch(one)
 
     def touch(self, transfer: Transfer) -> None:
@@ -76,9 +77,9 @@ class JobHistory:
 
     def _load(self, local: str) -> "dict[tuple[str, int], _Attempt]":
         job, _, task = local.partition(".")
-        attempts = self._database.transfers_of(self._cluster, int(job), int(task or 0))
+        attempts = self._transfers.of_task(self._cluster, int(job), int(task or 0))
         return {
-            (one.name, one.uid): _Attempt(one, list(self._database.events(one.name, one.uid)))
+            (one.name, one.uid): _Attempt(one, list(self._transfers.events(one.name, one.uid)))
             for one in attempts
         }
 

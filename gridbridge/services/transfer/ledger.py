@@ -15,6 +15,7 @@ from gridbridge.services.transfer.history import JobHistory
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota, Withheld
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 
 EVENTS_AN_HOUR = 60  # of a transfer: its person can bring about as many as they like
 LOGGED_AN_HOUR = 4000  # lines about what a person says that home has not proved
@@ -39,6 +40,7 @@ class Ledger:
         self._withheld = Withheld()  # until they are proved
         self._clock = clock
         self._database = database
+        self._transfers = Transfers(database)
         self._job_history = job_history
         self._breakers = breakers
         self._told: dict[Key, str] = {}
@@ -46,9 +48,9 @@ class Ledger:
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
         now = self._clock.now()  # it may have been set back while no process ran
-        for one in self._database.open_transfers():
+        for one in self._transfers.open():
             self.open[key(one)] = one.not_after(now)
-        for one in self._database.ended_transfers():
+        for one in self._transfers.ended():
             self.ended[key(one)] = one.not_after(now)
         self._job_history.load()
 
@@ -70,12 +72,12 @@ class Ledger:
 
     def find(self, wanted: Key) -> Transfer | None:
         """Return a transfer, open or over; None when there never was one."""
-        return self.open.get(wanted) or self._database.transfer(*wanted)
+        return self.open.get(wanted) or self._transfers.find(*wanted)
 
     def attempts(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
         """Return what this person's task has been transferred as, open or over."""
         name = parse_transfer(transfer)
-        every = self._database.transfers_of(name.cluster, name.job, name.task)
+        every = self._transfers.of_task(name.cluster, name.job, name.task)
         return tuple(one for one in every if one.uid == uid)
 
     @contextmanager
@@ -91,7 +93,7 @@ class Ledger:
         before = self.open.get(key(transfer))
         self._job_history.keep(before, transfer)
         self._breakers.hear(before, transfer, self.open.values())
-        self._database.put(transfer)
+        self._transfers.put(transfer)
         self.open[key(transfer)] = transfer
         self._tell_withheld(transfer)
 
@@ -104,9 +106,9 @@ class Ledger:
 
     def prove(self, closed: Transfer) -> None:
         """Keep whether home's list had the task of one that is over, and show that."""
-        if known := self._database.transfer(*key(closed)):
+        if known := self._transfers.find(*key(closed)):
             known = known.but(listed=closed.listed)
-            self._database.put(known)
+            self._transfers.put(known)
             self._job_history.keep(None, known)
             self._job_history.touch(known)
             self._tell_withheld(known)
@@ -115,8 +117,8 @@ class Ledger:
 
     def release(self, closed: Transfer) -> None:
         """Note of one that is over that nothing guards its task any more; else it is as known."""
-        newest = self._database.transfer(*key(closed)) or closed
-        self._database.put(newest.but(reguarded=False))
+        newest = self._transfers.find(*key(closed)) or closed
+        self._transfers.put(newest.but(reguarded=False))
         if known := self.ended.get(key(closed)):
             self.ended[key(closed)] = known.but(reguarded=False)
 
@@ -125,7 +127,7 @@ class Ledger:
         with self.transaction():
             for one in (*self.open.values(), *self.ended.values()):
                 self._job_history.keep(None, one)
-                self._database.put(one)
+                self._transfers.put(one)
 
     def note(self, transfer: Transfer, text: str) -> None:
         """Add a line to a transfer's history and to the log, unless it is the last one again."""
@@ -138,7 +140,7 @@ class Ledger:
         self._job_history.touch(transfer)
         at = self._clock.now()
         event = Event(name=transfer.name, uid=transfer.uid, at=at, text=text)
-        self._database.add_event(event)
+        self._transfers.add_event(event)
         self._job_history.add(event)
         if transfer.listed == Listed.YES or self._logged_of.allows(transfer.uid):
             _tell(transfer, text)
@@ -170,18 +172,18 @@ class Ledger:
         """Look after an ended transfer no more; its record is gone."""
         self.ended.pop(key(transfer), None)
         self._told.pop(key(transfer), None)
-        self._database.put(transfer.but(record=""))
+        self._transfers.put(transfer.but(record=""))
         if transfer.listed != Listed.YES and transfer.closed_at:
             rested = self.rested.setdefault(transfer.uid, deque())
             rested.append((transfer.name, transfer.closed_at))
 
     def forget_unproved(self, name: str, uid: int) -> None:
         """Know nothing of a transfer that rests, unless it was proved or goes on."""
-        self._database.forget_unproved(name, uid)
+        self._transfers.forget_unproved(name, uid)
 
     def sweep_unproved(self, before: datetime) -> None:
         """Know nothing of all those that closed before that time."""
-        self._database.sweep_unproved(before)
+        self._transfers.sweep_unproved(before)
         for uid, rested in tuple(self.rested.items()):
             while rested and rested[0][1] < before:
                 rested.popleft()

@@ -26,7 +26,8 @@ from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.services.transfer.unproved import Unproved
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
-from gridbridge.state.inbox import Inbox, Letter
+from gridbridge.state.inbox import Inbox
+from gridbridge.state.letters import Letter
 
 PREMATURE_S = 60.0  # a message may come before the record that it belongs to
 PREMATURE_OF_UID = 100  # the remote hosts may see the spool before our starters' words

@@ -21,6 +21,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.heart import BEAT_S, Heart
 from gridbridge.shell.signals import Signals
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 
 TROUBLE_PAUSE_S = 5.0  # after a round that failed as a whole: a full disk is not mended sooner
 
@@ -67,7 +68,7 @@ def _away(policy: Policy) -> Iterable[Stay]:
     try:
         database = Database.open(policy.site.state)
         try:
-            return frozenset(map(stay, database.open_transfers()))
+            return frozenset(map(stay, Transfers(database).open()))
         finally:
             database.close()
     except StateError:

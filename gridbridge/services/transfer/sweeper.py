@@ -13,6 +13,9 @@ from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.usage import UsageRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.decisions import Decisions
+from gridbridge.state.database.snapshots import Snapshots
+from gridbridge.state.database.transfers import Transfers
 from gridbridge.state.inbox import Inbox
 
 SWEEP_S = 3600.0
@@ -46,14 +49,15 @@ class Sweeper:
             now = self.clock.now()
             self._sweep(now - timedelta(hours=self.policy.retention.closed_h))
             decided = now - timedelta(hours=self.policy.site.keep_decisions_h)
-            self.database.forget_decisions(decided, KEPT_BYTES)
+            Decisions(self.database).forget(decided, KEPT_BYTES)
 
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())
         self.inbox.sweep(frozenset(one.wake for one in living))
         self.acts.sweep(frozenset(one.name for one in living), self.clock.now_s() - UNFETCHED_S)
         self.cleaner.let_go(before)
-        self.database.forget(before)
+        Transfers(self.database).forget(before)
+        Snapshots(self.database).forget(before)
         self.job_history.sweep(before, tuple(self.ledger.all()))
         self.claims.sweep()
         self.usage_records.sweep()

@@ -10,6 +10,7 @@ from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Key, key
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 
 RECENT = timedelta(hours=1)  # an execd that is silent for so long was given up before
 
@@ -21,11 +22,11 @@ class UnheardEnds:
         self._ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
         # over before home was asked of their tasks
         self._unproved: dict[Key, Transfer] = clock.dated(Transfer.moved)
-        self._database = database
+        self._transfers = Transfers(database)
 
     def load(self, now: datetime) -> None:
         """Take up what an earlier process may have left."""
-        for one in self._database.closed_since(now - RECENT):
+        for one in self._transfers.closed_since(now - RECENT):
             self.say(one.not_after(now))
 
     def say(self, closed: Transfer) -> None:

@@ -20,7 +20,8 @@ from gridbridge.model.transfer.plan import Rejected
 from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.ledger import Key, Ledger
 from gridbridge.shell.clock import Clock
-from gridbridge.state.inbox import Inbox, Letter
+from gridbridge.state.inbox import Inbox
+from gridbridge.state.letters import Letter
 
 KEPT = timedelta(hours=1)  # what closed and was never proved
 SWEEP_S = 600.0

@@ -26,6 +26,8 @@ from gridbridge.services.transfer.views import Views
 from gridbridge.shell import follow
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.accounting import Accounting
+from gridbridge.state.database.transfers import Transfers
 
 MOST_TOLD = 1000  # unproved ends of a person that are kept between two sweeps
 UNHEARD = timedelta(minutes=1)  # between two answers of a cluster, at most
@@ -156,11 +158,15 @@ class UsageRecords:
     readers: dict[str, Reader] = field(default_factory=dict)
     readings: dict[str, ShownReading] = field(default_factory=dict)  # as they are shown
     cursors: dict[str, Cursor] = field(default_factory=dict)  # as they are kept
+    accounting: Accounting = field(init=False)
     told: dict[int, int] = field(default_factory=dict)  # unproved ends since the last sweep, by uid
+
+    def __post_init__(self) -> None:
+        self.accounting = Accounting(self.database)
 
     def load(self) -> None:
         """Take up where an earlier process left off."""
-        self.cursors = {cursor.cluster: cursor for cursor in self.database.cursors()}
+        self.cursors = {cursor.cluster: cursor for cursor in self.accounting.cursors()}
         self.follow(self.policy)
 
     def follow(self, policy: Policy) -> None:
@@ -202,11 +208,11 @@ class UsageRecords:
         """Keep what one look has brought, and show it."""
         changed: dict[str, tuple[RemoteRecord, ...]] = {}
         for one in look.records:
-            changed[parse_transfer(one.transfer).local] = self.database.put_record(
+            changed[parse_transfer(one.transfer).local] = self.accounting.put_record(
                 one, self.clock.now()
             )
         if look.cursor != self.cursors.get(look.cursor.cluster):
-            self.database.put_cursor(look.cursor)
+            self.accounting.put_cursor(look.cursor)
             self.cursors[look.cursor.cluster] = look.cursor
         for local, records in changed.items():
             self._show(local, records)
@@ -216,7 +222,7 @@ class UsageRecords:
         """Show a task's records; those of several jobs only as far as they are its owner's."""
         if len({(one.owner, one.job_id) for one in records}) > 1:
             name = parse_transfer(records[0].transfer)
-            transfers = self.database.transfers_of(name.cluster, name.job, name.task)
+            transfers = Transfers(self.database).of_task(name.cluster, name.job, name.task)
             records = tuple(owners.accounted(records, transfers))
         self.views.usage(local, records)
 
@@ -262,7 +268,7 @@ class UsageRecords:
     def _accounted(self, transfer: Transfer) -> list[RemoteRecord]:
         """Return the records of its job, but what stood there while its cluster listed it yet."""
         name = parse_transfer(transfer.name)
-        found = self.database.records_of(name.cluster, name.job, name.task, last_listed(transfer))
+        found = self.accounting.records_of(name.cluster, name.job, name.task, last_listed(transfer))
         is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
         return [
             one
@@ -277,7 +283,7 @@ class UsageRecords:
         is_wanted = transfer.remote not in self.readers or (queue and queue.remote_usage)
         record = told_by_verdict(transfer) if is_wanted else None
         if record and self._may_tell(transfer):
-            known = self.database.put_record(record, self.clock.now())
+            known = self.accounting.put_record(record, self.clock.now())
             self._show(parse_transfer(transfer.name).local, known)
 
     def _may_tell(self, transfer: Transfer) -> bool:
@@ -294,7 +300,7 @@ class UsageRecords:
         """Forget what is too old, and how much was told."""
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
-        self.database.forget_records(before)
+        self.accounting.forget_records(before)
         self.views.sweep_usage(before)
 
     def dismiss(self) -> None:

@@ -11,6 +11,7 @@ from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.snapshots import Snapshots
 
 FAILED_IN_A_ROW = 2  # answers that close a cluster's queues: one may be a mishap
 
@@ -27,7 +28,7 @@ class Answers:
         self._clock = clock
         self._failed: Counter[str] = Counter()  # in a row
         self._observers = observers
-        self._database = database
+        self._snapshots = Snapshots(database)
         self._views = views
 
     def take(self) -> tuple[Answer, ...]:
@@ -53,7 +54,7 @@ class Answers:
         else:
             self._failed[answer.cluster] += 1
             _log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
-        self._database.record_snapshot(
+        self._snapshots.record(
             cluster=answer.cluster,
             taken_at=answer.snapshot.taken_at if answer.snapshot else self._clock.now(),
             ok=answer.snapshot is not None,

@@ -1,8 +1,9 @@
 """The state file: what the service knows about transfers, and why it did what it did.
 
-Only the service account opens it. Nothing outside this package knows SQL.
+Only the service account opens it. Nothing outside this package knows SQL. A group of tables is a
+module with a class over the one Database; a new capability adds a module and a migration.
 """
 
-from gridbridge.state.database.store import Database
+from gridbridge.state.database.core import Database
 
 __all__ = ["Database"]

@@ -16,7 +16,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from gridbridge.errors import StateError
-from gridbridge.state.database.schema import HEAD
+from gridbridge.state.migrations import versions
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -25,6 +25,7 @@ BUSY_S = 30  # longer than the longest transaction, forgetting a day's transfers
 JOURNAL_BYTES = 4 << 20  # what stays of the journal after a large transaction
 POSTGRESQL = "postgresql+psycopg"  # SQLAlchemy's own choice is psycopg2
 MIGRATIONS = "gridbridge.state:migrations"
+HEAD = max(name[1:5] for name in os.listdir(versions.__path__[0]) if name.startswith("v"))
 _VERSION = text("SELECT version_num FROM alembic_version")
 
 

@@ -23,6 +23,7 @@ from gridbridge.services.watch.observer import Answer
 from gridbridge.shell import ssh
 from gridbridge.shell.runner import Completed
 from gridbridge.state import claims
+from gridbridge.state.database.transfers import Transfers
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import Machine
 
@@ -96,7 +97,7 @@ def link(machine: Machine, tmp_path: Path) -> Iterator[Far]:
 
 def known(machine: Machine) -> Transfer:
     """Return the transfer as the state file has it."""
-    (one,) = machine.service.database.open_transfers()
+    (one,) = Transfers(machine.service.database).open()
     return one
 
 
@@ -241,7 +242,7 @@ def test_a_grant_that_a_killed_service_had_kept_is_sent_by_the_next(
 ) -> None:
     machine.send(BY_GRANT)
     machine.answer("qw")
-    machine.service.database.put(known(machine).but(claimed=JOB))
+    Transfers(machine.service.database).put(known(machine).but(claimed=JOB))
     machine.restart()
     machine.service.round()
     sent(machine)
@@ -348,5 +349,5 @@ def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: 
 
     assert told is end
     assert "did it see its grant?" in " ".join(
-        event.text for event in machine.service.database.events(NAME, os.getuid())
+        event.text for event in Transfers(machine.service.database).events(NAME, os.getuid())
     )

@@ -15,6 +15,7 @@ from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import ROWS
 from gridbridge.services.transfer.decided import Decided, again, sentence
 from gridbridge.state.database import Database
+from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import (
     POLICY,
     VERDICT,
@@ -82,8 +83,8 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(
     )
     keep(database, *transfers, remote=remote)
 
-    (kept,) = database.last_decisions(9)
-    assert database.decision(kept.number) == kept
+    (kept,) = Decisions(database).last(9)
+    assert Decisions(database).find(kept.number) == kept
     assert kept.program == "poller"
     assert list(kept.inputs["actions"])  # type: ignore[call-overload]
     assert again(kept.inputs) == kept.inputs["actions"]
@@ -98,13 +99,13 @@ def test_what_is_decided_in_the_same_words_is_kept_once(database: Database) -> N
     for at_s in (60, 65, 70):
         world = a_world(remote="", at_s=at_s)
         decided.keep([one], world, POLICY, plan([one], world, POLICY))
-    assert len(database.last_decisions(9)) == 1
+    assert len(Decisions(database).last(9)) == 1
 
     running = a_world(at_s=75)
     decided.keep([one], running, POLICY, plan([one], running, POLICY))
     world = a_world(remote="", at_s=80)
     decided.keep([one], world, POLICY, plan([one], world, POLICY))
-    assert len(database.last_decisions(9)) == 2
+    assert len(Decisions(database).last(9)) == 2
 
 
 def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
@@ -115,7 +116,7 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
     planned = plan(many, world, POLICY)
     Decided(database).keep(many, world, POLICY, planned)
 
-    (kept,) = database.last_decisions(9)
+    (kept,) = Decisions(database).last(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
     assert kept.sentence.endswith("; 80 more")
     assert again(kept.inputs) == [sentence(action) for action in planned.actions[:ROWS]]
@@ -123,11 +124,11 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
 
 def test_old_decisions_go_and_the_oldest_of_too_many(database: Database) -> None:
     for at_s in range(10):
-        database.record_decision(
+        Decisions(database).record(
             at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []}
         )
-    database.forget_decisions(second(2), 1 << 20)
-    assert len(database.last_decisions(99)) == 8
+    Decisions(database).forget(second(2), 1 << 20)
+    assert len(Decisions(database).last(99)) == 8
 
-    database.forget_decisions(second(2), 500)
-    assert [one.at for one in database.last_decisions(99)] == [second(n) for n in range(6, 10)]
+    Decisions(database).forget(second(2), 500)
+    assert [one.at for one in Decisions(database).last(99)] == [second(n) for n in range(6, 10)]

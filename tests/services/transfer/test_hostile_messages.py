@@ -25,7 +25,8 @@ from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published, spool
 from gridbridge.state.database import Database
-from gridbridge.state.inbox import Letter
+from gridbridge.state.database.transfers import Transfers
+from gridbridge.state.letters import Letter
 from tests.services.transfer.messages import NAME, RECORD
 
 ALICE, BOB = 1001, 1002
@@ -129,10 +130,10 @@ def test_a_forged_message_leaves_anothers_transfer_alone(
     service: TransferService, forged: Message
 ) -> None:
     send(service, RECORD)
-    before = service.database.transfer(NAME, ALICE)
+    before = Transfers(service.database).find(NAME, ALICE)
     send(service, RECORD, forged.but(transfer=NAME, at="1767225601.000"), uid=BOB)
 
-    assert service.database.transfer(NAME, ALICE) == before
+    assert Transfers(service.database).find(NAME, ALICE) == before
     assert service.ledger.open[NAME, ALICE] == before
     assert not Path(verdicts(service, ALICE)).exists()
 

@@ -36,6 +36,7 @@ from gridbridge.services.work.workers import A_PERSON
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published, spool
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 from gridbridge.state.inbox import Inbox
 from gridbridge.state.shown import read_transfers
 from tests.services.transfer.messages import NAME, RECORD
@@ -272,7 +273,7 @@ def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: M
     shown_at = history.stat().st_mtime_ns
     for _ in range(3):
         machine.answer("")
-    told = [event.text for event in machine.service.database.events(NAME, os.getuid())]
+    told = [event.text for event in Transfers(machine.service.database).events(NAME, os.getuid())]
 
     assert machine.records() == 1
     assert [text for text in told if "kept" in text] == [
@@ -383,7 +384,7 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
         machine.service.round()
 
     seek(one)
-    events = machine.service.database.events(one.name, one.uid)
+    events = Transfers(machine.service.database).events(one.name, one.uid)
     seek(one.but(missing_since=datetime.now(UTC) - timedelta(days=1), missed_polls=9))
     verdict = machine.service.ledger.open[one.name, one.uid].verdict
 
@@ -399,7 +400,7 @@ def test_what_is_at_rest_stays_at_rest(machine: Machine) -> None:
     machine.restart()
 
     assert machine.service.ledger.ended == {}
-    assert machine.service.database.transfer(NAME, os.getuid()) is not None
+    assert Transfers(machine.service.database).find(NAME, os.getuid()) is not None
 
 
 def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Machine) -> None:

@@ -7,6 +7,7 @@ from gridbridge.model.transfer.transfer import Listed
 from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 from tests.decisions.transfer.test_plan import NOON, VERDICT, a_row, a_snapshot, a_transfer
 
 ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=Listed.YES)
@@ -14,7 +15,7 @@ ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=Listed.YES)
 
 def test_an_end_is_told_once_when_its_task_was_put_back(tmp_path: Path) -> None:
     database = Database.open(f"sqlite:///{tmp_path}/state.db")
-    database.put(ENDED)
+    Transfers(database).put(ENDED)
     unheard_ends = UnheardEnds(database, Clock())
     unheard_ends.load(NOON + timedelta(minutes=1))
     put_back = a_snapshot("alpha", 1, a_row(7, "hRq"))

@@ -16,6 +16,7 @@ from gridbridge.model.transfer.transfer import Listed
 from gridbridge.services.transfer.ledger import EVENTS_AN_HOUR
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.shell.quota import LINES, Quota
+from gridbridge.state.database.transfers import Transfers
 from tests.decisions.transfer.test_plan import a_row, a_snapshot
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_hostile_messages import ALICE, BOB, send, service
@@ -142,10 +143,11 @@ def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService)
         send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
         service.ledger.lay_to_rest(service.ledger.ended[of(job).transfer, ALICE])
         service.mail.hear(answer("alpha"), {})
-    known = [job for job in range(200, 210) if service.database.transfer(of(job).transfer, ALICE)]
+    transfers = Transfers(service.database)
+    known = [job for job in range(200, 210) if transfers.find(of(job).transfer, ALICE)]
 
     assert known == [207, 208, 209]
-    assert service.database.events(of(200).transfer, ALICE) == ()
+    assert Transfers(service.database).events(of(200).transfer, ALICE) == ()
 
 
 def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -> None:
@@ -156,7 +158,7 @@ def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -
         if ended := service.ledger.ended.get((of(job).transfer, ALICE)):
             service.ledger.lay_to_rest(ended)
 
-    assert service.database.transfer(of(200).transfer, ALICE) is not None
+    assert Transfers(service.database).find(of(200).transfer, ALICE) is not None
     assert len(service.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
 
 
@@ -168,7 +170,8 @@ def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(
         ended = service.ledger.ended[of(job).transfer, ALICE]
         service.ledger.lay_to_rest(ended.but(**values))
     service.ledger.sweep_unproved(datetime.now(UTC) + timedelta(seconds=1))
-    known = [job for job in (200, 201, 202) if service.database.transfer(of(job).transfer, ALICE)]
+    transfers = Transfers(service.database)
+    known = [job for job in (200, 201, 202) if transfers.find(of(job).transfer, ALICE)]
 
     assert known == [201, 202]
 
@@ -179,7 +182,7 @@ def test_a_sentence_of_hers_is_kept_in_part(
     caplog.set_level(logging.INFO)
     send(service, RECORD.but(reason="call 555-1234 " * 200))
     send(service, RECORD.but(remote="b" * 3000), ENDED.but(transfer=NAME, host="h" * 3000))
-    kept = service.database.events(NAME, ALICE)
+    kept = Transfers(service.database).events(NAME, ALICE)
 
     assert max(len(one.text) for one in kept) < MOST_REASON + 100
     assert max(len(one.getMessage()) for one in caplog.records) < MOST_REASON + 200
@@ -196,7 +199,7 @@ def test_what_she_brings_about_is_told_in_part(
     for number in range(2 * LINES):
         send(service, RECORD.but(transfer=f"gb.omega.{number}.0.1"))
 
-    assert len(service.database.events(NAME, ALICE)) == EVENTS_AN_HOUR
+    assert len(Transfers(service.database).events(NAME, ALICE)) == EVENTS_AN_HOUR
     assert len(caplog.records) <= 2 * LINES
 
 

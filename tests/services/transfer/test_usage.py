@@ -22,6 +22,8 @@ from gridbridge.services.transfer.views import Views
 from gridbridge.shell.clock import Clock
 from gridbridge.state import accounts
 from gridbridge.state.database import Database
+from gridbridge.state.database.accounting import Accounting
+from gridbridge.state.database.transfers import Transfers
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 (LINE,) = [line for line in GOLDEN.read_text().splitlines() if ":gb.alpha." in line]
@@ -117,14 +119,14 @@ def test_a_new_record_of_ours_is_kept_and_shown(site: Beta) -> None:
         *("alice", 0),
     )
     assert record.max_rss_kb == 4796.0
-    assert site.database.records_of("alpha", 7, 0) == (record,)
+    assert Accounting(site.database).records_of("alpha", 7, 0) == (record,)
     assert (site.reading().trouble, site.reading().skipped) == ("", 0)
     assert site.reading().read_at
 
 
 def test_a_service_that_starts_anew_reads_on(site: Beta) -> None:
     site.look()
-    offset = site.database.cursors()[0].place.offset
+    offset = Accounting(site.database).cursors()[0].place.offset
     site.usage_records.dismiss()
     site.database.close()
     site.add(LINE.replace(":alice:ok:2:gb.alpha.7.", ":alice:ok:9:gb.alpha.8."))
@@ -216,7 +218,7 @@ def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> 
 
 
 def test_nobody_hides_anothers_record_by_jobs_under_its_account(site: Beta) -> None:
-    site.database.put(transfer(listed=Listed.YES))
+    Transfers(site.database).put(transfer(listed=Listed.YES))
     site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"), LINE.replace(":ok:2:", ":ok:9:"))
     site.look()
 
@@ -280,7 +282,7 @@ def test_what_is_too_old_is_forgotten(site: Beta) -> None:
     site.usage_records.sweep()
 
     assert site.records() == ()
-    assert site.database.records_of("alpha", 7, 0) == ()
+    assert Accounting(site.database).records_of("alpha", 7, 0) == ()
 
 
 def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(

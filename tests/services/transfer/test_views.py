@@ -24,6 +24,7 @@ from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published, shown
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 
 NOW = datetime.now(UTC)
 POLICY = Policy(
@@ -80,8 +81,8 @@ def test_a_history_has_every_attempt_with_its_events(
 ) -> None:
     again = replace(TRANSFER, name="gb.alpha.12.0.2")
     for one, text in ((TRANSFER, "first"), (again, "second")):
-        database.put(one)
-        database.add_event(Event(name=one.name, uid=one.uid, at=NOW, text=text))
+        Transfers(database).put(one)
+        Transfers(database).add_event(Event(name=one.name, uid=one.uid, at=NOW, text=text))
         job_history.touch(one)
 
     job_history.publish()
@@ -98,16 +99,16 @@ def test_an_open_history_goes_on_without_being_read_again(
 
     def tell(one: Transfer, text: str) -> None:
         event = Event(name=one.name, uid=one.uid, at=NOW, text=text)
-        database.put(one)
+        Transfers(database).put(one)
         job_history.keep(None, one)
-        database.add_event(event)
+        Transfers(database).add_event(event)
         job_history.add(event)
         job_history.touch(one)
         job_history.publish()
 
     tell(TRANSFER, "first")
     with monkeypatch.context() as unreadable:
-        unreadable.setattr(database, "transfers_of", lambda *_: pytest.fail("was read again"))
+        unreadable.setattr(Transfers, "of_task", lambda *_: pytest.fail("was read again"))
         tell(again, "second")
         tell(foreign, "elsewhere")
         tell(TRANSFER.but(closed_at=NOW), "over")
@@ -127,10 +128,10 @@ def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
 ) -> None:
     """So nothing is kept for ever, and what the state file forgets is forgotten here."""
     reads = []
-    read = database.transfers_of
-    monkeypatch.setattr(database, "transfers_of", lambda *of: reads.append(of) or read(*of))
+    read = Transfers.of_task
+    monkeypatch.setattr(Transfers, "of_task", lambda *of: reads.append(of[1:]) or read(*of))
     for one in (TRANSFER.but(closed_at=NOW), TRANSFER, TRANSFER):
-        database.put(one)
+        Transfers(database).put(one)
         job_history.keep(None, one)
         job_history.touch(one)
         job_history.publish()
@@ -144,7 +145,7 @@ def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
 def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
     folder: str, database: Database, job_history: JobHistory
 ) -> None:
-    database.put(TRANSFER)
+    Transfers(database).put(TRANSFER)
     job_history.keep(TRANSFER, TRANSFER.but(seen_at=NOW, missed_polls=1))
     job_history.publish()
 
@@ -160,7 +161,7 @@ def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
     folder: str, database: Database, job_history: JobHistory
 ) -> None:
     Views(POLICY, Clock(), folder).transfers([TRANSFER], {})
-    database.put(TRANSFER.but(closed_at=datetime.now(UTC)))
+    Transfers(database).put(TRANSFER.but(closed_at=datetime.now(UTC)))
 
     job_history.load()
     job_history.publish()
@@ -187,7 +188,7 @@ def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
     folder: str, database: Database, job_history: JobHistory
 ) -> None:
     foreign = TRANSFER.but(name="gb.gamma.12.0.1")
-    database.put(foreign)
+    Transfers(database).put(foreign)
     job_history.touch(foreign)
     job_history.publish()
 

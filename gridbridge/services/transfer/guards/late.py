@@ -15,6 +15,7 @@ from gridbridge.services.transfer.ledger import Key, Ledger, key
 from gridbridge.services.work.dispatch import Dispatcher
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.transfers import Transfers
 
 WHY = "its guard may have come too late"
 
@@ -25,14 +26,14 @@ class LateGuards:
     def __init__(
         self, database: Database, ledger: Ledger, dispatcher: Dispatcher, clock: Clock
     ) -> None:
-        self._database = database
+        self._transfers = Transfers(database)
         self._ledger = ledger
         self._dispatcher = dispatcher
         self._left: dict[Key, Transfer] = clock.dated(Transfer.moved)
 
     def load(self, now: datetime) -> None:
         """Take up what an earlier process may have left."""
-        for one in self._database.reguarded_transfers():
+        for one in self._transfers.reguarded():
             self.say(one.not_after(now))
 
     def say(self, closed: Transfer) -> None:

@@ -17,6 +17,7 @@ from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.services.transfer.mail import _login
 from gridbridge.services.watch.observer import Answer
+from gridbridge.state.database.transfers import Transfers
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import LONG_AGO, Machine
 
@@ -134,7 +135,7 @@ def test_a_release_that_failed_is_tried_until_it_succeeds(
         machine.settle()
 
     assert cell.acts == [GUARD, RELEASE]
-    assert machine.service.database.reguarded_transfers() == ()
+    assert Transfers(machine.service.database).reguarded() == ()
 
 
 def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -> None:
@@ -142,16 +143,14 @@ def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)
-    ledger, database = machine.service.ledger, machine.service.database
-    closed = database.transfer(NAME, os.getuid())
+    ledger, transfers = machine.service.ledger, Transfers(machine.service.database)
+    closed = transfers.find(NAME, os.getuid())
     assert closed
-    database.put(closed.but(listed="yes", record=""))
+    transfers.put(closed.but(listed="yes", record=""))
 
     ledger.release(closed.but(listed=""))
 
-    assert database.transfer(NAME, os.getuid()) == closed.but(
-        listed="yes", record="", reguarded=False
-    )
+    assert transfers.find(NAME, os.getuid()) == closed.but(listed="yes", record="", reguarded=False)
 
 
 def test_a_killed_service_knows_what_it_was_about_to_guard(machine: Machine, cell: Cell) -> None:

@@ -1,0 +1,104 @@
+"""How values lie in the tables of the state file.
+
+A time is ISO 8601 text in UTC with microseconds: of equal length, so that it sorts as time, exact,
+and readable by the administrator who opens the file with sqlite3(1). A group of tables is a module
+of its own beside this one; every change of a table needs a migration (state/migrations).
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from string import printable
+from typing import Any
+from urllib.parse import quote, unquote
+
+from sqlalchemy import (
+    BigInteger,
+    Dialect,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    TypeDecorator,
+)
+
+from gridbridge.model import lines, message
+from gridbridge.model.message import Message
+
+_PLAIN = printable.replace("%", "")
+
+
+class Moment(TypeDecorator[datetime]):
+    """An aware time."""
+
+    impl = String(32)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+        """Write it in UTC; a naive time is a mistake of ours."""
+        if value is None:
+            return None
+        if value.utcoffset() is None:
+            raise ValueError(f"{value} has no time zone")
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
+        """Read it."""
+        return None if value is None else datetime.fromisoformat(value)
+
+
+class Words(TypeDecorator[str]):
+    """Any text, as in messages: what is not printable ASCII is `%XX`.
+
+    People's texts carry bytes that are not UTF-8 (as surrogates) and NULs, which SQLite or
+    PostgreSQL would refuse; such a refusal would stop the service.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Write it."""
+        return None if value is None else quote(value, safe=_PLAIN, errors="surrogatepass")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """Read it."""
+        return None if value is None else unquote(value, errors="surrogatepass")
+
+
+class Verdict(TypeDecorator[Message]):
+    """A message as it lies in the spool, but of any length."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Message | None, dialect: Dialect) -> str | None:
+        """Write it; a message without a value is empty text."""
+        return None if value is None else message.encode(value).decode("ascii")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Message | None:
+        """Read it."""
+        if value is None:
+            return None
+        return Message(**lines.decode(value.encode("ascii"), message.KEYS)) if value else Message()
+
+
+class Json(TypeDecorator[Mapping[str, object]]):
+    """Words and numbers of any shape, for people and for programs."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Mapping[str, object] | None, dialect: Dialect) -> str:
+        """Write it; what JSON has no word for is written as Python says it."""
+        return json.dumps(value, sort_keys=True, default=str)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        """Read it."""
+        return None if value is None else json.loads(value)
+
+
+METADATA = MetaData()  # all tables whose modules are loaded
+
+# SQLite counts up by itself only what it calls an INTEGER PRIMARY KEY.
+COUNTED = BigInteger().with_variant(Integer, "sqlite")

@@ -1,0 +1,112 @@
+"""The state file's core: one transaction, and what each group of tables asks of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, CursorResult, Engine, Executable, RowMapping, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+from gridbridge.errors import StateError
+from gridbridge.state.database.file import open_engine, telling
+
+
+class Database:
+    """The state file, open; for one thread.
+
+    The groups of tables (Transfers, Decisions ...) are made over it. Every method of theirs is
+    one transaction unless `transaction()` groups several, of whatever tables. Each raises
+    StateError when the file can't be read or written; nothing of that transaction is kept then,
+    and the next one may succeed.
+    """
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self._name = name
+        self._connection: Connection | None = None
+        self._group: ExitStack | None = None
+        self._failed = False
+
+    @classmethod
+    def open(cls, url: str) -> "Database":
+        """Open the state at `sqlite:////PATH` or `postgresql://...`, made or migrated first.
+
+        Raises StateError for a newer schema, and for anything that is not a state file or can't
+        be written.
+        """
+        return cls(*open_engine(url))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._engine.dispose()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Group changes: all of them are kept, or none. It costs nothing until there is one.
+
+        Once one of them has failed none is kept, even if the caller goes on: a full disk makes
+        SQLite roll back by itself.
+        """
+        if self._group is not None:
+            yield
+            return
+        with ExitStack() as group:
+            self._group = group
+            try:
+                yield
+            finally:
+                self._group = None
+
+    def rows(self, query: Executable, **values: object) -> Sequence[RowMapping]:
+        """Return what a query finds."""
+        with self._begun() as connection, telling(self._name):
+            return connection.execute(query, values).mappings().all()
+
+    def execute(
+        self, change: Executable, values: Mapping[str, object] | None = None
+    ) -> CursorResult[Any]:
+        """Make a change."""
+        with self._begun() as connection, telling(self._name):
+            try:
+                return connection.execute(change, values)
+            except OverflowError as error:  # a number of somebody's message
+                raise StateError(f"{self._name}: {error}") from error
+
+    def upsert(self, table: Table) -> Executable:
+        """Return what adds a row to a table, or replaces the one of its key."""
+        is_sqlite = self._engine.dialect.name == "sqlite"
+        adding = (sqlite.insert if is_sqlite else postgresql.insert)(table)
+        key = [column.name for column in table.primary_key]
+        names = (column.name for column in table.c)
+        changed = {name: adding.excluded[name] for name in names if name not in key}
+        return adding.on_conflict_do_update(index_elements=key, set_=changed)
+
+    @contextmanager
+    def _begun(self) -> Iterator[Connection]:
+        """Join the transaction that is open, or make one: for the group, or for this alone."""
+        if self._connection is None and self._group is not None:
+            self._group.enter_context(self._new())
+        if self._connection is None:
+            with self._new() as connection:
+                yield connection
+            return
+        self._refuse_failed()
+        try:
+            yield self._connection
+        except BaseException:
+            self._failed = True
+            raise
+
+    @contextmanager
+    def _new(self) -> Iterator[Connection]:
+        with telling(self._name), self._engine.begin() as self._connection:
+            self._failed = False
+            try:
+                yield self._connection
+            finally:
+                self._connection = None
+            self._refuse_failed()
+
+    def _refuse_failed(self) -> None:
+        if self._failed:
+            raise StateError(f"{self._name}: nothing was kept, since a change failed before")

@@ -1,0 +1,79 @@
+"""What the programs decided, and from which rows."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import (
+    Column,
+    Executable,
+    Integer,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+)
+
+from gridbridge.model.decision import Decision
+from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
+from gridbridge.state.database.core import Database
+
+DECISIONS = Table(
+    "decisions",
+    METADATA,
+    Column("id", COUNTED, primary_key=True),
+    Column("at", Moment, nullable=False),
+    Column("program", Words, nullable=False),
+    Column("sentence", Words, nullable=False),
+    Column("inputs", Json, nullable=False),
+)
+
+_DECISION = (
+    DECISIONS.c.id.label("number"),
+    *(DECISIONS.c[name] for name in ("at", "program", "sentence", "inputs")),
+)
+_ONE = select(*_DECISION).where(DECISIONS.c.id == bindparam("number"))
+_LAST = select(*_DECISION).order_by(DECISIONS.c.id.desc()).limit(bindparam("count", type_=Integer))
+_SIZE = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
+_SIZES = select(
+    DECISIONS.c.id, func.sum(_SIZE).over(order_by=DECISIONS.c.id.desc()).label("bytes")
+).subquery()
+_FORGET = delete(DECISIONS).where(
+    or_(
+        DECISIONS.c.at < bindparam("before"),
+        DECISIONS.c.id.in_(select(_SIZES.c.id).where(_SIZES.c.bytes > bindparam("most"))),
+    )
+)
+_ADD = insert(DECISIONS)
+
+
+class Decisions:
+    """What is kept of decisions."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(
+        self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]
+    ) -> None:
+        """Record what a program decided, and from which rows."""
+        values = {"at": at, "program": program, "sentence": sentence, "inputs": inputs}
+        self._database.execute(_ADD, values)
+
+    def find(self, number: int) -> Decision | None:
+        """Look a decision up."""
+        found = self._found(_ONE, number=number)
+        return found[0] if found else None
+
+    def last(self, count: int) -> tuple[Decision, ...]:
+        """Return the newest decisions, oldest first."""
+        return self._found(_LAST, count=count)[::-1]
+
+    def forget(self, before: datetime, most_bytes: int) -> None:
+        """Remove what was decided before that time, and the oldest of what is more than so much."""
+        self._database.execute(_FORGET, {"before": before, "most": most_bytes})
+
+    def _found(self, query: Executable, **values: object) -> tuple[Decision, ...]:
+        return tuple(Decision(**row) for row in self._database.rows(query, **values))

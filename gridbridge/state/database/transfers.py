@@ -1,0 +1,189 @@
+"""The transfers and their histories."""
+
+from dataclasses import asdict, fields
+from datetime import datetime
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Executable,
+    Index,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+)
+
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.transfer.transfer import Event, Listed, Transfer
+from gridbridge.state.database.columns import COUNTED, METADATA, Moment, Verdict, Words
+from gridbridge.state.database.core import Database
+
+TRANSFERS = Table(
+    "transfers",
+    METADATA,
+    Column("name", Words, primary_key=True),
+    Column("uid", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", Words, nullable=False),
+    Column("job", BigInteger, nullable=False),
+    Column("task", BigInteger, nullable=False),
+    Column("owner", Words, nullable=False),
+    Column("remote", Words, nullable=False),
+    Column("queue", Words, nullable=False),
+    Column("phase", Words, nullable=False),
+    Column("record", Words, nullable=False),
+    Column("wake", Words, nullable=False),
+    Column("rerun", Words, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Column("remote_id", BigInteger, nullable=False),
+    Column("desired", Words, nullable=False),
+    Column("local_state", Words, nullable=False),
+    Column("remote_state", Words, nullable=False),
+    Column("remote_host", Words, nullable=False),
+    Column("since", Moment),
+    Column("missed_polls", BigInteger, nullable=False),
+    Column("missing_since", Moment),
+    Column("seen_at", Moment),
+    Column("verdict", Verdict),
+    Column("closed_at", Moment),
+    Column("pinned", Boolean, nullable=False),
+    Column("claim", Words, nullable=False),
+    Column("claimed", Words, nullable=False),
+    Column("guard", Words, nullable=False),
+    Column("reguarded", Boolean, nullable=False),
+    Column("reason", Words, nullable=False),
+    *(Column(name, Words, nullable=False) for name in ("cause", "listed")),
+    Index("transfers_closed_at", "closed_at"),
+    Index("transfers_task", "cluster", "job", "task"),
+)
+
+EVENTS = Table(
+    "events",
+    METADATA,
+    Column("id", COUNTED, primary_key=True),
+    Column("name", Words, nullable=False),
+    Column("uid", BigInteger, nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("text", Words, nullable=False),
+    Index("events_transfer", "name", "uid"),
+)
+
+_TRANSFER = tuple(TRANSFERS.c[field.name] for field in fields(Transfer))
+_EVENT = tuple(EVENTS.c[field.name] for field in fields(Event))
+_OLDEST_FIRST = select(*_TRANSFER).order_by(
+    TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid
+)
+# Built once: building a query costs more than running it.
+_BY_NAME = _OLDEST_FIRST.where(
+    TRANSFERS.c.name == bindparam("name"), TRANSFERS.c.uid == bindparam("uid")
+)
+_OF_TASK = _OLDEST_FIRST.where(
+    TRANSFERS.c.cluster == bindparam("cluster"),
+    TRANSFERS.c.job == bindparam("job"),
+    TRANSFERS.c.task == bindparam("task"),
+)
+_OPEN = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_(None))
+_ENDED = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_not(None), TRANSFERS.c.record != "")
+_REGUARDED = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_not(None), TRANSFERS.c.reguarded)
+_CLOSED_SINCE = _OLDEST_FIRST.where(TRANSFERS.c.closed_at >= bindparam("at"))
+_UNPROVED = and_(
+    TRANSFERS.c.closed_at.is_not(None),
+    TRANSFERS.c.record == "",
+    TRANSFERS.c.listed != Listed.YES,
+    ~TRANSFERS.c.reguarded,
+)
+_EVENTS_OF = (
+    select(*_EVENT)
+    .where(EVENTS.c.name == bindparam("name"), EVENTS.c.uid == bindparam("uid"))
+    .order_by(EVENTS.c.id)
+)
+_ADD_EVENT = insert(EVENTS)
+
+
+class Transfers:
+    """What is kept of each transfer; whoever reads gets values that nothing changes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._upsert = database.upsert(TRANSFERS)
+
+    def put(self, transfer: Transfer) -> None:
+        """Keep a transfer, new or changed; ParseError when its name is none."""
+        name = parse_transfer(transfer.name)
+        values = {column.name: getattr(transfer, column.name) for column in _TRANSFER}
+        values |= {"cluster": name.cluster, "job": name.job, "task": name.task}
+        self._database.execute(self._upsert, values)
+
+    def find(self, name: str, uid: int) -> Transfer | None:
+        """Look a transfer up."""
+        found = self._found(_BY_NAME, name=name, uid=uid)
+        return found[0] if found else None
+
+    def of_task(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
+        """Return every attempt to run a local task elsewhere, by anybody, first attempt first."""
+        found = self._found(_OF_TASK, cluster=cluster, job=job, task=task)
+        return tuple(sorted(found, key=lambda one: (parse_transfer(one.name).attempt, one.uid)))
+
+    def open(self) -> tuple[Transfer, ...]:
+        """Return the transfers of which something may live, oldest first."""
+        return self._found(_OPEN)
+
+    def ended(self) -> tuple[Transfer, ...]:
+        """Return the closed transfers whose remote jobs may still be listed, oldest first."""
+        return self._found(_ENDED)
+
+    def reguarded(self) -> tuple[Transfer, ...]:
+        """Return the closed transfers whose tasks may have a guard still, oldest first."""
+        return self._found(_REGUARDED)
+
+    def closed_since(self, at: datetime) -> tuple[Transfer, ...]:
+        """Return the transfers that closed at that time or later, oldest first."""
+        return self._found(_CLOSED_SINCE, at=at)
+
+    def add_event(self, event: Event) -> None:
+        """Add a line to a transfer's history."""
+        self._database.execute(_ADD_EVENT, asdict(event))
+
+    def events(self, name: str, uid: int) -> tuple[Event, ...]:
+        """Return a transfer's history in the order in which it was written."""
+        return tuple(Event(**row) for row in self._database.rows(_EVENTS_OF, name=name, uid=uid))
+
+    def forget(self, before: datetime) -> int:
+        """Remove transfers that closed before that time; return how many.
+
+        Their events go with them, whatever their time; those of
+        transfers that were never kept go by their own time.
+        """
+        theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
+        closed = TRANSFERS.c.closed_at < before
+        stray = and_(EVENTS.c.at < before, ~exists().where(theirs))
+        with self._database.transaction():
+            self._database.execute(delete(EVENTS).where(or_(exists().where(theirs, closed), stray)))
+            return self._database.execute(delete(TRANSFERS).where(closed)).rowcount
+
+    def forget_unproved(self, name: str, uid: int) -> None:
+        """Remove a transfer that is over and at rest, and that home's list did not prove."""
+        it, events = (
+            delete(table).where(table.c.name == name, table.c.uid == uid)
+            for table in (TRANSFERS, EVENTS)
+        )
+        with self._database.transaction():
+            if self._database.execute(it.where(_UNPROVED)).rowcount:
+                self._database.execute(events)
+
+    def sweep_unproved(self, before: datetime) -> None:
+        """Remove all such that closed before that time, with their events."""
+        gone = and_(TRANSFERS.c.closed_at < before, _UNPROVED)
+        theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
+        with self._database.transaction():
+            self._database.execute(delete(EVENTS).where(exists().where(theirs, gone)))
+            self._database.execute(delete(TRANSFERS).where(gone))
+
+    def _found(self, query: Executable, **values: object) -> tuple[Transfer, ...]:
+        return tuple(Transfer(**row) for row in self._database.rows(query, **values))

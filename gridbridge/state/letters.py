@@ -1,0 +1,206 @@
+"""Reading the spool's files: what is a whole message, and whose it is.
+
+Who wrote a message is the uid that the kernel tells of the open file; neither a file's name nor
+its times prove anything.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import MAX_BYTES, Kind, Message, decode
+from gridbridge.shell import files
+from gridbridge.state.spool import IN_PLACE
+
+UNFINISHED_S = 3600  # a writer ends or renames its file at once, or has died
+WHOLE = b"\n\n"  # what a message ends with that a shell wrote
+OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (Kind.ENDED, Kind.CLOSED))
+YEAR_10000_S = 253402300800  # datetime ends there
+# How opening what is no readable file fails; anything else is trouble of our own.
+WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """A message, where it lies, and whose it is."""
+
+    path: str
+    uid: int
+    message: Message
+
+
+class Mark(NamedTuple):
+    """What tells a file from another that takes its name."""
+
+    inode: int
+    mtime_ns: int
+
+
+class Found(NamedTuple):
+    """A file of the spool as a scan sees it; they sort by age."""
+
+    mtime_ns: int
+    name: str
+    mark: Mark
+    uid: int
+    size: int  # bytes
+    changed_s: float  # unlike the modification time nobody can set it
+    is_linked: bool  # a file with another name somewhere
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Say whether its writer has yet to rename it."""
+        return self.name.startswith(files.TEMPORARY)
+
+
+class Reader:
+    """Reads each file of the spool once; it remembers which."""
+
+    def __init__(self, folder: str, clock: Callable[[], float]) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._read: dict[str, Mark] = {}
+        self._growing: dict[str, Found] = {}  # what was read before it was whole
+        self._linked: frozenset[Mark] = frozenset()
+
+    def remember(self, found: Iterable[Found]) -> None:
+        """Keep what is known of the files that are still there, unchanged.
+
+        Once linked is linked for ever: with two links of somebody's file in the spool the
+        second would be alone when the first is removed.
+        """
+        found = tuple(found)
+        read = self._read
+        self._read = {one.name: one.mark for one in found if read.get(one.name) == one.mark}
+        self._growing = {one.name: one for one in found if self._growing.get(one.name) == one}
+        self._linked = frozenset(
+            one.mark for one in found if one.is_linked or one.mark in self._linked
+        )
+
+    def is_due(self, found: Found) -> bool:
+        """Say whether a file was not read and may be whole, as far as its looks tell."""
+        if found.name in self._read or found.is_unfinished:
+            return False
+        return self._growing.get(found.name) != found or not self.is_young(found)
+
+    def is_young(self, found: Found) -> bool:
+        """Say whether its writer may be at work yet."""
+        return self._clock() - found.changed_s < UNFINISHED_S
+
+    def has_replaced(self, name: str, now: Mark) -> bool:
+        """Say whether another file lies now where the one was that was read."""
+        return self._read.get(name, now) != now
+
+    def skip(self, found: Found) -> None:
+        """Read a file never, as long as it is this one."""
+        self._read[found.name] = found.mark
+
+    def again(self, names: Iterable[str]) -> None:
+        """Read these once more."""
+        for name in names:
+            self._read.pop(name, None)
+
+    def read(self, found: Found) -> Letter | None:
+        """Return a file's message, None while its writer may be at work or when it is gone.
+
+        Raises ParseError, StateError or OSError for what is no message, or no file that may be
+        read.
+        """
+        path = f"{self._folder}/{found.name}"
+        self._refuse_linked(found)
+        try:
+            data, facts = files.read(path, MAX_BYTES)
+        except FileNotFoundError:
+            return None
+        if found.name.startswith(IN_PLACE) and self._may_grow(found, data):
+            self._growing[found.name] = found
+            return None
+        message = _parse(_whole(found.name, data), facts.st_mtime)
+        self._read[found.name] = mark(facts)
+        return Letter(path=path, uid=facts.st_uid, message=message)
+
+    def _may_grow(self, found: Found, data: bytes) -> bool:
+        """Say whether a shell may still be writing this file."""
+        return not data.endswith(WHOLE) and self.is_young(found)
+
+    def _refuse_linked(self, found: Found) -> None:
+        if found.mark in self._linked:
+            raise StateError(f"{found.name}: not a file of one link")
+
+
+def look(entry: os.DirEntry[str]) -> Found | None:
+    """Return a file as it lies there; None when it is gone."""
+    try:
+        facts = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    return Found(
+        mtime_ns=facts.st_mtime_ns,
+        name=entry.name,
+        mark=mark(facts),
+        uid=facts.st_uid,
+        size=facts.st_size,
+        changed_s=facts.st_ctime,
+        is_linked=facts.st_nlink != 1,
+    )
+
+
+def mark(facts: os.stat_result) -> Mark:
+    """Return what tells a file from another of its name."""
+    return Mark(facts.st_ino, facts.st_mtime_ns)
+
+
+def record(path: str) -> Message:
+    """Return what a transfer's record says; nothing when it can't be read."""
+    try:
+        data, _ = files.read(path, MAX_BYTES)
+        return decode(data)
+    except (OSError, ParseError, StateError):
+        return Message()
+
+
+def is_writers_fault(error: Exception) -> bool:
+    """Say whether a file can't be read for what it is, and not for trouble of ours."""
+    if isinstance(error, OSError):
+        return False
+    cause = error.__cause__
+    return not isinstance(cause, OSError) or cause.errno in WRITERS_FAULT
+
+
+def age(letter: Letter) -> tuple[float, str]:
+    """Return what letters are sorted by: their own times."""
+    return _seconds(letter.message.at), letter.path
+
+
+def _whole(name: str, data: bytes) -> bytes:
+    """Return a message's lines; ParseError for one of a shell that is cut or of another kind."""
+    if not name.startswith(IN_PLACE):
+        return data
+    if not data.endswith(WHOLE):
+        raise ParseError("its writer did not finish it")
+    if not data.startswith(OF_SHELLS):
+        raise ParseError("shells tell of ends alone")
+    return data[: -len(WHOLE) + 1]
+
+
+def _parse(data: bytes, written_s: float) -> Message:
+    """Read a message; one without a time is as old as its file."""
+    message = decode(data)
+    if not message.at:
+        message = message.but(at=f"{written_s:.3f}")
+    if str(parse_transfer(message.transfer)) != message.transfer:
+        raise ParseError(f"{message.transfer!r} has superfluous zeros")
+    if not 0 <= _seconds(message.at) < YEAR_10000_S:
+        raise ParseError(f"{message.at[:40]!r} is not a time")
+    return message
+
+
+def _seconds(at: str) -> float:
+    try:
+        return float(at)
+    except ValueError:
+        return -1
