@@ -26,7 +26,7 @@ def evidence(transfers: Collection[Transfer], world: World) -> World:
         asleep=world.asleep & {one.wake for one in transfers},
         requeued_jobs=world.requeued_jobs & local_ids,
         dropped=world.dropped & {one.remote for one in transfers},
-        asked=world.asked & {(one.name, one.uid) for one in transfers},
+        asked=world.asked & {one.key for one in transfers},
         unwanted={name: since for name, since in world.unwanted.items() if name in names},
     )
 

@@ -18,7 +18,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action, Plan
 from gridbridge.model.transfer.sections import Poller
-from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.model.transfer.transfer import Key, Listed, Transfer
 
 SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
 UNWANTED = timedelta(seconds=30)  # a terminate method that runs has long done its work by then
@@ -38,10 +38,10 @@ class World:
     requeued_jobs: frozenset[int] = frozenset()  # local jobs of which a task waits for adoption
     dropped: frozenset[str] = frozenset()  # clusters that are not in gridbridge.toml any more
     queues: frozenset[str] = frozenset()  # the transfer queues at home
-    asked: frozenset[tuple[str, int]] = frozenset()  # transfers of whose tasks a new starter asks
+    asked: frozenset[Key] = frozenset()  # transfers of whose tasks a new starter asks
     since: datetime = EVER  # when we began to ask
     unwanted: Mapping[str, datetime] = field(default_factory=dict)  # since when, by transfer
-    strangers: frozenset[tuple[str, int]] = frozenset()  # transfers whose id another job has
+    strangers: frozenset[Key] = frozenset()  # transfers whose id another job has
 
     def row(self, transfer: Transfer) -> JobStatus | None:
         """Return what its cluster last listed of a transfer's job; None for nothing.
@@ -50,7 +50,7 @@ class World:
         a job our name or claim an id, so another's job is never ours.
         """
         remote = self.snapshots.get(transfer.remote)
-        if remote is None or (transfer.name, transfer.uid) in self.strangers:
+        if remote is None or transfer.key in self.strangers:
             return None
         if transfer.remote_id:
             return _own(remote.find(transfer.remote_id), transfer)
@@ -206,7 +206,7 @@ def _still_runs(transfer: Transfer, world: World) -> bool:
     without a guard, which may have been taken away, can run again by now: its new starter waits
     for our answer, or it runs in a queue of home's own.
     """
-    if transfer.guard == Guard.NONE or (transfer.name, transfer.uid) in world.asked:
+    if transfer.guard == Guard.NONE or transfer.key in world.asked:
         return False
     home = world.snapshots.get(world.home)
     if home is None or home.taken_at <= transfer.updated_at:

@@ -10,9 +10,7 @@ from datetime import datetime
 
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.snapshot import JobStatus
-from gridbridge.model.transfer.transfer import Transfer
-
-Key = tuple[str, int]  # a transfer's name and uid
+from gridbridge.model.transfer.transfer import Key, Transfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +44,7 @@ def is_doubtful(one: Transfer, now: Sight, known: Mapping[Key, Sight]) -> bool:
     """
     if not one.remote_state:
         return False
-    before = known.get((one.name, one.uid))
+    before = known.get(one.key)
     if before is None or before.job_id != now.job_id or one.missed_polls:
         return True
     has_started = before.is_pending and not now.is_pending

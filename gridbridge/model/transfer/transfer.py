@@ -8,6 +8,7 @@ from gridbridge.model.message import Message
 from gridbridge.model.states import UNSEEN, JobLetters, read_letters
 from gridbridge.model.transfer.guard import Guard
 
+Key = tuple[str, int]  # a transfer's name, and the uid of whoever made it
 MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # that answers are compared with
 
 
@@ -20,7 +21,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """One row of the state file; (name, uid) is its key.
+    """One row of the state file.
 
     The uid is what the kernel said of the starter's record, so a forged record is only ever the
     forger's own transfer. Texts are empty, ids 0 and times None while unknown.
@@ -56,6 +57,11 @@ class Transfer:
     cause: str = ""  # message.Cause: why it did not go on, or failed
     reason: str = ""  # the same in one sentence, for readers
     listed: str = ""  # Listed
+
+    @property
+    def key(self) -> Key:
+        """What it is known by: two people may each have one of a name."""
+        return self.name, self.uid
 
     def but(self, **values: object) -> "Transfer":
         """Return the transfer with some fields changed."""

@@ -14,8 +14,8 @@ from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.model.transfer.transfer import Key, Transfer
+from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.work.backoff import Backoff
 
 AGAIN_S = 60.0  # a starter's word may have been lost
@@ -64,9 +64,9 @@ class Agreements:
             if ADAPTERS[cluster.kind].shows_suspension
         )
         found = {
-            key(one): shown
+            one.key: shown
             for one in self._ledger.all()
-            if key(one) not in taken and (shown := disagreement(one, world, shows))
+            if one.key not in taken and (shown := disagreement(one, world, shows))
         }
         for each in self._out.keys() - found.keys():
             self._take_back(each, taken)

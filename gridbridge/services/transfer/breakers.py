@@ -11,7 +11,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker, ShownBreakers
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.sections import Breaker
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.views import Views
 from gridbridge.shell.clock import Clock
 
@@ -29,7 +29,7 @@ class Breakers:
         # The clock may have been set back while no process ran.
         self._known.update({one.cluster: self._shortened(one) for one in views.shown_breakers()})
         self._unproved: dict[tuple[str, str], dict[int, News]] = {}  # by owner and cluster
-        self._proved: set[tuple[str, int]] = set()  # transfers that home had in their queue
+        self._proved: set[Key] = set()  # transfers that home had in their queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
 
     def follow(self, policy: Policy) -> None:
@@ -46,7 +46,7 @@ class Breakers:
         said = breaker.news(before, one, self._policy)
         if said is None:
             return
-        if _key(one) in self._proved:
+        if one.key in self._proved:
             self._count(said, self._of_queues(transfers))
             return
         self._put(breaker.forgive(self._of(said), said))
@@ -56,11 +56,11 @@ class Breakers:
 
     def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
         """Count the news that home's list proves; what it does not prove was nobody's."""
-        self._proved &= {_key(one) for one in transfers}
+        self._proved &= {one.key for one in transfers}
         self._proved.update(
-            _key(one)
+            one.key
             for one in transfers
-            if _key(one) not in self._proved
+            if one.key not in self._proved
             and breaker.is_in_queue(one.name, one.owner, one.queue, home)
         )
         for key, waiting in tuple(self._unproved.items()):
@@ -103,7 +103,7 @@ class Breakers:
 
     def _of_queues(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
         """Return those that home had in their queue: none that somebody made up."""
-        return tuple(one for one in transfers if _key(one) in self._proved)
+        return tuple(one for one in transfers if one.key in self._proved)
 
     def why(self) -> dict[str, str]:
         """Return why the queues to some clusters are closed, or being probed."""
@@ -135,10 +135,6 @@ class Breakers:
 
     def _show(self) -> None:
         self._views.breakers(ShownBreakers(breakers=tuple(self._known.values())))
-
-
-def _key(one: Transfer) -> tuple[str, int]:
-    return one.name, one.uid
 
 
 def _moved(one: ShownBreaker, step: timedelta) -> ShownBreaker:

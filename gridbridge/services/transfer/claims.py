@@ -16,8 +16,8 @@ from gridbridge.errors import StateError
 from gridbridge.model.message import REQUEUE, Cause, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import FENCED, FILE, GRANT, HOME, JOB, is_grant, name_of, split
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.model.transfer.transfer import Key, Transfer
+from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.work.backoff import Backoff
 from gridbridge.services.work.workers import Workers
 from gridbridge.shell.clock import Clock
@@ -54,7 +54,7 @@ class Claims:
         """Send again what an earlier process may not have sent."""
         for one in self._ledger.all():
             if is_grant(one.claim) and one.claimed == JOB and not one.verdict:
-                self._due.setdefault(one.remote, {})[key(one)] = one
+                self._due.setdefault(one.remote, {})[one.key] = one
 
     def decide(self, world: World) -> None:
         """Give the claim to each job that waits for it; nothing is sent before that is kept."""
@@ -62,7 +62,7 @@ class Claims:
             if one.claim and waits_for_grant(one, world):
                 self._ledger.keep(one.but(claimed=JOB))
                 self._ledger.note(one, f"granted: its job has started at {one.remote}")
-                self._due.setdefault(one.remote, {})[key(one)] = one
+                self._due.setdefault(one.remote, {})[one.key] = one
 
     def send(self) -> None:
         """Have the grants sent that are due, to each cluster once at a time."""
@@ -138,7 +138,7 @@ class Claims:
             return self._is_removed(ended)
         if kind != GRANT or ended.claimed != JOB or ended.remote not in self._policy.clusters:
             return True
-        name = key(ended)
+        name = ended.key
         if name not in self._removing:
             if self._backoff.may_try(name):
                 owner = f"cluster {ended.remote}"
@@ -177,5 +177,5 @@ class Claims:
             return
         self._backoff.forget(cluster)
         for one in some:
-            self._due[cluster].pop(key(one), None)
+            self._due[cluster].pop(one.key, None)
             _log.info("event=granted name=%s cluster=%s", one.name, cluster)

@@ -10,9 +10,9 @@ from gridbridge.decisions.transfer import aftermath
 from gridbridge.decisions.transfer.orphans import orphans
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.transfer.plan import Action, Orphan
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.claims import Claims
-from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.work.backoff import Backoff
 from gridbridge.services.work.workers import Workers
 from gridbridge.state.inbox import Inbox
@@ -81,7 +81,7 @@ class Cleaner:
 
     def _is_unstaged(self, ended: Transfer) -> bool:
         """Say whether nothing of it lies on the other cluster's disk; have it removed if not."""
-        name = key(ended)
+        name = ended.key
         if name in self._unstaging and self._unstaging[name].done():
             done = self._unstaging.pop(name)
             if not done.exception():

@@ -8,9 +8,8 @@ from gridbridge.decisions.transfer.evidence import evidence
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.transfer.plan import Action, Plan
 from gridbridge.model.transfer.sections import Poller
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.journal import ROWS, decode, encode
-from gridbridge.services.transfer.ledger import Key, key
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 
@@ -27,12 +26,12 @@ class Decided:
 
     def keep(self, concerned: Sequence[Transfer], world: World, policy: Poller, plan: Plan) -> None:
         """Keep the transfers of which something new was decided, with their rows."""
-        told: dict[Key, list[str]] = {key(one): [] for one in concerned}
+        told: dict[Key, list[str]] = {one.key: [] for one in concerned}
         for action in plan.actions:
-            told[key(action.transfer)].append(sentence(action))
+            told[action.transfer.key].append(sentence(action))
         news = {each for each in told if frozenset(told[each]) != self._last.get(each, frozenset())}
         self._last |= {each: frozenset(told[each]) for each in news}
-        some = [one for one in concerned if key(one) in news and told[key(one)]]
+        some = [one for one in concerned if one.key in news and told[one.key]]
         if some:
             self._record(some, world, policy, told, len(concerned))
 
@@ -45,7 +44,7 @@ class Decided:
         looked_at: int,
     ) -> None:
         kept = some[:ROWS]
-        actions = [text for one in kept for text in told[key(one)]]
+        actions = [text for one in kept for text in told[one.key]]
         inputs = {
             "looked_at": looked_at,
             "not_kept": len(some) - len(kept),

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import owners
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.transfer.transfer import Event, Listed, Transfer
+from gridbridge.model.transfer.transfer import Event, Key, Listed, Transfer
 from gridbridge.services.transfer.views import History, Views
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
@@ -25,7 +25,7 @@ class JobHistory:
         self._transfers = Transfers(database)
         self._views = views
         self._behind: set[str] = set()
-        self._known: dict[str, dict[tuple[str, int], _Attempt]] = {}  # by local task
+        self._known: dict[str, dict[Key, _Attempt]] = {}  # by local task
 
     def load(self) -> None:
         """Take up what a service before us may have kept and not shown any more."""
@@ -44,7 +44,7 @@ class JobHistory:
     def keep(self, before: Transfer | None, after: Transfer) -> None:
         """Take a transfer as it is now; show a known one if people would see a difference."""
         if attempts := self._attempts(after.name):
-            attempts.setdefault((after.name, after.uid), _Attempt(after)).transfer = after
+            attempts.setdefault(after.key, _Attempt(after)).transfer = after
         if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
             self.touch(after)
 
@@ -53,7 +53,7 @@ class JobHistory:
         if attempt := self._attempts(event.name).get((event.name, event.uid)):
             attempt.events.append(event)
 
-    def _attempts(self, transfer: str) -> "dict[tuple[str, int], _Attempt]":
+    def _attempts(self, transfer: str) -> "dict[Key, _Attempt]":
         """Return what is kept of a transfer's task; nothing before its open ones were shown."""
         name = parse_transfer(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
@@ -75,11 +75,11 @@ class JobHistory:
         if not all(one.transfer.is_over for one in attempts.values()):
             self._known[local] = attempts
 
-    def _load(self, local: str) -> "dict[tuple[str, int], _Attempt]":
+    def _load(self, local: str) -> "dict[Key, _Attempt]":
         job, _, task = local.partition(".")
         attempts = self._transfers.of_task(self._cluster, int(job), int(task or 0))
         return {
-            (one.name, one.uid): _Attempt(one, list(self._transfers.events(one.name, one.uid)))
+            one.key: _Attempt(one, list(self._transfers.events(one.name, one.uid)))
             for one in attempts
         }
 
@@ -89,7 +89,7 @@ class JobHistory:
         self._views.sweep(before, living)
 
 
-def _of(attempts: "dict[tuple[str, int], _Attempt]", uids: frozenset[int]) -> list[History]:
+def _of(attempts: "dict[Key, _Attempt]", uids: frozenset[int]) -> list[History]:
     """Return the histories of these people's attempts that home has not denied."""
     theirs = (one for one in attempts.values() if one.transfer.uid in uids)
     return [(one.transfer, one.events) for one in theirs if one.transfer.listed != Listed.NO]

@@ -9,7 +9,7 @@ from datetime import datetime
 from gridbridge.decisions.site.reload import Stay
 from gridbridge.decisions.transfer.unheard import UNHEARD
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.transfer.transfer import Event, Listed, Transfer
+from gridbridge.model.transfer.transfer import Event, Key, Listed, Transfer
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.history import JobHistory
 from gridbridge.shell.clock import Clock
@@ -19,8 +19,6 @@ from gridbridge.state.database.transfers import Transfers
 
 EVENTS_AN_HOUR = 60  # of a transfer: its person can bring about as many as they like
 LOGGED_AN_HOUR = 4000  # lines about what a person says that home has not proved
-
-Key = tuple[str, int]  # a transfer's name, and the uid of whoever made it
 
 _log = logging.getLogger(__name__)
 
@@ -49,9 +47,9 @@ class Ledger:
         """Take up what an earlier process left in the state file."""
         now = self._clock.now()  # it may have been set back while no process ran
         for one in self._transfers.open():
-            self.open[key(one)] = one.not_after(now)
+            self.open[one.key] = one.not_after(now)
         for one in self._transfers.ended():
-            self.ended[key(one)] = one.not_after(now)
+            self.ended[one.key] = one.not_after(now)
         self._job_history.load()
 
     def all(self) -> ValuesView[Transfer]:
@@ -89,38 +87,38 @@ class Ledger:
     def keep(self, transfer: Transfer) -> None:
         """Put a transfer into the state file and here; one that goes on has not ended."""
         if not transfer.is_over:
-            self.ended.pop(key(transfer), None)
-        before = self.open.get(key(transfer))
+            self.ended.pop(transfer.key, None)
+        before = self.open.get(transfer.key)
         self._job_history.keep(before, transfer)
         self._breakers.hear(before, transfer, self.open.values())
         self._transfers.put(transfer)
-        self.open[key(transfer)] = transfer
+        self.open[transfer.key] = transfer
         self._tell_withheld(transfer)
 
     def reopen(self, ended: Transfer) -> None:
         """Take up again what ended for nobody, unless its task was sent anew: a starter asks."""
         names = [one.name for one in self.attempts(ended.name, ended.uid)]
-        if names[-1:] == [ended.name] and key(ended) not in self.open:
+        if names[-1:] == [ended.name] and ended.key not in self.open:
             self.keep(ended.but(closed_at=None, updated_at=self._clock.now()))
             self.note(ended, UNHEARD)
 
     def prove(self, closed: Transfer) -> None:
         """Keep whether home's list had the task of one that is over, and show that."""
-        if known := self._transfers.find(*key(closed)):
+        if known := self._transfers.find(*closed.key):
             known = known.but(listed=closed.listed)
             self._transfers.put(known)
             self._job_history.keep(None, known)
             self._job_history.touch(known)
             self._tell_withheld(known)
-        if key(closed) in self.ended:
-            self.ended[key(closed)] = self.ended[key(closed)].but(listed=closed.listed)
+        if closed.key in self.ended:
+            self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
 
     def release(self, closed: Transfer) -> None:
         """Note of one that is over that nothing guards its task any more; else it is as known."""
-        newest = self._transfers.find(*key(closed)) or closed
+        newest = self._transfers.find(*closed.key) or closed
         self._transfers.put(newest.but(reguarded=False))
-        if known := self.ended.get(key(closed)):
-            self.ended[key(closed)] = known.but(reguarded=False)
+        if known := self.ended.get(closed.key):
+            self.ended[closed.key] = known.but(reguarded=False)
 
     def rewrite(self) -> None:
         """Put all that is known here into the state file: the clock was set, and it was moved."""
@@ -131,11 +129,11 @@ class Ledger:
 
     def note(self, transfer: Transfer, text: str) -> None:
         """Add a line to a transfer's history and to the log, unless it is the last one again."""
-        if self._told.get(key(transfer)) == text:
+        if self._told.get(transfer.key) == text:
             return
-        self._told[key(transfer)] = text
+        self._told[transfer.key] = text
         self._tell_left_out()
-        if not self._told_of.allows(key(transfer)):
+        if not self._told_of.allows(transfer.key):
             return
         self._job_history.touch(transfer)
         at = self._clock.now()
@@ -145,13 +143,13 @@ class Ledger:
         if transfer.listed == Listed.YES or self._logged_of.allows(transfer.uid):
             _tell(transfer, text)
         else:
-            self._withheld.keep(transfer.uid, key(transfer), text)
+            self._withheld.keep(transfer.uid, transfer.key, text)
 
     def _tell_withheld(self, transfer: Transfer) -> None:
         """Log what was withheld of a transfer once home has proved it; drop it once it can't."""
         is_proved = transfer.listed == Listed.YES
         if is_proved or (transfer.listed and transfer.is_over):
-            for text in self._withheld.take(transfer.uid, key(transfer)):
+            for text in self._withheld.take(transfer.uid, transfer.key):
                 if is_proved:
                     _tell(transfer, text)
 
@@ -163,15 +161,15 @@ class Ledger:
 
     def forget(self, transfer: Transfer) -> None:
         """Drop a transfer that is over; the state file keeps it for a while."""
-        self.open.pop(key(transfer), None)
-        self._told.pop(key(transfer), None)
+        self.open.pop(transfer.key, None)
+        self._told.pop(transfer.key, None)
         if transfer.record:
-            self.ended[key(transfer)] = transfer
+            self.ended[transfer.key] = transfer
 
     def lay_to_rest(self, transfer: Transfer) -> None:
         """Look after an ended transfer no more; its record is gone."""
-        self.ended.pop(key(transfer), None)
-        self._told.pop(key(transfer), None)
+        self.ended.pop(transfer.key, None)
+        self._told.pop(transfer.key, None)
         self._transfers.put(transfer.but(record=""))
         if transfer.listed != Listed.YES and transfer.closed_at:
             rested = self.rested.setdefault(transfer.uid, deque())
@@ -193,11 +191,6 @@ class Ledger:
 
 def _tell(transfer: Transfer, text: str) -> None:
     _log.info("event=transfer name=%s text=%r", transfer.name, text)
-
-
-def key(transfer: Transfer) -> Key:
-    """Return what a transfer is known by."""
-    return transfer.name, transfer.uid
 
 
 def stay(transfer: Transfer) -> Stay:

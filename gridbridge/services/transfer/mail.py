@@ -20,8 +20,8 @@ from gridbridge.model.message import Desired, Kind, Message, short
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Rejected
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.model.transfer.transfer import Key, Transfer
+from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.services.transfer.unproved import Unproved
 from gridbridge.shell.clock import Clock
@@ -148,7 +148,7 @@ class Mail:
         """Keep the transfer as a message leaves it; return the files that it makes superfluous."""
         if taken == known:
             return [letter.path] if letter.path != taken.record else []
-        changed.add(key(taken))
+        changed.add(taken.key)
         self._ledger.keep(taken)
         if known is None or known.but(record=taken.record) != taken:
             self._ledger.note(taken, taken.reason)
@@ -205,7 +205,7 @@ class Mail:
             self._ledger.reopen(ended)
             attempts = self._ledger.attempts(message.transfer, letter.uid)
         attempts = tuple(self._disowned(one, message) for one in attempts)
-        self.asked |= {key(one) for one in attempts if is_succeeded(one, message)}
+        self.asked |= {one.key for one in attempts if is_succeeded(one, message)}
         asleep = [one.wake for one in attempts if self._acts.is_asleep(one)]
         if reply := answer(attempts, message, asleep):
             known = self._ledger.find((reply.transfer, letter.uid))

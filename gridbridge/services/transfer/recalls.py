@@ -19,9 +19,9 @@ from gridbridge.model.message import Cause, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import HOME
 from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.model.transfer.transfer import Listed, Transfer
+from gridbridge.model.transfer.transfer import Key, Listed, Transfer
 from gridbridge.services.transfer.claims import Claims
-from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.work.backoff import Backoff
 from gridbridge.services.work.workers import Workers
 from gridbridge.shell.clock import Clock
@@ -81,12 +81,12 @@ class Recalls:
         busy = self._out.keys() | self._checking.keys()
         asked = sum(one.slots for one in self._out.values())
         asked += sum(one.slots for one, _ in self._checking.values())
-        others = (one for one in self._ledger.all() if key(one) not in busy and self._may(one))
+        others = (one for one in self._ledger.all() if one.key not in busy and self._may(one))
         free = min(self._free) - asked
         for one in recall.due(others, world, self._policy.queues, troubles, free):
-            if self._backoff.may_try(key(one.transfer)):
+            if self._backoff.may_try(one.transfer.key):
                 check = self._workers.do(one.transfer.owner, self._acts.check_home, one.transfer)
-                self._checking[key(one.transfer)] = one, check
+                self._checking[one.transfer.key] = one, check
 
     def _count_free(self, world: World) -> None:
         home = world.snapshots.get(world.home)
@@ -125,11 +125,11 @@ class Recalls:
         if not one.claim:
             self._wish(wanted, one)
         elif self._claims.recall(one, wanted.why):
-            self._out[key(one)] = wanted
+            self._out[one.key] = wanted
 
     def _wish(self, wanted: Recall, one: Transfer) -> None:
-        self._out[key(one)] = wanted
-        self._wished_at_s[key(one)] = self._clock.steady_s()
+        self._out[one.key] = wanted
+        self._wished_at_s[one.key] = self._clock.steady_s()
         self._ledger.note(one, f"recall: {wanted.why}")
         why = wanted.why
         wish = Message(transfer=one.name, outcome=Outcome.RECALL, cause=Cause.RECALLED, reason=why)
@@ -149,7 +149,7 @@ class Recalls:
         return self._clock.steady_s() - self._wished_at_s.get(each, math.inf) > HEED_S
 
     def _take_back(self, one: Transfer, why: str) -> None:
-        self._forget(key(one))
+        self._forget(one.key)
         self._acts.retract(one.name, one.uid)
         self._ledger.note(one, why)
 

@@ -19,7 +19,7 @@ from gridbridge.model.message import Cause, Message
 from gridbridge.model.places import SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.site.room import RoomWatch
 from gridbridge.services.transfer.agreements import Agreements
 from gridbridge.services.transfer.breakers import Breakers
@@ -30,7 +30,7 @@ from gridbridge.services.transfer.guards.copied import Copies
 from gridbridge.services.transfer.guards.late import LateGuards
 from gridbridge.services.transfer.guards.missing import Guards
 from gridbridge.services.transfer.history import JobHistory
-from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.mail import Mail
 from gridbridge.services.transfer.recalls import Recalls
 from gridbridge.services.transfer.recovery import Recovery
@@ -217,14 +217,14 @@ class TransferService:
         for one in changed:
             if one.is_over:
                 self.forget(one)
-        return [key(one) for one in changed]
+        return [one.key for one in changed]
 
     def take_pushes(self) -> None:
         """Look up the ends that clusters have pushed."""
         for cluster, push in self.pushes.items():
             if ids := push.ended():
                 for action in rules.pushed(self.ledger.all(), cluster, ids):
-                    self.dispatcher.forget(key(action.transfer))
+                    self.dispatcher.forget(action.transfer.key)
                     self.act(action)
 
     def hear(self, came: tuple[Answer, ...]) -> None:
@@ -303,11 +303,11 @@ class TransferService:
         """Take what the threads have done; return whose transfers changed."""
         changed = []
         for action, verdict in self.dispatcher.done():
-            one = self.ledger.find(key(action.transfer))
+            one = self.ledger.find(action.transfer.key)
             if action.transfer.is_over and action.act is Act.RELEASE_LOCAL:
                 self.late_guards.done(action.transfer)
             elif one and not one.is_over and self.take_result(action, one, verdict):
-                changed.append(key(one))
+                changed.append(one.key)
         self.strangers.believe(self.dispatcher.not_ours)
         return changed
 
@@ -322,7 +322,7 @@ class TransferService:
             self.ledger.keep(one.but(pinned=action.act is Act.ADOPT_LOCAL))
             return False
         is_sought = action.act is Act.LOOK_UP_END
-        if is_disputed := is_sought and key(one) in self.dispatcher.disputed:
+        if is_disputed := is_sought and one.key in self.dispatcher.disputed:
             self.ledger.note(one, disputed(action).reason)
         if (
             verdict is None
@@ -350,11 +350,11 @@ class TransferService:
         """Remove what only a living transfer needs; its record stays until its job is gone."""
         self.unwanted.pop(closed.name, None)
         self.ledger.forget(closed)
-        self.mail.asked.discard(key(closed))
+        self.mail.asked.discard(closed.key)
         self.unheard_ends.say(closed)
         self.late_guards.say(closed)
-        self.dispatcher.forget(key(closed))
-        self.decided.forget(key(closed))
+        self.dispatcher.forget(closed.key)
+        self.decided.forget(closed.key)
         self.tidy(closed)
 
     def tidy(self, closed: Transfer) -> None:

@@ -11,8 +11,8 @@ from gridbridge.decisions.transfer.strangers import Sight
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Kind
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.model.transfer.transfer import Key, Transfer
+from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.watch.observer import Answer
 from gridbridge.services.work.workers import Workers
 
@@ -39,7 +39,7 @@ class Strangers:
     def believe(self, told: list[Transfer]) -> None:
         """Take what gridbridge-as-user has found out."""
         for one in told:
-            self._find(key(one), one)
+            self._find(one.key, one)
         told.clear()
 
     def see(self, came: tuple[Answer, ...], policy: Policy, world: Callable[[], World]) -> None:
@@ -59,15 +59,15 @@ class Strangers:
         """Know nothing of what a cluster lists that was silent meanwhile."""
         for one in self._ledger.all():
             if one.remote == cluster:
-                self._known.pop(key(one), None)
+                self._known.pop(one.key, None)
 
     def _look(self, cluster: str, world: World) -> None:
         doubtful: dict[Key, Sight] = {}
         for one, seen in strangers.sights(self._ledger.all(), cluster, world):
             if strangers.is_doubtful(one, seen, self._known):
-                doubtful[key(one)] = seen
+                doubtful[one.key] = seen
             else:
-                self._known[key(one)] = seen
+                self._known[one.key] = seen
         if doubtful and cluster not in self._asked:
             some = dict(list(doubtful.items())[:AT_ONCE])
             jobs = tuple(sorted({each.job_id for each in some.values()}))

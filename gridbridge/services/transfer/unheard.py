@@ -6,8 +6,7 @@ from gridbridge.decisions.transfer.owners import listed_after
 from gridbridge.decisions.transfer.unheard import is_heard, is_unheard, may_be_unheard
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.ledger import Key, key
+from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
@@ -32,9 +31,9 @@ class UnheardEnds:
     def say(self, closed: Transfer) -> None:
         """Keep a transfer in mind until home lists its task no more."""
         if may_be_unheard(closed):
-            self._ended[key(closed)] = closed
+            self._ended[closed.key] = closed
         if not closed.listed:
-            self._unproved[key(closed)] = closed
+            self._unproved[closed.key] = closed
 
     def jobs(self) -> set[int]:
         """Return the local jobs that home's next answer has to tell of."""
@@ -45,13 +44,13 @@ class UnheardEnds:
         """Return those of which home's answer tells whose task it is, each once."""
         asked = [one for one in self._unproved.values() if local.taken_at > one.updated_at]
         for one in asked:
-            del self._unproved[key(one)]
+            del self._unproved[one.key]
         proved = (one.but(listed=listed_after(one, local)) for one in asked)
         return tuple(one for one in proved if one.listed)
 
     def awaits(self, closed: Transfer) -> bool:
         """Say whether home has listed a transfer's task ever since it closed."""
-        return key(closed) in self._ended
+        return closed.key in self._ended
 
     def hear(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
         """Take home's answer; return the transfers whose end was not heard there."""

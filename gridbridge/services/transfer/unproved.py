@@ -17,8 +17,8 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Kind
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Rejected
-from gridbridge.model.transfer.transfer import Listed, Transfer
-from gridbridge.services.transfer.ledger import Key, Ledger
+from gridbridge.model.transfer.transfer import Key, Listed, Transfer
+from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.shell.clock import Clock
 from gridbridge.state.inbox import Inbox
 from gridbridge.state.letters import Letter
@@ -84,7 +84,7 @@ class Unproved:
     def admit(self, taken: Transfer) -> Transfer:
         """Count a new transfer that is taken, proved if home's list has just told so."""
         self._counted()[taken.uid] += 1
-        return taken.but(listed=self._admitted.pop((taken.name, taken.uid), ""))
+        return taken.but(listed=self._admitted.pop(taken.key, ""))
 
     def hear(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
         """Take home's answer; return the messages that are refused by it."""

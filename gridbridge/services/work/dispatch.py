@@ -10,8 +10,7 @@ from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.errors import Disputed, GridbridgeError, NotOurs
 from gridbridge.model.message import Message, short
 from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.ledger import Key, key
+from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.usage import UsageRecords
 from gridbridge.services.work.backoff import Backoff
 from gridbridge.services.work.workers import Workers
@@ -53,7 +52,7 @@ class Dispatcher:
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):
             return False
-        return action.act is not Act.LOOK_UP_END or self._backoff.may_try(key(action.transfer))
+        return action.act is not Act.LOOK_UP_END or self._backoff.may_try(action.transfer.key)
 
     def begin(self, action: Action) -> None:
         """Have an act done; an end that is known from accounting is not asked for."""
@@ -67,7 +66,7 @@ class Dispatcher:
                 verdict = future.result()
             except Disputed as error:
                 _log.warning("event=two_ends name=%s why=%r", action.transfer.name, str(error))
-                self.disputed.add(key(action.transfer))
+                self.disputed.add(action.transfer.key)
                 yield action, None
             except NotOurs as error:
                 _log.warning("event=stranger act=%s why=%r", action.act.value, short(str(error)))
@@ -129,4 +128,4 @@ def _failed(error: Exception) -> Future[Message | None]:
 
 
 def _name(action: Action) -> Name:
-    return (action.act, *key(action.transfer))
+    return (action.act, *action.transfer.key)

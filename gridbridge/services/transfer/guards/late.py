@@ -10,8 +10,8 @@ from gridbridge.decisions.transfer import guards
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.ledger import Key, Ledger, key
+from gridbridge.model.transfer.transfer import Key, Transfer
+from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.work.dispatch import Dispatcher
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -39,7 +39,7 @@ class LateGuards:
     def say(self, closed: Transfer) -> None:
         """Keep in mind a transfer that is over."""
         if guards.may_stay(closed):
-            self._left[key(closed)] = closed
+            self._left[closed.key] = closed
 
     def jobs(self) -> set[int]:
         """Return the local jobs that home's next answer has to tell of."""
@@ -55,7 +55,7 @@ class LateGuards:
 
     def done(self, one: Transfer) -> None:
         """Note that a task was let go, or that there is none."""
-        if self._left.pop(key(one), None):
+        if self._left.pop(one.key, None):
             self._ledger.release(one)
 
     def _let_go(self, one: Transfer) -> None:
