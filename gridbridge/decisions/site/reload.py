@@ -74,6 +74,12 @@ def _queues(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> I
             )
 
 
+def is_refused(poller: PollerFacts) -> bool:
+    """Say whether a living service does not take the file that is there, though it is right."""
+    known = poller.configuration
+    return known is not None and not known.is_same and bool(known.refused)
+
+
 def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[Finding]:
     """Say so while a living service has another gridbridge.toml than the one that is there.
 

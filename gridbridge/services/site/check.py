@@ -73,7 +73,10 @@ class Item:
 
 
 def check(clock: Clock, path: str = CONFIG) -> Report:
-    """Check the site that a configuration describes; a wrong one is the only finding."""
+    """Check the site that a configuration describes; one that is wrong is the only finding.
+
+    So is one that the service refuses: what follows from it would mend what is not in force.
+    """
     sha256 = ""
     try:
         raw = config.read(path)
@@ -82,6 +85,8 @@ def check(clock: Clock, path: str = CONFIG) -> Report:
     except ConfigError as error:
         poller = poller_facts(sha256, clock.now_s())
         return _report((*_unreadable(error), *reload.findings(poller, is_right=False)), None)
+    if reload.is_refused(poller := poller_facts(sha256, clock.now_s())):
+        return _report((*section.older(known.moved), *reload.findings(poller)), known.policy)
     keep_connections(known.policy)
     found = (*section.older(known.moved), *findings(known.policy, sha256, clock))
     return _report(found, known.policy)

@@ -1,7 +1,14 @@
 """What check shows of what it found."""
 
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
 from gridbridge.model.site.setup import Finding, State
+from gridbridge.services.site import check as service
 from gridbridge.services.site.check import _item
+from gridbridge.shell.clock import Clock
 
 
 def test_what_people_wrote_steers_no_terminal_of_root() -> None:
@@ -11,3 +18,26 @@ def test_what_people_wrote_steers_no_terminal_of_root() -> None:
 
     assert (item.found.isprintable(), item.hint.isprintable()) == (True, True)
     assert "all is well" in item.found
+
+
+def test_of_a_file_that_the_service_refuses_only_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is set up is so by the file in force: mends by this one would set up another site."""
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(
+        '[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
+        "[cluster.b]\nqmaster_port = 3\nexecd_port = 4\n"
+        '[queue.transfer-b]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
+    )
+    why = 'FILE: [queue.transfer-b] cluster = "b": jobs of this queue are at "c"'
+    known = ConfigurationFacts(is_same=False, refused=(why,))
+    poller = PollerFacts(is_running=True, age_s=1.0, configuration=known)
+    monkeypatch.setattr(service, "poller_facts", lambda *_: poller)
+
+    report = service.check(Clock(), str(path))
+
+    assert report.worst == State.BROKEN
+    assert [(each.state, each.commands, why in each.found) for each in report.items] == [
+        (State.BROKEN, (), True)
+    ]
