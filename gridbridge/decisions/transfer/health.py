@@ -3,6 +3,7 @@
 A queue closes by its load thresholds (queue_conf(5)): a value that is missing closes it too.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer.causes import blame
@@ -59,9 +60,14 @@ def misconfigured(shown: Shown) -> str:
     known = shown.service.configuration if shown.service else None
     if known is None or not known.refused:
         return ""
-    first, *others = known.refused
-    more = f" (and {len(others)} more, see gridbridge check)" if others else ""
-    return f"the service has an older gridbridge.toml, for it refuses the new one: {first}{more}"
+    first = first_of(known.refused)
+    return f"the service has an older gridbridge.toml, for it refuses the new one: {first}"
+
+
+def first_of(problems: Sequence[str]) -> str:
+    """Say what is wrong with a gridbridge.toml in one line."""
+    first, *others = problems
+    return f"{first} (and {len(others)} more, see gridbridge check)" if others else first
 
 
 def judge_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:

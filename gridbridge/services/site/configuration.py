@@ -13,7 +13,7 @@ from datetime import datetime
 
 from gridbridge import config
 from gridbridge.decisions.site.reload import Stay, unchangeable
-from gridbridge.errors import ConfigError
+from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
@@ -75,15 +75,14 @@ class FileWatch:
 class Configuration:
     """The file that is in force, and what was wrong with the last one that came after it."""
 
-    def __init__(self, clock: Clock, path: str = CONFIG) -> None:
-        """Read the first one; ConfigError when it is wrong."""
+    def __init__(self, clock: Clock, path: str = CONFIG, earlier: InForce | None = None) -> None:
+        """Read the first one, or where it is wrong have an earlier service's, else ConfigError."""
         self._path = path
         self._clock = clock
         self._watch = FileWatch(
             path, clock.steady_s
         )  # before it is read, so that no change is missed
-        self.in_force = _parsed(path, config.read(path), clock.now())
-        self.refused: Refusal | None = None
+        self.in_force, self.refused = _first(path, clock.now(), earlier)
         self._kept = ""  # what is known of the file that the next service finds
 
     @property
@@ -107,21 +106,19 @@ class Configuration:
             _tell(found)
         return is_news
 
-    def go_on_from(self, raw: bytes, away: Callable[[Policy], Iterable[Stay]]) -> None:
-        """Have what an earlier service had, if what is away forbids what has come since.
+    def go_on_from(self, earlier: InForce, away: Callable[[Policy], Iterable[Stay]]) -> None:
+        """Have what an earlier service had, if what is away forbids what has come since."""
+        is_other = earlier.sha256 != self.in_force.sha256
+        stays = tuple(away(earlier.policy)) if is_other else ()
+        found = unchangeable(earlier.policy, self.policy, self._path, stays) if stays else ()
+        if found:
+            self.refused = Refusal(sha256=self.in_force.sha256, problems=found)
+            self.in_force = earlier
 
-        A file that this version can't read is forgotten.
-        """
-        try:
-            policy = config.parse(self._path, raw)
-        except ConfigError:
-            return
-        stays = tuple(away(policy)) if digest(raw) != self.in_force.sha256 else ()
-        problems = unchangeable(policy, self.policy, self._path, stays) if stays else ()
-        if problems:
-            sha256 = self.in_force.sha256
-            self.in_force = _in_force(policy, raw, self._clock.now())
-            self._refuse(Refusal(sha256=sha256, problems=problems), at_once=True)
+    def tell(self) -> None:
+        """Log why the file that is there is not the one in force, if it is not."""
+        if self.refused:
+            self._refuse(self.refused, at_once=True)
 
     def keep(self, path: str = IN_FORCE) -> None:
         """Leave what is in force to the next service; StateError when there is no room for it."""
@@ -148,22 +145,50 @@ class Configuration:
         )
 
 
+def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
+    """Return what an earlier service had; None without one that only we could have written.
+
+    One that this version can't read is none.
+    """
+    try:
+        raw, _ = files.read(path, config.MAX_BYTES, os.geteuid())
+        return _parsed(path, raw, now)
+    except (OSError, StateError, ConfigError):
+        return None
+
+
 def judge(
     path: str, in_force: InForce, now: datetime, away: Iterable[Stay] = ()
 ) -> InForce | Refusal:
     """Read a file that came; return what is in force when it says the same."""
+    found = _read(path, now, in_force)
+    if isinstance(found, Refusal) or found is in_force:
+        return found
+    if problems := unchangeable(in_force.policy, found.policy, path, away):
+        return Refusal(sha256=found.sha256, problems=problems)
+    return found
+
+
+def _first(path: str, now: datetime, earlier: InForce | None) -> tuple[InForce, Refusal | None]:
+    """Return what a service begins with, and why that is not the file which is there."""
+    found = _read(path, now)
+    if not isinstance(found, Refusal):
+        return found, None
+    if earlier is None:
+        raise ConfigError(found.problems)
+    return earlier, found
+
+
+def _read(path: str, now: datetime, in_force: InForce | None = None) -> InForce | Refusal:
     sha256 = ""
     try:
         raw = config.read(path)
         sha256 = digest(raw)
-        if sha256 == in_force.sha256:
+        if in_force and sha256 == in_force.sha256:
             return in_force
-        found = _parsed(path, raw, now)
+        return _parsed(path, raw, now)
     except ConfigError as error:
         return Refusal(sha256=sha256, problems=error.problems)
-    if problems := unchangeable(in_force.policy, found.policy, path, away):
-        return Refusal(sha256=sha256, problems=problems)
-    return found
 
 
 def _parsed(path: str, raw: bytes, now: datetime) -> InForce:
@@ -174,10 +199,6 @@ def _parsed(path: str, raw: bytes, now: datetime) -> InForce:
     policy = config.parse(path, raw)
     if not policy.is_embedded:
         _trust(path)
-    return _in_force(policy, raw, now)
-
-
-def _in_force(policy: Policy, raw: bytes, now: datetime) -> InForce:
     return InForce(policy=policy, raw=raw, sha256=digest(raw), since=now)
 
 

@@ -1,5 +1,6 @@
 """What `gridbridge status` and `gridbridge why` tell, from the published files alone."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,10 +12,10 @@ from gridbridge.batch.gridengine import status
 from gridbridge.decisions.site import room
 from gridbridge.decisions.transfer import health
 from gridbridge.decisions.transfer.why import tell, waits_for
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.ids import parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
-from gridbridge.model.report import Explanation, Report, TransferReport
+from gridbridge.model.report import Explanation, Report, TransferReport, printable
 from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
 from gridbridge.shell import host
 from gridbridge.state import shown as files
@@ -26,12 +27,12 @@ class UnknownJob(GridbridgeError):
     """No transfer of that job is known."""
 
 
-def report(now: datetime, folder: str = PUBLISHED) -> Report:
+def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> Report:
     """Tell how the clusters, the transfer queues and the open transfers are."""
     shown = files.read_all(folder)
     routes = shown.service.routes if shown.service else ()
     return Report(
-        alarm=_alarm(shown, now, folder) or health.full(shown) or health.misconfigured(shown),
+        alarm=_alarm(shown, now, folder, path),
         clusters=tuple(health.judge_cluster(one, now) for one in shown.clusters.values()),
         queues=tuple(health.judge_queue(one, shown, now) for one in routes),
         transfers=tuple(
@@ -59,17 +60,31 @@ def why(
     tasks = every[:MOST_TASKS]
     more = len(every) - len(tasks)
     left_out = f"{more} more tasks of job {job} are not told: name one, {job}.TASK" if more else ""
-    alarm = "; ".join(part for part in (_alarm(shown, now, folder), left_out) if part)
+    alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
     if not tasks:
         raise UnknownJob("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))
     return alarm, tuple(_explain(task, shown, now) for task in tasks)
 
 
-def _alarm(shown: Shown, now: datetime, folder: str) -> str:
-    """Say that the poller is silent, and if its folder is full, which it can't tell then."""
-    alarm = health.alarm(shown, now)
-    full = room.lack(folder, host.room(folder)) if alarm else ""
-    return f"{alarm}; {full}" if full else alarm
+def _alarm(shown: Shown, now: datetime, folder: str, path: str) -> str:
+    """Say that the poller is silent, and why as far as it can't tell that; else what it refuses."""
+    silent = health.alarm(shown, now)
+    if not silent:
+        return health.full(shown) or health.misconfigured(shown)
+    full = room.lack(folder, host.room(folder))
+    return "; ".join(part for part in (silent, full, _wrong(path)) if part)
+
+
+def _wrong(path: str) -> str:
+    """Say what is wrong with the file by which a poller would start; another host may have none."""
+    if not os.path.exists(path):
+        return ""
+    try:
+        config.load(path)
+    except ConfigError as error:
+        first = health.first_of(tuple(map(printable, error.problems)))
+        return f"the gridbridge.toml that is there is refused: {first}"
+    return ""
 
 
 def _explain(task: ShownTask, shown: Shown, now: datetime) -> Explanation:

@@ -7,16 +7,15 @@ import sys
 import time
 from collections.abc import Iterable
 
-from gridbridge import config
 from gridbridge.decisions.site.reload import Stay
 from gridbridge.errors import ConfigError, StateError
-from gridbridge.model.places import CONFIG, IN_FORCE, LOCK
+from gridbridge.model.places import CONFIG, LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.services.site.configuration import Configuration
+from gridbridge.services.site.configuration import Configuration, kept
 from gridbridge.services.transfer.assembly import build, follow
 from gridbridge.services.transfer.ledger import stay
 from gridbridge.services.transfer.service import TransferService
-from gridbridge.shell import files, lock
+from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.heart import BEAT_S, Heart
 from gridbridge.shell.signals import Signals
@@ -31,12 +30,12 @@ _log = logging.getLogger(__name__)
 def run(signals: Signals) -> None:
     """Do rounds until told to stop; SystemExit when another poller does."""
     clock = Clock()
-    configuration = Configuration(clock)
+    configuration = Configuration(clock, earlier=kept(clock.now()))
     _require_account(configuration.policy)
     _start_log(configuration.policy)
     if not lock.take(LOCK):
         sys.exit("gridbridge-poller: another one runs")
-    _go_on_from_the_last(configuration)
+    _go_on_from_the_last(configuration, clock)
     go_on(configuration, signals, Heart(LOCK), clock)
     _log.info("event=stop")
     os._exit(0)  # a thread may wait for a cluster that does not answer; nothing of it is ours
@@ -54,13 +53,11 @@ def _require_account(policy: Policy) -> None:
         raise ConfigError((f"{CONFIG}: {words}; run it as {account}",))
 
 
-def _go_on_from_the_last(configuration: Configuration) -> None:
-    """Start with what the last service had, where what is away depends on that."""
-    try:
-        raw, _ = files.read(IN_FORCE, config.MAX_BYTES, os.geteuid())
-    except (OSError, StateError):
-        return  # there was none
-    configuration.go_on_from(raw, _away)
+def _go_on_from_the_last(configuration: Configuration, clock: Clock) -> None:
+    """Start with what the last service had, where the file is wrong or what is away needs that."""
+    if earlier := kept(clock.now()):
+        configuration.go_on_from(earlier, _away)
+    configuration.tell()
 
 
 def _away(policy: Policy) -> Iterable[Stay]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.lab.away import kill
 from tests.lab.configured import HOST, TOML, configured, edit, is_in_force, pollers, reload
 from tests.lab.grid import Grid
 
@@ -16,6 +17,8 @@ ITEM = "poller: gridbridge.toml"
 LOG = "/var/lib/gridbridge/poller.log"
 LOAD = "/var/lib/gridbridge/published/load"
 WATCH = f"while :; do grep -m 1 ^gb_beta_up= {LOAD} || echo none; sleep 0.05; done"
+PYTHON = "/opt/gridbridge/venv/bin/python3"
+PROGRAM = (PYTHON, "-I", "-c", "from gridbridge.services.poller import main; main()")
 SETUP = "gridbridge setup transfer delta --slots 50 --pending-limit 60"
 
 
@@ -102,12 +105,44 @@ def test_a_wrong_file_is_told_and_the_old_one_stays_in_force(grid: Grid, watched
     assert sorted(told) == ["interval_s", "stales_s"]
 
 
+def test_a_service_that_starts_with_a_wrong_file_has_the_one_that_was_in_force(grid: Grid) -> None:
+    """It brings jobs home, says what is wrong, and takes the mended file; alone it is no service.
+
+    As root, which does not believe the service's copy, it ends with status 2.
+    """
+    before, first = since(grid, ""), pollers(grid)
+    grid.sh(HOST, f"cp -p {TOML} {TOML}.kept")
+    try:
+        edit(grid, r"s/^\[poller\]/&\ninterval_s = 1/")
+        kill(grid, *first, signal="KILL")
+        alone = grid.on(HOST, *PROGRAM)
+        job = grid.transfer("-o", "/dev/null", "-j", "y", script="exit 6\n")
+        end = grid.accounting_of_end(job, 90)
+        found = grid.until(lambda: checked(grid).get(ITEM), "the check to tell it")
+        status = grid.on(HOST, "gridbridge", "status").out.splitlines()[0]
+        why = grid.on(HOST, "gridbridge", "why", job).out.splitlines()[0]
+    finally:
+        grid.sh(HOST, f"mv {TOML}.kept {TOML}")
+    grid.until(lambda: not checked(grid), "the check to find all well", 60)
+
+    assert (alone.status, alone.out) == (2, "")
+    assert alone.err.startswith(f"gridbridge-poller: {TOML}: [poller] interval_s = 1: ")
+    assert (end["exit_status"].split()[0], found) == ("6", OLDER)
+    assert pollers(grid) != first
+    assert status.startswith(
+        f"{OLDER}, for it refuses the new one: {TOML}: [poller] interval_s = 1"
+    )
+    assert why == status
+    assert re.search(r"event=misconfigured .*\[poller\] interval_s", since(grid, before))
+
+
 def test_what_only_a_new_service_can_take_is_refused_with_what_to_do(grid: Grid) -> None:
     with_another = r"s|^\[site\]|&\nstate = \"sqlite:////var/lib/gridbridge/other.db\"|"
     grid.sh(HOST, f"cp -p {TOML} {TOML}.kept")
     try:
         edit(grid, with_another)
         found = grid.until(lambda: checked(grid).get(ITEM), "the check to tell it")
+        items = json.loads(grid.on(HOST, "gridbridge", "check", "--json").out)["items"]
         is_made = grid.on(HOST, "test", "-e", "/var/lib/gridbridge/other.db").status == 0
     finally:
         grid.sh(HOST, f"mv {TOML}.kept {TOML}")
@@ -115,6 +150,7 @@ def test_what_only_a_new_service_can_take_is_refused_with_what_to_do(grid: Grid)
 
     assert found.startswith(f"{OLDER}; it refuses this one: {TOML}: [site] state = ")
     assert found.endswith("only a new service takes that: end the poller when nothing is away")
+    assert [each["name"] for each in items] == [ITEM]
     assert not is_made
 
 

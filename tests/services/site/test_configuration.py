@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ConfigError
+from gridbridge.services.site import configuration
 from gridbridge.services.site.configuration import SETTLE_S, Configuration, digest
 from gridbridge.services.transfer import rounds
 from gridbridge.shell.clock import Clock
@@ -186,10 +187,78 @@ def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
-def test_a_new_service_forgets_a_file_that_it_can_not_read(site: Site) -> None:
-    site.configuration.go_on_from(b"of another version", lambda _: [("alice", "delta", "q")])
+def test_a_service_that_begins_with_a_wrong_file_has_the_one_that_was_in_force(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says so, and takes the mended one when it comes."""
+    kept = site.path.with_name("kept")
+    site.configuration.keep(str(kept))
+    site.write(WRONG)
 
-    assert (site.interval_s, site.refused) == (5, ())
+    site.configuration = Configuration(
+        str(site.path), lambda: site.now_s, earlier=configuration.kept(str(kept))
+    )
+    site.configuration.tell()
+    begun, refused, told = site.interval_s, site.refused, caplog.messages[:]
+    site.write(SLOWER)
+    site.turn(), site.turn()
+
+    assert (begun, len(refused)) == (5, 2)
+    assert refused[0].startswith("FILE: [poller] interval_s = 1: out of range")
+    assert [message.partition(" why")[0] for message in told] == [
+        f"event=misconfigured sha256={digest(WRONG.encode()):.12}"
+    ] * 2
+    assert (site.interval_s, site.refused) == (7, ())
+
+
+def _writable(path: Path) -> None:
+    path.chmod(0o622)
+
+
+def _linked(path: Path) -> None:
+    path.with_name("beside").hardlink_to(path)
+
+
+def _behind_a_link(path: Path) -> None:
+    path.symlink_to(path.rename(path.with_name("there")))
+
+
+def _in_an_open_folder(path: Path) -> None:
+    path.parent.chmod(0o777)
+
+
+def _of_another_version(path: Path) -> None:
+    path.write_text("[of_another]\n")
+
+
+@pytest.mark.parametrize(
+    "spoil", [_writable, _linked, _behind_a_link, _in_an_open_folder, _of_another_version]
+)
+def test_a_kept_file_that_another_could_have_made_is_none(
+    site: Site, spoil: Callable[[Path], None]
+) -> None:
+    folder = site.path.with_name("home")
+    folder.mkdir()
+    kept = folder / "kept"
+    site.configuration.keep(str(kept))
+    known = configuration.kept(str(kept))
+    spoil(kept)
+    site.write(WRONG)
+    earlier = configuration.kept(str(kept))
+
+    assert known is not None
+    assert known.policy.poller.interval_s == 5
+    with pytest.raises(ConfigError):
+        Configuration(str(site.path), earlier=earlier)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another")
+def test_a_kept_file_of_another_account_is_none(site: Site) -> None:
+    kept = site.path.with_name("kept")
+    site.configuration.keep(str(kept))
+    os.chown(kept, 12345, -1)
+
+    assert configuration.kept(str(kept)) is None
 
 
 @pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])

@@ -1,15 +1,17 @@
 """What status and why read: published files alone, whole, of this version, from any age."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gridbridge.errors import ParseError, StateError
+from gridbridge.model.shown import ShownConfiguration
 from gridbridge.model.site.host import Room
 from gridbridge.services.tools.reports import UnknownJob, report, why
 from gridbridge.shell import host
-from tests.shown import NOW, history, load, publish, shown, transfer
+from tests.shown import NOW, history, load, publish, service, shown, transfer
 
 
 def test_status_tells_of_clusters_queues_and_transfers(tmp_path: Path) -> None:
@@ -34,6 +36,30 @@ def test_a_silent_poller_whose_folder_is_full_is_told_with_the_reason(
     assert report(NOW, folder).alarm.endswith(
         f"closed; {folder} is full: 0 KiB are free, 1024 are needed"
     )
+
+
+@pytest.mark.parametrize("is_silent", [True, False], ids=["silent", "alive"])
+def test_the_wrong_line_is_told_by_status_and_why_also_while_the_poller_is_silent(
+    tmp_path: Path, is_silent: bool
+) -> None:
+    """A living poller tells what it refuses; of one that can't start it is seen here."""
+    wrong = "[site] cluster"
+    path = tmp_path / "gridbridge.toml"
+    path.write_text("[site]\n")
+    refused = ShownConfiguration(sha256="1f", since=NOW, refused_sha256="2e", refused=(wrong,))
+    seen = shown(
+        transfer(),
+        load=load(age_s=95 if is_silent else 5),
+        service=replace(service(), configuration=refused),
+    )
+    folder = publish(tmp_path, seen, history(transfer(), "submitted to beta"))
+
+    told = report(NOW, folder, str(path)).alarm
+    alarm, _ = why("12", NOW, folder, str(path))
+
+    assert alarm == told
+    assert wrong in told
+    assert told.startswith("gridbridge-poller is silent") is is_silent
 
 
 def test_an_empty_folder_is_told_as_a_service_that_never_ran(tmp_path: Path) -> None:
