@@ -212,27 +212,31 @@ def _still_runs(transfer: Transfer, world: World) -> bool:
     if home is None or home.taken_at <= transfer.updated_at:
         return True
     is_running = transfer.here.is_running and not transfer.here.is_deleting
-    return is_running and not _runs_at_home(transfer, world, home)
+    return is_running and not _runs_at_home(transfer, home, world.queues)
 
 
-def _runs_at_home(transfer: Transfer, world: World, home: ClusterSnapshot) -> bool:
+def _runs_at_home(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
     row = row_at_home(transfer, home)
     queue = row.queue.partition("@")[0] if row else ""
-    return bool(queue) and queue not in world.queues | {transfer.queue}
+    return bool(queue) and queue not in queues | {transfer.queue}
 
 
 def _is_anothers(transfer: Transfer, world: World) -> bool:
+    home = world.snapshots.get(world.home)
+    return home is not None and is_anothers(transfer, home, world.queues)
+
+
+def is_anothers(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
     """Say whether its number is another job's at home: that one has begun in a queue of home's own.
 
     Numbers begin anew where a qmaster's spool is restored. The same job, put back and started there
     since somebody took its guard away, was started before.
     """
-    home = world.snapshots.get(world.home)
-    if home is None or home.taken_at <= transfer.updated_at:
+    if home.taken_at <= transfer.updated_at:
         return False
     row = row_at_home(transfer, home)
     is_new = row is not None and row.state.has_begun and not row.state.is_restarted
-    return is_new and _runs_at_home(transfer, world, home)
+    return is_new and _runs_at_home(transfer, home, queues)
 
 
 def _bring_home(transfer: Transfer, world: World) -> list[Action]:

@@ -231,7 +231,7 @@ class TransferService:
         """Take what the clusters answered."""
         for answer in came:
             if answer.snapshot and answer.cluster == self.policy.site.cluster:
-                for one in self.unheard_ends.hear(answer.snapshot):
+                for one in self.unheard_ends.hear(answer.snapshot, frozenset(self.policy.queues)):
                     self.ledger.reopen(one)
                 for one in self.unheard_ends.prove(answer.snapshot):
                     self.ledger.prove(one)

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer.owners import listed_after
+from gridbridge.decisions.transfer.plan import is_anothers
 from gridbridge.decisions.transfer.unheard import is_heard, is_unheard, may_be_unheard
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -52,10 +53,16 @@ class UnheardEnds:
         """Say whether home has listed a transfer's task ever since it closed."""
         return closed.key in self._ended
 
-    def hear(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
-        """Take home's answer; return the transfers whose end was not heard there."""
+    def hear(
+        self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()
+    ) -> tuple[Transfer, ...]:
+        """Take home's answer; return the transfers whose end was not heard there.
+
+        One whose number is another job's by now, since that began outside the transfer `queues`,
+        is awaited no more: that job may be put back, and ask.
+        """
         unheard = tuple(one for one in self._ended.values() if is_unheard(one, local))
         for each, one in tuple(self._ended.items()):
-            if one in unheard or is_heard(one, local):
+            if one in unheard or is_heard(one, local) or is_anothers(one, local, queues):
                 del self._ended[each]
         return unheard

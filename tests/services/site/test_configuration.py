@@ -4,6 +4,7 @@ import logging
 import os
 import stat
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from gridbridge.services.transfer import rounds
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import Signals
 
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 RIGHT = """
 [site]
 cluster = "alpha"
@@ -180,7 +182,9 @@ def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
     site.write(FAR.replace('"al"', '"other"'))
 
     site.configuration = Configuration(Clock(), str(site.path))
-    site.configuration.go_on_from(kept.read_bytes(), lambda _: away)
+    earlier = configuration.kept(NOW, str(kept))
+    assert earlier
+    site.configuration.go_on_from(earlier, lambda _: away)
 
     assert site.configuration.policy.clusters["delta"].users == {"alice": account}
     assert len(site.refused) == len(away)
@@ -196,7 +200,7 @@ def test_a_service_that_begins_with_a_wrong_file_has_the_one_that_was_in_force(
     site.write(WRONG)
 
     site.configuration = Configuration(
-        str(site.path), lambda: site.now_s, earlier=configuration.kept(str(kept))
+        Clock(steady=lambda: site.now_s), str(site.path), configuration.kept(NOW, str(kept))
     )
     site.configuration.tell()
     begun, refused, told = site.interval_s, site.refused, caplog.messages[:]
@@ -241,15 +245,15 @@ def test_a_kept_file_that_another_could_have_made_is_none(
     folder.mkdir()
     kept = folder / "kept"
     site.configuration.keep(str(kept))
-    known = configuration.kept(str(kept))
+    known = configuration.kept(NOW, str(kept))
     spoil(kept)
     site.write(WRONG)
-    earlier = configuration.kept(str(kept))
+    earlier = configuration.kept(NOW, str(kept))
 
     assert known is not None
     assert known.policy.poller.interval_s == 5
     with pytest.raises(ConfigError):
-        Configuration(str(site.path), earlier=earlier)
+        Configuration(Clock(), str(site.path), earlier)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another")
@@ -258,7 +262,7 @@ def test_a_kept_file_of_another_account_is_none(site: Site) -> None:
     site.configuration.keep(str(kept))
     os.chown(kept, 12345, -1)
 
-    assert configuration.kept(str(kept)) is None
+    assert configuration.kept(NOW, str(kept)) is None
 
 
 @pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])
@@ -382,7 +386,7 @@ def test_nobody_but_the_service_account_runs_the_service(
 ) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text(OTHERS)
-    monkeypatch.setattr(rounds, "Configuration", lambda clock: Configuration(clock, str(path)))
+    monkeypatch.setattr(rounds, "Configuration", lambda clock, **_: Configuration(clock, str(path)))
 
     with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
         rounds.run(Signals())

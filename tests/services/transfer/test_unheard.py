@@ -3,6 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from gridbridge.model.transfer.transfer import Listed
 from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.shell.clock import Clock
@@ -44,3 +46,27 @@ def test_a_task_that_home_lists_no_more_is_forgotten(tmp_path: Path) -> None:
 
     assert unheard_ends.hear(a_snapshot("alpha", 1)) == ()
     assert unheard_ends.jobs() == set()
+
+
+@pytest.mark.parametrize(
+    ("state", "queue", "expected"),
+    [
+        ("r", "all.q@n1", False),
+        ("t", "all.q@n1", True),
+        ("Rr", "all.q@n1", True),
+        ("r", "transfer-beta@n1", True),
+        ("r", "transfer-gamma@n1", True),
+    ],
+    ids=["new", "on its way", "put back", "its own queue", "another transfer queue"],
+)
+def test_a_number_under_which_another_job_has_begun_at_home_is_awaited_no_more(
+    tmp_path: Path, state: str, queue: str, expected: bool
+) -> None:
+    """Home's numbers have begun anew: put back later, that job is not given this one's end."""
+    unheard_ends = UnheardEnds(Database.open(f"sqlite:///{tmp_path}/state.db"), Clock())
+    unheard_ends.say(ENDED)
+    queues = frozenset({"transfer-beta", "transfer-gamma"})
+
+    unheard_ends.hear(a_snapshot("alpha", 1, a_row(7, state, queue=queue)), queues)
+
+    assert unheard_ends.awaits(ENDED) == expected
