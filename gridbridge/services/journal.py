@@ -1,17 +1,43 @@
 """Decisions as they are kept: what was decided, and the rows from which it can be decided again."""
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
 from cattrs import Converter
 
 from gridbridge.model.message import Message
+from gridbridge.state.database import Database
+from gridbridge.state.database.decisions import Decisions
 
 KEPT_BYTES = 64 << 20  # of all decisions together; the oldest go first
 ROWS = 100  # transfers, tasks or nodes of one decision; a round that decides about more is counted
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A decision that is to be kept, with the rows that it looked at as JSON has them."""
+
+    at: datetime
+    program: str
+    sentence: str
+    inputs: Mapping[str, object]
+
+
+class Journal:
+    """The decisions of programs that have the same state file."""
+
+    def __init__(self, database: Database) -> None:
+        self._decisions = Decisions(database)
+
+    def keep(self, entry: Entry) -> None:
+        """Keep a decision; StateError when there is no room for it."""
+        self._decisions.record(
+            at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs
+        )
 
 
 def encode(value: object) -> Any:

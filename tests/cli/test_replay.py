@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import GridbridgeError
+from gridbridge.services.journal import Journal
 from gridbridge.services.transfer.decided import Decided
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
@@ -32,7 +33,9 @@ def database(config: Path) -> Database:
     database = Database.open(f"sqlite:///{config.parent}/state.db")
     transfers = [a_transfer(missed_polls=9, missing_since=second(1))]
     world = a_world(remote="")
-    Decided(database).keep(transfers, world, POLICY, plan(transfers, world, POLICY))
+    entry = Decided().entry(transfers, world, POLICY, plan(transfers, world, POLICY))
+    assert entry
+    Journal(database).keep(entry)
     return database
 
 

@@ -75,6 +75,11 @@ class Acts:
         """Take a verdict back: its transfer is over."""
         files.remove(published.verdict_path(name, uid, self._folder))
 
+    def tidy(self, closed: Transfer) -> None:
+        """Remove the verdict and the FIFO of a transfer that is over; may be repeated."""
+        self.retract(closed.name, closed.uid)
+        spool.remove_wake(closed.wake, self._spool)
+
     def sweep(self, open_transfers: frozenset[str], until: float) -> None:
         """Remove the answers that nobody fetched, and what nobody finished, until that time."""
         published.sweep(open_transfers, until, self._folder)

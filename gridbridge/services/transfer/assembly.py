@@ -85,7 +85,7 @@ def follow(service: TransferService, policy: Policy) -> None:
     _follow_observers(service, policy, clusters, same)
     _follow_pushes(service, policy, clusters, same)
     if any(one.remote in clusters - same for one in ledger.all()):
-        service.since_s = service.clock.steady_s()  # these were not asked without a pause
+        service.worlds.listen_anew()
     service.policy = policy
     service.inbox.limit_per_uid = policy.poller.spool_files_per_uid
     for part in _parts(service):
@@ -95,15 +95,16 @@ def follow(service: TransferService, policy: Policy) -> None:
 
 def _parts(service: TransferService) -> tuple[Part, ...]:
     """Return what else keeps the configuration; the rest has nothing of it."""
-    first = (service.acts, service.views, service.breakers, service.mail)
+    first = (service.acts, service.views, service.breakers, service.mail, service.worlds)
+    of_rounds = (service.actions, service.hearing, service.upkeep, service.order)
     rest = (
         service.usage_records,
-        service.guards,
+        service.upkeep.guards,
         service.recalls,
         service.claims,
         service.agreements,
     )
-    return (*first, *rest, service.sweeper)
+    return (*first, *of_rounds, *rest, service.sweeper)
 
 
 def _follow_observers(

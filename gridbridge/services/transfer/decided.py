@@ -9,59 +9,55 @@ from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.transfer.plan import Action, Plan
 from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.journal import ROWS, decode, encode
-from gridbridge.state.database import Database
-from gridbridge.state.database.decisions import Decisions
+from gridbridge.services.journal import ROWS, Entry, decode, encode
 
 PROGRAM = "poller"
 MOST_TOLD = 20  # actions in the one sentence
 
 
 class Decided:
-    """Keeps each decision once: what is decided again in the same words is no news."""
+    """Tells each decision once: what is decided again in the same words is no news."""
 
-    def __init__(self, database: Database) -> None:
-        self._decisions = Decisions(database)
+    def __init__(self) -> None:
         self._last: dict[Key, frozenset[str]] = {}
 
-    def keep(self, concerned: Sequence[Transfer], world: World, policy: Poller, plan: Plan) -> None:
-        """Keep the transfers of which something new was decided, with their rows."""
+    def entry(
+        self, concerned: Sequence[Transfer], world: World, policy: Poller, plan: Plan
+    ) -> Entry | None:
+        """Tell of the transfers of which something new was decided, with their rows."""
         told: dict[Key, list[str]] = {one.key: [] for one in concerned}
         for action in plan.actions:
             told[action.transfer.key].append(sentence(action))
         news = {each for each in told if frozenset(told[each]) != self._last.get(each, frozenset())}
         self._last |= {each: frozenset(told[each]) for each in news}
         some = [one for one in concerned if one.key in news and told[one.key]]
-        if some:
-            self._record(some, world, policy, told, len(concerned))
-
-    def _record(
-        self,
-        some: Sequence[Transfer],
-        world: World,
-        policy: Poller,
-        told: Mapping[Key, list[str]],
-        looked_at: int,
-    ) -> None:
-        kept = some[:ROWS]
-        actions = [text for one in kept for text in told[one.key]]
-        inputs = {
-            "looked_at": looked_at,
-            "not_kept": len(some) - len(kept),
-            "transfers": [encode(one) for one in kept],
-            "world": encode(evidence(kept, world)),
-            "policy": encode(policy),
-            "actions": actions,
-        }
-        telling = actions[:MOST_TOLD]
-        telling += [f"{left} more"] if (left := len(actions) - MOST_TOLD) > 0 else []
-        self._decisions.record(
-            at=world.now, program=PROGRAM, sentence="; ".join(telling), inputs=inputs
-        )
+        return _entry(some, world, policy, told, len(concerned)) if some else None
 
     def forget(self, over: Key) -> None:
         """Drop what was decided of a transfer that is over."""
         self._last.pop(over, None)
+
+
+def _entry(
+    some: Sequence[Transfer],
+    world: World,
+    policy: Poller,
+    told: Mapping[Key, list[str]],
+    looked_at: int,
+) -> Entry:
+    kept = some[:ROWS]
+    actions = [text for one in kept for text in told[one.key]]
+    inputs = {
+        "looked_at": looked_at,
+        "not_kept": len(some) - len(kept),
+        "transfers": [encode(one) for one in kept],
+        "world": encode(evidence(kept, world)),
+        "policy": encode(policy),
+        "actions": actions,
+    }
+    telling = actions[:MOST_TOLD]
+    telling += [f"{left} more"] if (left := len(actions) - MOST_TOLD) > 0 else []
+    return Entry(at=world.now, program=PROGRAM, sentence="; ".join(telling), inputs=inputs)
 
 
 def again(kept: Mapping[str, Any]) -> list[str]:

@@ -124,7 +124,7 @@ class Hours:
     def __init__(self, machine: Machine) -> None:
         self.now_s = 0.0
         service = machine.service
-        service.agreements = Agreements(
+        service.upkeep.agreements = Agreements(
             machine.policy, service.ledger, service.acts, lambda: self.now_s
         )
 

@@ -1,5 +1,6 @@
 """Decisions about transfers as they are kept: the same rows lead to the same actions again."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.evidence import evidence
-from gridbridge.decisions.transfer.plan import plan
+from gridbridge.decisions.transfer.plan import World, plan
 from gridbridge.model.message import Desired
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.journal import ROWS
+from gridbridge.services.journal import ROWS, Journal
 from gridbridge.services.transfer.decided import Decided, again, sentence
 from gridbridge.state.database import Database
-from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import (
     POLICY,
     VERDICT,
@@ -40,7 +40,16 @@ def database(tmp_path: Path) -> Database:
 
 def keep(database: Database, *transfers: Transfer, **known: object) -> None:
     world = a_world(**known)  # type: ignore[arg-type]
-    Decided(database).keep(transfers, world, POLICY, plan(transfers, world, POLICY))
+    keep_news(database, Decided(), transfers, world)
+
+
+def keep_news(
+    database: Database, decided: Decided, transfers: Sequence[Transfer], world: World
+) -> None:
+    """Decide, and keep that in the journal if it is news."""
+    planned = plan(transfers, world, POLICY)
+    if entry := decided.entry(transfers, world, POLICY, planned):
+        Journal(database).keep(entry)
 
 
 @given(LETTERS, LETTERS, DESIRED, st.booleans(), st.booleans(), st.integers(0, 3))
@@ -84,7 +93,7 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(
     keep(database, *transfers, remote=remote)
 
     (kept,) = Decisions(database).last(9)
-    assert Decisions(database).find(kept.number) == kept
+    assert database.decision(kept.number) == kept
     assert kept.program == "poller"
     assert list(kept.inputs["actions"])  # type: ignore[call-overload]
     assert again(kept.inputs) == kept.inputs["actions"]
@@ -95,16 +104,16 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(
 
 def test_what_is_decided_in_the_same_words_is_kept_once(database: Database) -> None:
     one = a_transfer(missed_polls=9, missing_since=second(1))
-    decided = Decided(database)
+    decided = Decided()
     for at_s in (60, 65, 70):
         world = a_world(remote="", at_s=at_s)
-        decided.keep([one], world, POLICY, plan([one], world, POLICY))
+        keep_news(database, decided, [one], world)
     assert len(Decisions(database).last(9)) == 1
 
     running = a_world(at_s=75)
-    decided.keep([one], running, POLICY, plan([one], running, POLICY))
+    keep_news(database, decided, [one], running)
     world = a_world(remote="", at_s=80)
-    decided.keep([one], world, POLICY, plan([one], world, POLICY))
+    keep_news(database, decided, [one], world)
     assert len(Decisions(database).last(9)) == 2
 
 
@@ -114,7 +123,7 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
     many = [a_transfer(name=f"gb.alpha.{n}.0.1", verdict=VERDICT) for n in range(1, ROWS + 6)]
     world = a_world()
     planned = plan(many, world, POLICY)
-    Decided(database).keep(many, world, POLICY, planned)
+    keep_news(database, Decided(), many, world)
 
     (kept,) = Decisions(database).last(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
@@ -124,11 +133,11 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
 
 def test_old_decisions_go_and_the_oldest_of_too_many(database: Database) -> None:
     for at_s in range(10):
-        Decisions(database).record(
+        database.record_decision(
             at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []}
         )
-    Decisions(database).forget(second(2), 1 << 20)
-    assert len(Decisions(database).last(99)) == 8
+    database.forget_decisions(second(2), 1 << 20)
+    assert len(database.last_decisions(99)) == 8
 
-    Decisions(database).forget(second(2), 500)
-    assert [one.at for one in Decisions(database).last(99)] == [second(n) for n in range(6, 10)]
+    database.forget_decisions(second(2), 500)
+    assert [one.at for one in database.last_decisions(99)] == [second(n) for n in range(6, 10)]

@@ -292,7 +292,7 @@ def test_no_content_stops_the_service(
             if len(encode(message)) <= 4096:
                 send(service, message, uid=BOB)
 
-    assert isinstance(service.world(()), World)
+    assert isinstance(service.worlds.of(()), World)
 
 
 def test_who_makes_his_acts_slow_delays_nobody_else() -> None:

@@ -342,7 +342,7 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
     machine.send(RECORD, closed.but(kind=Kind.ENDED), closed)
     now = datetime.now(UTC)
     gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
-    machine.service.hear((Answer(cluster="alpha", snapshot=gone),))
+    machine.service.hearing.hear((Answer(cluster="alpha", snapshot=gone),))
     machine.send(Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"))
 
     folder = str(machine.folder / "published")
@@ -481,11 +481,11 @@ def test_a_clock_that_is_set_on_leaves_a_starter_its_time_to_delete(machine: Mac
     machine.send(RECORD)
     machine.answer_at_home("dr")
     machine.answer("r")
-    before = dict(machine.service.unwanted)
+    before = dict(machine.service.worlds.unwanted)
     machine.set_clock(7200)
 
     assert list(before) == [NAME]
-    assert is_near(machine.service.unwanted[NAME], before[NAME] + timedelta(hours=2))
+    assert is_near(machine.service.worlds.unwanted[NAME], before[NAME] + timedelta(hours=2))
 
 
 def is_near(one: datetime, other: datetime) -> bool:
@@ -565,7 +565,7 @@ def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
     beta = machine.service.answers.good["beta"]
     machine.service.answers.good["alpha"] = replace(beta, cluster="alpha")
     for _ in range(3):
-        machine.service.cleaner.clean(machine.service.world(()))
+        machine.service.cleaner.clean(machine.service.worlds.of(()))
     gate.set()
 
     assert re.findall(r"event=orphan cluster=(\w+)", caplog.text) == ["beta", "alpha"]

@@ -1,0 +1,132 @@
+"""One cycle of a program that acts: gather, decide, keep, apply; once from cron, or for ever.
+
+A program has its own verbs; what they have in common is here: that only one of it runs, that each
+decision is kept with the rows that it looked at and told in one sentence, that a dry run changes
+nothing, and what follows when a cycle fails.
+"""
+
+import logging
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.services.journal import Entry, Journal
+from gridbridge.shell import lock
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.heart import BEAT_S, Heart
+from gridbridge.shell.signals import Signals
+
+TROUBLE_PAUSE_S = 5.0  # after a cycle that failed: a full disk is not mended sooner
+NOTHING = "nothing to be done"
+
+Seen = TypeVar("Seen")
+Plan = TypeVar("Plan")
+
+_log = logging.getLogger(__name__)
+
+
+class Program(Protocol[Seen, Plan]):
+    """The verbs of a program, in the order in which a cycle calls them."""
+
+    @property
+    def journal(self) -> Journal:
+        """Where its decisions are kept."""
+        ...
+
+    def gather(self) -> Seen:
+        """Return what a decision may look at; GridbridgeError when that can't be known."""
+        ...
+
+    def decide(self, seen: Seen) -> Plan:
+        """Return what is to be done; it only thinks."""
+        ...
+
+    def entry(self, seen: Seen, plan: Plan) -> Entry | None:
+        """Tell a decision in one sentence, with its rows; None for one that is no news."""
+        ...
+
+    def apply(self, seen: Seen, plan: Plan) -> None:
+        """Do it: intent is written before each act, and each may be repeated."""
+        ...
+
+
+class Lasting(Protocol[Seen, Plan]):
+    """A program that goes on until it is told to stop."""
+
+    @property
+    def pause_s(self) -> float:
+        """How long it waits between two cycles."""
+        ...
+
+    def turn(self) -> AbstractContextManager[Program[Seen, Plan]]:
+        """Begin a cycle of the program, and end it; GridbridgeError when it failed as a whole."""
+        ...
+
+    def begin_anew(self) -> None:
+        """Take up what is kept, after a cycle that failed; GridbridgeError when that is vain."""
+        ...
+
+    def give_up(self) -> None:
+        """Let go of all that is held, until it is begun anew. May be repeated."""
+        ...
+
+
+def hold(path: str, program: str, status: int) -> None:
+    """Be the only process of a program; when another one is, say so in a line and exit so."""
+    if not lock.take(path):
+        print(f"{program}: another one runs", file=sys.stderr)  # noqa: T201 - no log may exist
+        sys.exit(status)
+
+
+def once(
+    program: Program[Seen, Plan], tell: Callable[[str], None], *, is_dry: bool = False
+) -> Plan:
+    """Do one cycle and tell it in one sentence; in a dry run nothing is kept or applied."""
+    seen = program.gather()
+    plan = program.decide(seen)
+    entry = program.entry(seen, plan)
+    if entry and not is_dry:
+        program.journal.keep(entry)
+    if entry or is_dry:
+        tell(entry.sentence if entry else NOTHING)
+    if not is_dry:
+        program.apply(seen, plan)
+    return plan
+
+
+def go_on(lasting: Lasting[Seen, Plan], signals: Signals, heart: Heart, clock: Clock) -> None:
+    """Do cycles until told to stop; after one that failed begin anew from what is kept.
+
+    The log may lie on the same full disk, so a trouble is told once more when it is over.
+    """
+    trouble: GridbridgeError | None = None
+    while not signals.is_stopped:
+        heart.beat()
+        try:
+            if trouble:
+                heart.begin()
+                lasting.begin_anew()
+            with lasting.turn() as program:
+                once(program, _log.debug)
+        except GridbridgeError as error:
+            trouble = error
+            lasting.give_up()
+            _log.error("event=trouble why=%r", str(error))
+            _pause(TROUBLE_PAUSE_S, signals, heart, clock)
+            continue
+        if trouble:
+            _log.info("event=well_again after=%r", str(trouble))
+            trouble = None
+        _pause(lasting.pause_s, signals, heart, clock)
+
+
+def _pause(limit_s: float, signals: Signals, heart: Heart, clock: Clock) -> None:
+    """Sleep so long, or until a signal comes, and show meanwhile that we live."""
+    deadline_s = clock.steady_s() + limit_s
+    while True:
+        left_s = deadline_s - clock.steady_s()
+        heart.beat()
+        if signals.wait(min(max(0.0, left_s), BEAT_S)) or left_s <= BEAT_S:
+            return

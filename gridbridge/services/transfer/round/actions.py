@@ -1,0 +1,104 @@
+"""The acts of a round: begun here, done at once or by the owner's threads, and their results."""
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+
+from gridbridge.apply.transfer.acts import Acts, disputed, no_trace
+from gridbridge.decisions.transfer import plan as rules
+from gridbridge.model.message import Message
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.transfer import Key, Transfer
+from gridbridge.services.transfer.claims import Claims
+from gridbridge.services.transfer.guards.late import LateGuards
+from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.usage import UsageRecords
+from gridbridge.services.work.dispatch import Dispatcher
+from gridbridge.shell.clock import Clock
+
+
+@dataclass(slots=True, kw_only=True)
+class Actions:
+    """Does what was decided, each act once at a time."""
+
+    policy: Policy
+    ledger: Ledger
+    acts: Acts
+    dispatcher: Dispatcher
+    usage_records: UsageRecords
+    claims: Claims
+    late_guards: LateGuards
+    asked: Container[str]  # the clusters that are
+    over: Callable[[Transfer], None]  # is told of each transfer that is
+    clock: Clock
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self.policy = policy
+
+    def act(self, action: Action) -> None:
+        """Do what is quick; have the owner's threads do what needs a cluster, once at a time."""
+        one = action.transfer
+        if action.act is Act.CLOSE:
+            self._close(action.transfer, action.why)
+        elif action.act is Act.PUBLISH:
+            self.usage_records.tell_end(one)
+            self.acts.publish(action)
+        elif one.remote in self.asked and self.dispatcher.may_begin(action):
+            self.ledger.note(one, f"{action.act.value}: {action.why}")
+            self.dispatcher.begin(action)
+
+    def take_results(self) -> list[Key]:
+        """Take what the threads have done; return whose transfers changed."""
+        changed = []
+        for action, verdict in self.dispatcher.done():
+            one = self.ledger.find(action.transfer.key)
+            if action.transfer.is_over and action.act is Act.RELEASE_LOCAL:
+                self.late_guards.done(action.transfer)
+            elif one and not one.is_over and self._take_result(action, one, verdict):
+                changed.append(one.key)
+        return changed
+
+    def _take_result(self, action: Action, one: Transfer, verdict: Message | None) -> bool:
+        """Note what an act has led to; say whether there is something new to decide."""
+        if action.act is Act.RELEASE_LOCAL:
+            self._close(one, action.why)
+            return False
+        if action.act is Act.GUARD_LOCAL:
+            return False
+        if action.act in (Act.ADOPT_LOCAL, Act.UNPIN):
+            self.ledger.keep(one.but(pinned=action.act is Act.ADOPT_LOCAL))
+            return False
+        verdict = self._end(action, one, verdict)
+        if verdict:
+            verdict = self.claims.limited(one, verdict)
+            verdict = one.verdict or verdict
+            now = self.clock.now()
+            self.ledger.keep(one.but(verdict=verdict, cause=verdict.cause, updated_at=now))
+        return verdict is not None
+
+    def _end(self, action: Action, one: Transfer, verdict: Message | None) -> Message | None:
+        """Return the end that was found, or that of a job of which none will be."""
+        is_sought = action.act is Act.LOOK_UP_END
+        if is_disputed := is_sought and one.key in self.dispatcher.disputed:
+            self.ledger.note(one, disputed(action).reason)
+        if (
+            verdict is None
+            and is_sought
+            and rules.is_lost(one, self.policy.poller, self.clock.now())
+        ):
+            return disputed(action) if is_disputed else no_trace(action)
+        return verdict
+
+    def _close(self, transfer: Transfer, why: str) -> None:
+        """End a transfer of which nothing lives."""
+        now = self.clock.now()
+        closed = transfer.but(closed_at=now, updated_at=now, reason=why)
+        self.ledger.keep(closed)
+        self.ledger.note(closed, why)
+        self.forget(closed)
+
+    def forget(self, closed: Transfer) -> None:
+        """Remove what only a living transfer needs; its record stays until its job is gone."""
+        self.over(closed)
+        self.acts.tidy(closed)

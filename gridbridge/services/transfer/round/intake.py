@@ -1,0 +1,55 @@
+"""Take what came since the last round: messages, answers, pushed ends, and the threads' results."""
+
+from dataclasses import dataclass
+
+from gridbridge.decisions.transfer import plan as rules
+from gridbridge.model.transfer.transfer import Key
+from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.mail import Mail
+from gridbridge.services.transfer.round.actions import Actions
+from gridbridge.services.transfer.round.hearing import Hearing
+from gridbridge.services.transfer.usage import UsageRecords
+from gridbridge.services.watch.answers import Answers
+from gridbridge.services.watch.listener import Listener
+from gridbridge.services.watch.observer import Answer
+from gridbridge.services.watch.push import Push
+from gridbridge.services.work.dispatch import Dispatcher
+
+
+@dataclass(slots=True, kw_only=True)
+class Intake:
+    """All from which news come."""
+
+    answers: Answers
+    mail: Mail
+    usage_records: UsageRecords
+    pushes: dict[str, Push | Listener]
+    ledger: Ledger
+    dispatcher: Dispatcher
+    actions: Actions
+    hearing: Hearing
+
+    def take(self) -> tuple[tuple[Answer, ...], list[Key]]:
+        """Return the answers that came, and whose transfers changed by anything else."""
+        came = self.answers.take()  # before the letters, which have to be at least as new
+        changed = [*self._take_letters(at_once=bool(came)), *self.actions.take_results()]
+        self.usage_records.take()
+        self._take_pushes()
+        self.hearing.hear(came)
+        return came, changed
+
+    def _take_letters(self, at_once: bool) -> list[Key]:
+        """Take what people's processes say; return whose transfers changed."""
+        changed = self.mail.take(at_once)
+        for one in changed:
+            if one.is_over:
+                self.actions.forget(one)
+        return [one.key for one in changed]
+
+    def _take_pushes(self) -> None:
+        """Look up the ends that clusters have pushed."""
+        for cluster, push in self.pushes.items():
+            if ids := push.ended():
+                for action in rules.pushed(self.ledger.all(), cluster, ids):
+                    self.dispatcher.forget(action.transfer.key)
+                    self.actions.act(action)

@@ -1,0 +1,36 @@
+"""What a round ends with: people and programs see what they may, and what is old is swept away."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gridbridge.services.site.room import RoomWatch
+from gridbridge.services.transfer.breakers import Breakers
+from gridbridge.services.transfer.history import JobHistory
+from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.sweeper import Sweeper
+from gridbridge.services.transfer.views import Views
+from gridbridge.services.watch.answers import Answers
+from gridbridge.services.watch.observer import Observer
+
+
+@dataclass(slots=True, kw_only=True)
+class Showing:
+    """Those of whom something is shown."""
+
+    ledger: Ledger
+    answers: Answers
+    observers: Mapping[str, Observer]
+    breakers: Breakers
+    room: RoomWatch
+    job_history: JobHistory
+    views: Views
+    sweeper: Sweeper
+
+    def show(self, is_news: bool) -> None:
+        """Show what people and programs may see."""
+        closed = self.breakers.closed(self.ledger.all()) | self.answers.silent()
+        self.views.load(self.answers.good, self.observers, closed, self.room.lacks())
+        self.job_history.publish()
+        if is_news:
+            self.views.transfers(self.ledger.all(), self.answers.good)
+        self.sweeper.sweep_if_due()

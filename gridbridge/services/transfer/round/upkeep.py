@@ -1,0 +1,51 @@
+"""The sweep of a round: what each answer leads to beyond the plan, from guards to orphans."""
+
+from dataclasses import dataclass
+
+from gridbridge.model.policy import Policy
+from gridbridge.services.transfer.agreements import Agreements
+from gridbridge.services.transfer.breakers import Breakers
+from gridbridge.services.transfer.claims import Claims
+from gridbridge.services.transfer.cleaner import Cleaner
+from gridbridge.services.transfer.guards.copied import Copies
+from gridbridge.services.transfer.guards.missing import Guards
+from gridbridge.services.transfer.recalls import Recalls
+from gridbridge.services.transfer.round.worlds import Worlds
+from gridbridge.services.transfer.views import Views
+from gridbridge.services.watch.observer import Answer
+
+
+@dataclass(slots=True, kw_only=True)
+class Upkeep:
+    """Those who look after what is away, and after what is left of what was."""
+
+    policy: Policy
+    worlds: Worlds
+    guards: Guards
+    copies: Copies
+    cleaner: Cleaner
+    claims: Claims
+    recalls: Recalls
+    agreements: Agreements
+    views: Views
+    breakers: Breakers
+
+    def follow(self, policy: Policy) -> None:
+        """Go on under another configuration."""
+        self.policy = policy
+
+    def see(self, came: tuple[Answer, ...]) -> None:
+        """Look after all of it, once answers came and what they say of transfers is noted."""
+        mail, ledger = self.worlds.mail, self.worlds.ledger
+        self.guards.see(came, self.policy.site.cluster)
+        self.copies.see(came)
+        self.cleaner.clean(self.worlds.of(()), mail.unproved.names())
+        everything = self.worlds.of(ledger.all())
+        self.claims.decide(everything)
+        self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
+        self.agreements.decide(everything, self.recalls.out())
+
+    def send(self) -> None:
+        """Have sent what the state file has by now."""
+        self.claims.send()
+        self.guards.send()
