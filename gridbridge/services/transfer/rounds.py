@@ -3,26 +3,27 @@
 import logging
 import os
 import pwd
-import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from gridbridge.decisions.site.reload import Stay
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, LOCK
 from gridbridge.model.policy import Policy
+from gridbridge.services import cycle
 from gridbridge.services.site.configuration import Configuration, kept
 from gridbridge.services.transfer.assembly import build, follow
 from gridbridge.services.transfer.ledger import stay
+from gridbridge.services.transfer.round.order import Order
 from gridbridge.services.transfer.service import TransferService
-from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.heart import BEAT_S, Heart
+from gridbridge.shell.heart import Heart
 from gridbridge.shell.signals import Signals
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
 
-TROUBLE_PAUSE_S = 5.0  # after a round that failed as a whole: a full disk is not mended sooner
+ANOTHER_RUNS = 1  # exit status
 
 _log = logging.getLogger(__name__)
 
@@ -33,10 +34,13 @@ def run(signals: Signals) -> None:
     configuration = Configuration(clock, earlier=kept(clock.now()))
     _require_account(configuration.policy)
     _start_log(configuration.policy)
-    if not lock.take(LOCK):
-        sys.exit("gridbridge-poller: another one runs")
+    cycle.hold(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     _go_on_from_the_last(configuration, clock)
-    go_on(configuration, signals, Heart(LOCK), clock)
+    heart = Heart(LOCK)
+    heart.begin()
+    poller, policy = Poller(configuration, signals, clock), configuration.policy
+    _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
+    cycle.go_on(poller, signals, heart, clock)
     _log.info("event=stop")
     os._exit(0)  # a thread may wait for a cluster that does not answer; nothing of it is ours
 
@@ -72,33 +76,42 @@ def _away(policy: Policy) -> Iterable[Stay]:
         return ()  # the service tells it, if it is still its own
 
 
-def go_on(configuration: Configuration, signals: Signals, heart: Heart, clock: Clock) -> None:
-    """Do rounds until told to stop."""
-    heart.begin()
-    service, policy = build(configuration, clock), configuration.policy
-    configuration.keep()
-    _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
-    while not signals.is_stopped:
-        heart.beat()
-        try:
-            if configuration.take(signals.hung_up(), service.ledger.stays):
-                put_in_force(configuration, service)
-            service.round()
-            if service.has_unasked():
-                follow(service, service.policy)
-        except StateError as error:
-            service = _again(configuration, service, error, signals, heart, clock)
-        _pause(configuration.policy.poller.spool_interval_s, signals, heart, clock)
+class Poller:
+    """The service by the newest right file, as a program that goes on."""
 
+    def __init__(self, configuration: Configuration, signals: Signals, clock: Clock) -> None:
+        """Put the service together; StateError when that is vain."""
+        self._configuration = configuration
+        self._signals = signals
+        self._clock = clock
+        self.service = build(configuration, clock)
+        configuration.keep()
 
-def _pause(limit_s: float, signals: Signals, heart: Heart, clock: Clock) -> None:
-    """Sleep so long, or until a signal comes, and show meanwhile that we live."""
-    deadline = clock.steady_s() + limit_s
-    while True:
-        left_s = deadline - clock.steady_s()
-        heart.beat()
-        if signals.wait(min(max(0.0, left_s), BEAT_S)) or left_s <= BEAT_S:
-            return
+    @property
+    def pause_s(self) -> float:
+        """How long it waits before it looks into the spool again."""
+        return self._configuration.policy.poller.spool_interval_s
+
+    @contextmanager
+    def turn(self) -> Iterator[Order]:
+        """Do a round by the newest right file."""
+        if self._configuration.take(self._signals.hung_up(), self.service.ledger.stays):
+            put_in_force(self._configuration, self.service)
+        with self.service.turn() as order:
+            yield order
+        if self.service.has_unasked():
+            follow(self.service, self.service.policy)
+
+    def give_up(self) -> None:
+        """Give back what the service holds of the machine."""
+        self.service.shut_down()
+
+    def begin_anew(self) -> None:
+        """Put another service together: what a failed round took from the spool is read again."""
+        self._configuration.take(self._signals.hung_up(), self.service.ledger.stays)
+        self.service = build(self._configuration, self._clock)
+        self._configuration.keep()
+        _set_level(self._configuration.policy)
 
 
 def put_in_force(configuration: Configuration, service: TransferService) -> None:
@@ -108,36 +121,6 @@ def put_in_force(configuration: Configuration, service: TransferService) -> None
         follow(service, configuration.policy)
         _set_level(configuration.policy)
     service.views.configured(configuration.shown())
-
-
-def _again(
-    configuration: Configuration,
-    service: TransferService,
-    trouble: StateError,
-    signals: Signals,
-    heart: Heart,
-    clock: Clock,
-) -> TransferService:
-    """Begin anew from the state file: what a failed round took from the spool is read again.
-
-    The log may lie on the same full disk, so the trouble is told once more when it is over.
-    """
-    while not signals.is_stopped:
-        service.shut_down()
-        _log.error("event=trouble why=%r", str(trouble))
-        _pause(TROUBLE_PAUSE_S, signals, heart, clock)
-        configuration.take(signals.hung_up(), service.ledger.stays)
-        heart.begin()
-        try:
-            service = build(configuration, clock)
-            configuration.keep()
-            _set_level(configuration.policy)
-            service.round()
-            _log.info("event=well_again after=%r", str(trouble))
-            break
-        except StateError as error:
-            trouble = error
-    return service
 
 
 def _start_log(policy: Policy) -> None:

@@ -1,11 +1,14 @@
 """A poller that begins anew from its state file may take as long for it as at its start."""
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
 from gridbridge.errors import StateError
+from gridbridge.services import cycle
 from gridbridge.services.transfer import rounds
+from gridbridge.services.transfer.rounds import Poller
 from gridbridge.shell.clock import Clock
 
 
@@ -15,19 +18,28 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
     """A state file on a slow disk: a build of over a minute would be taken for a hung poller."""
     done: list[str] = []
     heart = SimpleNamespace(begin=lambda: done.append("begin"), beat=lambda: None)
+    signals = SimpleNamespace(is_stopped=False, wait=lambda _: True, hung_up=lambda: False)
+
+    @contextmanager
+    def turn() -> object:  # type: ignore[misc]  # it never gives anything
+        done.append("round")
+        signals.is_stopped = done.count("round") > 1
+        raise StateError("full")
+        yield
 
     def build(*_: object) -> object:
         done.append("build")
-        if len(done) < 4:
+        if done.count("build") == 2:
             raise StateError("still full")
-        return SimpleNamespace(round=lambda: None)
+        ledger = SimpleNamespace(stays=None)
+        return SimpleNamespace(shut_down=lambda: done.append("end"), ledger=ledger, turn=turn)
 
     monkeypatch.setattr(rounds, "build", build)
     monkeypatch.setattr(rounds, "_set_level", lambda _: None)
-    failed = SimpleNamespace(shut_down=lambda: None, ledger=SimpleNamespace(stays=None))
-    signals = SimpleNamespace(is_stopped=False, wait=lambda _: True, hung_up=lambda: False)
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
-    rounds._again(configuration, failed, StateError("full"), signals, heart, Clock())  # type: ignore[arg-type]  # what it needs of them
+    poller = Poller(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
+    cycle.go_on(poller, signals, heart, Clock())  # type: ignore[arg-type]  # what it needs of them
 
-    assert done == ["begin", "build"] * 2
+    anew = ["end", "begin", "build"]
+    assert done == ["build", "round", *anew, *anew, "round", "end"]

@@ -16,6 +16,7 @@ from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import ROWS, Journal
 from gridbridge.services.transfer.decided import Decided, again, sentence
 from gridbridge.state.database import Database
+from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import (
     POLICY,
     VERDICT,
@@ -93,7 +94,7 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(
     keep(database, *transfers, remote=remote)
 
     (kept,) = Decisions(database).last(9)
-    assert database.decision(kept.number) == kept
+    assert Decisions(database).find(kept.number) == kept
     assert kept.program == "poller"
     assert list(kept.inputs["actions"])  # type: ignore[call-overload]
     assert again(kept.inputs) == kept.inputs["actions"]
@@ -133,11 +134,11 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
 
 def test_old_decisions_go_and_the_oldest_of_too_many(database: Database) -> None:
     for at_s in range(10):
-        database.record_decision(
+        Decisions(database).record(
             at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []}
         )
-    database.forget_decisions(second(2), 1 << 20)
-    assert len(database.last_decisions(99)) == 8
+    Decisions(database).forget(second(2), 1 << 20)
+    assert len(Decisions(database).last(99)) == 8
 
-    database.forget_decisions(second(2), 500)
-    assert [one.at for one in database.last_decisions(99)] == [second(n) for n in range(6, 10)]
+    Decisions(database).forget(second(2), 500)
+    assert [one.at for one in Decisions(database).last(99)] == [second(n) for n in range(6, 10)]

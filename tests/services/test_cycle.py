@@ -1,0 +1,217 @@
+"""One cycle of a program: what it does in which order, what it leaves undone, and how it fails."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import pytest
+
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.services import cycle
+from gridbridge.services.cycle import NOTHING, TROUBLE_PAUSE_S
+from gridbridge.services.journal import Entry, Journal
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.decisions import Decisions
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+UNREACHED = CommandFailed(("qstat",), 1, stderr=b"unable to contact qmaster")
+
+
+class Balance:
+    """A program that adds a host for each job that waits."""
+
+    pause_s = 60.0
+
+    def __init__(self, folder: Path, waiting: int = 2) -> None:
+        self.database = Database.open(f"sqlite:///{folder}/state.db")
+        self.journal = Journal(self.database)
+        self.waiting = waiting
+        self.done: list[str] = []
+        self.told: list[str] = []
+        self.faults: list[GridbridgeError] = []
+
+    def gather(self) -> int:
+        """Ask how many wait."""
+        self.done.append("gather")
+        if self.faults:
+            raise self.faults.pop(0)
+        return self.waiting
+
+    def decide(self, seen: int) -> tuple[str, ...]:
+        """Decide to add as many."""
+        return ("add",) * seen
+
+    def entry(self, seen: int, plan: tuple[str, ...]) -> Entry | None:
+        """Tell it."""
+        if not plan:
+            return None
+        sentence = f"{seen} jobs waiting: add {len(plan)}"
+        return Entry(at=NOON, program="balance", sentence=sentence, inputs={"waiting": seen})
+
+    def apply(self, _: int, plan: tuple[str, ...]) -> None:
+        """Add them; what was decided is kept by then."""
+        self.done += [f"{act}, {len(self.kept())} kept" for act in plan]
+
+    @contextmanager
+    def turn(self) -> Iterator["Balance"]:
+        """Begin a cycle."""
+        yield self
+
+    def begin_anew(self) -> None:
+        """Take up what is kept."""
+        self.done.append("begin anew")
+
+    def give_up(self) -> None:
+        """Let go."""
+        self.done.append("give up")
+
+    def kept(self) -> list[str]:
+        """Return what the journal has."""
+        return [one.sentence for one in Decisions(self.database).last(9)]
+
+
+class Waiting:
+    """Signals and a heart. Time passes while one waits."""
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+        self.now_s = 0.0
+        self.waits: list[float] = []
+        self.lived: list[str] = []
+        self.clock = Clock(lambda: self.now_s, lambda: self.now_s)
+
+    def wait(self, limit_s: float) -> bool:
+        """Let that much time pass."""
+        self.waits.append(limit_s)
+        self.now_s += limit_s
+        return False
+
+    def beat(self) -> None:
+        """Live on."""
+
+    def begin(self) -> None:
+        """Begin something long."""
+        self.lived.append("begin")
+
+
+class Stopping(Balance):
+    """A balance that is told to stop in its so-manieth cycle."""
+
+    def __init__(self, folder: Path, waiting: Waiting, cycles: int) -> None:
+        super().__init__(folder)
+        self.signals = waiting
+        self.cycles = cycles
+
+    def gather(self) -> int:
+        """Ask; in the last cycle SIGTERM comes meanwhile."""
+        self.cycles -= 1
+        self.signals.is_stopped = self.cycles == 0
+        return super().gather()
+
+
+@pytest.fixture
+def balance(tmp_path: Path) -> Balance:
+    """Return a program for which two jobs wait."""
+    return Balance(tmp_path)
+
+
+def test_a_decision_is_kept_and_told_before_it_is_applied(balance: Balance) -> None:
+    plan = cycle.once(balance, balance.told.append)
+
+    assert plan == ("add", "add")
+    assert balance.told == balance.kept() == ["2 jobs waiting: add 2"]
+    assert balance.done == ["gather", "add, 1 kept", "add, 1 kept"]
+    assert Decisions(balance.database).last(1)[0].inputs == {"waiting": 2}
+
+
+def test_a_dry_run_prints_the_plan_and_changes_nothing(balance: Balance) -> None:
+    plan = cycle.once(balance, balance.told.append, is_dry=True)
+
+    assert plan == ("add", "add")
+    assert balance.told == ["2 jobs waiting: add 2"]
+    assert (balance.done, balance.kept()) == (["gather"], [])
+
+
+def test_where_nothing_is_decided_a_dry_run_alone_says_so(balance: Balance) -> None:
+    balance.waiting = 0
+    cycle.once(balance, balance.told.append)
+    before = list(balance.told)
+    cycle.once(balance, balance.told.append, is_dry=True)
+
+    assert (before, balance.told, balance.kept()) == ([], [NOTHING], [])
+
+
+def test_what_fails_from_cron_is_its_callers_to_tell(balance: Balance) -> None:
+    balance.faults.append(UNREACHED)
+
+    with pytest.raises(CommandFailed, match="unable to contact qmaster"):
+        cycle.once(balance, balance.told.append)
+    assert (balance.told, balance.kept()) == ([], [])
+
+
+def test_after_a_failed_cycle_the_next_one_begins_anew_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    waiting = Waiting()
+    balance = Stopping(tmp_path, waiting, cycles=3)
+    balance.faults += [UNREACHED, UNREACHED]
+    cycle.go_on(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+
+    why = "qstat: unable to contact qmaster"
+    anew = ["give up", "begin anew", "gather"]
+    assert balance.done[:7] == ["gather", *anew, *anew]
+    assert [one.getMessage() for one in caplog.records if one.name == cycle.__name__] == [
+        f"event=trouble why={why!r}",
+        f"event=trouble why={why!r}",
+        f"event=well_again after={why!r}",
+    ]
+    assert waiting.lived == ["begin", "begin"]
+    assert sum(waiting.waits) == 2 * TROUBLE_PAUSE_S + balance.pause_s
+
+
+def test_a_program_that_is_told_to_stop_ends_its_cycle_and_no_other(tmp_path: Path) -> None:
+    waiting = Waiting()
+    balance = Stopping(tmp_path, waiting, cycles=1)
+    cycle.go_on(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+
+    assert balance.done == ["gather", "add, 1 kept", "add, 1 kept"]
+
+
+def test_what_is_no_error_of_ours_ends_the_program(tmp_path: Path) -> None:
+    """A fault of the program: who started it starts it anew, and its log has the traceback."""
+    waiting = Waiting()
+    balance = Stopping(tmp_path, waiting, cycles=1)
+    balance.faults.append(ZeroDivisionError())  # type: ignore[arg-type]  # that is the point
+
+    with pytest.raises(ZeroDivisionError):
+        cycle.go_on(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+
+
+HOLD = """
+import sys
+from gridbridge.shell import lock
+print(lock.take(sys.argv[1]), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "lock")
+    with Popen((sys.executable, "-c", HOLD, path), stdin=PIPE, stdout=PIPE) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"True\n"
+        with pytest.raises(SystemExit) as ended:
+            cycle.hold(path, "gridbridge-balance", 3)
+        said = capsys.readouterr().err
+        other.communicate()
+    cycle.hold(path, "gridbridge-balance", 3)
+
+    assert (ended.value.code, said) == (3, "gridbridge-balance: another one runs\n")
+    assert capsys.readouterr().err == ""
