@@ -20,6 +20,7 @@ from gridbridge.model.shown import (
 )
 from gridbridge.state import published
 from gridbridge.state import shown as files
+from tests.states import job_state, queue_state
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 OPEN = {"gb_beta_up": "1", "gb_beta_pending": "2", "gb_beta_free": "0"}
@@ -47,12 +48,14 @@ def transfer(**values: object) -> ShownTransfer:
         created_at=ago(300),
         reason="running at beta as 34 on all.q@beta-n1",
     )
-    return replace(running, **values)  # type: ignore[arg-type]  # the tests' own words
+    one = replace(running, **values)  # type: ignore[arg-type]  # the tests' own words
+    return replace(one, remote_facts=tuple(sorted(job_state(one.remote_state).facts)))
 
 
 def queue(name: str = "transfer-beta@alpha-master", state: str = "", used: int = 1) -> ShownQueue:
     """Return a queue of two slots."""
-    return ShownQueue(name=name, used=used, reserved=0, total=2, state=state)
+    facts = tuple(sorted(queue_state(state).facts))
+    return ShownQueue(name=name, used=used, reserved=0, total=2, state=state, facts=facts)
 
 
 def cluster(name: str, *queues: ShownQueue, **values: object) -> ShownCluster:

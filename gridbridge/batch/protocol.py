@@ -27,6 +27,7 @@ from gridbridge.model.request import JobSpec, Request, Way
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.states import JobState
 from gridbridge.model.transfer.vocabulary import Vocabulary
 
 Where = TypeVar("Where", contravariant=True)
@@ -53,8 +54,8 @@ class Submit(Protocol[Where]):
         """Return whose job it is and its account, both empty when it is not known."""
         ...
 
-    def states(self, where: Where, job: str, /) -> str:
-        """Return a job's letters as model.states reads them, empty when it is not listed."""
+    def state(self, where: Where, job: str, /) -> JobState:
+        """Return what a job is, UNSEEN when it is not listed."""
         ...
 
     def release_as(self, where: Where, job: str, name: str, /) -> None:
@@ -104,8 +105,8 @@ class AtHome(Protocol[Where]):
         """Let it start again when it asked to; return what stood there instead of a time."""
         ...
 
-    def states(self, where: Where, job: str, /) -> str:
-        """Return a task's letters as model.states reads them, empty when it is not listed."""
+    def state(self, where: Where, job: str, /) -> JobState:
+        """Return what a task is, UNSEEN when it is not listed."""
         ...
 
     def request_of(self, where: Where, job: str, /) -> Request:

@@ -10,6 +10,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.methods.task import BACK, Task, seconds
 from gridbridge.model.message import Desired
 from gridbridge.model.route import Home
+from gridbridge.model.states import JobState
 from gridbridge.shell import files
 
 SLACK_S = 2.0  # execd's clock starts up to that much before it writes its config file
@@ -23,9 +24,9 @@ def is_deleted(task: Task, home: Home) -> bool:
     back is noted: how its starter ends may count for its next start.
     """
     try:
-        states = keeper_of(home).states(home.within(PATIENCE_S), task.local)
-        _note_back(task, states)
-        if _is_leaving(task, states):
+        state = keeper_of(home).state(home.within(PATIENCE_S), task.local)
+        _note_back(task, state)
+        if _is_leaving(task, state):
             return True
         limit_s = min(task.limit("h_rt"), _queue_limit(task, home.within(PATIENCE_S)))
     except GridbridgeError:
@@ -35,7 +36,7 @@ def is_deleted(task: Task, home: Home) -> bool:
 
 def is_suspended(task: Task, home: Home) -> bool:
     """Say whether the local job is suspended, by hand, with its queue or by a threshold."""
-    return any(letter in keeper_of(home).states(home, task.local) for letter in "sST")
+    return keeper_of(home).state(home, task.local).is_suspended
 
 
 def is_wanted(task: Task, home: Home, noted: str) -> bool:
@@ -43,15 +44,15 @@ def is_wanted(task: Task, home: Home, noted: str) -> bool:
     return is_deleted(task, home) if noted == Desired.DEAD else is_suspended(task, home)
 
 
-def _is_leaving(task: Task, states: str) -> bool:
-    """Read the local job's letters: deleted, gone by force, or rescheduled (sge_status(5))."""
-    is_rescheduled = "q" in states or ("R" in states and not task.restarted)
-    return not states or "d" in states or is_rescheduled
+def _is_leaving(task: Task, state: JobState) -> bool:
+    """Say whether the local job was deleted, is gone by force, or was rescheduled."""
+    is_rescheduled = state.is_waiting or (state.is_restarted and not task.restarted)
+    return not state.is_listed or state.is_deleting or is_rescheduled
 
 
-def _note_back(task: Task, states: str) -> None:
+def _note_back(task: Task, state: JobState) -> None:
     """Note whether it is to run again: it waits for that, or has been dispatched anew already."""
-    if "d" not in states and ("q" in states or "R" in states):
+    if not state.is_deleting and (state.is_waiting or state.is_restarted):
         task.note_done(BACK)
     else:
         files.remove(f"{task.private}/{BACK}")

@@ -12,12 +12,13 @@ from gridbridge.methods import remote
 from gridbridge.methods.task import Task, now
 from gridbridge.model.message import Cause, Message, Outcome
 from gridbridge.model.route import Cell
+from gridbridge.model.states import Fact
 
 SETTLE_S = 2  # in which an order of the scheduler that was on its way arrives
 CONFIRM_S = 1  # between two looks whether a deleted job is gone
 DELETING = "deleting"  # phase of a wish whose job is being deleted, or was: no answer came yet
 GONE = "gone"  # phase of a wish whose job was deleted
-WAITING = frozenset("hqwR")  # R: once started there and put back, as by a transfer queue of theirs
+WAITING = {Fact.WAITING, Fact.HELD, Fact.RESTARTED}  # or put back by a transfer queue of theirs
 KILLS = ("9", "12", "15")  # of a deletion: KILL, before it USR2 (-notify), or TERM in its place
 KILLED = "it had just started there and was deleted"
 
@@ -32,10 +33,10 @@ def recall(task: Task, away: Cell, record: Message, wished: Message) -> Message 
         return _confirm(away, remote_id, begun)
     remote.is_there(away, record)  # and not another's under its number
     cell.hold(away, remote_id, gone_is_fine=True)
-    letters = cell.states(away, remote_id)
-    if begun.phase == DELETING and (not letters or "d" in letters):
+    state = cell.state(away, remote_id)
+    if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
         return CONFIRM_S  # by us, or it ran: the service finds out, see settled
-    if not letters or not WAITING.issuperset(letters):
+    if not state.is_listed or not state.facts <= WAITING:
         return _let_be(task, away, remote_id)
     if time.time() - float(begun.at) < SETTLE_S:
         return SETTLE_S
@@ -69,7 +70,7 @@ def settled(begun: Message, verdict: Message) -> Message | None:
 
 
 def _confirm(away: Cell, remote_id: str, begun: Message) -> Message | int:
-    if cell.states(away, remote_id):
+    if cell.state(away, remote_id).is_listed:
         return CONFIRM_S
     return Message(outcome=Outcome.REQUEUE, cause=Cause.RECALLED, reason=begun.reason)
 

@@ -8,6 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gridbridge.model.accounting import RemoteRecord
+from gridbridge.model.states import Fact, JobState, QueueState
+
+
+def _untold(text: str) -> tuple[str, ...]:
+    """Return what a text stands for in a file of an older version, which tells no facts."""
+    return (Fact.UNKNOWN,) if text else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +30,7 @@ class ShownTransfer:
     local_state: str = ""  # letters of qstat, as last seen
     local_since: datetime | None = None  # as qstat says: its start, or its submission
     remote_state: str = ""
+    remote_facts: tuple[str, ...] = ()  # model.states.Fact; none in a file of an older version
     remote_host: str = ""
     since: datetime | None = None  # of the remote state
     missing_since: datetime | None = None  # the other cluster does not list it since then
@@ -32,6 +39,11 @@ class ShownTransfer:
     closed_at: datetime | None = None
     cause: str = ""  # message.Cause
     reason: str = ""  # the same in words, and how far it is
+
+    @property
+    def there(self) -> JobState:
+        """What its remote job is."""
+        return JobState(self.remote_facts or _untold(self.remote_state), self.remote_state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +89,17 @@ class ShownQueue:
     reserved: int
     total: int
     state: str = ""  # letters of qstat -f
+    facts: tuple[str, ...] = ()  # model.states.QueueFact; none in a file of an older version
 
     @property
     def host(self) -> str:
         """The host's part of the name."""
         return self.name.rpartition("@")[2]
+
+    @property
+    def known(self) -> QueueState:
+        """What it is."""
+        return QueueState(self.facts or _untold(self.state), self.state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.model.ids import NO_TASK
-from gridbridge.model.states import JobLetters
+from gridbridge.model.states import OPEN, JobState, QueueState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class JobStatus:
     tasks: tuple[range, ...] = ()  # empty for a job that is no array
     name: str
     owner: str
-    state: JobLetters
+    state: JobState
     queue: str = ""  # all.q@host; empty while pending
     since: datetime | None = None  # start, or submission while pending; None when not printed
     slots: int = 1  # of each task
@@ -41,14 +41,14 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """One queue on one host (a queue instance), with its letters of qstat(1)."""
+    """One queue on one host (a queue instance)."""
 
     name: str  # all.q@host
     slots_used: int
     slots_reserved: int  # by advance reservations
     slots_total: int
-    letters: str = ""
-    kinds: str = "B"  # B batch, I interactive, P parallel
+    state: QueueState = OPEN
+    takes_batch: bool = True  # not interactive jobs alone, say
     sends_away: bool = False  # its jobs run at yet another cluster: its slots are not this one's
     says_stay: bool = False  # it says of itself that none of its jobs does
 
@@ -63,34 +63,9 @@ class QueueStatus:
         return self.name.rpartition("@")[2]
 
     @property
-    def is_unreachable(self) -> bool:
-        """Whether its execd is silent (u)."""
-        return "u" in self.letters
-
-    @property
-    def is_disabled(self) -> bool:
-        """Whether somebody (d) or its calendar (D) disabled it."""
-        return "d" in self.letters or "D" in self.letters
-
-    @property
-    def is_error(self) -> bool:
-        """Whether it waits for `qmod -cq` (E)."""
-        return "E" in self.letters
-
-    @property
-    def has_alarm(self) -> bool:
-        """Whether a load threshold (a) or a suspend threshold (A) is passed."""
-        return "a" in self.letters or "A" in self.letters
-
-    @property
-    def is_suspended(self) -> bool:
-        """Whether it is suspended by hand (s), another queue (S) or its calendar (C)."""
-        return any(letter in self.letters for letter in "sSC")
-
-    @property
     def takes_work(self) -> bool:
-        """Whether batch jobs can start: no letter at all, since each of them forbids that."""
-        return not self.letters and "B" in self.kinds
+        """Whether batch jobs can start: without any fact, since each of them forbids that."""
+        return not self.state.facts and self.takes_batch
 
     @property
     def free_slots(self) -> int:

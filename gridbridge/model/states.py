@@ -1,137 +1,160 @@
-"""What Grid Engine's state letters say about a job: sge_status(5) and qstat(1).
+"""What a job or a queue is: facts of two closed sets, several of them at once.
 
-The letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. They are read one by one, so
-that a combination nobody listed still keeps its facts.
+Each adapter reads them from its own system's letters or words; the text is what people are shown.
 """
 
-import logging
-from dataclasses import dataclass
-from enum import Enum
-from functools import lru_cache
-
-_LOG = logging.getLogger(__name__)
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
-class JobState(Enum):
-    """The one word for a job, when only one word is wanted; see `JobLetters` for the rest."""
+class Fact:
+    """What may be true of a job."""
 
-    WAITING = "waiting"
-    HELD = "held"
-    RUNNING = "running"
+    WAITING = "waiting"  # it has no host
+    HELD = "held"  # one that runs goes on, and may not start again once it was put back
+    RUNNING = "running"  # it has a host, though it may be suspended or be being deleted
+    STARTING = "starting"  # it is on its way to that host: nothing of it has begun
     SUSPENDED = "suspended"
+    BY_HAND = "by-hand"  # who suspended it: somebody, ...
+    BY_QUEUE = "by-queue"  # ... what suspended its whole queue, ...
+    BY_THRESHOLD = "by-threshold"  # ... or its queue's load
     DELETING = "deleting"
-    ERROR = "error"
+    ERROR = "error"  # it is not started until somebody clears that
+    RESTARTED = "restarted"  # it was started before
     FINISHED = "finished"
-    UNKNOWN = "unknown"
+    UNKNOWN = "unknown"  # there is something that the adapter does not know
 
 
-class SuspendedBy(Enum):
-    """Who suspended a job; resuming it takes the same hand."""
+class QueueFact:
+    """What may be true of a queue on one host; each of them keeps batch jobs from starting."""
 
-    NOBODY = ""
-    USER = "s"  # qmod -sj
-    QUEUE = "S"  # the queue is suspended: by qmod -sq, a calendar or a superordinate queue
-    THRESHOLD = "T"  # the queue's suspend_thresholds
+    ERROR = "error"  # until somebody clears that
+    DISABLED = "disabled"  # by hand
+    OFF_HOURS = "off-hours"  # disabled by its calendar
+    SUSPENDED = "suspended"  # by hand, another queue or its calendar
+    UNREACHABLE = "unreachable"  # its host is silent
+    LOADED = "loaded"  # a load threshold is passed, or a value of it missing
+    OVERLOADED = "overloaded"  # a suspend threshold is passed
+    UNKNOWN = "unknown"  # there is something that the adapter does not know
 
 
-# The first that matches is the word: a deleted job is nothing else, whatever it was before.
-_WORDS = (
-    ("d", JobState.DELETING),
-    ("E", JobState.ERROR),
-    ("sST", JobState.SUSPENDED),
-    ("rt", JobState.RUNNING),
-    ("h", JobState.HELD),
-    ("qw", JobState.WAITING),
-    ("z", JobState.FINISHED),
+# The first that holds is the word for a job: a deleted one is nothing else, whatever it was before.
+WORDS = (
+    Fact.UNKNOWN,
+    Fact.DELETING,
+    Fact.ERROR,
+    Fact.SUSPENDED,
+    Fact.RUNNING,
+    Fact.HELD,
+    Fact.WAITING,
+    Fact.FINISHED,
 )
-_KNOWN = frozenset("dEsSTrthqwzR")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobLetters:
-    """A job's state letters as facts; several may hold, as in a held running job (`hr`)."""
+class State:
+    """Facts, and the text that people are shown; nobody changes one."""
 
-    letters: str
-    word: JobState
+    __slots__ = ("facts", "text")
+
+    def __init__(self, facts: "Iterable[str]" = (), text: str = "") -> None:
+        self.facts = frozenset(facts)
+        self.text = text
+
+    def __eq__(self, other: object) -> bool:
+        """Say whether it is of the same kind, with the same facts and text."""
+        if not isinstance(other, State) or type(self) is not type(other):
+            return NotImplemented
+        return (self.facts, self.text) == (other.facts, other.text)
+
+    def __hash__(self) -> int:
+        """Equal ones have the same."""
+        return hash((self.facts, self.text))
+
+    def __repr__(self) -> str:
+        """Show what it was made from."""
+        return f"{type(self).__name__}({sorted(self.facts)}, {self.text!r})"
+
+
+class QueueState(State):
+    """A queue on one host; without facts it is open."""
+
+    __slots__ = ()
+
+
+class JobState(State):
+    """A job of a batch system; without facts it is not listed, or was not yet."""
+
+    __slots__ = ()
 
     @property
-    def is_pending(self) -> bool:
-        """Whether it has no host (q, w)."""
-        return self._has("qw")
+    def is_listed(self) -> bool:
+        """Whether an answer had it."""
+        return bool(self.facts)
+
+    @property
+    def word(self) -> str:
+        """The one fact for when only one is wanted; UNKNOWN for a job that is not listed."""
+        return next((word for word in WORDS if word in self.facts), Fact.UNKNOWN)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has no host."""
+        return Fact.WAITING in self.facts
 
     @property
     def can_start(self) -> bool:
-        """Whether the scheduler may start it: pending without hold, error or deletion.
+        """Whether the scheduler may start it: no hold, error or deletion keeps it.
 
         A job with `-a` in the future or beyond `-tc` looks the same to qstat.
         """
-        return self.is_pending and not self._has("hEd")
+        return self.is_waiting and not (self.is_held or self.is_error or self.is_deleting)
 
     @property
     def is_running(self) -> bool:
-        """Whether it occupies a host (r, t), though it may be suspended or being deleted."""
-        return self._has("rtsST")
+        """Whether it occupies a host, though it may be suspended or be being deleted."""
+        return Fact.RUNNING in self.facts
 
     @property
     def has_begun(self) -> bool:
-        """Whether its first process was started (r): not one that is on its way to a host (t)."""
-        return self._has("r") or (self.is_suspended and not self._has("t"))
+        """Whether its first process was started."""
+        return self.is_running and Fact.STARTING not in self.facts
 
     @property
     def is_held(self) -> bool:
-        """Whether a hold is on it (h); a running job runs on and is held once requeued."""
-        return self._has("h")
+        """Whether a hold is on it; a running job runs on and is held once it is put back."""
+        return Fact.HELD in self.facts
 
     @property
     def is_suspended(self) -> bool:
-        """Whether anybody suspended it (s, S, T)."""
-        return self._has("sST")
+        """Whether anybody suspended it."""
+        return Fact.SUSPENDED in self.facts
 
     @property
-    def suspended_by(self) -> SuspendedBy:
-        """Name the strongest: the user before the queue before its thresholds."""
-        return next((by for by in SuspendedBy if by.value and by.value in self.letters), _NOBODY)
+    def is_by_hand(self) -> bool:
+        """Whether it was somebody who suspended it."""
+        return Fact.BY_HAND in self.facts
 
     @property
     def is_deleting(self) -> bool:
-        """Whether somebody deleted it and it is not gone yet (d)."""
-        return self._has("d")
+        """Whether somebody deleted it and it is not gone yet."""
+        return Fact.DELETING in self.facts
 
     @property
     def is_error(self) -> bool:
-        """Whether it waits for `qmod -cj` (E)."""
-        return self._has("E")
+        """Whether it waits until somebody clears its error."""
+        return Fact.ERROR in self.facts
 
     @property
     def is_restarted(self) -> bool:
-        """Whether it was started before (R)."""
-        return self._has("R")
+        """Whether it was started before."""
+        return Fact.RESTARTED in self.facts
 
     @property
     def is_put_back(self) -> bool:
-        """Whether it waits to be started again (Rq, hRq)."""
-        return self.is_pending and self.is_restarted
-
-    def _has(self, letters: str) -> bool:
-        return any(letter in self.letters for letter in letters)
+        """Whether it waits to be started again."""
+        return self.is_waiting and self.is_restarted
 
 
-_NOBODY = SuspendedBy.NOBODY
-UNSEEN = JobLetters(letters="", word=JobState.UNKNOWN)  # of a job that no answer listed yet
-
-
-@lru_cache(maxsize=256)
-def read_letters(letters: str) -> JobLetters:
-    """Read state letters; with an unknown one, or none, the word is UNKNOWN.
-
-    The cache makes the warning come once for each new combination.
-    """
-    if letters and _KNOWN.issuperset(letters):
-        return JobLetters(letters=letters, word=_word(letters))
-    _LOG.warning("event=unknown_job_state letters=%r", letters)
-    return JobLetters(letters=letters, word=JobState.UNKNOWN)
-
-
-def _word(letters: str) -> JobState:
-    matches = (word for marks, word in _WORDS if any(mark in letters for mark in marks))
-    return next(matches, JobState.UNKNOWN)
+UNSEEN = JobState()  # of a job that no answer lists, or listed yet
+OPEN = QueueState()

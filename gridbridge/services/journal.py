@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from cattrs import Converter
 
 from gridbridge.model.message import Message
+from gridbridge.model.states import JobState, QueueState, State
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 
@@ -50,10 +51,17 @@ def decode(kept: object, kind: type[T]) -> T:
     return _CONVERTER.structure(kept, kind)
 
 
+def _encode_state(state: State) -> dict[str, object]:
+    return {"facts": sorted(state.facts), "text": state.text}
+
+
 def _converter() -> Converter:
     made = Converter(omit_if_default=True, unstruct_collection_overrides={Set: sorted})
     made.register_unstructure_hook(datetime, datetime.isoformat)
     made.register_structure_hook(datetime, lambda kept, _: datetime.fromisoformat(kept))
+    for kind in (JobState, QueueState):
+        made.register_unstructure_hook(kind, _encode_state)
+        made.register_structure_hook(kind, lambda kept, kind: kind(kept["facts"], kept["text"]))
     made.register_unstructure_hook(range, lambda some: [some.start, some.stop, some.step])
     made.register_structure_hook(range, lambda kept, _: range(*kept))
     made.register_unstructure_hook(

@@ -170,7 +170,7 @@ def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
     began = time.monotonic()
     seen, _ = status.snapshot(reach(site), "c", frozenset({job}))
     listed_s = time.monotonic() - began
-    submit.states(reach(site), str(job))
+    submit.state(reach(site), str(job))
     asked_s = time.monotonic() - began - listed_s
     with sqlite3.connect(f"{site.folder}/jobs.db") as file:
         file.execute("DELETE FROM job")
@@ -207,7 +207,7 @@ def test_a_database_of_a_newer_gridbridge_is_left_alone(site: Site) -> None:
         with pytest.raises(StateError, match="newer"):
             Database(site.folder)
         with pytest.raises(CommandFailed, match="newer"):
-            submit.states(reach(site), "1")
+            submit.state(reach(site), "1")
     finally:
         with sqlite3.connect(f"{site.folder}/jobs.db") as file:
             file.execute(f"PRAGMA user_version = {VERSION}")

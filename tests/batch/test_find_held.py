@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.submit import find_held, states
+from gridbridge.batch.gridengine.submit import find_held, state
 from gridbridge.errors import ParseError
 from gridbridge.model.route import Cell
+from tests.states import job_state
 
 NAME = "gb.alpha.8.0.1"
 UNKNOWN = "<unknown_jobs><element/></unknown_jobs>"
@@ -72,4 +73,4 @@ def test_a_task_is_found_in_the_range_that_it_is_shown_in(
     rows = a_row("1,3-5:2", "hRwq") + a_row("4", "r")
     far = a_cell(tmp_path, f"<job_info>{rows}</job_info>")
 
-    assert states(far, job) == letters
+    assert state(far, job) == job_state(letters)

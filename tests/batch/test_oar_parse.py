@@ -98,7 +98,7 @@ def test_jobs_come_in_the_order_of_their_ids() -> None:
 )
 def test_a_state_has_letters(state: str, events: tuple[str, ...], letters: str) -> None:
     """Events of ids 9 and 10 are in that order; a state of another version is not guessed at."""
-    assert job(*events, state=state).letters == letters
+    assert job(*events, state=state).known.text == letters
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_nodes_are_queues_with_a_slot_a_resource() -> None:
     )
     queues = status._queues(seen, jobs, NOW)
 
-    assert [(one.host, one.letters, one.free_slots) for one in queues] == [
+    assert [(one.host, one.state.text, one.free_slots) for one in queues] == [
         ("n1", "", 1),
         ("n2", "u", 0),
         ("n3", "d", 0),

@@ -11,6 +11,7 @@ from gridbridge.batch.gridengine.parse import count_tasks, parse_status
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import read_tasks
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import QueueFact
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 CAPTURED = GOLDEN / "gridengine-8.1.9"
@@ -60,7 +61,7 @@ def test_both_layouts_list_the_same_jobs(name: str) -> None:
     """A user's ~/.sge_qstat may take -f away; a parallel job on two hosts is one row in both."""
     rows = rows_of(read(CAPTURED / name))
 
-    assert sorted((r.name, r.state.letters, r.task_count, r.slots) for r in rows) == MIXED
+    assert sorted((r.name, r.state.text, r.task_count, r.slots) for r in rows) == MIXED
 
 
 @pytest.mark.parametrize(("name", "hosts"), [("mixed.xml", 2), ("mixed-plain.xml", 0)])
@@ -75,9 +76,9 @@ def test_an_idle_cluster() -> None:
     snapshot = read(CAPTURED / "idle.xml")
 
     assert (snapshot.pending, snapshot.free_slots, snapshot.jobs) == (0, 4, {})
-    assert [(q.slots_used, q.slots_total, q.letters, q.kinds) for q in snapshot.queues] == [
-        (0, 2, "", "BIP")
-    ] * 2
+    assert [
+        (q.slots_used, q.slots_total, q.state.text, q.takes_batch) for q in snapshot.queues
+    ] == [(0, 2, "", True)] * 2
 
 
 def test_the_slots_of_a_transfer_queue_are_another_clusters() -> None:
@@ -176,7 +177,7 @@ def test_open_cluster_scheduler_is_read() -> None:
 def test_an_unreachable_host_has_no_free_slots() -> None:
     snapshot = read(UNSEEN / "unreachable.xml")
 
-    assert snapshot.queues[0].is_unreachable
+    assert QueueFact.UNREACHABLE in snapshot.queues[0].state.facts
     assert snapshot.free_slots == 0
 
 

@@ -5,24 +5,22 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import read_letters
+from tests.states import job_state, queue_state
 
 
-def make_queue(letters: str = "", kinds: str = "BIP", used: int = 1) -> QueueStatus:
+def make_queue(letters: str = "", used: int = 1, takes_batch: bool = True) -> QueueStatus:
     return QueueStatus(
         name="all.q@n1",
         slots_used=used,
         slots_reserved=1,
         slots_total=4,
-        letters=letters,
-        kinds=kinds,
+        state=queue_state(letters),
+        takes_batch=takes_batch,
     )
 
 
 def make_job(job_id: int, letters: str, *tasks: range) -> JobStatus:
-    return JobStatus(
-        job_id=job_id, tasks=tasks, name="x", owner="alice", state=read_letters(letters)
-    )
+    return JobStatus(job_id=job_id, tasks=tasks, name="x", owner="alice", state=job_state(letters))
 
 
 def make_snapshot(*rows: JobStatus) -> ClusterSnapshot:
@@ -50,22 +48,7 @@ def test_a_queue_with_any_letter_takes_no_work(letters: str) -> None:
 
 
 def test_a_queue_without_batch_takes_no_work() -> None:
-    assert make_queue(kinds="IP").free_slots == 0
-
-
-@pytest.mark.parametrize(
-    ("fact", "letters"),
-    [
-        ("is_unreachable", "u"),
-        ("is_disabled", "dD"),
-        ("is_error", "E"),
-        ("has_alarm", "aA"),
-        ("is_suspended", "sSC"),
-    ],
-)
-def test_queue_letters_are_facts(fact: str, letters: str) -> None:
-    assert all(getattr(make_queue(letter), fact) for letter in letters)
-    assert not getattr(make_queue("o"), fact)
+    assert make_queue(takes_batch=False).free_slots == 0
 
 
 def test_a_queue_knows_its_host() -> None:

@@ -1,4 +1,4 @@
-"""State letters of sge_status(5) become facts; what nobody knows becomes UNKNOWN."""
+"""What systems say of jobs and queues becomes facts; what nobody knows becomes UNKNOWN."""
 
 import logging
 
@@ -6,48 +6,52 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.model.states import JobState, SuspendedBy, read_letters
+from gridbridge.batch.gridengine import parse
+from gridbridge.batch.gridengine.letters import read_job, read_queue
+from gridbridge.batch.shown import job_letters, queue_letters
+from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
 
+QSTAT = " qw hqw Rq hRq Eqw EhRq t r hr hRr s hs ds dhRs dr dhqw"
 WORDS = {
-    JobState.WAITING: "qw Rq Rqw",
-    JobState.HELD: "hqw hRwq hRq hq",
-    JobState.RUNNING: "t r hr Rr Rt hRr ht",
-    JobState.SUSPENDED: "s ts S tS T tT Rs Rts RS RtS RT RtT hs",
-    JobState.ERROR: "Eqw Ehqw EhRqw",
-    JobState.DELETING: "dr dt dRr dRt ds dS dT dRs dRS dRT dqw",
-    JobState.FINISHED: "z",
+    Fact.WAITING: "qw Rq Rqw",
+    Fact.HELD: "hqw hRwq hRq hq",
+    Fact.RUNNING: "t r hr Rr Rt hRr ht",
+    Fact.SUSPENDED: "s ts S tS T tT Rs Rts RS RtS RT RtT hs",
+    Fact.ERROR: "Eqw Ehqw EhRqw",
+    Fact.DELETING: "dr dt dRr dRt ds dS dT dRs dRS dRT dqw",
+    Fact.FINISHED: "z",
 }
 
 
 @pytest.mark.parametrize(
     ("letters", "expected"),
     [(letters, word) for word, group in WORDS.items() for letters in group.split()],
-    ids=lambda value: value if isinstance(value, str) else value.value,
+    ids=lambda value: str,
 )
-def test_every_combination_of_sge_status_has_its_word(letters: str, expected: JobState) -> None:
-    assert read_letters(letters).word is expected
+def test_every_combination_of_sge_status_has_its_word(letters: str, expected: str) -> None:
+    assert read_job(letters).word == expected
 
 
 @pytest.mark.parametrize(
     ("letters", "facts"),
     [
-        ("qw", "is_pending can_start"),
-        ("Rq", "is_pending can_start is_restarted is_put_back"),
-        ("hRwq", "is_pending is_held is_restarted is_put_back"),
-        ("EhRqw", "is_pending is_held is_error is_restarted is_put_back"),
+        ("qw", "is_waiting can_start"),
+        ("Rq", "is_waiting can_start is_restarted is_put_back"),
+        ("hRwq", "is_waiting is_held is_restarted is_put_back"),
+        ("EhRqw", "is_waiting is_held is_error is_restarted is_put_back"),
         ("hr", "is_running has_begun is_held"),
         ("t", "is_running"),
         ("tS", "is_running is_suspended"),
         ("dRr", "is_running has_begun is_deleting is_restarted"),
         ("dT", "is_running has_begun is_suspended is_deleting"),
-        ("dqw", "is_pending is_deleting"),
+        ("dqw", "is_waiting is_deleting"),
     ],
 )
 def test_several_facts_may_hold_at_once(letters: str, facts: str) -> None:
     """A held running job runs on; a deleted suspended one still occupies its host."""
-    state = read_letters(letters)
+    state = read_job(letters)
     names = (
-        "is_pending can_start is_running has_begun is_held is_suspended is_deleting is_error"
+        "is_waiting can_start is_running has_begun is_held is_suspended is_deleting is_error"
         " is_restarted is_put_back"
     )
 
@@ -57,32 +61,67 @@ def test_several_facts_may_hold_at_once(letters: str, facts: str) -> None:
 @pytest.mark.parametrize(
     ("letters", "expected"),
     [
-        ("r", SuspendedBy.NOBODY),
-        ("s", SuspendedBy.USER),
-        ("tS", SuspendedBy.QUEUE),
-        ("dT", SuspendedBy.THRESHOLD),
-        ("sST", SuspendedBy.USER),
+        ("r", set()),
+        ("s", {Fact.BY_HAND}),
+        ("tS", {Fact.BY_QUEUE}),
+        ("dT", {Fact.BY_THRESHOLD}),
+        ("sST", {Fact.BY_HAND, Fact.BY_QUEUE, Fact.BY_THRESHOLD}),
     ],
 )
-def test_who_suspended_is_kept(letters: str, expected: SuspendedBy) -> None:
-    assert read_letters(letters).suspended_by is expected
+def test_who_suspended_is_kept(letters: str, expected: set[str]) -> None:
+    suspenders = {Fact.BY_HAND, Fact.BY_QUEUE, Fact.BY_THRESHOLD}
+
+    assert read_job(letters).facts & suspenders == expected
 
 
 @pytest.mark.parametrize("letters", ["", "X", "qwX", "P"])
-def test_unknown_letters_warn_once(letters: str, caplog: pytest.LogCaptureFixture) -> None:
-    read_letters.cache_clear()
+def test_unknown_letters_are_told_once(letters: str, caplog: pytest.LogCaptureFixture) -> None:
+    parse._state.cache_clear()
     with caplog.at_level(logging.WARNING):
-        words = {read_letters(letters).word for _ in range(2)}
+        words = {parse._state(letters).word for _ in range(2)}
 
-    assert words == {JobState.UNKNOWN}
+    assert words == {Fact.UNKNOWN}
     assert caplog.messages == [f"event=unknown_job_state letters={letters!r}"]
 
 
 def test_a_pending_job_with_an_unknown_letter_still_counts_as_load() -> None:
     """Busier than it is does less harm than idler than it is."""
-    assert read_letters("qwX").can_start
+    assert read_job("qwX").can_start
 
 
 @given(st.text(max_size=8))
 def test_no_letters_raise(letters: str) -> None:
-    assert read_letters(letters).letters == letters
+    assert read_job(letters).text == letters
+    assert read_job(letters).is_listed
+
+
+@pytest.mark.parametrize(
+    ("letters", "facts"),
+    [
+        ("", set()),
+        ("au", {QueueFact.LOADED, QueueFact.UNREACHABLE}),
+        ("dE", {QueueFact.DISABLED, QueueFact.ERROR}),
+        ("DA", {QueueFact.OFF_HOURS, QueueFact.OVERLOADED}),
+        ("sSC", {QueueFact.SUSPENDED}),
+        ("c?", {QueueFact.UNKNOWN}),
+    ],
+)
+def test_queue_letters_are_facts(letters: str, facts: set[str]) -> None:
+    assert read_queue(letters) == QueueState(facts, letters)
+
+
+@pytest.mark.parametrize("letters", QSTAT.split(" "))
+def test_other_systems_show_what_qstat_would(letters: str) -> None:
+    assert job_letters(read_job(letters).facts) == letters
+
+
+def test_other_systems_show_queues_so_too() -> None:
+    assert [queue_letters(read_queue(one).facts) for one in ("", "u", "d", "ud")] == [
+        *("", "u", "d", "ud")
+    ]
+
+
+def test_states_with_the_same_facts_and_text_are_equal() -> None:
+    assert {JobState([Fact.RUNNING], "r"), read_job("r")} == {read_job("r")}
+    assert JobState([Fact.RUNNING], "r") != JobState([Fact.RUNNING], "Running")
+    assert JobState() != QueueState()

@@ -16,6 +16,7 @@ from gridbridge.model.job import JobEnd
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Cell, Folder, Login, OarServer
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.states import JobState
 from tests.contract import resident
 from tests.contract.resident import HOST
 from tests.contract.waiting import PAUSE_S, until
@@ -204,17 +205,18 @@ class Far:
         with ThreadPoolExecutor(AT_ONCE) as calls:
             return dict(calls.map(lambda job: (job, self.end(job)), jobs))
 
-    def states(self, job: str) -> str:
-        """Return a job's letters."""
-        return str(self.hot("states", job))
+    def state(self, job: str) -> JobState:
+        """Return what a job is."""
+        found: JobState = self.hot("state", job)
+        return found
 
     def until_running(self, job: str) -> None:
         """Wait until a job runs."""
-        self._until(lambda: "r" in self.states(job), f"job {job} to run")
+        self._until(lambda: self.state(job).has_begun, f"job {job} to run")
 
     def until_gone(self, job: str) -> None:
         """Wait until the cluster does not list a job."""
-        self._until(lambda: not self.states(job), f"job {job} to be gone")
+        self._until(lambda: not self.state(job).is_listed, f"job {job} to be gone")
 
     def end(self, job: str) -> JobEnd:
         """Wait for a job's end and return it."""

@@ -7,14 +7,17 @@ from gridbridge.batch.wrapper import Start, WrappedJob, bundle
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.message import Message
 from gridbridge.model.request import Request
+from gridbridge.model.states import UNSEEN
 from tests.contract.conftest import NOT_OAR, OAR, SEVERAL_PEOPLES
 from tests.contract.far import UNKNOWN, Far
 from tests.contract.waiting import stays, until
 from tests.messages import decode_in_place
+from tests.states import job_state
 
 pytestmark = pytest.mark.timeout(600)
 
 AT_ONCE = 4  # in a cluster of the lab
+HELD = job_state("hqw")
 TICKING = "while :; do echo . >>ticks; sleep 0.05; done\n"
 ASKS_TOO_MUCH = Request(hard=(("nonesuch", "1"),))
 
@@ -32,7 +35,7 @@ def test_a_held_job_waits_while_a_later_one_runs(far: Far) -> None:
     held = far.submit("echo ran >>held\n")
     far.end(far.start("exit 0\n"))
 
-    assert (far.states(held), far.read("held")) == ("hqw", "")
+    assert (far.state(held), far.read("held")) == (HELD, "")
 
 
 @pytest.mark.parametrize("far", NOT_OAR, indirect=True)
@@ -122,10 +125,10 @@ def test_whose_a_job_is_is_told_while_it_is_listed(far: Far) -> None:
 def test_a_waiting_job_is_held_and_released(far: Far) -> None:
     job = far.submit("exit 3\n")
     far.hot("hold", job)
-    held = far.states(job)
+    held = far.state(job)
     far.hot("release", job)
 
-    assert (held, far.end(job).exit_status) == ("hqw", 3)
+    assert (held, far.end(job).exit_status) == (HELD, 3)
 
 
 @pytest.mark.parametrize("verb", ["hold", "release"])
@@ -139,12 +142,13 @@ def test_a_suspended_job_makes_no_progress_until_it_is_resumed(far: Far) -> None
     until_ticking(far)
     far.hot("suspend_any", job)
     until(lambda: stays(lambda: ticks(far)), "the job to stand still")
-    suspended = far.states(job)
+    suspended = far.state(job)
     far.hot("resume_any", job)
     until_ticking(far)
 
-    assert "s" in suspended
-    until(lambda: far.states(job) == "r", "the job to be told of as running")
+    assert suspended.is_suspended
+    assert suspended.is_by_hand
+    until(lambda: far.state(job) == job_state("r"), "the job to be told of as running")
 
 
 def test_suspending_twice_and_resuming_once_is_enough(far: Far) -> None:
@@ -152,7 +156,7 @@ def test_suspending_twice_and_resuming_once_is_enough(far: Far) -> None:
     until_ticking(far)
     far.hot("suspend_any", job)
     far.hot("suspend_any", job)
-    until(lambda: "s" in far.states(job), "the job to be told of as suspended")
+    until(lambda: far.state(job).is_suspended, "the job to be told of as suspended")
     far.hot("resume_any", job)
 
     until_ticking(far)
@@ -162,10 +166,10 @@ def test_a_waiting_job_that_is_suspended_does_not_start(far: Far) -> None:
     job = far.submit("exit 0\n")
     far.hot("suspend_any", job)
     far.end(far.start("exit 0\n"))
-    waited = far.states(job)
+    waited = far.state(job)
     far.hot("resume_any", job)
 
-    assert (waited, far.end(job).exit_status) == ("hqw", 0)
+    assert (waited, far.end(job).exit_status) == (HELD, 0)
 
 
 def test_a_waiting_job_is_deleted(far: Far) -> None:
@@ -205,7 +209,7 @@ def test_a_job_that_is_gone_is_left_alone(far: Far) -> None:
 def test_nothing_is_known_of_a_job_that_never_was(far: Far) -> None:
     far.hot("delete", UNKNOWN)
 
-    assert (far.states(UNKNOWN), far.cold("details", int(UNKNOWN))) == ("", ())
+    assert (far.state(UNKNOWN), far.cold("details", int(UNKNOWN))) == (UNSEEN, ())
     assert far.cold("end", int(UNKNOWN), "gb.contract.1.0.1") is None
 
 
@@ -219,7 +223,7 @@ def test_a_cluster_out_of_reach_has_taken_nothing_and_says_nothing(far: Far) -> 
     away = Far(far.reach.out_of_reach())
 
     assert away.answer("exit 0\n").result == Result.LATER
-    for ask in (lambda: away.states("1"), away.snapshot, lambda: away.hot("delete", "1")):
+    for ask in (lambda: away.state("1"), away.snapshot, lambda: away.hot("delete", "1")):
         with pytest.raises(GridbridgeError):
             ask()
 

@@ -75,7 +75,7 @@ def test_a_snapshot_keeps_the_jobs_that_were_asked_for_and_those_under_our_names
 def test_a_job_that_can_not_be_started_tells_why(far: Far) -> None:
     """It does not wait any more."""
     broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
-    until(lambda: "E" in far.states(broken), "the job to be in error state")
+    until(lambda: far.state(broken).is_error, "the job to be in error state")
     (detail,) = far.cold("details", int(broken))
 
     assert (detail.job_id, detail.account) == (int(broken), far.accounts[broken])

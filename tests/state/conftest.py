@@ -19,6 +19,7 @@ from gridbridge.state.database import Database
 from gridbridge.state.database.accounting import Accounting
 from gridbridge.state.database.transfers import Transfers
 from tests.state.postgresql import Server, serving
+from tests.states import read_states
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SERVICE = 10000
@@ -45,7 +46,7 @@ def a_transfer() -> Callable[..., Transfer]:
             "created_at": NOON,
             "updated_at": NOON,
         }
-        return Transfer(**(known | values))
+        return Transfer(**read_states(known | values))
 
     return build
 

@@ -15,6 +15,7 @@ from sqlalchemy import Engine, event
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.accounting import PER_TRANSFER, Cursor, Place, RemoteRecord, Source
 from gridbridge.model.message import KEYS, Message, Outcome
+from gridbridge.model.states import UNSEEN, WORDS, JobState
 from gridbridge.model.transfer.transfer import Event, Transfer
 from gridbridge.state.database import Database
 from gridbridge.state.database.accounting import Accounting
@@ -36,6 +37,9 @@ TIME = st.datetimes(
 )
 ANY_TEXT = st.binary(max_size=30).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
 MESSAGE = st.dictionaries(st.sampled_from(KEYS), ANY_TEXT).map(lambda values: Message(**values))
+STATE = st.just(UNSEEN) | st.builds(
+    JobState, st.sets(st.sampled_from(WORDS), min_size=1), st.text(max_size=9)
+)
 NAME = st.builds(
     "gb.{}.{}.{}.{}".format, st.sampled_from(["alpha", "b-1"]), *[st.integers(0, 999)] * 3
 )
@@ -46,6 +50,7 @@ BY_TYPE = {
     datetime: TIME,
     datetime | None: st.none() | TIME,
     Message | None: st.none() | MESSAGE,
+    JobState: STATE,
 }
 TRANSFER = st.builds(
     Transfer, **{one.name: BY_TYPE[one.type] for one in fields(Transfer)} | {"name": NAME}

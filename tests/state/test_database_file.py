@@ -24,6 +24,7 @@ from gridbridge.state.database import Database
 from gridbridge.state.database.accounting import Accounting
 from gridbridge.state.database.file import HEAD, alembic_config
 from gridbridge.state.database.transfers import Transfers
+from tests.states import job_state
 
 Build = Callable[..., Transfer]
 
@@ -115,6 +116,19 @@ def test_a_file_of_the_first_schema_is_read(tmp_path: Path, a_transfer: Build) -
 
     assert Transfers(database).open() == (a_transfer(**KEPT, verdict=VERDICT),)
     assert [one.text for one in Transfers(database).events("gb.alpha.7.0.1", 1001)] == ["sent"]
+
+
+@pytest.mark.parametrize("letters", ["", "qw", "hRwq", "dS", "tT", "Eqw", "s", "z", "rX"])
+def test_letters_of_an_older_file_become_the_same_facts(tmp_path: Path, letters: str) -> None:
+    dump = (Path(__file__).parent / "state-0001.sql").read_text()
+    plain = sqlite3.connect(tmp_path / "state.db")
+    plain.executescript(dump)
+    plain.execute("UPDATE transfers SET local_state = 'hr', remote_state = ?", (letters,))
+    plain.commit()
+
+    (known,) = Transfers(Database.open(url_of(tmp_path / "state.db"))).open()
+
+    assert (known.local_state, known.remote_state) == (job_state("hr"), job_state(letters))
 
 
 def test_a_file_of_the_second_schema_is_read(tmp_path: Path) -> None:

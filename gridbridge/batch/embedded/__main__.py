@@ -123,6 +123,7 @@ def _line(database: Database, job: Job) -> JobLine:
         name=job.name,
         account=job.account,
         owner=job.owner,
+        facts=" ".join(job.facts),
         state=job.letters,
         slots=str(job.slots),
         since=f"{job.started_at or job.submitted_at:.3f}",

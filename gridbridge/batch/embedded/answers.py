@@ -30,7 +30,8 @@ class JobLine:
     name: str
     account: str
     owner: str
-    state: str  # letters, sge_status(5)
+    facts: str  # what it is, words of model.states
+    state: str  # the same as it is shown
     slots: str
     since: str  # its start or submission, seconds since the epoch
     error: str  # why it could not be started

@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+from gridbridge.batch.shown import job_letters
+from gridbridge.model.states import Fact
+
 
 class Job(NamedTuple):
     """A job that waits or runs; columns of its table in their order."""
@@ -29,14 +32,23 @@ class Job(NamedTuple):
     reason: str = ""  # why it came home
 
     @property
+    def facts(self) -> tuple[str, ...]:
+        """What it is, in the words of model.states."""
+        waits = ((Fact.WAITING, True), (Fact.ERROR, self.error))
+        runs = (
+            (Fact.RUNNING, True),
+            (Fact.SUSPENDED, self.suspended),
+            (Fact.BY_HAND, self.suspended),
+            (Fact.DELETING, self.deleting),
+        )
+        either = ((Fact.HELD, self.held), (Fact.RESTARTED, self.restarted))
+        told = (*(runs if self.pid else waits), *either)
+        return tuple(fact for fact, holds in told if holds)
+
+    @property
     def letters(self) -> str:
-        """The state as Grid Engine's letters tell it (sge_status(5))."""
-        held = "h" if self.held else ""
-        held += "R" if self.restarted else ""
-        if self.pid:
-            deleting = "d" if self.deleting else ""
-            return f"{deleting}{held}{'s' if self.suspended else 'r'}"
-        return f"{'E' if self.error else ''}{held}{'q' if self.restarted else 'qw'}"
+        """The same as it is shown."""
+        return job_letters(self.facts)
 
 
 class Queue(NamedTuple):

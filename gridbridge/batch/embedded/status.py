@@ -10,7 +10,7 @@ from gridbridge.model.ids import PREFIX
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import Folder
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import read_letters
+from gridbridge.model.states import JobState
 from gridbridge.shell.runner import run
 
 QUEUE = "embedded"  # it has one
@@ -77,12 +77,11 @@ def _queue(told: str, host: str) -> QueueStatus:
         slots_used=int(used),
         slots_reserved=0,
         slots_total=int(total),
-        kinds="BP",
     )
 
 
 def _status(job: JobLine, host: str) -> JobStatus:
-    state = read_letters(job.state)
+    state = JobState(job.facts.split(), job.state)
     return JobStatus(
         job_id=int(job.id),
         name=job.name,

@@ -11,6 +11,10 @@ from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Folder
 from gridbridge.shell.runner import Completed, run
 
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.model.states import JobState
+
 ANSWERS = {os.EX_DATAERR: Result.REFUSED, os.EX_TEMPFAIL: Result.LATER}
 
 
@@ -46,10 +50,12 @@ def owner_and_account(folder: Folder, job: str) -> tuple[str, str]:
     return (found[0].owner, found[0].account) if found else ("", "")
 
 
-def states(folder: Folder, job: str) -> str:
-    """Return the state letters of a job; empty when it neither waits nor runs."""
+def state(folder: Folder, job: str) -> "JobState":
+    """Return what a job is; UNSEEN when it neither waits nor runs."""
+    from gridbridge.model.states import UNSEEN, JobState  # most transfers do without them
+
     found = _jobs(folder, commands.show_job(folder, job))
-    return found[0].state if found else ""
+    return JobState(found[0].facts.split(), found[0].state) if found else UNSEEN
 
 
 def release_as(folder: Folder, job: str, name: str) -> None:

@@ -4,6 +4,7 @@ The layout is that of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c
 answer is a ParseError and never an empty cluster, since an idle cluster is sent work.
 """
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -15,17 +16,20 @@ from typing import TypeVar
 
 from lxml import etree
 
+from gridbridge.batch.gridengine import letters
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import PREFIX, read_tasks
 from gridbridge.model.job import JobDetail
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import read_letters
+from gridbridge.model.states import Fact, JobState
 
+_LOG = logging.getLogger(__name__)
 _OURS = f"{PREFIX}."
 _TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's
 _ROW, _QUEUE = "job_list", "Queue-List"
 _TRUE = {"1.000000", "1", "TRUE", "true"}
 _FALSE = {"0.000000", "0", "FALSE", "false"}
+BATCH = "B"  # among the types of a queue: neither interactive alone nor parallel alone
 _PARTS = {"queue_info", "job_info"}  # both are printed even when they are empty
 _Value = TypeVar("_Value")
 _Leafs = dict[str, list[str]]
@@ -122,7 +126,7 @@ class _Lists:
 
     @property
     def pending(self) -> int:
-        return sum(n for text, n in self._tasks.items() if read_letters(text).can_start)
+        return sum(n for text, n in self._tasks.items() if _state(text).can_start)
 
     def take(self, element: etree._Element) -> None:
         leafs = {child.tag: child.text or "" for child in element}
@@ -176,8 +180,8 @@ def _queue(leafs: dict[str, str], remote: str | None) -> QueueStatus:
         slots_used=int(leafs["slots_used"]),
         slots_reserved=int(leafs.get("slots_resv", "0")),
         slots_total=int(leafs["slots_total"]),
-        letters=leafs.get("state", ""),
-        kinds=leafs.get("qtype", "B"),
+        state=letters.read_queue(leafs.get("state", "")),
+        takes_batch=BATCH in leafs.get("qtype", BATCH),
         sends_away=remote in _TRUE,
         says_stay=remote in _FALSE,
     )
@@ -195,11 +199,20 @@ def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
         tasks=read_tasks(leafs.get("tasks", "")),
         name=_text(leafs["JB_name"]),
         owner=_text(leafs["JB_owner"]),
-        state=read_letters(leafs["state"]),
+        state=_state(leafs["state"]),
         queue=queue,
         since=_since(leafs, zone),
         slots=int(leafs["slots"]),
     )
+
+
+@lru_cache(maxsize=256)
+def _state(text: str) -> JobState:
+    """Read state letters; of each combination with an unknown one the log tells once."""
+    state = letters.read_job(text)
+    if Fact.UNKNOWN in state.facts:
+        _LOG.warning("event=unknown_job_state letters=%r", text)
+    return state
 
 
 def _queue_around(row: etree._Element, leafs: dict[str, str]) -> str:

@@ -32,7 +32,7 @@ def slots(cell: Cell) -> int:
     transfers = {name for name, queue in objects.queues(cell).items() if is_transfer(queue)}
     queues = objects.queue_instances(cell, "")
     own = (queue for queue in queues if queue.name.partition("@")[0] not in transfers)
-    return sum(queue.slots_total for queue in own if "B" in queue.kinds)
+    return sum(queue.slots_total for queue in own if queue.takes_batch)
 
 
 def remote_setup(cell: Cell, of_host: str, _home: CellSetup) -> CellSetup:

@@ -18,6 +18,8 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gridbridge.model.states import JobState
+
 UTC = "UTC"
 TRY_LATER = 25  # qsub(1) EXIT STATUS: a limit of the cell, max_u_jobs and its kin
 NOT_REACHED = (  # before the request was sent: nothing was submitted
@@ -37,7 +39,6 @@ NO_ANSWER = (  # after it was sent: the job may exist
     b"has been submitted",  # after a warning that qsub takes for an error
 )
 JOB_NUMBER = b"<JB_job_number>"
-NOT_TO_SUSPEND = "qsd"  # waits, is suspended by hand, is being deleted (sge_status(5))
 UNKNOWN_JOB = b"<unknown_jobs"
 NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # of `qalter -q`
 ANY_QUEUE = "*"
@@ -227,8 +228,9 @@ def suspend_any(cell: Cell, job: str) -> None:
     afterwards is suspended, also where its queue is suspended already.
     """
     hold(cell, job, gone_is_fine=True)
-    state = states(cell, job)
-    if state and not set(state) & set(NOT_TO_SUSPEND):
+    now = state(cell, job)
+    is_stopped = now.is_waiting or now.is_by_hand or now.is_deleting
+    if now.is_listed and not is_stopped:
         _do(cell, commands.suspend(cell, job), gone_is_fine=True)
 
 
@@ -237,16 +239,20 @@ def resume_any(cell: Cell, job: str) -> None:
 
     What is suspended without our hold, which comes first, somebody else has suspended there.
     """
-    if {"h", "s"} <= set(states(cell, job)):
+    now = state(cell, job)
+    if now.is_held and now.is_by_hand:
         _do(cell, commands.unsuspend(cell, job), gone_is_fine=True)
     release(cell, job, gone_is_fine=True)
 
 
-def states(cell: Cell, job: str) -> str:
-    """Return the state letters of a job, or of a task `12.3`; empty when it is not in the list.
+def state(cell: Cell, job: str) -> "JobState":
+    """Return what a job is, or a task `12.3`; UNSEEN when it is not in the list.
 
     Raises ParseError for half an answer: that means nothing.
     """
+    from gridbridge.batch.gridengine.letters import read_job  # most transfers do without them
+    from gridbridge.model.states import UNSEEN
+
     xml = call(cell, commands.own_status(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -xml: not a whole answer")
@@ -255,8 +261,8 @@ def states(cell: Cell, job: str) -> str:
         found = entry.partition(b"</job_list>")[0]
         tasks = found.partition(b"<tasks>")[2].partition(b"<")[0]
         if found.partition(b"<")[0] == number.encode() and _names(tasks.decode(), task):
-            return found.partition(b"<state>")[2].partition(b"<")[0].decode()
-    return ""
+            return read_job(found.partition(b"<state>")[2].partition(b"<")[0].decode())
+    return UNSEEN
 
 
 def _names(tasks: str, task: str) -> bool:

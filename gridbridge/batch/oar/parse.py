@@ -7,26 +7,26 @@ import json
 from contextlib import suppress
 
 from gridbridge.batch.oar.commands import BREAK, RESUME, SUSPEND, WHOLE
+from gridbridge.batch.shown import job_letters
 from gridbridge.errors import ParseError
+from gridbridge.model.states import UNSEEN, Fact, JobState
 
 ENDED = ("Terminated", "Error")
 HELD = "Hold"
 WAITING = ("Waiting", "toAckReservation")
 STARTED = ("toLaunch", "Launching")
 ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # they have resources
-LETTERS = {
-    "Waiting": "qw",
-    "toAckReservation": "qw",
-    "Hold": "hqw",
-    "toLaunch": "t",
-    "Launching": "t",
-    "Running": "r",
-    "Suspended": "s",
-    "Resuming": "s",
-    "Finishing": "r",
-    "toError": "dr",
-    "Terminated": "",
-    "Error": "",
+FACTS = {
+    "Waiting": (Fact.WAITING,),
+    "toAckReservation": (Fact.WAITING,),
+    HELD: (Fact.WAITING, Fact.HELD),
+    "toLaunch": (Fact.RUNNING, Fact.STARTING),
+    "Launching": (Fact.RUNNING, Fact.STARTING),
+    "Running": (Fact.RUNNING,),
+    "Suspended": (Fact.RUNNING, Fact.SUSPENDED, Fact.BY_HAND),
+    "Resuming": (Fact.RUNNING, Fact.SUSPENDED, Fact.BY_HAND),
+    "Finishing": (Fact.RUNNING,),
+    "toError": (Fact.RUNNING, Fact.DELETING),
 }
 NEVER_HALTED = 2147483647  # available_upto, in seconds of the clock
 DELETED = "FRAG_JOB_REQUEST"
@@ -127,14 +127,13 @@ class Job:
         return [kind for kind, _ in self.events]
 
     @property
-    def letters(self) -> str:
-        """Its state as model.states reads it; an unknown one is told as it is."""
-        letters = LETTERS.get(self.state, self.state)
-        if not letters or self.is_over:
-            return ""
-        if self.is_suspended:
-            letters = "s"
-        return f"d{letters}" if self.is_deleted and "d" not in letters else letters
+    def known(self) -> JobState:
+        """What it is, as others call it; of an unknown state the word is shown."""
+        if self.is_over:
+            return UNSEEN
+        word = "Suspended" if self.is_suspended else self.state
+        facts = {*FACTS.get(word, (Fact.UNKNOWN,)), *((Fact.DELETING,) if self.is_deleted else ())}
+        return JobState(facts, word if Fact.UNKNOWN in facts else job_letters(facts))
 
     def why(self, *kinds: str) -> str:
         """Return the words of the first event of these kinds, empty when there is none."""

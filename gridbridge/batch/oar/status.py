@@ -1,10 +1,12 @@
 """What the service asks of an OAR server: one question for everything, and one for an end."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Container
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from gridbridge.batch.oar import commands
 from gridbridge.batch.oar.parse import (
@@ -19,13 +21,15 @@ from gridbridge.batch.oar.parse import (
     read_resources,
 )
 from gridbridge.batch.oar.submit import call
+from gridbridge.batch.shown import queue_letters
 from gridbridge.model.ids import PREFIX
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import OarServer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import read_letters
+from gridbridge.model.states import Fact, QueueFact, QueueState
 from gridbridge.model.transfer.vocabulary import ANY, Vocabulary
 
+_LOG = logging.getLogger(__name__)
 QUEUE = "oar"  # its queues share all nodes
 OURS = f"{PREFIX}."
 UNABLE = 200  # as the wrapper ends when it can't start the job
@@ -106,25 +110,37 @@ def _queues(resources: list[Resource], jobs: list[Job], now: float) -> tuple[Que
             slots_used=busy[host],
             slots_reserved=0,
             slots_total=total[host],
-            letters="u" * (host in silent) + "d" * (host in drained),
-            kinds="BP",
+            state=_state(is_silent=host in silent, is_drained=host in drained),
         )
         for host in sorted(total)
     )
 
 
+def _state(*, is_silent: bool, is_drained: bool) -> QueueState:
+    facts = ((QueueFact.UNREACHABLE, is_silent), (QueueFact.DISABLED, is_drained))
+    held = [fact for fact, holds in facts if holds]
+    return QueueState(held, queue_letters(held))
+
+
 def _status(job: Job) -> JobStatus:
-    state = read_letters(job.letters)
+    if Fact.UNKNOWN in job.known.facts:
+        _warn(job.state)
     is_active = job.state in ACTIVE
     return JobStatus(
         job_id=int(job.id),
         name=job.name,
         owner=job.owner,
-        state=state,
+        state=job.known,
         queue=f"{QUEUE}@{job.hosts[0]}" if is_active and job.hosts else "",
         since=datetime.fromtimestamp(job.started_at or job.submitted_at, UTC),
         slots=len(job.resources) or 1,
     )
+
+
+@lru_cache(maxsize=256)
+def _warn(state: str) -> None:
+    """Tell of a state that is not known here, once."""
+    _LOG.warning("event=unknown_job_state state=%r", state)
 
 
 def _detail(job: Job) -> JobDetail:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gridbridge.batch.oar.parse import Job
+    from gridbridge.model.states import JobState
 
 ID = b"OAR_JOB_ID="
 RULE = "[ADMISSION RULE]"
@@ -99,10 +100,12 @@ def owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
     return (found.owner, found.account) if found else ("", "")
 
 
-def states(server: OarServer, job: str) -> str:
-    """Return the state letters of a job; empty when it neither waits nor runs."""
+def state(server: OarServer, job: str) -> "JobState":
+    """Return what a job is; UNSEEN when it neither waits nor runs."""
+    from gridbridge.model.states import UNSEEN
+
     found = _listed(server, job)
-    return found.letters if found else ""
+    return found.known if found else UNSEEN
 
 
 def release_as(server: OarServer, job: str, _name: str) -> None:

@@ -9,6 +9,7 @@ from gridbridge.model.places import CONFIG, HOME, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host import CellFacts, HostFacts, KeyFacts, PollerFacts
 from gridbridge.model.site.setup import Edit, Finding, State, Verb
+from gridbridge.model.states import QueueFact, QueueState
 
 MAX_SKEW_S = 5.0  # published values are refused when they seem to come from the future
 TRIED_OAR = re.compile(r"OAR 2\.5\.")
@@ -17,6 +18,7 @@ MAX_WORDS = 160  # characters of a log line
 BY_SSH = "ssh: "  # how ssh's own trouble begins
 DENIED = "denied: host"
 NEEDED_SECTION = "[queue.NAME]"
+NEEDS_SOMEBODY = frozenset((QueueFact.ERROR, QueueFact.DISABLED, QueueFact.UNREACHABLE))
 
 
 def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
@@ -32,8 +34,8 @@ def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
     yield from map(_key, facts.keys)
     for name, place in facts.without_rsync.items():
         yield _rsync(name, place)
-    for queue, letters in facts.letters.items():
-        yield from _letters(queue, letters, policy)
+    for queue, state in facts.queues.items():
+        yield from _queue(queue, state, policy)
 
 
 def worst(findings: tuple[Finding, ...]) -> State:
@@ -216,22 +218,23 @@ def _rsync(name: str, place: str) -> Finding:
     )
 
 
-def _letters(queue: str, letters: str, policy: Policy) -> Iterator[Finding]:
-    """Judge a queue's letters (qstat(1)): E and d need somebody, the others pass by themselves."""
+def _queue(queue: str, state: QueueState, policy: Policy) -> Iterator[Finding]:
+    """Judge a queue's state: error and disabled need somebody, the others pass by themselves."""
     item, home = f"queue {queue}: state", policy.site.cluster
-    if "E" in letters:
+    if QueueFact.ERROR in state.facts:
         clear = Edit(verb=Verb.CLEAR, cell=home, name=queue)
-        yield _letter(item, State.BROKEN, "in error state (E)", clear)
-    if "d" in letters:
+        yield _closed(item, State.BROKEN, "in error state (E)", clear)
+    if QueueFact.DISABLED in state.facts:
         enable = Edit(verb=Verb.ENABLE, cell=home, name=queue)
-        yield _letter(item, State.WARNING, "disabled by hand (d)", enable)
-    if "u" in letters:
+        yield _closed(item, State.WARNING, "disabled by hand (d)", enable)
+    if QueueFact.UNREACHABLE in state.facts:
         hint = f"start sge_execd on {queue.rpartition('@')[2]}"
         yield Finding(item=item, state=State.BROKEN, found="its execd is silent (u)", hint=hint)
-    if not set(letters) & set("Edu"):
-        found = f"closed by load ({letters})" if "a" in letters else letters or "open"
+    if not state.facts & NEEDS_SOMEBODY:
+        is_loaded = QueueFact.LOADED in state.facts
+        found = f"closed by load ({state.text})" if is_loaded else state.text or "open"
         yield Finding(item=item, state=State.OK, found=found)
 
 
-def _letter(item: str, state: State, found: str, mend: Edit) -> Finding:
+def _closed(item: str, state: State, found: str, mend: Edit) -> Finding:
     return Finding(item=item, state=state, found=found, right="open", mend=(mend,))

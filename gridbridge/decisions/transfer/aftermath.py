@@ -26,7 +26,7 @@ def survivors(ended: Iterable[Transfer], world: World) -> Iterator[Action]:
         remote = _fresh(transfer, world)
         row = _row(transfer, remote, world) if remote else None
         if remote and row and _outlives(transfer, row, remote):
-            why = f"its end was told, and {remote.cluster} lists it as {row.state.letters}"
+            why = f"its end was told, and {remote.cluster} lists it as {row.state.text}"
             yield Action(act=Act.DELETE_REMOTE, transfer=transfer, why=why)
 
 
@@ -65,6 +65,6 @@ def _outlives(transfer: Transfer, row: JobStatus, remote: ClusterSnapshot) -> bo
 
 
 def _grace(row: JobStatus, transfer: Transfer) -> timedelta:
-    if row.state.is_pending or transfer.claimed == HOME:  # of such a job nothing runs
+    if row.state.is_waiting or transfer.claimed == HOME:  # of such a job nothing runs
         return AT_ONCE
     return RESTARTED if row.state.is_restarted else STILL

@@ -11,11 +11,10 @@ from datetime import datetime
 
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.message import Desired, Phase
-from gridbridge.model.states import JobLetters, read_letters
+from gridbridge.model.states import JobState
 from gridbridge.model.transfer.transfer import Transfer
 
 FOLLOWING = (Phase.HELD, Phase.RELEASED)  # before that there is nothing to suspend
-OUR_HOLD, BY_HAND = "h", "s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,7 @@ def disagreement(one: Transfer, world: World, shows: Container[str]) -> Disagree
         why = f"qstat here shows it {is_now}, but its last method said {told}"
         return Disagreement(desired=is_now, at=(home.taken_at,), why=why)
     if one.remote in shows and one.seen_at and _is_otherwise(one, is_now):
-        why = f"it is {is_now} here and {one.remote_state} at {one.remote}"
+        why = f"it is {is_now} here and {one.remote_state.text} at {one.remote}"
         return Disagreement(desired=is_now, at=(home.taken_at, one.seen_at), why=why)
     return None
 
@@ -62,10 +61,9 @@ def _may_follow(one: Transfer, world: World) -> bool:
     return is_free and one.phase in FOLLOWING and one.wake in world.asleep
 
 
-def _at_home(letters: str) -> str:
+def _at_home(state: JobState) -> str:
     """Return what a local job is, suspended by whomever; empty unless it has a host."""
-    state = read_letters(letters) if letters else None
-    if state is None or not state.is_running or _is_ending(state):
+    if not state.is_running or _is_ending(state):
         return ""
     return Desired.SUSPENDED if state.is_suspended else Desired.RUNNING
 
@@ -76,15 +74,13 @@ def _is_otherwise(one: Transfer, is_now: str) -> bool:
     What is suspended there without our hold an administrator there has suspended.
     """
     is_fresh = one.seen_at is not None and one.seen_at > one.updated_at and not one.missed_polls
-    if not is_fresh or not one.remote_state:
-        return False
-    state = read_letters(one.remote_state)
-    if _is_ending(state):
+    state = one.remote_state
+    if not is_fresh or not state.is_listed or _is_ending(state):
         return False
     if is_now == Desired.SUSPENDED:
         return state.is_running and not state.is_suspended
-    return OUR_HOLD in state.letters and BY_HAND in state.letters
+    return state.is_held and state.is_by_hand  # a hold is ours, and what we suspend is by hand
 
 
-def _is_ending(state: JobLetters) -> bool:
-    return state.is_pending or state.is_deleting or state.is_error
+def _is_ending(state: JobState) -> bool:
+    return state.is_waiting or state.is_deleting or state.is_error

@@ -111,7 +111,7 @@ def has_run(one: Transfer) -> bool:
     ended = one.verdict and one.verdict.outcome in (Outcome.EXIT, Outcome.SIGNAL)
     if ended and one.cause not in (Cause.LOST, Cause.PREEMPTED):
         return True
-    return one.there.has_begun
+    return one.remote_state.has_begun
 
 
 def hear(

@@ -9,14 +9,18 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer.causes import blame
 from gridbridge.model.report import ClusterReport, QueueReport
 from gridbridge.model.shown import Shown, ShownCluster, ShownQueue, ShownRoute
+from gridbridge.model.states import QueueFact
 
 UNREPORTED = "its load values are fine: the next load report opens it"
 
-_LETTERS = (  # of qstat -f, the strongest first
-    ("E", "in error state: qmod -cq clears it once the cause is mended"),
-    ("dD", "disabled"),
-    ("sSC", "suspended"),
-    ("u", "its host does not report to the qmaster"),
+_CLOSED = (  # the strongest first
+    (QueueFact.ERROR, "in error state: qmod -cq clears it once the cause is mended"),
+    (QueueFact.DISABLED, "disabled"),
+    (QueueFact.OFF_HOURS, "disabled"),
+    (QueueFact.SUSPENDED, "suspended"),
+    (QueueFact.UNREACHABLE, "its host does not report to the qmaster"),
+    (QueueFact.LOADED, UNREPORTED),
+    (QueueFact.OVERLOADED, UNREPORTED),
 )
 
 
@@ -140,15 +144,10 @@ def _closed(
         return "the local cluster lists no such queue"
     if why := _thresholds(route, shown, now):
         return why
-    if any(not one.state and one.used < one.total for one in instances):
+    if any(not one.known.facts and one.used < one.total for one in instances):
         return ""
-    letters = "".join(one.state for one in instances)
-    for marks, words in _LETTERS:
-        if any(mark in letters for mark in marks):
-            return words
-    if "a" in letters or "A" in letters:
-        return UNREPORTED
-    return "every slot is used"
+    facts = frozenset[str]().union(*(one.known.facts for one in instances))
+    return next((words for fact, words in _CLOSED if fact in facts), "every slot is used")
 
 
 def _thresholds(route: ShownRoute, shown: Shown, now: datetime) -> str:

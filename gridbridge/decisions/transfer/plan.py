@@ -15,6 +15,7 @@ from gridbridge.decisions.transfer.receive import ending
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Message
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import UNSEEN, QueueFact
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action, Plan
 from gridbridge.model.transfer.sections import Poller
@@ -43,6 +44,11 @@ class World:
     unwanted: Mapping[str, datetime] = field(default_factory=dict)  # since when, by transfer
     strangers: frozenset[Key] = frozenset()  # transfers whose id another job has
 
+    def at_home(self, transfer: Transfer) -> JobStatus | None:
+        """Return what home last listed of a transfer's task; None for nothing."""
+        local = self.snapshots.get(self.home)
+        return row_at_home(transfer, local) if local else None
+
     def row(self, transfer: Transfer) -> JobStatus | None:
         """Return what its cluster last listed of a transfer's job; None for nothing.
 
@@ -64,18 +70,22 @@ def plan(transfers: Iterable[Transfer], world: World, policy: Poller) -> Plan:
     """Decide about every transfer that is not over."""
     seen, actions = [], []
     for transfer in transfers:
-        now_known = observe(transfer, world)
+        here = world.at_home(transfer)
+        now_known = observe(transfer, world, here)
         seen.append(now_known)
-        actions += decide(now_known, world, policy)
+        actions += decide(now_known, world, policy, here)
     return Plan(transfers=tuple(seen), actions=tuple(actions))
 
 
-def observe(transfer: Transfer, world: World) -> Transfer:
-    """Return the transfer with what the newest answers of both clusters say of it."""
+def observe(transfer: Transfer, world: World, here: JobStatus | None) -> Transfer:
+    """Return the transfer with what the newest answers of both clusters say of it.
+
+    `here` is its task as home lists it, which `World.at_home` looks up once for all.
+    """
     local = world.snapshots.get(world.home)
     if local and local.taken_at > transfer.updated_at:
-        transfer = transfer.but(local_state=letters_at_home(transfer, local))
-    if local and not transfer.is_over and _is_anothers(transfer, world):
+        transfer = transfer.but(local_state=here.state if here else UNSEEN)
+    if not transfer.is_over and _is_anothers(transfer, local, here, world.queues):
         transfer = transfer.but(desired=Desired.DEAD)
     if local and transfer.listed != Listed.YES:
         transfer = transfer.but(listed=listed(transfer, local))
@@ -101,9 +111,9 @@ def _observe_remote(transfer: Transfer, remote: ClusterSnapshot, world: World) -
             missing_since=transfer.missing_since or remote.taken_at,
             seen_at=remote.taken_at,
         )
-    changed = row.state.letters != transfer.remote_state
+    changed = row.state != transfer.remote_state
     return transfer.but(
-        remote_state=row.state.letters,
+        remote_state=row.state,
         remote_host=row.queue.rpartition("@")[2] or transfer.remote_host,
         since=remote.taken_at if changed or not transfer.since else transfer.since,
         missed_polls=0,
@@ -116,13 +126,15 @@ def _observe_remote(transfer: Transfer, remote: ClusterSnapshot, world: World) -
 
 def _remote_reason(row: JobStatus, remote: ClusterSnapshot) -> str:
     queue = next((queue for queue in remote.queues if queue.name == row.queue), None)
-    if queue and queue.is_unreachable:
+    if queue and QueueFact.UNREACHABLE in queue.state.facts:
         return f"unknown: {remote.cluster} does not hear of host {queue.host}"
     where = f" on {row.queue}" if row.queue else ""
-    return f"{row.state.word.value} at {remote.cluster} as {row.job_id}{where}"
+    return f"{row.state.word} at {remote.cluster} as {row.job_id}{where}"
 
 
-def decide(transfer: Transfer, world: World, policy: Poller) -> list[Action]:
+def decide(
+    transfer: Transfer, world: World, policy: Poller, here: JobStatus | None
+) -> list[Action]:
     """Return the actions that are due; an empty list is the usual answer."""
     if transfer.is_over or (transfer.remote in world.dropped and not transfer.verdict):
         return []
@@ -132,16 +144,17 @@ def decide(transfer: Transfer, world: World, policy: Poller) -> list[Action]:
     if transfer.verdict and (transfer.wake in world.asleep or not is_dead):
         return _deliver(transfer, world)
     if is_dead:
-        is_anothers = _is_anothers(transfer, world)
-        return _bury(transfer, world, ANOTHERS if is_anothers else "deleted at home")
+        local = world.snapshots.get(world.home)
+        is_anothers = _is_anothers(transfer, local, here, world.queues)
+        return _bury(transfer, world, ANOTHERS if is_anothers else "deleted at home", here)
     if _has_left(transfer, world):
-        return _bring_home(transfer, world)
+        return _bring_home(transfer, world, here)
     return _delete_unheeded(transfer, world) or _learn_end(transfer, policy)
 
 
 def _learn_end(transfer: Transfer, policy: Poller) -> list[Action]:
     """Find out about the end of a job whose cluster shows that there is one."""
-    if transfer.there.is_error and transfer.missed_polls == 0:
+    if transfer.remote_state.is_error and transfer.missed_polls == 0:
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
         return [_action(Act.GIVE_UP, transfer, why)]
     if transfer.missed_polls >= policy.lost_polls:
@@ -156,14 +169,14 @@ def _deliver(transfer: Transfer, world: World) -> list[Action]:
         return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
     if _is_to_be_adopted(transfer):
         return []
-    if transfer.here.is_put_back:
+    if transfer.local_state.is_put_back:
         return [_action(Act.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
     if _is_gone_at_home(transfer, world):
         return [_action(Act.CLOSE, transfer, "the local job is gone")]
     return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
 
 
-def _bury(transfer: Transfer, world: World, why: str) -> list[Action]:
+def _bury(transfer: Transfer, world: World, why: str, here: JobStatus | None) -> list[Action]:
     """Delete the remote job; close once a fresh answer does not list it and nobody submits."""
     remote = world.snapshots.get(transfer.remote)
     if remote is None or remote.taken_at <= transfer.updated_at:
@@ -171,16 +184,16 @@ def _bury(transfer: Transfer, world: World, why: str) -> list[Action]:
     row = world.row(transfer)
     if row and not row.state.is_deleting:
         return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
-    if row or transfer.wake in world.asleep or _still_runs(transfer, world):
+    if row or transfer.wake in world.asleep or _still_runs(transfer, world, here):
         return []
-    is_guarded = transfer.here.is_put_back and transfer.guard != Guard.NONE
+    is_guarded = transfer.local_state.is_put_back and transfer.guard != Guard.NONE
     act = Act.RELEASE_LOCAL if is_guarded else Act.CLOSE
     return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
 
 
 def is_unwanted(transfer: Transfer, world: World) -> bool:
     """Say whether home deletes its task, or lists it no more."""
-    return transfer.here.is_deleting or _is_gone_at_home(transfer, world)
+    return transfer.local_state.is_deleting or _is_gone_at_home(transfer, world)
 
 
 def _delete_unheeded(transfer: Transfer, world: World) -> list[Action]:
@@ -199,7 +212,7 @@ def _delete_unheeded(transfer: Transfer, world: World) -> list[Action]:
     return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
 
 
-def _still_runs(transfer: Transfer, world: World) -> bool:
+def _still_runs(transfer: Transfer, world: World, here: JobStatus | None) -> bool:
     """Say whether home has not told yet what becomes of the task: deleted, put back or gone.
 
     One that is put back (qmod -rj) is listed as running until its execd has told of its end. One
@@ -211,56 +224,59 @@ def _still_runs(transfer: Transfer, world: World) -> bool:
     home = world.snapshots.get(world.home)
     if home is None or home.taken_at <= transfer.updated_at:
         return True
-    is_running = transfer.here.is_running and not transfer.here.is_deleting
-    return is_running and not _runs_at_home(transfer, home, world.queues)
+    is_running = transfer.local_state.is_running and not transfer.local_state.is_deleting
+    return is_running and not _runs_at_home(transfer, here, world.queues)
 
 
-def _runs_at_home(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
-    row = row_at_home(transfer, home)
-    queue = row.queue.partition("@")[0] if row else ""
+def _runs_at_home(transfer: Transfer, here: JobStatus | None, queues: frozenset[str]) -> bool:
+    queue = here.queue.partition("@")[0] if here else ""
     return bool(queue) and queue not in queues | {transfer.queue}
 
 
-def _is_anothers(transfer: Transfer, world: World) -> bool:
-    home = world.snapshots.get(world.home)
-    return home is not None and is_anothers(transfer, home, world.queues)
-
-
 def is_anothers(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
+    """Say whether its number is another job's at home by now."""
+    return _is_anothers(transfer, home, row_at_home(transfer, home), queues)
+
+
+def _is_anothers(
+    transfer: Transfer,
+    home: ClusterSnapshot | None,
+    here: JobStatus | None,
+    queues: frozenset[str],
+) -> bool:
     """Say whether its number is another job's at home: that one has begun in a queue of home's own.
 
     Numbers begin anew where a qmaster's spool is restored. The same job, put back and started there
     since somebody took its guard away, was started before.
     """
-    if home.taken_at <= transfer.updated_at:
+    if home is None or home.taken_at <= transfer.updated_at:
         return False
-    row = row_at_home(transfer, home)
-    is_new = row is not None and row.state.has_begun and not row.state.is_restarted
-    return is_new and _runs_at_home(transfer, home, queues)
+    is_new = here is not None and here.state.has_begun and not here.state.is_restarted
+    return is_new and _runs_at_home(transfer, here, queues)
 
 
-def _bring_home(transfer: Transfer, world: World) -> list[Action]:
+def _bring_home(transfer: Transfer, world: World, here: JobStatus | None) -> list[Action]:
     """Decide about a transfer whose starter is gone: adopt what runs, delete what waits."""
     remote = world.snapshots.get(transfer.remote)
     if remote is None or remote.taken_at <= transfer.updated_at:
         return []
     row = world.row(transfer)
     is_running = row is not None and row.state.is_running
-    if transfer.here.is_put_back and is_running:
+    if transfer.local_state.is_put_back and is_running:
         return [_action(Act.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
-    return _bury(transfer, world, "its starter is gone")
+    return _bury(transfer, world, "its starter is gone", here)
 
 
 def _has_left(transfer: Transfer, world: World) -> bool:
     """Say whether no starter works for it: its FIFO has no reader and its task does not run."""
     if transfer.wake in world.asleep or _is_to_be_adopted(transfer):
         return False
-    return transfer.here.is_put_back or _is_gone_at_home(transfer, world)
+    return transfer.local_state.is_put_back or _is_gone_at_home(transfer, world)
 
 
 def _is_to_be_adopted(transfer: Transfer) -> bool:
     """Say whether its task waits to be started again where whatever starter comes adopts it."""
-    return transfer.guard == Guard.NONE and transfer.here.is_put_back
+    return transfer.guard == Guard.NONE and transfer.local_state.is_put_back
 
 
 def _is_adopted(transfer: Transfer, world: World) -> bool:
@@ -274,7 +290,7 @@ def _is_adopted(transfer: Transfer, world: World) -> bool:
 
 def requeued_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return the local jobs of which a task was rescheduled while its transfer is open."""
-    put_back = (one.name for one in transfers if one.here.is_put_back)
+    put_back = (one.name for one in transfers if one.local_state.is_put_back)
     return frozenset(parse_transfer(name).job for name in put_back)
 
 
@@ -283,14 +299,8 @@ def _is_gone_at_home(transfer: Transfer, world: World) -> bool:
     return (
         local is not None
         and local.taken_at > transfer.updated_at + SETTLE
-        and not transfer.local_state
+        and not transfer.local_state.is_listed
     )
-
-
-def letters_at_home(transfer: Transfer, local: ClusterSnapshot) -> str:
-    """Return the local task's state, empty when it is not listed."""
-    row = row_at_home(transfer, local)
-    return row.state.letters if row else ""
 
 
 def row_at_home(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
@@ -315,7 +325,7 @@ def is_lost(transfer: Transfer, policy: Poller, now: datetime) -> bool:
     """
     if transfer.missing_since is None:
         return False
-    has_started = transfer.remote_state != "" and not transfer.there.is_pending
+    has_started = transfer.remote_state.is_listed and not transfer.remote_state.is_waiting
     limit = timedelta(seconds=policy.ended_lookup_s)
     return now - transfer.missing_since > (limit if has_started else min(limit, UNSTARTED))
 

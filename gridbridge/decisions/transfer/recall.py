@@ -17,7 +17,7 @@ from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Phase
 from gridbridge.model.snapshot import JobStatus
-from gridbridge.model.states import JobState
+from gridbridge.model.states import Fact
 from gridbridge.model.transfer.claim import JOB, is_grant
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
@@ -102,7 +102,7 @@ def _waiting(one: Transfer, world: World) -> JobStatus | None:
 
 def is_waiting(row: JobStatus) -> bool:
     """Say whether it could start there and has not."""
-    return row.state.word is JobState.WAITING
+    return row.state.word == Fact.WAITING
 
 
 def _why(one: Transfer, world: World, queue: TransferQueue | None, trouble: str) -> str:
@@ -124,7 +124,7 @@ def _slots(wanted: int, free: int) -> str:
 
 def may_be_had(one: Transfer) -> bool:
     """Say whether its task may come home by its claim: no job is known to have it."""
-    is_waiting = one.there.is_pending or not one.remote_state
+    is_waiting = one.remote_state.is_waiting or not one.remote_state.is_listed
     return bool(one.claim) and one.claimed != JOB and is_waiting
 
 

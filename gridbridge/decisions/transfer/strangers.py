@@ -34,7 +34,7 @@ def sights(
 
 def sight(row: JobStatus) -> Sight:
     """Return what tells a job from another of its id."""
-    return Sight(job_id=row.job_id, since=row.since, is_pending=row.state.is_pending)
+    return Sight(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
 
 
 def is_doubtful(one: Transfer, now: Sight, known: Mapping[Key, Sight]) -> bool:
@@ -42,7 +42,7 @@ def is_doubtful(one: Transfer, now: Sight, known: Mapping[Key, Sight]) -> bool:
 
     What was not listed at all before has just been submitted; what waited may have started.
     """
-    if not one.remote_state:
+    if not one.remote_state.is_listed:
         return False
     before = known.get(one.key)
     if before is None or before.job_id != now.job_id or one.missed_polls:

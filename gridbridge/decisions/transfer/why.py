@@ -9,13 +9,13 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Phase
 from gridbridge.model.report import Attempt
 from gridbridge.model.shown import Shown, ShownHistory, ShownTransfer
-from gridbridge.model.states import JobState, SuspendedBy, read_letters
+from gridbridge.model.states import Fact, JobState, QueueFact
 
-_SUSPENDERS = {
-    SuspendedBy.USER: "by hand",
-    SuspendedBy.QUEUE: "with its queue",
-    SuspendedBy.THRESHOLD: "by its queue's suspend threshold",
-}
+_SUSPENDERS = (  # the strongest first
+    (Fact.BY_HAND, "by hand"),
+    (Fact.BY_QUEUE, "with its queue"),
+    (Fact.BY_THRESHOLD, "by its queue's suspend threshold"),
+)
 
 
 def tell(history: ShownHistory, shown: Shown, now: datetime) -> Attempt:
@@ -100,26 +100,28 @@ def _missing(one: ShownTransfer, now: datetime) -> str:
 
 def _remote(one: ShownTransfer, shown: Shown) -> str:
     """Say what the remote job's own state means for it."""
-    if one.desired == Desired.SUSPENDED and not _is_suspended(one):
+    if one.desired == Desired.SUSPENDED and not one.there.is_suspended:
         return f"a resume (qmod -usj {_local(one)}): it is held at {one.remote} by your suspend"
     if not one.remote_state:
         return f"the next answer of {one.remote}"
     if _is_unheard(one, shown):
         return f"news of host {one.remote_host}, which {one.remote} does not hear of"
-    letters = read_letters(one.remote_state)
-    if letters.word is JobState.SUSPENDED:
-        return f"a resume: it is suspended at {one.remote} {_SUSPENDERS[letters.suspended_by]}"
-    return _WAITS[letters.word](one, shown)
+    if one.there.word == Fact.SUSPENDED:
+        return f"a resume: it is suspended at {one.remote}{_suspender(one.there)}"
+    return _WAITS[one.there.word](one, shown)
 
 
-def _is_suspended(one: ShownTransfer) -> bool:
-    return bool(one.remote_state) and read_letters(one.remote_state).is_suspended
+def _suspender(state: JobState) -> str:
+    """Say who suspended it; empty when its cluster does not tell."""
+    return next((f" {words}" for fact, words in _SUSPENDERS if fact in state.facts), "")
 
 
 def _is_unheard(one: ShownTransfer, shown: Shown) -> bool:
     cluster = shown.clusters.get(one.remote)
     queues = cluster.queues if cluster else ()
-    return any(queue.host == one.remote_host and "u" in queue.state for queue in queues)
+    return any(
+        queue.host == one.remote_host and QueueFact.UNREACHABLE in queue.facts for queue in queues
+    )
 
 
 def _local(one: ShownTransfer) -> str:
@@ -133,16 +135,16 @@ def _slot(one: ShownTransfer, shown: Shown) -> str:
     return f"a free slot ({cluster.pending} waiting, {cluster.free_slots} free)"
 
 
-_WAITS: Mapping[JobState, Callable[[ShownTransfer, Shown], str]] = {
-    JobState.WAITING: _slot,
-    JobState.HELD: lambda one, _: f"its hold at {one.remote} to be released there",
-    JobState.RUNNING: lambda _, __: "its end",
-    JobState.DELETING: lambda one, _: f"{one.remote} to delete it",
-    JobState.ERROR: lambda one, _: (
+_WAITS: Mapping[str, Callable[[ShownTransfer, Shown], str]] = {
+    Fact.WAITING: _slot,
+    Fact.HELD: lambda one, _: f"its hold at {one.remote} to be released there",
+    Fact.RUNNING: lambda _, __: "its end",
+    Fact.DELETING: lambda one, _: f"{one.remote} to delete it",
+    Fact.ERROR: lambda one, _: (
         f"the service, to bring it home: {one.remote} put it into the error state"
     ),
-    JobState.FINISHED: lambda one, _: f"{one.remote} to account for it",
-    JobState.UNKNOWN: lambda one, _: (
+    Fact.FINISHED: lambda one, _: f"{one.remote} to account for it",
+    Fact.UNKNOWN: lambda one, _: (
         f"its end; {one.remote} says {one.remote_state}, which is not known here"
     ),
 }

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gridbridge.model.states import QueueState
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathFacts:
@@ -93,4 +95,4 @@ class HostFacts:
     cells: Mapping[str, CellFacts] = field(default_factory=dict)
     keys: tuple[KeyFacts, ...] = ()
     without_rsync: Mapping[str, str] = field(default_factory=dict)  # cluster: host, or empty
-    letters: Mapping[str, str] = field(default_factory=dict)  # queue instance: its state
+    queues: Mapping[str, QueueState] = field(default_factory=dict)  # queue instance: its state

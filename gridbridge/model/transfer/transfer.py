@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gridbridge.model.message import Message
-from gridbridge.model.states import UNSEEN, JobLetters, read_letters
+from gridbridge.model.states import UNSEEN, JobState
 from gridbridge.model.transfer.guard import Guard
 
 Key = tuple[str, int]  # a transfer's name, and the uid of whoever made it
@@ -40,8 +40,8 @@ class Transfer:
     updated_at: datetime
     remote_id: int = 0
     desired: str = ""  # message.Desired; dead wins
-    local_state: str = ""  # letters of qstat, as last seen
-    remote_state: str = ""
+    local_state: JobState = UNSEEN  # as last seen; not listed: it has none
+    remote_state: JobState = UNSEEN  # as last seen; not listed ever: it has none
     remote_host: str = ""  # where it runs, as last seen
     since: datetime | None = None  # of the remote state
     missed_polls: int = 0  # good answers in a row that did not have the remote job
@@ -78,16 +78,6 @@ class Transfer:
     def _with_moments(self, change: Callable[[datetime], datetime]) -> "Transfer":
         known = {name: moment for name in MOMENTS if (moment := getattr(self, name))}
         return self.but(**{name: change(moment) for name, moment in known.items()})
-
-    @property
-    def here(self) -> JobLetters:
-        """What its task at home is, as last seen; of one that is not listed no fact holds."""
-        return read_letters(self.local_state) if self.local_state else UNSEEN
-
-    @property
-    def there(self) -> JobLetters:
-        """What its remote job is, as last seen; of one that was never listed no fact holds."""
-        return read_letters(self.remote_state) if self.remote_state else UNSEEN
 
     @property
     def is_over(self) -> bool:

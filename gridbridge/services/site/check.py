@@ -32,8 +32,8 @@ from gridbridge.services.site.inspection import (
     folder_queues,
     host_facts,
     is_written,
-    letters,
     poller_facts,
+    queue_states,
     rooms,
 )
 from gridbridge.services.site.order import Order, choose
@@ -111,7 +111,7 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     facts = replace(facts, cells=cells, poller=poller_facts(sha256, clock.now_s()))
     facts = replace(facts, keys=keys.result(), without_rsync=rsync.result())
     if not policy.why_no_queues and not cells[policy.site.cluster].trouble:
-        facts = replace(facts, letters=letters(policy))
+        facts = replace(facts, queues=queue_states(policy))
     yield from decisions.no_queue(policy)
     yield from dropped.findings(shown.read_transfers(PUBLISHED), policy.clusters)
     yield from decisions.running_findings(facts, policy)

@@ -31,6 +31,7 @@ from gridbridge.model.site.host import (
     Room,
     TreeFacts,
 )
+from gridbridge.model.states import QueueState
 from gridbridge.shell import host, lock, trust
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import run
@@ -102,11 +103,11 @@ def folder_queues(path: str) -> dict[str, int]:
     return embedded.transfer_queues(folder)
 
 
-def letters(policy: Policy) -> dict[str, str]:
+def queue_states(policy: Policy) -> dict[str, QueueState]:
     """Return the state of every transfer queue on every host, as far as the cell tells."""
     instances = objects.queue_instances(cell(policy, policy.site.cluster), policy.site.cluster)
     ours = (each for each in instances if each.name.partition("@")[0] in policy.queues)
-    return {each.name: each.letters for each in ours}
+    return {each.name: each.state for each in ours}
 
 
 def _paths(policy: Policy) -> dict[str, PathFacts]:

@@ -19,7 +19,6 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.request import JobSpec, Pairs
 from gridbridge.model.shown import ShownTransfer
-from gridbridge.model.states import read_letters
 from gridbridge.services.tools.remote_half import (
     LIMIT_S,
     NotDone,
@@ -72,9 +71,9 @@ def _alter(one: ShownTransfer, change: Change, policy: Policy, folder: str, is_d
     options = _options(one, change, policy, folder)
     require_own(where, one, me)
     job, local = str(one.remote_id), parse_transfer(one.transfer).local
-    letters = submit.states(where, job)
-    if not letters or not read_letters(letters).is_pending:
-        raise NotDone(f"job {job} at {one.remote} is {letters or 'gone'}: it waits no more")
+    state = submit.state(where, job)
+    if not state.is_waiting:
+        raise NotDone(f"job {job} at {one.remote} is {state.text or 'gone'}: it waits no more")
     if is_dry:
         return printable(shlex.join(commands.alter(where, job, options)))
     submit.alter(where, job, options)

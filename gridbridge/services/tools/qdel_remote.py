@@ -60,7 +60,7 @@ def _delete(one: ShownTransfer, policy: Policy, is_dry: bool) -> str:
         raise NotDone(f"it is {one.owner}'s, not yours; an operator uses qdel {local}")
     home = cell(policy, policy.site.cluster).within(LIMIT_S)
     away = f"job {one.remote_id} at {one.remote}" if one.remote_id else f"its half at {one.remote}"
-    if submit.states(home, local):
+    if submit.state(home, local).is_listed:
         if not is_dry:
             submit.delete(home, local)
         return f"job {local}: {'would be ' * is_dry}deleted here, and {away} with it"

@@ -16,7 +16,7 @@ from gridbridge.model.job import JobDetail
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.report import Attempt, TransferReport, printable
 from gridbridge.model.shown import ShownTransfer
-from gridbridge.model.states import read_letters
+from gridbridge.model.states import JobState
 from gridbridge.services.tools import reports
 from gridbridge.services.tools.remote_half import reach
 from gridbridge.state import shown as files
@@ -65,23 +65,20 @@ def is_chosen(one: TransferReport, choice: Choice) -> bool:
     away = one.transfer
     is_theirs = any(fnmatchcase(away.owner, user) for user in choice.users)
     is_there = choice.cluster in (None, away.remote)
-    return is_theirs and is_there and is_in(away.remote_state, choice.states)
+    return is_theirs and is_there and is_in(away.there, choice.states)
 
 
-def is_in(letters: str, states: str) -> bool:
+def is_in(state: JobState, wanted: str) -> bool:
     """Say whether a remote job is in one of these states, as `qstat -s` counts them."""
-    if EVERY in states:
+    if EVERY in wanted:
         return True
-    if not letters:
-        return "p" in states  # being sent
-    state = read_letters(letters)
     facts = {
-        "p": state.is_pending,
+        "p": state.is_waiting or not state.is_listed,  # being sent
         "r": state.is_running,
         "s": state.is_suspended,
         "h": state.is_held,
     }
-    return any(facts[letter] for letter in states)
+    return any(facts[letter] for letter in wanted)
 
 
 def _refuse_unknown(
@@ -117,7 +114,7 @@ class Asking:
         ours = [job for job in told if job.account == one.transfer]
         if not ours:
             return (), "does not list it any more"
-        return _messages(ours[0], is_waiting=is_in(one.remote_state, "p")), ""
+        return _messages(ours[0], is_waiting=is_in(one.there, "p")), ""
 
 
 def details(

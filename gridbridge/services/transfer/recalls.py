@@ -104,7 +104,7 @@ class Recalls:
         if not queue or not queue.recall_wait_s or not cluster or one.listed != Listed.YES:
             return False
         tells = ADAPTERS[cluster.kind].deletes_waiting is not None
-        waits = one.there.is_pending and tells and not one.claim
+        waits = one.remote_state.is_waiting and tells and not one.claim
         if not waits and not may_be_had(one):
             return False
         before = self._ledger.attempts(one.name, one.uid)

@@ -315,7 +315,7 @@ def last_listed(transfer: Transfer) -> datetime | None:
     A qmaster accounts for a job as it removes it from its list: what stood there before is false.
     A transfer that we hear of after its job has ended, as when the state file was lost, was not.
     """
-    if not transfer.remote_state:
+    if not transfer.remote_state.is_listed:
         return None
     if transfer.missing_since:
         return transfer.missing_since - UNHEARD

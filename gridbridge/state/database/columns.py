@@ -24,6 +24,7 @@ from sqlalchemy import (
 
 from gridbridge.model import lines, message
 from gridbridge.model.message import Message
+from gridbridge.model.states import UNSEEN, JobState
 
 _PLAIN = printable.replace("%", "")
 
@@ -81,6 +82,27 @@ class Verdict(TypeDecorator[Message]):
         if value is None:
             return None
         return Message(**lines.decode(value.encode("ascii"), message.KEYS)) if value else Message()
+
+
+class Job(TypeDecorator[JobState]):
+    """What a job is: its facts, a blank, and what people are shown; empty while not listed."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: JobState | None, dialect: Dialect) -> str | None:
+        """Write it."""
+        if value is None or not value.is_listed:
+            return None if value is None else ""
+        text = quote(value.text, safe=_PLAIN, errors="surrogatepass")
+        return f"{','.join(sorted(value.facts))} {text}"
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> JobState | None:
+        """Read it."""
+        if not value:
+            return None if value is None else UNSEEN
+        facts, _, text = value.partition(" ")
+        return JobState(facts.split(","), unquote(text, errors="surrogatepass"))
 
 
 class Json(TypeDecorator[Mapping[str, object]]):

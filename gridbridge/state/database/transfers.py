@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
-from gridbridge.state.database.columns import COUNTED, METADATA, Moment, Verdict, Words
+from gridbridge.state.database.columns import COUNTED, METADATA, Job, Moment, Verdict, Words
 from gridbridge.state.database.core import Database
 
 TRANSFERS = Table(
@@ -43,8 +43,8 @@ TRANSFERS = Table(
     Column("updated_at", Moment, nullable=False),
     Column("remote_id", BigInteger, nullable=False),
     Column("desired", Words, nullable=False),
-    Column("local_state", Words, nullable=False),
-    Column("remote_state", Words, nullable=False),
+    Column("local_state", Job, nullable=False),
+    Column("remote_state", Job, nullable=False),
     Column("remote_host", Words, nullable=False),
     Column("since", Moment),
     Column("missed_polls", BigInteger, nullable=False),

@@ -26,7 +26,9 @@ from gridbridge.model.site.host import (
 )
 from gridbridge.model.site.sections import Site
 from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.states import OPEN
 from gridbridge.model.transfer.sections import TransferQueue
+from tests.states import queue_state
 
 SITE = Site(cluster="alpha")
 POLICY = Policy(
@@ -67,7 +69,7 @@ def a_host(**paths: PathFacts | None) -> HostFacts:
         sudoers=f"{sudoers_line(SITE)}\n",
         poller=PollerFacts(is_running=True, pid=5, age_s=2.0),
         cells={"alpha": WELL, "beta": WELL},
-        letters={"transfer-beta@tee": ""},
+        queues={"transfer-beta@tee": OPEN},
     )
 
 
@@ -319,7 +321,7 @@ def test_an_oar_server_is_judged_by_its_answer_version_and_clock(
     ],
 )
 def test_a_queue_that_needs_somebody_is_reported(letters: str, states: list[State]) -> None:
-    found = judged(replace(a_host(), letters={"transfer-beta@tee": letters}))
+    found = judged(replace(a_host(), queues={"transfer-beta@tee": queue_state(letters)}))
 
     assert [each.state for each in found] == states
 

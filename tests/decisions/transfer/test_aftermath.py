@@ -7,11 +7,11 @@ import pytest
 from gridbridge.decisions.transfer.aftermath import holds_outputs, is_at_rest, survivors
 from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.model.snapshot import JobStatus
-from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.claim import FENCED
 from gridbridge.model.transfer.plan import Act
 from gridbridge.model.transfer.transfer import Transfer
 from tests.decisions.transfer.test_plan import NOON, a_transfer, a_world
+from tests.states import job_state
 
 ENDED = a_transfer(closed_at=NOON)
 
@@ -93,7 +93,7 @@ def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
     letters: str, name: str, owner: str, expected: bool
 ) -> None:
     world = a_world(remote="")
-    copy = JobStatus(job_id=99, name=name, owner=owner, state=read_letters(letters))
+    copy = JobStatus(job_id=99, name=name, owner=owner, state=job_state(letters))
     remote = replace(world.snapshots["beta"], copies=(copy,))
     seen = replace(world, snapshots={**world.snapshots, "beta": remote})
 

@@ -9,6 +9,7 @@ from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.message import Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Transfer
+from tests.states import read_states
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RUNNING, SUSPENDED, DEAD = Desired.RUNNING, Desired.SUSPENDED, Desired.DEAD
@@ -41,7 +42,7 @@ def a_transfer(home: str, told: str, remote: str, **values: object) -> Transfer:
         "remote_state": remote,
         "seen_at": second(5),
     }
-    return Transfer(**(known | values))
+    return Transfer(**read_states(known | values))
 
 
 def shown(

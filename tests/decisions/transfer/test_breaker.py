@@ -12,9 +12,9 @@ from gridbridge.decisions.transfer.causes import OF_THE_CLUSTER, blame
 from gridbridge.model.message import CAUSES, Cause, Desired, Message, Outcome, Phase
 from gridbridge.model.shown import ShownBreaker, ShownFailure
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.sections import Breaker
 from gridbridge.model.transfer.transfer import Listed, Transfer
+from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POLICY = Breaker(failures=3, pause_s=60, pause_max_s=150)
@@ -90,10 +90,10 @@ KILLED = ended(Outcome.SIGNAL, Cause.LOST, signal="9")
         (ended(Outcome.ERROR, Cause.HOST), Cause.HOST),
         (ended(Outcome.REQUEUE, Cause.LOST), Cause.LOST),
         (KILLED, Cause.LOST),
-        (KILLED | {"remote_state": "r"}, ""),
+        (KILLED | {"remote_state": job_state("r")}, ""),
         (ended(Outcome.REQUEUE, Cause.PREEMPTED), ""),
         (ended(Outcome.SIGNAL, Cause.PREEMPTED, signal="9"), ""),
-        (ended(Outcome.REQUEUE, Cause.LOST) | {"remote_state": "r"}, ""),
+        (ended(Outcome.REQUEUE, Cause.LOST) | {"remote_state": job_state("r")}, ""),
         (ended(Outcome.ERROR, Cause.JOB), ""),
         (ended(Outcome.ERROR, Cause.UNKNOWN), ""),
         (ended(Outcome.ERROR), ""),
@@ -140,7 +140,7 @@ def test_an_unknown_cause_is_blamed_on_nobody_and_still_said() -> None:
     ("change", "sign"),
     [
         ({"phase": Phase.HELD, "remote_id": 4}, Sign.TAKEN),
-        ({"remote_state": "r"}, Sign.RAN),
+        ({"remote_state": job_state("r")}, Sign.RAN),
         (ended(Outcome.EXIT, exit_status="0"), Sign.RAN),
         (TRIED, Sign.FAILED),
     ],
@@ -173,7 +173,7 @@ def test_news_is_proved_by_a_list_of_home_that_has_the_task_in_its_queue(
     job: int, owner: str, letters: str, queue: str, tasks: tuple[range, ...], is_proved: bool
 ) -> None:
     """Also one that was put back: no queue is told of it any more."""
-    state = read_letters(letters)
+    state = job_state(letters)
     row = JobStatus(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
     home = ClusterSnapshot(
         cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0
@@ -189,7 +189,7 @@ OF_BOB = {"owner": "bob", "uid": 1002}
     ("other", "is_closed"),
     [
         (transfer(9, listed=Listed.YES, **OF_BOB), False),
-        (transfer(9, local_state="hr", listed=Listed.NO, **OF_BOB), True),
+        (transfer(9, local_state=job_state("hr"), listed=Listed.NO, **OF_BOB), True),
         (transfer(9, listed=Listed.YES), True),
         (transfer(9, listed=Listed.YES, remote="gamma", **OF_BOB), True),
     ],
@@ -244,7 +244,7 @@ def test_another_owners_failure_after_one_owners_many_doubles_the_pause_once() -
 
 
 def test_a_job_that_ran_clears_all() -> None:
-    ran = breaker.news(transfer(), transfer(remote_state="r"), POLICY)
+    ran = breaker.news(transfer(), transfer(remote_state=job_state("r")), POLICY)
     assert ran
 
     assert breaker.hear(failed(1, 2, 3), ran, (), NOW, POLICY) == NONE
@@ -269,7 +269,7 @@ def test_what_is_not_proved_is_good_for_its_owners_own_failures_alone(
 
 
 def test_what_is_not_proved_opens_nothing() -> None:
-    ran = breaker.news(transfer(), transfer(remote_state="r"), POLICY)
+    ran = breaker.news(transfer(), transfer(remote_state=job_state("r")), POLICY)
     assert ran
 
     assert breaker.forgive(failed(1, 2, 3), ran) == failed(1, 2, 3)

@@ -7,8 +7,8 @@ import pytest
 from gridbridge.decisions.transfer import owners
 from gridbridge.model.message import Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.transfer import Listed, Transfer
+from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ENDED = Message(outcome=Outcome.EXIT, exit_status="0")
@@ -42,7 +42,7 @@ def home(*rows: JobStatus, at_s: float = 1) -> ClusterSnapshot:
 
 
 def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobStatus:
-    return JobStatus(job_id=7, tasks=tasks, name="j", owner=owner, state=read_letters("r"))
+    return JobStatus(job_id=7, tasks=tasks, name="j", owner=owner, state=job_state("r"))
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,11 @@ from gridbridge.decisions.transfer.plan import (
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act
 from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Transfer
+from tests.states import job_state, queue_state, read_states
 
 NAME = "gb.alpha.7.0.1"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -55,15 +55,19 @@ def a_transfer(**values: object) -> Transfer:
         "created_at": NOON,
         "updated_at": NOON,
         "remote_id": 40,
-        "local_state": "r",
-        "remote_state": "r",
+        "local_state": job_state("r"),
+        "remote_state": job_state("r"),
     }
-    return Transfer(**(known | values))
+    return Transfer(**read_states(known | values))
+
+
+def observed(transfer: Transfer, world: World) -> Transfer:
+    return observe(transfer, world, world.at_home(transfer))
 
 
 def a_row(job: int, state: str, **values: object) -> JobStatus:
     known: dict[str, object] = {"name": "x", "owner": "alice", "queue": "", "since": NOON}
-    return JobStatus(job_id=job, state=read_letters(state), **(known | values))
+    return JobStatus(job_id=job, state=job_state(state), **(known | values))
 
 
 def a_snapshot(
@@ -136,7 +140,7 @@ def test_home_wants_a_task_until_it_deletes_it_or_lists_it_no_more(
 ) -> None:
     world = a_world(local=local)
 
-    assert is_unwanted(observe(a_transfer(), world), world) == expected
+    assert is_unwanted(observed(a_transfer(), world), world) == expected
 
 
 def test_a_job_that_runs_needs_nothing() -> None:
@@ -192,7 +196,7 @@ def test_a_job_that_runs_needs_nothing() -> None:
         (a_transfer(), a_world(local=None, remote="", asleep=False), []),
         (a_transfer(), a_world(local="hRq", remote=None, asleep=False), []),
         (  # home was asked before the deletion, and may never have been seen to list the task
-            a_transfer(desired=Desired.DEAD, local_state="", updated_at=second(10)),
+            a_transfer(desired=Desired.DEAD, local_state=job_state(""), updated_at=second(10)),
             replace(
                 a_world(local="", remote="", asleep=False),
                 snapshots={"alpha": a_snapshot("alpha", 5), "beta": a_snapshot("beta", 60)},
@@ -269,8 +273,8 @@ def test_a_deleted_one_is_over_when_its_task_runs_anew(
         a_transfer(),
         a_transfer(desired=Desired.DEAD),
         a_transfer(missed_polls=9),
-        a_transfer(remote_state="Eqw"),
-        a_transfer(local_state="hRq"),
+        a_transfer(remote_state=job_state("Eqw")),
+        a_transfer(local_state=job_state("hRq")),
     ],
     ids=["running", "dead", "missing", "in error state", "requeued"],
 )
@@ -292,7 +296,7 @@ def test_an_end_that_is_known_comes_home_though_its_cluster_is_configured_no_mor
 
 def test_a_pin_is_taken_back_when_no_task_of_the_job_waits_for_adoption() -> None:
     adopted = a_transfer(pinned=True)
-    waiting = a_transfer(name="gb.alpha.7.2.1", local_state="hRq")
+    waiting = a_transfer(name="gb.alpha.7.2.1", local_state=job_state("hRq"))
 
     world = replace(a_world(), requeued_jobs=requeued_jobs([adopted, waiting]))
 
@@ -302,27 +306,27 @@ def test_a_pin_is_taken_back_when_no_task_of_the_job_waits_for_adoption() -> Non
 
 def test_one_answer_is_counted_once_however_often_it_is_looked_at() -> None:
     world = a_world(remote="")
-    seen = observe(observe(observe(a_transfer(), world), world), world)
+    seen = observed(observed(observed(a_transfer(), world), world), world)
 
     assert seen.missed_polls == 1
-    assert observe(seen, a_world(remote="", at_s=65)).missed_polls == 2
-    assert observe(seen, a_world(remote="r", at_s=65)).missed_polls == 0
+    assert observed(seen, a_world(remote="", at_s=65)).missed_polls == 2
+    assert observed(seen, a_world(remote="r", at_s=65)).missed_polls == 0
 
 
 def test_an_answer_from_before_the_owners_word_says_nothing() -> None:
-    seen = observe(a_transfer(), a_world(local="", remote="", at_s=-1))
+    seen = observed(a_transfer(), a_world(local="", remote="", at_s=-1))
 
     assert seen == a_transfer()
 
 
 def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
     queue = QueueStatus(
-        name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=1, letters="au"
+        name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=1, state=queue_state("au")
     )
     remote = a_snapshot("beta", 60, a_row(40, "r", queue="all.q@n1"), queues=(queue,))
     world = replace(a_world(), snapshots={"beta": remote})
 
-    assert observe(a_transfer(), world).reason == "unknown: beta does not hear of host n1"
+    assert observed(a_transfer(), world).reason == "unknown: beta does not hear of host n1"
 
 
 def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
@@ -333,7 +337,7 @@ def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
 
 
 def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
-    [action] = decide(a_transfer(missed_polls=2), a_world(), POLICY)
+    [action] = decide(a_transfer(missed_polls=2), a_world(), POLICY, None)
 
     assert action.why == "beta lists it no more"
 
@@ -359,7 +363,7 @@ def test_a_claim_to_anothers_task_touches_neither_of_its_jobs(
     claim: Transfer, local: str, asleep: bool
 ) -> None:
     """Who claims it may end his own transfer; the hold of the task is its owner's."""
-    claimed = replace(claim, local_state="", remote_state="")
+    claimed = replace(claim, local_state=job_state(""), remote_state=job_state(""))
 
     done = acts(claimed, a_world(local=local, asleep=asleep, name=NAME))
 
@@ -667,14 +671,14 @@ def test_the_record_of_a_job_that_never_started_is_not_awaited_for_long(
     ("transfer", "expected"),
     [
         (a_transfer(missed_polls=4), [Act.LOOK_UP_END]),
-        (a_transfer(desired=Desired.DEAD, local_state=""), [Act.CLOSE]),
+        (a_transfer(desired=Desired.DEAD, local_state=job_state("")), [Act.CLOSE]),
     ],
     ids=["its end is looked up", "it is over without a deletion"],
 )
 def test_another_job_under_its_id_says_nothing_of_a_transfer(
     transfer: Transfer, expected: list[Act]
 ) -> None:
-    world = a_world(asleep=transfer.desired != Desired.DEAD, local=transfer.local_state)
+    world = a_world(asleep=transfer.desired != Desired.DEAD, local=transfer.local_state.text)
     strangers = frozenset({(transfer.name, transfer.uid)})
 
     assert acts(transfer, world) != expected

@@ -9,9 +9,9 @@ from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.message import Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
+from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUEUE = TransferQueue(cluster="beta", pending_limit=9, slots=9, recall_wait_s=600)
@@ -32,7 +32,7 @@ def waiting(job: int = 7, minutes: float = 12, **values: object) -> Transfer:
         created_at=NOW - timedelta(minutes=minutes),
         updated_at=NOW,
         remote_id=job,
-        remote_state="qw",
+        remote_state=job_state("qw"),
         since=NOW - timedelta(minutes=minutes),
     )
     return long.but(**values)
@@ -54,7 +54,7 @@ def due(
                 job_id=one.remote_id,
                 name="x",
                 owner=one.owner,
-                state=read_letters(letters),
+                state=job_state(letters),
                 slots=slots,
             ),
         )

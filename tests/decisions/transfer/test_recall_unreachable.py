@@ -11,11 +11,11 @@ from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.claim import FENCED, HOME, JOB
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 from tests.decisions.transfer.test_recall import NOW, QUEUE, waiting
+from tests.states import job_state
 
 BY_FILE, BY_GRANT = "file.t0", "grant.t0"
 
@@ -27,8 +27,8 @@ def claimed(**values: object) -> Transfer:
 
 def world(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1) -> World:
     """Return a world in which beta last answered so long ago."""
-    there = JobStatus(job_id=7, name="x", owner="alice", state=read_letters(letters))
-    here = JobStatus(job_id=7, name="x", owner="alice", state=read_letters("hr"), slots=slots)
+    there = JobStatus(job_id=7, name="x", owner="alice", state=job_state(letters))
+    here = JobStatus(job_id=7, name="x", owner="alice", state=job_state("hr"), slots=slots)
     silent_since = NOW - timedelta(seconds=silent_s)
     beta = ClusterSnapshot(
         cluster="beta", taken_at=silent_since, jobs={7: (there,)}, pending=0, free_slots=0
@@ -74,7 +74,7 @@ def test_a_service_that_was_down_itself_has_heard_no_silence() -> None:
     [
         claimed(claim=""),
         claimed(claimed=JOB),
-        claimed(remote_state="r"),
+        claimed(remote_state=job_state("r")),
         claimed(phase=Phase.SUBMITTING),
         claimed(desired=Desired.SUSPENDED),
         claimed(desired=Desired.DEAD),

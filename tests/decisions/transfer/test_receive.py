@@ -13,6 +13,7 @@ from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phas
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Rejected
 from gridbridge.model.transfer.transfer import Transfer
+from tests.states import job_state
 
 NAME = "gb.alpha.7.0.1"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -190,7 +191,7 @@ def test_only_the_starter_that_has_a_transfer_closes_it() -> None:
 
 def test_a_later_record_keeps_what_is_known() -> None:
     held = take(None, RECORD.but(phase=Phase.HELD, rerun="no"), DEAD).but(
-        remote_state="hqw", local_state="r", remote_host="n1"
+        remote_state=job_state("hqw"), local_state=job_state("r"), remote_host="n1"
     )
     later = take(held, RECORD.but(remote_id="", rerun=""), later_s=9)
 

@@ -11,13 +11,13 @@ import pytest
 
 from gridbridge.model.message import Desired, Kind, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import read_letters
 from gridbridge.services.transfer.agreements import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, Agreements
 from gridbridge.services.transfer.mail import _login
 from gridbridge.services.watch.observer import Answer
 from gridbridge.state import published
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import LONG_AGO, Machine
+from tests.states import job_state
 
 SUSPENDED = RECORD.but(kind=Kind.INTENT, desired=Desired.SUSPENDED)
 
@@ -41,7 +41,7 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
         job_id={"alpha": 7, "beta": 40}[cluster],
         name="x",
         owner=_login(os.getuid()),
-        state=read_letters(letters),
+        state=job_state(letters),
         since=LONG_AGO,
     )
     seen = ClusterSnapshot(

@@ -11,10 +11,11 @@ from gridbridge.model.transfer.transfer import Listed, Transfer
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.shell.clock import Clock
 from tests.decisions.transfer.test_plan import a_row, a_snapshot, a_transfer, second
+from tests.states import job_state
 
 JOBS = (7, 8, 9)
-PROVED = {"local_state": "", "listed": Listed.YES}  # it may be over by now
-UNPROVED = {"local_state": "r", "listed": ""}  # it may be another task's row
+PROVED = {"local_state": job_state(""), "listed": Listed.YES}  # it may be over by now
+UNPROVED = {"local_state": job_state("r"), "listed": ""}  # it may be another task's row
 QUEUE = "transfer-beta@alpha-master"
 
 
@@ -38,8 +39,8 @@ class Told:
 
     def runs(self, job: int, **values: object) -> None:
         """Hear that a job runs there."""
-        before = a_transfer(name=f"gb.alpha.{job}.0.1", remote_state="qw", **values)
-        self.breakers.hear(before, before.but(remote_state="r"), [before])
+        before = a_transfer(name=f"gb.alpha.{job}.0.1", remote_state=job_state("qw"), **values)
+        self.breakers.hear(before, before.but(remote_state=job_state("r")), [before])
 
     def proves(self, *rows: tuple[int, str], at_s: float = 9) -> None:
         """Have home list jobs of these owners."""
@@ -55,7 +56,11 @@ class Told:
         return self.breakers.closed(()) == {"beta"}
 
     def _waits(self, job: int, **values: object) -> Transfer:
-        known: dict[str, object] = {"phase": Phase.SUBMITTING, "remote_id": 0, "remote_state": ""}
+        known: dict[str, object] = {
+            "phase": Phase.SUBMITTING,
+            "remote_id": 0,
+            "remote_state": job_state(""),
+        }
         one = a_transfer(name=f"gb.alpha.{job}.0.1", **(known | values))
         if one.listed == Listed.YES:
             row = a_row(job, "r", owner=one.owner, queue=QUEUE)

@@ -16,7 +16,6 @@ from gridbridge.apply.transfer.grants import GRANTS
 from gridbridge.model.message import Cause, Kind, Message, Outcome
 from gridbridge.model.route import Login
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.watch.observer import Answer
@@ -26,6 +25,7 @@ from gridbridge.state import claims
 from gridbridge.state.database.transfers import Transfers
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import Machine
+from tests.states import job_state
 
 WHY = "recalled from beta: it does not answer"
 OF = f"{os.getuid()}.t0"
@@ -145,7 +145,7 @@ def home_shows(machine: Machine, free_slots: int) -> None:
     """Let home answer that each job's starter runs, and take what was checked meanwhile."""
     me = pwd.getpwuid(os.getuid()).pw_name
     rows = {
-        job: (JobStatus(job_id=job, name="x", owner=me, state=read_letters("hr")),) for job in JOBS
+        job: (JobStatus(job_id=job, name="x", owner=me, state=job_state("hr")),) for job in JOBS
     }
     now = datetime.now(UTC)
     shown = ClusterSnapshot(
@@ -199,7 +199,7 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(
         machine.send(a_record_of(job))
     with machine.service.ledger.transaction():
         for one in tuple(machine.service.ledger.all()):
-            waits = one.but(created_at=long_ago, seen_at=long_ago, remote_state="qw")
+            waits = one.but(created_at=long_ago, seen_at=long_ago, remote_state=job_state("qw"))
             machine.service.ledger.keep(waits)
     machine.service.worlds.since_s -= 3600
     for _ in range(6):

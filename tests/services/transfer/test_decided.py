@@ -26,11 +26,17 @@ from tests.decisions.transfer.test_plan import (
     a_world,
     second,
 )
+from tests.states import queue_state
 
 LETTERS = st.sampled_from([None, "", "r", "qw", "hqw", "Rq", "hRq", "dr", "Eqw", "s"])
 DESIRED = st.sampled_from(["", Desired.RUNNING, Desired.DEAD])
 QUEUE = QueueStatus(
-    name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=4, letters="u", sends_away=True
+    name="all.q@n1",
+    slots_used=0,
+    slots_reserved=0,
+    slots_total=4,
+    state=queue_state("u"),
+    sends_away=True,
 )
 
 

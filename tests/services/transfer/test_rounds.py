@@ -23,7 +23,6 @@ from gridbridge.model.shown import ShownBreaker
 from gridbridge.model.site.sections import Site
 from gridbridge.model.site.setup import State
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.sections import Retention, TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
@@ -40,6 +39,7 @@ from gridbridge.state.database.transfers import Transfers
 from gridbridge.state.inbox import Inbox
 from gridbridge.state.shown import read_transfers
 from tests.services.transfer.messages import NAME, RECORD
+from tests.states import job_state
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 CLOSED = RECORD.but(kind=Kind.CLOSED, outcome=Outcome.EXIT, exit_status="0")
@@ -125,7 +125,7 @@ class Machine:
 
     def answer(self, letters: str, name: str = "x") -> None:
         """Let beta answer with these letters of job 40; none: it does not list it."""
-        state = read_letters(letters or "r")
+        state = job_state(letters or "r")
         row = JobStatus(
             job_id=40, name=name, owner=_login(os.getuid()), state=state, since=LONG_AGO
         )
@@ -141,7 +141,7 @@ class Machine:
 
     def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
         """Let home answer with these letters of job 7."""
-        state = read_letters(letters)
+        state = job_state(letters)
         row = JobStatus(
             job_id=7, name="x", owner=_login(os.getuid()), state=state, since=LONG_AGO, queue=queue
         )

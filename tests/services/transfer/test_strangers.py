@@ -8,6 +8,7 @@ from gridbridge.model.policy import Policy, Site
 from gridbridge.services.transfer.strangers import Strangers
 from gridbridge.services.watch.observer import Answer
 from tests.decisions.transfer.test_plan import NAME, NOON, a_row, a_snapshot, a_transfer, second
+from tests.states import job_state
 
 BETA = Cluster(qmaster_port=1, execd_port=2)
 POLICY = Policy(site=Site(cluster="alpha"), clusters={"alpha": BETA, "beta": BETA}, queues={})
@@ -18,7 +19,7 @@ class Asked:
     """A cluster that lists job 40 of alice, and tells its account when it is asked."""
 
     def __init__(self, remote_state: str = "r") -> None:
-        self.transfer = a_transfer(remote_state=remote_state)
+        self.transfer = a_transfer(remote_state=job_state(remote_state))
         self.account = NAME
         self.asked: list[tuple[int, ...]] = []
         self.notes: list[str] = []
@@ -60,7 +61,7 @@ class Asked:
 def test_a_job_that_was_just_submitted_waits_and_starts_unasked() -> None:
     one = Asked(remote_state="")
     one.lists("qw", since_s=1)
-    one.transfer = one.transfer.but(remote_state="qw")
+    one.transfer = one.transfer.but(remote_state=job_state("qw"))
 
     assert one.lists("r", since_s=5) == frozenset()
     assert one.asked == []

@@ -24,6 +24,7 @@ from gridbridge.state import accounts
 from gridbridge.state.database import Database
 from gridbridge.state.database.accounting import Accounting
 from gridbridge.state.database.transfers import Transfers
+from tests.states import job_state
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 (LINE,) = [line for line in GOLDEN.read_text().splitlines() if ":gb.alpha." in line]
@@ -200,20 +201,24 @@ def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> 
     now = site.clock.now()
 
     assert (
-        site.usage_records.end(transfer(remote_state="r", seen_at=now + timedelta(seconds=1)))
+        site.usage_records.end(
+            transfer(remote_state=job_state("r"), seen_at=now + timedelta(seconds=1))
+        )
         is None
     )
     assert (
         site.usage_records.end(
-            transfer(remote_state="r", missing_since=now + timedelta(seconds=62))
+            transfer(remote_state=job_state("r"), missing_since=now + timedelta(seconds=62))
         )
         is None
     )
-    assert site.usage_records.end(transfer(remote_state="r", seen_at=now - timedelta(minutes=1)))
     assert site.usage_records.end(
-        transfer(remote_state="r", missing_since=now, seen_at=now + timedelta(seconds=9))
+        transfer(remote_state=job_state("r"), seen_at=now - timedelta(minutes=1))
     )
-    never_listed = transfer(remote_state="", missing_since=now + timedelta(seconds=62))
+    assert site.usage_records.end(
+        transfer(remote_state=job_state("r"), missing_since=now, seen_at=now + timedelta(seconds=9))
+    )
+    never_listed = transfer(remote_state=job_state(""), missing_since=now + timedelta(seconds=62))
     assert site.usage_records.end(never_listed)
 
 

@@ -25,6 +25,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published, shown
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
+from tests.states import job_state
 
 NOW = datetime.now(UTC)
 POLICY = Policy(
@@ -112,7 +113,7 @@ def test_an_open_history_goes_on_without_being_read_again(
         tell(again, "second")
         tell(foreign, "elsewhere")
         tell(TRANSFER.but(closed_at=NOW), "over")
-        tell(again.but(remote_state="r"), "third")
+        tell(again.but(remote_state=job_state("r")), "third")
     kept = shown.read_job(folder, "12")
     fresh = JobHistory("alpha", database, Views(POLICY, Clock(), folder))
     fresh.touch(again)
@@ -151,7 +152,7 @@ def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
 
     assert texts(folder, "12") == []
 
-    job_history.keep(TRANSFER, TRANSFER.but(remote_state="r"))
+    job_history.keep(TRANSFER, TRANSFER.but(remote_state=job_state("r")))
     job_history.publish()
 
     assert texts(folder, "12") == [[]]

@@ -12,7 +12,6 @@ from gridbridge.apply.transfer.acts import Acts
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import Kind, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import read_letters
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.services.transfer.mail import _login
@@ -20,6 +19,7 @@ from gridbridge.services.watch.observer import Answer
 from gridbridge.state.database.transfers import Transfers
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import LONG_AGO, Machine
+from tests.states import job_state
 
 TASK = RECORD.but(guard=Guard.HOLD)
 AGAIN = TASK.but(kind=Kind.CLOSED, outcome=Outcome.REQUEUE)
@@ -68,7 +68,7 @@ def list_at_home(machine: Machine, letters: str) -> None:
         job_id=7,
         name="x",
         owner=_login(os.getuid()),
-        state=read_letters(letters or "r"),
+        state=job_state(letters or "r"),
         since=LONG_AGO,
     )
     seen = ClusterSnapshot(

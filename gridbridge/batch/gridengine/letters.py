@@ -1,0 +1,45 @@
+"""Reads Grid Engine's state letters: sge_status(5) and qstat(1).
+
+They come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`, and are read one by one, so that a
+combination nobody listed still keeps its facts. Hot programs load this module.
+"""
+
+from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
+
+OF_JOBS = {
+    "q": (Fact.WAITING,),
+    "w": (Fact.WAITING,),
+    "h": (Fact.HELD,),
+    "r": (Fact.RUNNING,),
+    "t": (Fact.RUNNING, Fact.STARTING),
+    "s": (Fact.RUNNING, Fact.SUSPENDED, Fact.BY_HAND),  # qmod -sj
+    "S": (Fact.RUNNING, Fact.SUSPENDED, Fact.BY_QUEUE),  # or its calendar, a superordinate queue
+    "T": (Fact.RUNNING, Fact.SUSPENDED, Fact.BY_THRESHOLD),  # suspend_thresholds
+    "d": (Fact.DELETING,),
+    "E": (Fact.ERROR,),  # qmod -cj
+    "R": (Fact.RESTARTED,),
+    "z": (Fact.FINISHED,),
+}
+OF_QUEUES = {
+    "E": QueueFact.ERROR,  # qmod -cq
+    "d": QueueFact.DISABLED,
+    "D": QueueFact.OFF_HOURS,
+    "s": QueueFact.SUSPENDED,
+    "S": QueueFact.SUSPENDED,
+    "C": QueueFact.SUSPENDED,
+    "u": QueueFact.UNREACHABLE,
+    "a": QueueFact.LOADED,
+    "A": QueueFact.OVERLOADED,
+}
+UNKNOWN = (Fact.UNKNOWN,)
+
+
+def read_job(letters: str) -> JobState:
+    """Read a listed job's letters; an unknown one, or none at all, is a fact as well."""
+    found = {fact for letter in letters for fact in OF_JOBS.get(letter, UNKNOWN)}
+    return JobState(found or UNKNOWN, letters)
+
+
+def read_queue(letters: str) -> QueueState:
+    """Read a queue's letters on one host; none: it is open."""
+    return QueueState((OF_QUEUES.get(one, QueueFact.UNKNOWN) for one in letters), letters)

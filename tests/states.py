@@ -1,0 +1,23 @@
+"""States as tests tell them: in the letters of qstat(1), empty for what is not listed or open."""
+
+from collections.abc import Mapping
+
+from gridbridge.batch.gridengine.letters import read_job, read_queue
+from gridbridge.model.states import UNSEEN, JobState, QueueState
+
+
+def job_state(letters: str) -> JobState:
+    """Return what a job is."""
+    return read_job(letters) if letters else UNSEEN
+
+
+def queue_state(letters: str) -> QueueState:
+    """Return what a queue is."""
+    return read_queue(letters)
+
+
+def read_states(values: Mapping[str, object]) -> dict[str, object]:
+    """Return a transfer's values with its states read."""
+    told = {name: values[name] for name in ("local_state", "remote_state") if name in values}
+    read = {name: job_state(one) for name, one in told.items() if isinstance(one, str)}
+    return {**values, **read}
