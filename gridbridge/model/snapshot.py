@@ -4,7 +4,7 @@ Of a cluster with 100,000 waiting jobs only the counts and our own jobs are kept
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from gridbridge.model.ids import NO_TASK
@@ -37,6 +37,9 @@ class JobStatus:
     def covers(self, task: int) -> bool:
         """Whether this row tells of that task; a row without tasks tells of every one."""
         return not self.tasks or any(task in tasks for tasks in self.tasks)
+
+
+_Rows = tuple[dict[int, JobStatus], tuple[JobStatus, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +90,20 @@ class ClusterSnapshot:
     free_slots: (
         int  # of its own queues, as they count them; shared hosts and consumables may allow fewer
     )
+    _by_task: dict[int, _Rows] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def find(self, job_id: int, task: int = NO_TASK) -> JobStatus | None:
         """Look up a job's task, or its first row; None when the cluster does not list it."""
         rows = self.jobs.get(job_id, ())
-        return next((row for row in rows if task == NO_TASK or row.covers(task)), None)
+        if task == NO_TASK or len(rows) < 2:
+            return next((row for row in rows if task == NO_TASK or row.covers(task)), None)
+        alone, others = self._rows_of(job_id)
+        return alone.get(task) or next((row for row in others if row.covers(task)), None)
+
+    def _rows_of(self, job_id: int) -> _Rows:
+        """Return an array's rows by task, and those of several tasks or of every one."""
+        if job_id not in self._by_task:
+            rows = self.jobs[job_id]
+            alone = {row.task: row for row in reversed(rows) if row.task}
+            self._by_task[job_id] = alone, tuple(row for row in rows if not row.task)
+        return self._by_task[job_id]

@@ -1,5 +1,6 @@
 """Looking a job up, and counting the slots that can take work."""
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -64,6 +65,18 @@ def test_an_arrays_task_is_found_in_the_row_that_covers_it() -> None:
     assert snapshot.find(7, 999_999_998) == waiting
     assert snapshot.find(7, 3) is None
     assert snapshot.find(8) is None
+
+
+def test_a_task_among_twenty_thousand_is_found_at_once() -> None:
+    """Home lists an array with a row for each task that runs, and looks many of them up."""
+    running = [make_job(7, "r", range(n, n + 1)) for n in range(1, 20_001)]
+    waiting = make_job(7, "qw", range(20_001, 30_000))
+    snapshot = make_snapshot(*running, waiting)
+    began = time.process_time()
+
+    assert all(snapshot.find(7, row.task) is row for row in running)
+    assert (snapshot.find(7, 25_000), snapshot.find(7, 30_000)) == (waiting, None)
+    assert time.process_time() - began < 2
 
 
 def test_a_row_without_tasks_tells_of_the_job_itself() -> None:

@@ -16,6 +16,7 @@ from gridbridge.batch.embedded import keeper, verbs
 from gridbridge.batch.embedded.answers import ClusterLine, EndLine, JobLine, encode
 from gridbridge.batch.embedded.database import Database, Refused, UnknownJob
 from gridbridge.batch.embedded.job import Job, NewJob, Queue
+from gridbridge.batch.shown import job_letters
 from gridbridge.errors import StateError
 from gridbridge.model.places import METHODS
 
@@ -117,14 +118,15 @@ def _list(database: Database, number: int, name: str) -> bytes:
 
 
 def _line(database: Database, job: Job) -> JobLine:
+    facts = job.facts
     is_kept = not job.pid or database.keepers.is_kept(job.id)
     return JobLine(
         id=str(job.id),
         name=job.name,
         account=job.account,
         owner=job.owner,
-        facts=" ".join(job.facts),
-        state=job.letters,
+        facts=" ".join(facts),
+        state=job_letters(facts),
         slots=str(job.slots),
         since=f"{job.started_at or job.submitted_at:.3f}",
         error=job.error,

@@ -12,7 +12,7 @@ from gridbridge.model.accounting import RemoteRecord
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired
 from gridbridge.model.report import FIRST_EVENTS, LAST_EVENTS
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Listed, Transfer
 
 MOST_ATTEMPTS = 20  # of a task that are shown
@@ -48,29 +48,6 @@ def is_listed(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
     name = parse_transfer(transfer)
     row = local.find(name.job, name.task)
     return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
-
-
-class Roll:
-    """Home's list, to look many tasks up in: an array of thousands has a row for each that runs."""
-
-    def __init__(self, local: ClusterSnapshot) -> None:
-        self.taken_at = local.taken_at
-        self._jobs = local.jobs
-        self._rows: dict[int, tuple[dict[int, JobStatus], list[JobStatus]]] = {}
-
-    def has(self, transfer: str, owner: str) -> bool:
-        """Say whether it lists the task as its owner's, as is_listed does."""
-        name = parse_transfer(transfer)
-        alone, others = self._rows_of(name.job)
-        row = alone.get(name.task) or next((one for one in others if one.covers(name.task)), None)
-        return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
-
-    def _rows_of(self, job: int) -> tuple[dict[int, JobStatus], list[JobStatus]]:
-        if job not in self._rows:
-            rows = self._jobs.get(job, ())
-            alone = {row.task: row for row in rows if row.task}
-            self._rows[job] = alone, [row for row in rows if not row.task]
-        return self._rows[job]
 
 
 def proved(transfers: Iterable[Transfer]) -> frozenset[int]:

@@ -145,8 +145,8 @@ def decide(
         return _deliver(transfer, world)
     if is_dead:
         local = world.snapshots.get(world.home)
-        is_anothers = _is_anothers(transfer, local, here, world.queues)
-        return _bury(transfer, world, ANOTHERS if is_anothers else "deleted at home", here)
+        is_new = _is_anothers(transfer, local, here, world.queues)
+        return _bury(transfer, world, ANOTHERS if is_new else "deleted at home", here)
     if _has_left(transfer, world):
         return _bring_home(transfer, world, here)
     return _delete_unheeded(transfer, world) or _learn_end(transfer, policy)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import NamedTuple
 
-from gridbridge.decisions.transfer.owners import MOST_UNPROVED, Roll
+from gridbridge.decisions.transfer.owners import MOST_UNPROVED, is_listed
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Kind
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -88,11 +88,10 @@ class Unproved:
 
     def hear(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
         """Take home's answer; return the messages that are refused by it."""
-        roll = Roll(home)
         refused: list[str] = []
         uids: Counter[int] = Counter()
         for name, one in tuple(self._waiting.items()):
-            verdict = _judge(one, roll, snapshots)
+            verdict = _judge(one, home, snapshots)
             if verdict is not None:
                 del self._waiting[name]
             if verdict:
@@ -137,15 +136,17 @@ class Unproved:
             self._ledger.sweep_unproved(asked_at - KEPT)
 
 
-def _judge(one: _Waiting, roll: Roll, snapshots: Mapping[str, ClusterSnapshot]) -> str | None:
+def _judge(
+    one: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
+) -> str | None:
     """Return YES of what home lists, NO of what only its cluster lists, empty of all else.
 
     None while one of them has not answered since.
     """
     transfer = one.transfer
-    if roll.taken_at <= one.since:
+    if home.taken_at <= one.since:
         return None
-    if roll.has(transfer.name, transfer.owner):
+    if is_listed(transfer.name, transfer.owner, home):
         return Listed.YES
     if not transfer.remote_id:
         return ""

@@ -8,8 +8,6 @@ from itertools import groupby
 
 import pytest
 
-from gridbridge.decisions.transfer.owners import Roll, is_listed
-from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import MOST_REASON, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer import Listed
@@ -230,16 +228,6 @@ def test_how_many_lines_were_left_out_is_told_once() -> None:
 
     assert (allowed, early) == ([True, True, False, False, False], {})
     assert (quota.left_out(), quota.left_out()) == ({ALICE: 3}, {})
-
-
-@pytest.mark.parametrize("name", ["gb.alpha.7.0.1", "gb.alpha.8.1.1", "gb.alpha.8.3.1"])
-@pytest.mark.parametrize("tasks", [(), (range(1, 2),), (range(2, 5),)])
-def test_a_roll_says_what_the_list_says(name: str, tasks: tuple[range, ...]) -> None:
-    rows = [replace(a_row(job, "r"), tasks=tasks) for job in (7, 8)]
-    local = answer("alpha", *rows, owner="alice")
-
-    assert Roll(local).has(name, "alice") == is_listed(name, "alice", local)
-    assert parse_transfer(name).cluster == "alpha"
 
 
 def test_twenty_thousand_tasks_of_an_array_come_in(service: TransferService) -> None:
