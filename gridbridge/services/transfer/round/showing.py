@@ -7,7 +7,7 @@ from gridbridge.services.site.room import RoomWatch
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.history import JobHistory
 from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.sweeper import Sweeper
+from gridbridge.services.transfer.round.sweeper import Sweeper
 from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.answers import Answers
 from gridbridge.services.watch.observer import Observer

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.model.message import Phase
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.recovery import Recovery
+from gridbridge.services.transfer.round.recovery import Recovery
 from gridbridge.services.watch.observer import Answer
 from gridbridge.state import spool
 from tests.decisions.transfer.test_plan import a_snapshot, a_transfer
