@@ -62,7 +62,7 @@ class Mail:
         self._acts = acts
         self._unheard_ends = unheard_ends
         self._routes: set[Way] = set()
-        self._quota = Quota()  # of lines about each uid
+        self._quota = Quota(clock=clock.steady_s)  # of lines about each uid
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:

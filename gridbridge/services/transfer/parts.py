@@ -173,8 +173,6 @@ class Parts:
             mail=self.mail,
             usage_records=self.usage_records,
             pushes=self.pushes,
-            ledger=self.ledger,
-            dispatcher=self.dispatcher,
             actions=self.actions,
             hearing=self.hearing,
         )

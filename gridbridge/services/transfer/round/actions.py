@@ -48,6 +48,12 @@ class Actions:
             self.ledger.note(one, f"{action.act.value}: {action.why}")
             self.dispatcher.begin(action)
 
+    def look_up(self, cluster: str, ids: frozenset[int]) -> None:
+        """Look up ends that a cluster has pushed, without a pause after a vain look."""
+        for action in rules.pushed(self.ledger.all(), cluster, ids):
+            self.dispatcher.forget(action.transfer.key)
+            self.act(action)
+
     def take_results(self) -> list[Key]:
         """Take what the threads have done; return whose transfers changed."""
         changed = []

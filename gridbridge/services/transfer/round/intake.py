@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from gridbridge.decisions.transfer import plan as rules
 from gridbridge.model.transfer.transfer import Key
-from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.mail import Mail
 from gridbridge.services.transfer.round.actions import Actions
 from gridbridge.services.transfer.round.hearing import Hearing
@@ -13,7 +11,6 @@ from gridbridge.services.watch.answers import Answers
 from gridbridge.services.watch.listener import Listener
 from gridbridge.services.watch.observer import Answer
 from gridbridge.services.watch.push import Push
-from gridbridge.services.work.dispatch import Dispatcher
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,8 +21,6 @@ class Intake:
     mail: Mail
     usage_records: UsageRecords
     pushes: dict[str, Push | Listener]
-    ledger: Ledger
-    dispatcher: Dispatcher
     actions: Actions
     hearing: Hearing
 
@@ -50,6 +45,4 @@ class Intake:
         """Look up the ends that clusters have pushed."""
         for cluster, push in self.pushes.items():
             if ids := push.ended():
-                for action in rules.pushed(self.ledger.all(), cluster, ids):
-                    self.dispatcher.forget(action.transfer.key)
-                    self.actions.act(action)
+                self.actions.look_up(cluster, ids)
