@@ -18,6 +18,7 @@ from gridbridge.model.users import Users
 MAX_PORT = 65535
 # Of Debian, by kind; an embedded cluster has one program, ours, and does not look there.
 BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin", "embedded": "/usr/bin"}
+OF_DEBIAN = '"/usr/lib/gridengine", of OAR "/usr/bin"'
 
 
 class Kind(StrEnum):
@@ -53,48 +54,21 @@ class Cluster:
     cell: str = setting("", "its $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name")
     qmaster_port: int = setting(0, "its $SGE_QMASTER_PORT; Grid Engine needs it", "", 0, MAX_PORT)
     execd_port: int = setting(0, "its $SGE_EXECD_PORT; Grid Engine needs it", "", 0, MAX_PORT)
-    binaries: str = setting(
-        "",
-        "the folder of its client programs (qsub, qstat; oarsub, oarstat)",
-        form=ABSOLUTE_PATH,
-        inherits='"/usr/lib/gridengine", of OAR "/usr/bin"',
-    )
+    binaries: str = setting("", "where its programs are", form=ABSOLUTE_PATH, inherits=OF_DEBIAN)
     folder: str = setting("", "the folder that an embedded cluster is", form=PATH_OR_NONE)
-    shell: str = setting(
-        "/bin/sh",
-        "the shell that runs our wrapper there, best one that is no login shell",
-        form=ABSOLUTE_PATH,
-    )
-    command_timeout_s: float = setting(
-        15.0, "the longest that one of its programs may take", "s", 1, 600
-    )
+    shell: str = setting("/bin/sh", "the shell that runs our wrapper there", form=ABSOLUTE_PATH)
+    command_timeout_s: float = setting(15.0, "how long each of its programs may take", "s", 1, 600)
     spool_shared: bool = setting(False, "its nodes see the spool, so that job ends arrive there")
-    remote_spool_dir: str = setting(
-        SPOOL, "where its nodes see the shared spool", form=ABSOLUTE_PATH
-    )
+    remote_spool_dir: str = setting(SPOOL, "where its nodes see the spool", form=ABSOLUTE_PATH)
     ssh: str = setting("", "where its programs run, reached by ssh as each person", form=SSH_PLACE)
-    users: Users = setting(
-        Users(), "by ssh: who has another account there than the same", form=LOGIN_NAME
-    )
-    stage_dir: str = setting(
-        ".gridbridge/stage",
-        "by ssh: where its hosts see the folders of jobs whose files are carried",
-        form=FAR_FOLDER,
-    )
-    accounting: str = setting(
-        "",
-        "its accounting file as this machine sees it, read on from where we were",
-        form=PATH_OR_NONE,
-    )
+    users: Users = setting(Users(), "by ssh: whose account has another name there", form=LOGIN_NAME)
+    stage_dir: str = setting(".gridbridge/stage", "by ssh: carried files go here", form=FAR_FOLDER)
+    accounting: str = setting("", "its accounting file, as this machine sees it", form=PATH_OR_NONE)
     push: Push = setting(Push.NONE, "how it tells at once that a job ended there")
-    push_limit_per_s: float = setting(
-        5.0, "above this rate pushed ends are left to the next poll", "1/s", 0.1, 1000
-    )
+    push_limit_per_s: float = setting(5.0, "above this rate the poll brings ends", "1/s", 0.1, 1000)
 
     claim: Claim = setting(Claim.NONE, "what lets waiting tasks come home while it does not answer")
-    claim_wait_s: float = setting(
-        600.0, "so long a job that starts there waits for its grant", "s", 10, 86400
-    )
+    claim_wait_s: float = setting(600.0, "how long a started job awaits its grant", "s", 10, 86400)
 
     def filled(self, name: str) -> "Cluster":
         """Return it with every inherited value in its place."""

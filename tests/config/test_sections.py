@@ -1,15 +1,22 @@
 """A capability brings its sections: one module, and one line in the registry."""
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from gridbridge import config
 from gridbridge.config.sections import Group, Single
 from gridbridge.config.words import Table, table_of
+from gridbridge.model import cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import setting
+from gridbridge.model.site import sections as site_sections
+from gridbridge.model.transfer import rules
+from gridbridge.model.transfer import sections as transfer_sections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +57,21 @@ def test_a_group_judges_its_own_section(table: object, expected: list[str]) -> N
     (group,) = Squeezing.GROUPS
 
     assert expected == list(group.problems(table))
+
+
+@pytest.mark.parametrize("module", [cluster, site_sections, transfer_sections, rules])
+def test_a_key_is_one_line(module: ModuleType) -> None:
+    tree = ast.parse(Path(str(module.__file__)).read_text())
+    keys = [
+        key
+        for section in tree.body
+        if isinstance(section, ast.ClassDef)
+        for key in section.body
+        if isinstance(key, ast.AnnAssign)
+    ]
+
+    assert keys
+    assert [ast.unparse(key.target) for key in keys if key.lineno != key.end_lineno] == []
 
 
 def test_a_group_reads_its_section_and_writes_it_again() -> None:

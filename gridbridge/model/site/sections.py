@@ -21,26 +21,9 @@ class LogLevel(StrEnum):
 class Site:
     """What holds for this machine and its cluster."""
 
-    cluster: str = field(
-        metadata=known(
-            "this site and its local cluster, a [cluster.NAME]; no other site has this name",
-            form=CLUSTER_NAME,
-        )
-    )
-    service_account: str = setting(
-        "gridbridge", "the account that runs the service, never root", form=ACCOUNT
-    )
-    state: str = setting(
-        "sqlite:////var/lib/gridbridge/state.db",
-        "the state file, or a PostgreSQL database",
-        form=STATE_URL,
-    )
+    cluster: str = field(metadata=known("the name of this site and its cluster", form=CLUSTER_NAME))
+    service_account: str = setting("gridbridge", "who runs the service, never root", form=ACCOUNT)
+    state: str = setting("sqlite:////var/lib/gridbridge/state.db", "the state file", form=STATE_URL)
     min_uid: int = setting(1000, "nothing is done as a uid below this one", "", 1, MAX_UID)
-    keep_decisions_h: float = setting(
-        168.0,
-        "how long decisions are kept for `gridbridge replay`, 64 MB of them at most",
-        "h",
-        0,
-        8760,
-    )
+    keep_decisions_h: float = setting(168.0, "how long decisions are kept for replay", "h", 0, 8760)
     log_level: LogLevel = setting(LogLevel.INFO, "the least important lines that are logged")

@@ -71,9 +71,7 @@ class ResourceRule:
     to: str = setting("", "its name there", form=RESOURCE_THERE)
     scale: float = setting(1.0, "so many times the amount", "", 1e-06, 1000000.0)
     unit: Unit = setting(Unit.AS_IT_IS, "in what the amount is written there")
-    relation: Relation = setting(
-        Relation.AS_USUAL, "of a property of OAR: how it compares to the amount; empty is ="
-    )
+    relation: Relation = setting(Relation.AS_USUAL, "of OAR: how a property compares; empty is =")
     default: str = setting("", "asked for when a job does not", form=AMOUNT)
     drop: bool = setting(False, "not asked for there")
     require: bool = setting(False, "a job has to ask for it")
@@ -86,9 +84,7 @@ class PeRule:
 
     to: str = setting("", "its name there", form=THERE)
     scale: float = setting(1.0, "so many times the granted slots", "", 0.001, 1000.0)
-    spread: str = setting(
-        "", "of OAR: how the slots lie on its nodes, as allocation_rule says", form=SPREAD
-    )
+    spread: str = setting("", "of OAR: how slots lie on nodes (allocation_rule)", form=SPREAD)
     reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
 
 
