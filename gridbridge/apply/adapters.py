@@ -8,9 +8,11 @@ from gridbridge.batch.embedded import site as embedded_site
 from gridbridge.batch.embedded import status as embedded_status
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine import records as gridengine_records
 from gridbridge.batch.gridengine import site as gridengine_site
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
+from gridbridge.batch.gridengine import tools as gridengine_tools
 from gridbridge.batch.oar import ends as oar_ends
 from gridbridge.batch.oar import site as oar_site
 from gridbridge.batch.oar import status as oar_status
@@ -20,14 +22,20 @@ from gridbridge.model.route import Away, Cell, Folder, OarServer
 
 if TYPE_CHECKING:
     from gridbridge.batch.protocol import (
+        Accounts,
+        Alters,
         Answers,
         AtHome,
-        DeletesWaiting,
         Explains,
         Listens,
+        ListsQueues,
+        MakesQueues,
+        Recalls,
         SetsUp,
+        ShowsRequests,
         Status,
         Submit,
+        TellsAccounts,
         Watches,
     )
 
@@ -46,7 +54,13 @@ class Adapter(Generic[Where]):
     sets_up: "SetsUp[Where] | None" = None
     watches: "Watches[Where] | None" = None
     listens: "Listens[Where] | None" = None
-    deletes_waiting: "DeletesWaiting[Where] | None" = None
+    recalls: "Recalls[Where] | None" = None
+    tells_accounts: "TellsAccounts[Where] | None" = None
+    accounts: "Accounts[Where] | None" = None
+    shows_requests: "ShowsRequests[Where] | None" = None
+    alters: "Alters[Where] | None" = None
+    makes_queues: "MakesQueues[Where] | None" = None
+    lists_queues: "ListsQueues[Where] | None" = None
     shows_suspension: bool = False  # its list tells that a job was suspended there
 
 
@@ -58,7 +72,12 @@ GRIDENGINE: Adapter[Cell] = Adapter(
     at_home=gridengine_submit,
     sets_up=gridengine_site,
     watches=commands,
-    deletes_waiting=gridengine_submit,
+    recalls=gridengine_submit,
+    tells_accounts=gridengine_submit,
+    accounts=gridengine_records,
+    shows_requests=gridengine_tools,
+    alters=gridengine_tools,
+    makes_queues=gridengine_site,
     shows_suspension=True,
 )
 OAR: Adapter[OarServer] = Adapter(
@@ -75,6 +94,7 @@ EMBEDDED: Adapter[Folder] = Adapter(
     answers=embedded_site,
     explains=embedded_site,
     at_home=embedded_submit,
+    lists_queues=embedded_site,
 )
 ADAPTERS = cast(
     "Mapping[str, Adapter[Away]]",  # each is only asked about clusters of its kind

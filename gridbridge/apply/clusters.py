@@ -63,15 +63,6 @@ def ends(policy: Policy, cluster: Cluster) -> str:
     return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl takes no folder but its own
 
 
-def cell(policy: Policy, name: str) -> Cell:
-    """Return how to reach a configured Grid Engine cluster; ConfigError for any other."""
-    found = away(policy, name)
-    if not isinstance(found, Cell):
-        kind = policy.clusters[name].kind
-        raise ConfigError((f"{name} is of kind {kind}: there is nothing of Grid Engine in it",))
-    return found
-
-
 def _cell(policy: Policy, name: str) -> Cell:
     cluster = policy.clusters[name]
     return Cell(

@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gridbridge.batch.protocol import AtHome, KeepsHome, Submit
+    from gridbridge.batch.protocol import AtHome, KeepsHome, Recalls, Submit
 
 
 def submitter(away: Away) -> "Submit[Away]":
@@ -25,6 +25,11 @@ def keeper_of(home: Home) -> "AtHome[Home]":
 def marker_of(home: Home) -> "KeepsHome[Home]":
     """Return what keeps a job at home that no other cluster takes."""
     return HOMES[home.kind]()
+
+
+def recaller_of(away: Away) -> "Recalls[Away] | None":
+    """Return what takes a waiting job back from a cluster; None where that can't be done."""
+    return RECALLERS[away.kind]() if away.kind in RECALLERS else None
 
 
 def _gridengine() -> "ModuleType":
@@ -58,4 +63,5 @@ def _embedded_home() -> "ModuleType":
 
 
 HOT = {GRIDENGINE: _gridengine, OAR: _oar, EMBEDDED: _embedded}
+RECALLERS = {GRIDENGINE: _gridengine}  # of those whose deletion tells whether a job waited
 HOMES = {GRIDENGINE: _gridengine_home, EMBEDDED: _embedded_home}

@@ -18,15 +18,17 @@ What differs between the systems and is not promised:
 * whether a job that can't be started waits in error state. OAR has none: it ends, and tells why.
 """
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 from gridbridge.batch.submission import Submission
-from gridbridge.model.job import JobDetail, JobEnd
-from gridbridge.model.request import JobSpec, Request, Way
+from gridbridge.model.accounting import AccountingRecord, RemoteRecord
+from gridbridge.model.job import JobDetail, JobEnd, SubmittedJob
+from gridbridge.model.request import JobSpec, Pairs, Request, Way
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup
-from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer.vocabulary import Vocabulary
 
@@ -211,9 +213,112 @@ class Listens(Protocol[Where]):
         ...
 
 
-class DeletesWaiting(Protocol[Where]):
+class Recalls(Protocol[Where]):
     """A deletion tells whether the job had started: a recall without a claim depends on it."""
+
+    def hold(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
+        """Keep a waiting job from starting."""
+        ...
+
+    def release(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
+        """Let it start again."""
+        ...
+
+    def state(self, where: Where, job: str, /) -> JobState:
+        """Return what a job is."""
+        ...
 
     def delete_waiting(self, where: Where, job: str, /) -> bool | None:
         """Delete a job; say whether it waited until then, None when it was not there."""
+        ...
+
+
+class TellsAccounts(Protocol[Where]):
+    """It says of many jobs at once whose they are: its numbers come again."""
+
+    def accounts_of(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, str]:
+        """Return the accounts of these jobs; those that are gone are left out."""
+        ...
+
+
+class Accounts(Protocol[Where]):
+    """It accounts for each job by a record, and has them all in a file."""
+
+    def records(self, where: Where, job_id: int, /) -> tuple[AccountingRecord, ...]:
+        """Return the records of a job, of all its tasks and runs."""
+        ...
+
+    def read_lines(
+        self, data: bytes, prefix: str, /
+    ) -> tuple[tuple[tuple[str, AccountingRecord], ...], int]:
+        """Read whole lines of the file whose account begins with `prefix`.
+
+        Returns each with its line, and how many of them could not be read.
+        """
+        ...
+
+    def settled(
+        self, records: Sequence[AccountingRecord | RemoteRecord], now: datetime, /
+    ) -> tuple[JobEnd | None, bool]:
+        """Return the end that a job's records tell, and whether they contradict each other."""
+        ...
+
+
+class ShowsRequests(Protocol[Where]):
+    """People ask what a job of theirs asks for, also before they submit it."""
+
+    def submitted(self, where: Where, job: int, task: int = 0, /) -> SubmittedJob:
+        """Return a listed job; ParseError for one, or a task, that is not there."""
+        ...
+
+    def would_submit(self, where: Where, words: tuple[str, ...], person: str, /) -> SubmittedJob:
+        """Return the job that its client would submit with these words; ParseError for none."""
+        ...
+
+
+class Alters(Protocol[Where]):
+    """People change jobs that wait there."""
+
+    def resource_options(self, hard: Pairs, soft: Pairs, stays: bool, /) -> tuple[str, ...]:
+        """Return the options that replace a job's resources."""
+        ...
+
+    def alteration(self, where: Where, job: str, options: tuple[str, ...], /) -> tuple[str, ...]:
+        """Return the command line that changes a job."""
+        ...
+
+    def alter(self, where: Where, job: str, options: tuple[str, ...], /) -> None:
+        """Change a job."""
+        ...
+
+
+class MakesQueues(Protocol[Where]):
+    """Transfer queues are made in it by edits of its objects."""
+
+    def home_setup(self, where: Where, of_host: str, /) -> CellSetup:
+        """Return what a transfer queue on that host touches."""
+        ...
+
+    def slots_on(self, where: Where, host: str, /) -> Mapping[str, int]:
+        """Return the slots of every queue on a host."""
+        ...
+
+    def queue_instances(self, where: Where, cluster: str, /) -> tuple[QueueStatus, ...]:
+        """Return every queue on every host with its letters and slots."""
+        ...
+
+    def has_transfer_queue(self, where: Where, /) -> bool:
+        """Say whether any of its queues is a transfer queue."""
+        ...
+
+    def environment(self, where: Where, /) -> str:
+        """Return the line that points a shell at the cluster."""
+        ...
+
+
+class ListsQueues(Protocol[Where]):
+    """Transfer queues are made in it by its one person, and listed."""
+
+    def transfer_queues(self, where: Where, /) -> dict[str, int]:
+        """Return the slots of its transfer queues, by name."""
         ...

@@ -7,12 +7,15 @@ what runs then is let be. The deletion itself tells whether the job had started.
 
 import time
 
-from gridbridge.batch.gridengine import submit as cell
 from gridbridge.methods import remote
 from gridbridge.methods.task import Task, now
 from gridbridge.model.message import Cause, Message, Outcome
-from gridbridge.model.route import Cell
+from gridbridge.model.route import Away
 from gridbridge.model.states import Fact
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import Recalls
 
 SETTLE_S = 2  # in which an order of the scheduler that was on its way arrives
 CONFIRM_S = 1  # between two looks whether a deleted job is gone
@@ -23,36 +26,40 @@ KILLS = ("9", "12", "15")  # of a deletion: KILL, before it USR2 (-notify), or T
 KILLED = "it had just started there and was deleted"
 
 
-def recall(task: Task, away: Cell, record: Message, wished: Message) -> Message | int:
+def recall(
+    cell: "Recalls[Away]", task: Task, away: Away, record: Message, wished: Message
+) -> Message | int:
     """Do what is due; return how the task ends, or in how many seconds to look again."""
     remote_id, begun = record.remote_id, task.wish()
     if begun is None:
         begun = wished.but(at=now())
         task.keep_wish(begun)
     if begun.phase == GONE:
-        return _confirm(away, remote_id, begun)
+        return _confirm(cell, away, remote_id, begun)
     remote.is_there(away, record)  # and not another's under its number
     cell.hold(away, remote_id, gone_is_fine=True)
     state = cell.state(away, remote_id)
     if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
         return CONFIRM_S  # by us, or it ran: the service finds out, see settled
     if not state.is_listed or not state.facts <= WAITING:
-        return _let_be(task, away, remote_id)
+        return _let_be(cell, task, away, remote_id)
     if time.time() - float(begun.at) < SETTLE_S:
         return SETTLE_S
-    return _delete(task, away, remote_id, begun)
+    return _delete(cell, task, away, remote_id, begun)
 
 
-def _delete(task: Task, away: Cell, remote_id: str, begun: Message) -> Message | int:
+def _delete(
+    cell: "Recalls[Away]", task: Task, away: Away, remote_id: str, begun: Message
+) -> Message | int:
     begun = begun.but(phase=DELETING)
     task.keep_wish(begun)
     had_waited = cell.delete_waiting(away, remote_id)
     if had_waited is None:
-        return _let_be(task, away, remote_id)
+        return _let_be(cell, task, away, remote_id)
     reason = begun.reason if had_waited else f"{begun.reason}; {KILLED}"
     begun = begun.but(phase=GONE, reason=reason)
     task.keep_wish(begun)
-    return _confirm(away, remote_id, begun)
+    return _confirm(cell, away, remote_id, begun)
 
 
 def settled(begun: Message, verdict: Message) -> Message | None:
@@ -69,13 +76,13 @@ def settled(begun: Message, verdict: Message) -> Message | None:
     return Message(outcome=Outcome.REQUEUE, cause=Cause.RECALLED, reason=reason)
 
 
-def _confirm(away: Cell, remote_id: str, begun: Message) -> Message | int:
+def _confirm(cell: "Recalls[Away]", away: Away, remote_id: str, begun: Message) -> Message | int:
     if cell.state(away, remote_id).is_listed:
         return CONFIRM_S
     return Message(outcome=Outcome.REQUEUE, cause=Cause.RECALLED, reason=begun.reason)
 
 
-def _let_be(task: Task, away: Cell, remote_id: str) -> int:
+def _let_be(cell: "Recalls[Away]", task: Task, away: Away, remote_id: str) -> int:
     """Leave a job that started or left; the service sees that, and takes the wish back."""
     cell.release(away, remote_id, gone_is_fine=True)
     task.forget_wish()

@@ -9,6 +9,7 @@ simply run again (Transfer Queues how-to; design: exactly once).
 import os
 import sys
 
+from gridbridge.batch import recaller_of
 from gridbridge.batch.submission import NOT_INTERACTIVE, Result
 from gridbridge.errors import (
     Barred,
@@ -33,7 +34,6 @@ from gridbridge.model.message import (
     Outcome,
     Phase,
 )
-from gridbridge.model.route import Cell
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published
 
@@ -135,8 +135,9 @@ class Starter(Step):
         """Bring the task home if its remote job has not started."""
         from gridbridge.methods import recall
 
-        assert isinstance(self.away, Cell)  # services.recalls wishes none home from elsewhere
-        done = recall.recall(self.task, self.away, self.record, wish)
+        if (system := recaller_of(self.away)) is None:
+            return self.wait()  # the service takes such a wish back
+        done = recall.recall(system, self.task, self.away, self.record, wish)
         if isinstance(done, Message):
             return self.finish(done, has_run=False)
         return answers.sleep(self.task, "again", done, self.record)

@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 PER_TRANSFER = 100  # records kept of each owner: anybody may give any number of jobs its account
+RESCHEDULED = frozenset({24, 25})  # migrating, rescheduling: the job runs again
 
 
 class Source(StrEnum):
@@ -12,6 +13,45 @@ class Source(StrEnum):
 
     ACCOUNTING = "accounting"  # its cluster
     MESSAGE = "end message"  # its wrapper: the owner's own process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountingRecord:
+    """One run of one job or task; a rescheduled one has several."""
+
+    job_id: int
+    task: int  # 0 for a job that is no array
+    name: str
+    owner: str
+    account: str
+    queue: str  # without its host
+    host: str
+    submitted_at: datetime | None
+    started_at: datetime | None  # None when it never started
+    ended_at: datetime | None
+    failed: int
+    failed_because: str  # sge_status(5)'s words, where qacct prints them
+    exit_status: int  # 128 + N when signal N ended it
+    wallclock_s: float
+    user_s: float
+    system_s: float
+    max_rss_kb: float
+    pe: str = ""  # parallel environment; NONE without one
+    pe_task: str = ""  # set of a part of a parallel job; qacct does not print it
+    deleted_by: str = ""  # printed by Open Cluster Scheduler alone
+
+    @property
+    def will_run_again(self) -> bool:
+        """Whether this run was requeued, so that another record follows."""
+        return self.failed in RESCHEDULED
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether anything was measured.
+
+        `qdel -f` leaves failed 0 and exit status 0 without any usage: that is no success.
+        """
+        return bool(self.user_s or self.system_s or self.max_rss_kb)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

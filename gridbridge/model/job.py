@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from gridbridge.model.request import Request
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetail:
@@ -13,6 +15,18 @@ class JobDetail:
     account: str
     errors: tuple[str, ...] = ()  # why it is in error state, one a failed task
     messages: tuple[str, ...] = ()  # why the scheduler did not start it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmittedJob:
+    """A job as it was submitted, or as it would be: what it asks for, and how."""
+
+    request: Request
+    account: str
+    pe: str  # its parallel environment; empty: it is serial
+    slots: int  # the most that it asks for
+    cwd: str  # empty: its owner's home
+    is_interactive: bool  # somebody sits at a terminal and waits for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

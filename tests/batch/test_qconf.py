@@ -41,7 +41,7 @@ def cell(tmp_path: Path) -> Cell:
 
 
 def make(edit: Edit, cell: Cell) -> int:
-    line = qconf.standalone(edit, cell)
+    line = f"{qconf.environment(cell)}; {qconf.command(edit)}"
     return subprocess.run(
         ["/bin/sh", "-c", line], stderr=subprocess.DEVNULL, check=False
     ).returncode

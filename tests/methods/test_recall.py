@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from gridbridge import batch
+from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods import recall
 from gridbridge.model.message import Kind, Outcome
@@ -136,13 +138,13 @@ def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_a
 def test_a_verdict_that_comes_before_the_deletion_is_confirmed_does_not_end_the_task_as_killed(
     recalled: Place, monkeypatch: pytest.MonkeyPatch, verdict: dict[str, Any], answer: str
 ) -> None:
-    remote, delete = recalled.folder / "beta/41", recall.cell.delete_waiting
+    remote, delete = recalled.folder / "beta/41", submit.delete_waiting
 
     def start_and_delete(*words: Any) -> bool | None:
         remote.write_text("r")
         return delete(*words)
 
-    monkeypatch.setattr(recall.cell, "delete_waiting", start_and_delete)
+    monkeypatch.setattr(submit, "delete_waiting", start_and_delete)
     monkeypatch.setattr(recall, "_confirm", lambda *_: recall.CONFIRM_S)  # it is listed still
     assert recalled.step().split()[:2] == ["again", str(recall.CONFIRM_S)]
     recalled.decide(**verdict, reason="beta says so")
@@ -159,7 +161,7 @@ def test_what_starts_before_a_deletion_without_an_answer_runs_again(
 ) -> None:
     """The deletion killed it; a fault of its own is its end."""
     monkeypatch.setattr(recall, "SETTLE_S", 0)
-    remote, delete = recalled.folder / "beta/41", recall.cell.delete_waiting
+    remote, delete = recalled.folder / "beta/41", submit.delete_waiting
 
     def start_and_delete(*words: Any) -> bool | None:
         remote.write_text("r")
@@ -167,7 +169,7 @@ def test_what_starts_before_a_deletion_without_an_answer_runs_again(
         return delete(*words)
 
     with monkeypatch.context() as patch:
-        patch.setattr(recall.cell, "delete_waiting", start_and_delete)
+        patch.setattr(submit, "delete_waiting", start_and_delete)
         with pytest.raises(GridbridgeError):
             recalled.step()
     if is_seen:
@@ -190,3 +192,13 @@ def test_a_silent_cluster_keeps_the_task_where_it_is(recalled: Place) -> None:
 
     assert recalled.away() == "qw"
     assert recalled.step() == "exit 99"
+
+
+def test_a_job_that_can_not_be_recalled_is_let_be(
+    recalled: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service takes back a wish that nobody heeds."""
+    monkeypatch.setattr(batch, "RECALLERS", {})
+
+    assert recalled.step().split()[0] == "wait"
+    assert recalled.calls("qhold") == []

@@ -4,10 +4,12 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.clusters import away
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import StateError
 from gridbridge.model.places import FORMER
-from gridbridge.model.route import Cell
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup import Edit, Undo, Verb
 from gridbridge.shell import files
 from gridbridge.shell.runner import run
@@ -17,13 +19,30 @@ HERE = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 
 RESTART_S = 120  # an execd that stops reports first, and a shared disk may be slow
 
 
-def make(edit: Edit, cell: Cell | None) -> None:
+def make(edit: Edit, policy: Policy) -> None:
     """Run the very line that was printed; CommandFailed with its last words."""
-    env = cell.environment() if cell else dict(HERE)
-    if cell:
-        env["PATH"] = f"{cell.binaries}:{HERE['PATH']}"
-    limit_s = RESTART_S if edit.verb == Verb.SHELL or cell is None else cell.timeout_s
-    run(("/bin/sh", "-c", qconf.command(edit)), env, limit_s).checked()
+    limit_s: float = RESTART_S
+    if edit.verb != Verb.SHELL and environment(edit, policy):
+        limit_s = away(policy, edit.cell).timeout_s
+    run(("/bin/sh", "-c", standalone(edit, policy)), HERE, limit_s).checked()
+
+
+def command(edit: Edit) -> str:
+    """Return the line that makes an edit, in a shell with its cluster's environment."""
+    return qconf.command(edit)
+
+
+def environment(edit: Edit, policy: Policy) -> str:
+    """Return the line that points a shell at an edit's cluster; empty for an edit of this host."""
+    there = away(policy, edit.cell) if edit.cell else None
+    makes = adapter_of(there).makes_queues if there else None
+    return makes.environment(there) if there and makes else ""
+
+
+def standalone(edit: Edit, policy: Policy) -> str:
+    """Return a line that makes an edit from any shell of root's."""
+    before = environment(edit, policy)
+    return f"({before}; {command(edit)})" if before else command(edit)
 
 
 def remember(undo: tuple[Undo, ...], path: str = FORMER) -> None:

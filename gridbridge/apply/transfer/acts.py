@@ -4,12 +4,11 @@ import logging
 import os
 import time
 
-from gridbridge.apply.adapters import status_of
+from gridbridge.apply.adapters import adapter_of, status_of
 from gridbridge.apply.clusters import away
 from gridbridge.apply.transfer import grants
 from gridbridge.apply.transfer.home import home_of
 from gridbridge.batch import submitter
-from gridbridge.batch.gridengine.submit import accounts_of
 from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.errors import NotOurs, StateError
@@ -18,7 +17,7 @@ from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Message, Outcome, encode, short
 from gridbridge.model.places import AS_USER, NOT_OURS, PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Away, Cell
+from gridbridge.model.route import Away
 from gridbridge.model.transfer.claim import name_of
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action, Orphan
@@ -122,10 +121,10 @@ class Acts:
         self._home.release(copy, Guard.START)
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
-        """Return the accounts of jobs at a cell; of those that are gone nothing."""
+        """Return the accounts of jobs at a cluster; of those that are gone nothing."""
         where = away(self._policy, cluster)
-        assert isinstance(where, Cell)  # of no other kind's ids we doubt whose they are
-        return accounts_of(where, jobs)
+        system = adapter_of(where).tells_accounts
+        return system.accounts_of(where, jobs) if system else {}
 
     def delete_orphan(self, orphan: Orphan) -> None:
         """Delete a held job under a transfer's name; as operator: nobody's record proves it."""

@@ -5,11 +5,11 @@ The meaning of `failed` is sge_status(5)'s. qacct prints local times without say
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 
 from gridbridge.errors import ParseError
-from gridbridge.model.accounting import RemoteRecord
+from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.model.ids import NO_TASK
 from gridbridge.model.job import JobEnd
 
@@ -40,47 +40,7 @@ _POSITIONS = {  # under qacct's names; all of them lie before the category
 _PE_TASK = -4  # before maxvmem, arid and ar_sub_time
 _TAIL = re.compile(rb":-?[\d.]+:[^:]*:-?[\d.]+:\d+:\d+$")  # iow and what follows: each record's end
 _HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # to exit_status
-RESCHEDULED = frozenset({24, 25})  # migrating, rescheduling: the job runs again
 SIGNALLED = 128  # an exit status above it stands for a signal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountingRecord:
-    """One run of one job or task; a rescheduled one has several."""
-
-    job_id: int
-    task: int  # 0 for a job that is no array
-    name: str
-    owner: str
-    account: str
-    queue: str  # without its host
-    host: str
-    submitted_at: datetime | None
-    started_at: datetime | None  # None when it never started
-    ended_at: datetime | None
-    failed: int
-    failed_because: str  # sge_status(5)'s words, where qacct prints them
-    exit_status: int  # 128 + N when signal N ended it
-    wallclock_s: float
-    user_s: float
-    system_s: float
-    max_rss_kb: float
-    pe: str = ""  # parallel environment; NONE without one
-    pe_task: str = ""  # set of a part of a parallel job; qacct does not print it
-    deleted_by: str = ""  # printed by Open Cluster Scheduler alone
-
-    @property
-    def will_run_again(self) -> bool:
-        """Whether this run was requeued, so that another record follows."""
-        return self.failed in RESCHEDULED
-
-    @property
-    def has_usage(self) -> bool:
-        """Whether anything was measured.
-
-        `qdel -f` leaves failed 0 and exit status 0 without any usage: that is no success.
-        """
-        return bool(self.user_s or self.system_s or self.max_rss_kb)
 
 
 def end_of(record: AccountingRecord | RemoteRecord) -> JobEnd:

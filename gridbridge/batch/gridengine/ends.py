@@ -7,8 +7,8 @@ can write whole records of anybody's job. A record is evidence, never proof.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from gridbridge.batch.gridengine.accounting import RESCHEDULED, AccountingRecord, end_of
-from gridbridge.model.accounting import RemoteRecord
+from gridbridge.batch.gridengine.accounting import end_of
+from gridbridge.model.accounting import RESCHEDULED, AccountingRecord, RemoteRecord
 from gridbridge.model.job import JobEnd
 
 CLOCKS_DIFFER = timedelta(minutes=5)  # at most, between two clusters

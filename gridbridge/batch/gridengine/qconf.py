@@ -84,11 +84,6 @@ def environment(cell: Cell) -> str:
     return f"export {' '.join(words)}"
 
 
-def standalone(edit: Edit, cell: Cell | None) -> str:
-    """Return a line that makes an edit from any shell of root's."""
-    return f"({environment(cell)}; {command(edit)})" if cell else command(edit)
-
-
 def _quoted(text: str) -> str:
     return shlex.quote(text)
 

@@ -1,12 +1,15 @@
 """What set-up, check and explain ask of a cell, and what a job would be submitted with."""
 
-from gridbridge.batch.gridengine import commands, objects
+from collections.abc import Mapping
+
+from gridbridge.batch.gridengine import commands, objects, qconf
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Cell
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup, is_transfer
+from gridbridge.model.snapshot import QueueStatus
 
 HAS_OPERATORS = True
 HAS_ENVIRONMENTS = True
@@ -38,6 +41,31 @@ def slots(cell: Cell) -> int:
 def remote_setup(cell: Cell, of_host: str, _home: CellSetup) -> CellSetup:
     """Return what a transfer from that host touches here."""
     return objects.far_setup(cell) if cell.login else objects.cell_setup(cell, of_host)
+
+
+def home_setup(cell: Cell, of_host: str) -> CellSetup:
+    """Return what a transfer queue on that host touches where it is."""
+    return objects.cell_setup(cell, of_host)
+
+
+def slots_on(cell: Cell, host: str) -> Mapping[str, int]:
+    """Return the slots of every queue on a host."""
+    return objects.slots_on(cell, host)
+
+
+def queue_instances(cell: Cell, cluster: str) -> tuple[QueueStatus, ...]:
+    """Return every queue on every host with its letters and slots."""
+    return objects.queue_instances(cell, cluster)
+
+
+def has_transfer_queue(cell: Cell) -> bool:
+    """Say whether any queue is a transfer queue."""
+    return any(map(is_transfer, objects.queues(cell).values()))
+
+
+def environment(cell: Cell) -> str:
+    """Return the line that points a shell at the cell."""
+    return qconf.environment(cell)
 
 
 def refusal(_request: Request) -> str:

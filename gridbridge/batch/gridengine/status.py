@@ -5,9 +5,9 @@ from collections.abc import Container
 from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import commands, qconf
-from gridbridge.batch.gridengine.accounting import AccountingRecord, parse_accounting
 from gridbridge.batch.gridengine.ends import settled
 from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
+from gridbridge.batch.gridengine.records import records
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import Disputed
 from gridbridge.model.job import JobDetail, JobEnd
@@ -53,14 +53,6 @@ def end(cell: Cell, job_id: int, account: str) -> JobEnd | None:
     if is_disputed:
         raise Disputed(f"two records of job {job_id} disagree on how {account} ended")
     return end
-
-
-def records(cell: Cell, job_id: int) -> tuple[AccountingRecord, ...]:
-    """Return what the cell has accounted for a job, of all its tasks and runs."""
-    done = _ask(cell, commands.accounting(cell, str(job_id)))
-    if b"not found" in done.stderr or b"no jobs running since startup" in done.stdout:
-        return ()
-    return parse_accounting(done.checked().stdout, zone=UTC)
 
 
 def details(cell: Cell, job_id: int) -> tuple[JobDetail, ...]:

@@ -26,10 +26,11 @@ def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
     yield _poller(facts.poller, policy)
     yield from reload.findings(facts.poller)
     for name, cell in facts.cells.items():
-        is_oar = name in policy.clusters and policy.clusters[name].kind is Kind.OAR
-        yield _server(name, cell) if is_oar else _answer(name, cell, facts.name)
+        cluster = policy.clusters.get(name)
+        answer, version = JUDGES[cluster.kind if cluster else Kind.GRIDENGINE]
+        yield answer(name, cell, facts.name)
         if not cell.trouble:
-            yield _oar_version(name, cell) if is_oar else _version(name, cell)
+            yield version(name, cell)
             yield _clock(name, cell)
     yield from map(_key, facts.keys)
     for name, place in facts.without_rsync.items():
@@ -133,7 +134,7 @@ def _wrong_port(name: str, cell: CellFacts) -> Finding:
     )
 
 
-def _server(name: str, cell: CellFacts) -> Finding:
+def _server(name: str, cell: CellFacts, _host: str) -> Finding:
     """Judge an OAR server's answer."""
     item = f"{name}: OAR server"
     if not cell.trouble:
@@ -238,3 +239,9 @@ def _queue(queue: str, state: QueueState, policy: Policy) -> Iterator[Finding]:
 
 def _closed(item: str, state: State, found: str, mend: Edit) -> Finding:
     return Finding(item=item, state=state, found=found, right="open", mend=(mend,))
+
+
+JUDGES = {  # of a cluster's answer, and of its version; of embedded ones see folders
+    Kind.GRIDENGINE: (_answer, _version),
+    Kind.OAR: (_server, _oar_version),
+}

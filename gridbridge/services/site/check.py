@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gridbridge import config
 from gridbridge.apply.clusters import keep_connections
-from gridbridge.batch.gridengine import qconf
+from gridbridge.apply.site import setup as changes
 from gridbridge.decisions.site import check as decisions
 from gridbridge.decisions.site import (
     folders,
@@ -37,7 +37,7 @@ from gridbridge.services.site.inspection import (
     rooms,
 )
 from gridbridge.services.site.order import Order, choose
-from gridbridge.services.site.setup import cell_of, observe
+from gridbridge.services.site.setup import observe
 from gridbridge.services.transfer.logins import key_facts, rsync_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
@@ -136,7 +136,7 @@ def _folders(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     with ThreadPoolExecutor(AT_ONCE) as threads:
         cells = _cells(policy, threads, clock)
     home = policy.site.cluster
-    slots = {} if cells[home].trouble else folder_queues(policy.clusters[home].folder)
+    slots = {} if cells[home].trouble else folder_queues(policy)
     yield from decisions.no_queue(policy)
     yield from room.findings(rooms())
     yield from folders.findings(poller_facts(sha256, clock.now_s()), cells, slots, policy)
@@ -196,7 +196,7 @@ def _item(each: Finding, policy: Policy | None) -> Item:
         found=printable(each.found),
         right=printable(each.right),
         commands=tuple(
-            qconf.standalone(edit, cell_of(policy, edit.cell) if policy else None)
+            changes.standalone(edit, policy) if policy else changes.command(edit)
             for edit in (() if each.state == State.OK else each.mend)
         ),
         where=each.where,

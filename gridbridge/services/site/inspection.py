@@ -4,9 +4,7 @@ import os
 from dataclasses import replace
 
 from gridbridge.apply.adapters import adapter_of
-from gridbridge.apply.clusters import away, cell
-from gridbridge.batch.embedded import site as embedded
-from gridbridge.batch.gridengine import objects
+from gridbridge.apply.clusters import away
 from gridbridge.decisions.site import transfer_host
 from gridbridge.decisions.site.transfer_host import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError
@@ -21,7 +19,6 @@ from gridbridge.model.places import (
     SUDOERS,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Folder
 from gridbridge.model.site.host import (
     CellFacts,
     ConfigurationFacts,
@@ -32,6 +29,7 @@ from gridbridge.model.site.host import (
     TreeFacts,
 )
 from gridbridge.model.states import QueueState
+from gridbridge.services.site.order import makes_queues
 from gridbridge.shell import host, lock, trust
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import run
@@ -97,15 +95,17 @@ def cell_facts(cluster: str, policy: Policy, clock: Clock) -> CellFacts:
     return adapter_of(there).answers.facts(there, clock.now_s())
 
 
-def folder_queues(path: str) -> dict[str, int]:
-    """Return the slots of an embedded cluster's transfer queues, by name."""
-    folder = Folder(path=path, python=PYTHON, timeout_s=IMPORT_S)
-    return embedded.transfer_queues(folder)
+def folder_queues(policy: Policy) -> dict[str, int]:
+    """Return the slots of the local cluster's transfer queues, by name, where it lists them."""
+    home = away(policy, policy.site.cluster)
+    lists = adapter_of(home).lists_queues
+    return lists.transfer_queues(home) if lists else {}
 
 
 def queue_states(policy: Policy) -> dict[str, QueueState]:
     """Return the state of every transfer queue on every host, as far as the cell tells."""
-    instances = objects.queue_instances(cell(policy, policy.site.cluster), policy.site.cluster)
+    home = away(policy, policy.site.cluster)
+    instances = makes_queues(home).queue_instances(home, policy.site.cluster)
     ours = (each for each in instances if each.name.partition("@")[0] in policy.queues)
     return {each.name: each.state for each in ours}
 

@@ -17,7 +17,7 @@ from gridbridge.model.transfer.sections import MAX_SLOTS, TransferQueue
 from gridbridge.shell import host
 
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import SetsUp
+    from gridbridge.batch.protocol import MakesQueues, SetsUp
 
 QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
 
@@ -145,3 +145,10 @@ def sets_up(there: Away) -> "SetsUp[Away]":
     if found := adapter_of(there).sets_up:
         return found
     raise ConfigError((f"nothing is set up at a cluster of kind {there.kind}",))
+
+
+def makes_queues(home: Away) -> "MakesQueues[Away]":
+    """Return what makes transfer queues at home; ConfigError where set-up makes none."""
+    if found := adapter_of(home).makes_queues:
+        return found
+    raise ConfigError((f"set-up makes no transfer queues in a cluster of kind {home.kind}",))

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from gridbridge.apply.clusters import away, cell, keep_connections
+from gridbridge.apply.clusters import away, keep_connections
 from gridbridge.apply.site import setup as changes
-from gridbridge.batch.gridengine import objects, qconf
 from gridbridge.decisions.site import section, transfer_host
 from gridbridge.decisions.site import setup as decisions
 from gridbridge.decisions.site.setup.queue import is_foreign
 from gridbridge.decisions.site.setup.removal import removal
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Cell
 from gridbridge.model.site.setup import (
     CellSetup,
     Edit,
@@ -22,10 +20,9 @@ from gridbridge.model.site.setup import (
     Undo,
     Verb,
     Wanted,
-    is_transfer,
 )
 from gridbridge.services.site.inspection import host_facts
-from gridbridge.services.site.order import Order, choose, refuse_embedded, sets_up
+from gridbridge.services.site.order import Order, choose, makes_queues, refuse_embedded, sets_up
 from gridbridge.shell import host
 
 
@@ -106,16 +103,15 @@ def apply(steps: Iterable[Step], policy: Policy, tell: Callable[[Step], None]) -
 
 def _make(step: Step, policy: Policy) -> None:
     try:
-        changes.make(step.edit, cell_of(policy, step.edit.cell))
+        changes.make(step.edit, policy)
     except CommandFailed as error:
         raise GridbridgeError(f"{step.what}: {error.words}") from error
 
 
 def forget(policy: Policy) -> None:
     """Drop the notes of former values once the last transfer queue is gone."""
-    if not any(
-        is_transfer(queue) for queue in objects.queues(cell(policy, policy.site.cluster)).values()
-    ):
+    home = away(policy, policy.site.cluster)
+    if not makes_queues(home).has_transfer_queue(home):
         changes.forget()
 
 
@@ -143,8 +139,9 @@ def observe(
 
     With `unheard` the remote one need not: that is told of why, and it counts as empty.
     """
-    home = objects.cell_setup(cell(policy, wanted.home), wanted.host)
-    slots = dict(objects.slots_on(cell(policy, wanted.home), wanted.host))
+    local = away(policy, wanted.home)
+    home = makes_queues(local).home_setup(local, wanted.host)
+    slots = dict(makes_queues(local).slots_on(local, wanted.host))
     slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}
     try:
         there = _away(policy, wanted, home)
@@ -198,17 +195,10 @@ def _named(edit: Edit) -> str:
 
 
 def _step(policy: Policy, edit: Edit, what: str) -> Step:
-    of = cell_of(policy, edit.cell)
     return Step(
         what=what,
-        line=qconf.command(edit),
-        environment=qconf.environment(of) if of else "",
+        line=changes.command(edit),
+        environment=changes.environment(edit, policy),
         where="",
         edit=edit,
     )
-
-
-def cell_of(policy: Policy, name: str) -> Cell | None:
-    """Return the cell that an edit is for, None when it is of this host."""
-    there = away(policy, name) if name else None
-    return there if isinstance(there, Cell) else None

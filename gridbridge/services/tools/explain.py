@@ -7,30 +7,21 @@ from dataclasses import dataclass
 
 from gridbridge import config
 from gridbridge.apply.adapters import adapter_of
-from gridbridge.apply.clusters import away, cell, mapping, route
+from gridbridge.apply.clusters import away, mapping, route
 from gridbridge.apply.transfer.requests import keep_there, translated, words_of
-from gridbridge.batch.gridengine import commands
-from gridbridge.batch.gridengine import submit as gridengine
-from gridbridge.batch.gridengine.request import (
-    cwd_of,
-    has_task,
-    is_interactive,
-    owner_and_account_of,
-    parallel_of,
-    read_request,
-)
-from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.errors import GridbridgeError, ParseError, Unmappable, Unstageable
 from gridbridge.model.ids import TransferId, is_transfer, parse_local
+from gridbridge.model.job import SubmittedJob
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Cell, Route
+from gridbridge.model.route import Route
 from gridbridge.model.transfer import staging
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.services.tools.drain import refuse_unreached
+from gridbridge.services.tools.remote_half import shows_requests
 from gridbridge.shell.folder import STAGE_DIR, WORK
 
 ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
@@ -58,15 +49,16 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     policy = config.load(path)
     queue = _queue(to, policy)
     remote = policy.queues[queue].cluster
-    home = cell(policy, policy.site.cluster)
+    home = away(policy, policy.site.cluster)
     if transfer := _transfer(words, policy):
         job, name = transfer.local, str(transfer)
-        xml = _detail(home, transfer)
+        submitted = shows_requests(home).submitted(home, transfer.job, transfer.task)
     else:
         job, name = words[-1], f"gb.{policy.site.cluster}.JOB.0.1"
-        xml = _verified(home, words)
-    request, (pe, slots) = read_request(xml), parallel_of(xml)
-    if refused := _refusal(xml):
+        person = pwd.getpwuid(os.getuid()).pw_name
+        submitted = shows_requests(home).would_submit(home, words, person)
+    request, pe, slots = submitted.request, submitted.pe, submitted.slots
+    if refused := _refusal(submitted):
         return Explanation(job=job, cluster=remote, refused=refused)
     rules, far = mapping(policy, remote, queue), away(policy, remote)
     known = words_of(remote)
@@ -77,7 +69,7 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
         place = _carried(route(policy, queue), request, name)
     except (Unmappable, Unstageable) as error:
         return Explanation(job=job, cluster=remote, refused=printable(str(error)))
-    cwd = cwd_of(xml) or os.path.expanduser(f"~{request.owner}")
+    cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
     if far.login:
         account = policy.clusters[remote].users.account_of(request.owner)
         cwd = place if place.startswith("/") or not place else f"~{account}/{place}"
@@ -98,19 +90,11 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     )
 
 
-def _detail(home: Cell, transfer: TransferId) -> bytes:
-    """Return a listed job; ParseError for one, or a task, that is not there."""
-    xml = gridengine.detail(home, str(transfer.job))
-    if transfer.task and not has_task(xml, transfer.task):
-        raise ParseError("qstat -j: no such job or task, or no answer of qstat")
-    return xml
-
-
-def _refusal(xml: bytes) -> str:
+def _refusal(submitted: SubmittedJob) -> str:
     """Return why a job's starter would not even look at what it asks for; empty if it would."""
-    if is_interactive(xml):
+    if submitted.is_interactive:
         return NOT_INTERACTIVE
-    return ONE_HOP if is_transfer(owner_and_account_of(xml)[1]) else ""
+    return ONE_HOP if is_transfer(submitted.account) else ""
 
 
 def _carried(ours: Route, request: Request, name: str) -> str:
@@ -150,13 +134,3 @@ def _transfer(words: tuple[str, ...], policy: Policy) -> TransferId | None:
     except ParseError:
         return None
     return TransferId(policy.site.cluster, job, task, 1)
-
-
-def _verified(home: Cell, words: tuple[str, ...]) -> bytes:
-    """Return the job that qsub would submit, in its directory and as its caller."""
-    done = gridengine.call(home, commands.verify(home, words))
-    if done.status:
-        said = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
-        why = next(iter(said), f"qsub says nothing, and ends with {done.status}")
-        raise ParseError(f"neither the id of a job nor what qsub takes: {printable(why)}")
-    return as_detail(done.stdout, pwd.getpwuid(os.getuid()).pw_name)

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gridbridge import config
-from gridbridge.apply.clusters import cell
-from gridbridge.batch.gridengine import status
-from gridbridge.batch.gridengine.accounting import AccountingRecord, read_lines
+from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.decisions.transfer import health
 from gridbridge.decisions.transfer.usage import best_told
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.accounting import Place, RemoteRecord
+from gridbridge.model.accounting import AccountingRecord, Place, RemoteRecord
 from gridbridge.model.ids import PREFIX, TransferId, parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -66,7 +64,7 @@ def account(
     number, task = parse_local(job)
     policy = config.load(path)
     shown = files.read_all(folder)
-    records = status.records(cell(policy, policy.site.cluster), number)
+    records = reports.records_at_home(policy, number)
     known = {one.job: one.records for one in accounts.read_job(folder, number)}
     accounted = frozenset(one.owner for one in records)
     transfers = {
@@ -190,12 +188,13 @@ def _sought(
 
 def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Iterator[RemoteRecord]:
     cluster, place = policy.clusters[name], Place()
-    while True:
+    accounts = ADAPTERS[cluster.kind].accounts
+    while accounts:
         try:
             step = follow.read_on(cluster.accounting, place, 0.0)
         except StateError:
             return  # not readable for this person
-        lines, _ = read_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
+        lines, _ = accounts.read_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
         yield from (one for one in remote_records(lines, name, cluster) if one.owner in owners)
         if not step.is_more:
             return

@@ -5,12 +5,13 @@ import pwd
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gridbridge import config
-from gridbridge.apply.clusters import cell, mapping
+from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.clusters import mapping
 from gridbridge.apply.transfer.requests import keep_there, translated, words_of
-from gridbridge.batch.gridengine import commands, submit
-from gridbridge.batch.gridengine.request import parallel_of, read_request
+from gridbridge.batch import submitter
 from gridbridge.errors import Unmappable
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Phase
@@ -18,16 +19,21 @@ from gridbridge.model.places import CONFIG, PUBLISHED, is_place
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.request import JobSpec, Pairs
+from gridbridge.model.route import Away
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.services.tools.remote_half import (
-    LIMIT_S,
     NotDone,
     Told,
     each_away,
     reach,
     require_own,
+    shows_requests,
 )
 
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import Alters
+
+Argv = tuple[str, ...]
 HOLD, RELEASE = "u", "U"
 
 
@@ -68,16 +74,24 @@ def _alter(one: ShownTransfer, change: Change, policy: Policy, folder: str, is_d
     if why := hindrance(one, change):
         raise NotDone(why)
     where = reach(policy, one.remote)
-    options = _options(one, change, policy, folder)
+    alters = alters_of(where, one.remote)
+    options = _options(one, change, policy, folder, alters)
     require_own(where, one, me)
     job, local = str(one.remote_id), parse_transfer(one.transfer).local
-    state = submit.state(where, job)
+    state = submitter(where).state(where, job)
     if not state.is_waiting:
         raise NotDone(f"job {job} at {one.remote} is {state.text or 'gone'}: it waits no more")
     if is_dry:
-        return printable(shlex.join(commands.alter(where, job, options)))
-    submit.alter(where, job, options)
+        return printable(shlex.join(alters.alteration(where, job, options)))
+    alters.alter(where, job, options)
     return printable(f"job {local}: job {job} at {one.remote} changed: {shlex.join(options)}")
+
+
+def alters_of(where: Away, cluster: str) -> "Alters[Away]":
+    """Return what changes jobs at a cluster; NotDone where this command can't."""
+    if found := adapter_of(where).alters:
+        return found
+    raise NotDone(f"{cluster} is of kind {where.kind}: use its own commands there")
 
 
 def hindrance(one: ShownTransfer, change: Change) -> str:
@@ -94,24 +108,30 @@ def hindrance(one: ShownTransfer, change: Change) -> str:
     return ""
 
 
-def _options(one: ShownTransfer, change: Change, policy: Policy, folder: str) -> commands.Argv:
-    options: commands.Argv = ()
+def _options(
+    one: ShownTransfer, change: Change, policy: Policy, folder: str, alters: "Alters[Away]"
+) -> Argv:
+    options: Argv = ()
     if change.priority is not None:
         options += ("-p", str(change.priority))
     if change.resources is not None:
-        options += _resources(one, change.resources, policy, folder)
+        options += alters.resource_options(*_resources(one, change.resources, policy, folder))
     if change.hold is not None:
         options += ("-h", change.hold)
     return options
 
 
-def _resources(one: ShownTransfer, wanted: Pairs, policy: Policy, folder: str) -> commands.Argv:
-    """Translate the new request, and the rest of what home was asked for, as the starter would."""
-    home = cell(policy, policy.site.cluster).within(LIMIT_S)
-    xml = submit.detail(home, str(parse_transfer(one.transfer).job))
-    pe, slots = parallel_of(xml)
-    asks = read_request(xml).but(hard=wanted)
-    spec = JobSpec(transfer=one.transfer, request=asks, pe=pe, slots=slots)
+def _resources(
+    one: ShownTransfer, wanted: Pairs, policy: Policy, folder: str
+) -> tuple[Pairs, Pairs, bool]:
+    """Translate the new request, and the rest of what home was asked for, as the starter would.
+
+    Returns the hard and the soft resources, and whether it asks for queues that send nothing away.
+    """
+    home = reach(policy, policy.site.cluster)
+    known_here = shows_requests(home).submitted(home, parse_transfer(one.transfer).job)
+    asks = known_here.request.but(hard=wanted)
+    spec = JobSpec(transfer=one.transfer, request=asks, pe=known_here.pe, slots=known_here.slots)
     rules, known = mapping(policy, one.remote, one.queue), words_of(one.remote, folder)
     try:
         spec, _ = translated(spec, rules, known, one.remote, policy.queues)
@@ -121,4 +141,4 @@ def _resources(one: ShownTransfer, wanted: Pairs, policy: Policy, folder: str) -
     if not hard:
         raise NotDone(f"nothing of that is asked for at {one.remote}")
     there = keep_there(spec, one.remote, folder).request
-    return commands.resource_options(hard, there.soft, there.stays)
+    return hard, there.soft, there.stays

@@ -10,14 +10,12 @@ import pwd
 from collections.abc import Iterator
 
 from gridbridge import config
-from gridbridge.apply.clusters import cell
-from gridbridge.batch.gridengine import submit
+from gridbridge.batch import submitter
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.services.tools.remote_half import (
-    LIMIT_S,
     Gone,
     NotDone,
     Told,
@@ -58,11 +56,11 @@ def _delete(one: ShownTransfer, policy: Policy, is_dry: bool) -> str:
     local, me = parse_transfer(one.transfer).local, pwd.getpwuid(os.getuid()).pw_name
     if one.owner != me:
         raise NotDone(f"it is {one.owner}'s, not yours; an operator uses qdel {local}")
-    home = cell(policy, policy.site.cluster).within(LIMIT_S)
+    home = reach(policy, policy.site.cluster)
     away = f"job {one.remote_id} at {one.remote}" if one.remote_id else f"its half at {one.remote}"
-    if submit.state(home, local).is_listed:
+    if submitter(home).state(home, local).is_listed:
         if not is_dry:
-            submit.delete(home, local)
+            submitter(home).delete(home, local)
         return f"job {local}: {'would be ' * is_dry}deleted here, and {away} with it"
     where = reach(policy, one.remote)
     try:
@@ -70,5 +68,5 @@ def _delete(one: ShownTransfer, policy: Policy, is_dry: bool) -> str:
     except Gone:
         return f"job {local}: gone, here and at {one.remote}"
     if not is_dry:
-        submit.delete(where, str(one.remote_id))
+        submitter(where).delete(where, str(one.remote_id))
     return f"job {local}: gone here; {away} {'would be' if is_dry else 'is'} deleted there"

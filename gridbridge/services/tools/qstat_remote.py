@@ -9,7 +9,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from gridbridge import config
-from gridbridge.batch.gridengine import status
+from gridbridge.apply.adapters import status_of
 from gridbridge.decisions.transfer import health
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.job import JobDetail
@@ -106,7 +106,8 @@ class Asking:
             return (), self._silent[one.remote]
         self._left -= 1
         try:
-            told = status.details(reach(self._policy, one.remote), one.remote_id or 0)
+            where = reach(self._policy, one.remote)
+            told = status_of(where).details(where, one.remote_id or 0)
         except GridbridgeError as error:
             kind = "no answer: " if isinstance(error, CommandFailed) else ""
             self._silent[one.remote] = printable(f"{kind}{error}")

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gridbridge.apply.clusters import cell
-from gridbridge.batch.gridengine import submit
+from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.clusters import away
+from gridbridge.batch import submitter
 from gridbridge.errors import GridbridgeError, ParseError
-from gridbridge.model.cluster import Kind
 from gridbridge.model.ids import parse_local, parse_transfer
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Cell
+from gridbridge.model.route import Away
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.state import shown as files
+
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import ShowsRequests
 
 LIMIT_S = 10.0  # a person waits for each of these calls
 
@@ -24,14 +28,18 @@ class Gone(NotDone):
     """The other cluster does not list the remote job any more."""
 
 
-def reach(policy: Policy, cluster: str) -> Cell:
-    """Return how we reach a cluster, as ourselves; NotDone where these commands can't."""
-    section = policy.clusters.get(cluster)
-    if section is None:
+def reach(policy: Policy, cluster: str) -> Away:
+    """Return how we reach a cluster, as ourselves; NotDone for one that is not configured."""
+    if cluster not in policy.clusters:
         raise NotDone(f"{cluster} is not in gridbridge.toml any more")
-    if str(section.kind) != Kind.GRIDENGINE:
-        raise NotDone(f"{cluster} is of kind {section.kind}: use its own commands there")
-    return cell(policy, cluster).within(LIMIT_S)
+    return away(policy, cluster).within(LIMIT_S)
+
+
+def shows_requests(home: Away) -> "ShowsRequests[Away]":
+    """Return what tells how jobs were submitted at home; NotDone where nobody does."""
+    if found := adapter_of(home).shows_requests:
+        return found
+    raise NotDone(f"a cluster of kind {home.kind} does not tell what its jobs ask for")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +87,12 @@ def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:
     return tuple(one for one, name in names if name.job == number and task in (0, name.task))
 
 
-def require_own(where: Cell, one: ShownTransfer, me: str) -> None:
+def require_own(where: Away, one: ShownTransfer, me: str) -> None:
     """Re-read whose the recorded remote job is; NotDone unless it is ours and this transfer's."""
     local = parse_transfer(one.transfer).local
     if not one.remote_id:
         raise NotDone(f"job {local} is being sent to {one.remote} and has no id there yet")
-    owner, account = submit.owner_and_account(where, str(one.remote_id))
+    owner, account = submitter(where).owner_and_account(where, str(one.remote_id))
     if not owner:
         raise Gone(f"{one.remote} does not list job {one.remote_id} any more: it has ended")
     mine = where.login.user if where.login else me

@@ -7,14 +7,16 @@ from datetime import datetime
 from functools import partial
 
 from gridbridge import config
-from gridbridge.apply.clusters import cell
-from gridbridge.batch.gridengine import status
+from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.clusters import away
 from gridbridge.decisions.site import room
 from gridbridge.decisions.transfer import health
 from gridbridge.decisions.transfer.why import tell, waits_for
 from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.ids import parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
 from gridbridge.model.report import Explanation, Report, TransferReport, printable
 from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
 from gridbridge.shell import host
@@ -111,11 +113,17 @@ def owner(task: ShownTask) -> str:
 def owners_at_home(job: int, path: str) -> frozenset[str]:
     """Return whose job home has accounted for; nobody's while it has not, or does not tell."""
     try:
-        policy = config.load(path)
-        records = status.records(cell(policy, policy.site.cluster), job)
+        records = records_at_home(config.load(path), job)
     except GridbridgeError:
         return frozenset()
     return frozenset(one.owner for one in records)
+
+
+def records_at_home(policy: Policy, job: int) -> tuple[AccountingRecord, ...]:
+    """Return what home has accounted for a job; nothing where it keeps no records."""
+    home = away(policy, policy.site.cluster)
+    accounts = adapter_of(home).accounts
+    return accounts.records(home, job) if accounts else ()
 
 
 def _newest(history: ShownHistory, shown: Shown) -> ShownHistory:

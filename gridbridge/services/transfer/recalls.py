@@ -103,7 +103,7 @@ class Recalls:
         cluster = self._policy.clusters.get(one.remote)
         if not queue or not queue.recall_wait_s or not cluster or one.listed != Listed.YES:
             return False
-        tells = ADAPTERS[cluster.kind].deletes_waiting is not None
+        tells = ADAPTERS[cluster.kind].recalls is not None
         waits = one.remote_state.is_waiting and tells and not one.claim
         if not waits and not may_be_had(one):
             return False

@@ -4,12 +4,12 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import strangers
 from gridbridge.decisions.transfer.plan import World
 from gridbridge.decisions.transfer.strangers import Sight
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import Kind
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.ledger import Ledger
@@ -46,7 +46,7 @@ class Strangers:
         """Look at what was listed, before anything is concluded from it."""
         for answer in came:
             where = policy.clusters.get(answer.cluster)
-            if where is None or where.kind is not Kind.GRIDENGINE:
+            if where is None or not ADAPTERS[where.kind].tells_accounts:
                 continue
             if answer.snapshot is None:
                 self._doubt(answer.cluster)

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from gridbridge.batch.gridengine.accounting import AccountingRecord, read_lines
-from gridbridge.batch.gridengine.ends import settled
+from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.usage import told_by_verdict
 from gridbridge.errors import Disputed, GridbridgeError
-from gridbridge.model.accounting import Cursor, RemoteRecord, Source
+from gridbridge.model.accounting import AccountingRecord, Cursor, RemoteRecord, Source
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import PREFIX, is_transfer, parse_transfer
 from gridbridge.model.job import JobEnd
@@ -28,6 +28,10 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.accounting import Accounting
 from gridbridge.state.database.transfers import Transfers
+
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import Accounts
+    from gridbridge.model.route import Away
 
 MOST_TOLD = 1000  # unproved ends of a person that are kept between two sweeps
 UNHEARD = timedelta(minutes=1)  # between two answers of a cluster, at most
@@ -50,8 +54,16 @@ class Look:
 class Reader:
     """Reads one cluster's accounting file now and then, in a thread: its disk may hang."""
 
-    def __init__(self, cursor: Cursor, cluster: Cluster, prefix: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        cursor: Cursor,
+        cluster: Cluster,
+        accounts: "Accounts[Away]",
+        prefix: str,
+        clock: Clock,
+    ) -> None:
         self.cursor = cursor
+        self.accounts = accounts
         self._cluster = cluster
         self._prefix = prefix
         self._clock = clock
@@ -62,7 +74,7 @@ class Reader:
     def is_of(self, cluster: Cluster) -> bool:
         """Say whether it reads what this section of gridbridge.toml says."""
         ours, theirs = (
-            (one.accounting, one.users, bool(one.ssh)) for one in (self._cluster, cluster)
+            (one.kind, one.accounting, one.users, bool(one.ssh)) for one in (self._cluster, cluster)
         )
         return ours == theirs
 
@@ -98,7 +110,7 @@ class Reader:
 
     def _look(self, before: Cursor) -> Look:
         step = follow.read_on(before.path, before.place, self._clock.now_s())
-        found, skipped = read_lines(step.lines, self._prefix)
+        found, skipped = self.accounts.read_lines(step.lines, self._prefix)
         return Look(
             cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
             records=tuple(remote_records(found, self.cursor.cluster, self._cluster)),
@@ -182,15 +194,16 @@ class UsageRecords:
                 self.readers.pop(name).dismiss()
                 del self.readings[name]
         for name, cluster in wanted.items():
-            if name not in self.readers:
-                self._begin(name, cluster)
+            accounts = ADAPTERS[cluster.kind].accounts
+            if name not in self.readers and accounts:
+                self._begin(name, cluster, accounts)
         self.views.readings(self.readings.values())
 
-    def _begin(self, name: str, cluster: Cluster) -> None:
+    def _begin(self, name: str, cluster: Cluster, accounts: "Accounts[Away]") -> None:
         cursor = self.cursors.get(name) or Cursor(cluster=name, path="")
         cursor = replace(cursor, path=cluster.accounting)
         prefix = f"{PREFIX}.{self.policy.site.cluster}."
-        self.readers[name] = Reader(cursor, cluster, prefix, self.clock)
+        self.readers[name] = Reader(cursor, cluster, accounts, prefix, self.clock)
         self.readings[name] = ShownReading(cluster=name, path=cluster.accounting)
 
     def look_if_due(self) -> None:
@@ -256,7 +269,8 @@ class UsageRecords:
         """
         if transfer.remote not in self.readers:
             return None
-        end, is_disputed = settled(self._accounted(transfer), self.clock.now())
+        accounts = self.readers[transfer.remote].accounts
+        end, is_disputed = accounts.settled(self._accounted(transfer), self.clock.now())
         if end is None:
             self.readers[transfer.remote].hasten()
         if is_disputed:

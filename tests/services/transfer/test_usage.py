@@ -317,3 +317,14 @@ def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> 
 
     assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
     assert (site.usage_records.readers, accounts.read_readings(site.folder)) == ({}, ())
+
+
+def test_a_file_of_a_system_whose_accounting_we_can_not_read_is_not_read(tmp_path: Path) -> None:
+    site = Beta(tmp_path)
+    beta = site.policy.clusters["beta"]
+    beta = replace(beta, kind=type(beta.kind).OAR)
+    site.start(replace(site.policy, clusters={**site.policy.clusters, "beta": beta}))
+    site.look()
+
+    assert site.usage_records.readers == {}
+    assert site.records() == ()

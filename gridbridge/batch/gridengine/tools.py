@@ -1,0 +1,60 @@
+"""What people's own commands ask of a cell: a job as it was submitted, and changes of one."""
+
+from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine.commands import Argv
+from gridbridge.batch.gridengine.request import (
+    cwd_of,
+    has_task,
+    is_interactive,
+    owner_and_account_of,
+    parallel_of,
+    read_request,
+)
+from gridbridge.batch.gridengine.submit import alter as alter
+from gridbridge.batch.gridengine.submit import call, detail
+from gridbridge.batch.gridengine.verified import as_detail
+from gridbridge.errors import ParseError
+from gridbridge.model.job import SubmittedJob
+from gridbridge.model.report import printable
+from gridbridge.model.request import Pairs
+from gridbridge.model.route import Cell
+
+
+def submitted(cell: Cell, job: int, task: int = 0) -> SubmittedJob:
+    """Return a listed job; ParseError for one, or a task, that is not there."""
+    xml = detail(cell, str(job))
+    if task and not has_task(xml, task):
+        raise ParseError("qstat -j: no such job or task, or no answer of qstat")
+    return _read(xml)
+
+
+def would_submit(cell: Cell, words: Argv, person: str) -> SubmittedJob:
+    """Return the job that qsub would submit, in its directory and as its caller."""
+    done = call(cell, commands.verify(cell, words))
+    if done.status:
+        said = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
+        why = next(iter(said), f"qsub says nothing, and ends with {done.status}")
+        raise ParseError(f"neither the id of a job nor what qsub takes: {printable(why)}")
+    return _read(as_detail(done.stdout, person))
+
+
+def alteration(cell: Cell, job: str, options: Argv) -> Argv:
+    """Return the command line that changes a job."""
+    return commands.alter(cell, job, options)
+
+
+def resource_options(hard: Pairs, soft: Pairs, stays: bool) -> Argv:
+    """Return the options that replace a job's resources."""
+    return commands.resource_options(hard, soft, stays)
+
+
+def _read(xml: bytes) -> SubmittedJob:
+    pe, slots = parallel_of(xml)
+    return SubmittedJob(
+        request=read_request(xml),
+        account=owner_and_account_of(xml)[1],
+        pe=pe,
+        slots=slots,
+        cwd=cwd_of(xml),
+        is_interactive=is_interactive(xml),
+    )

@@ -1,0 +1,56 @@
+"""A command that a cluster's batch system has nothing for says so in a sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.route import OarServer
+from gridbridge.services.tools.explain import explained
+from gridbridge.services.tools.qacct_remote import UnknownJob, account
+from gridbridge.services.tools.qalter_remote import alters_of
+from gridbridge.services.tools.remote_half import NotDone
+from gridbridge.services.tools.reports import owners_at_home
+from tests.shown import NOW, publish, shown
+
+EMBEDDED = """[site]
+cluster = "alpha"
+[cluster.alpha]
+kind = "embedded"
+folder = "/nonexistent/alpha"
+[cluster.beta]
+kind = "embedded"
+folder = "/nonexistent/beta"
+[queue.transfer-beta]
+cluster = "beta"
+pending_limit = 1
+slots = 1
+"""
+OAR = '[site]\ncluster = "gamma"\n[cluster.gamma]\nkind = "oar"\n'
+
+
+@pytest.fixture(params=[EMBEDDED, OAR], ids=["embedded", "oar"])
+def config(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    path = tmp_path / "gridbridge.toml"
+    path.write_text(request.param)
+    return str(path)
+
+
+def test_a_home_without_records_has_accounted_for_nobodys_job(tmp_path: Path, config: str) -> None:
+    with pytest.raises(UnknownJob, match="no accounting of it, neither here nor away"):
+        account("12", NOW, publish(tmp_path, shown()), config)
+
+    assert owners_at_home(12, config) == frozenset()
+
+
+@pytest.mark.parametrize("config", [EMBEDDED], indirect=True)
+@pytest.mark.parametrize("words", [("12",), ("job.sh",)])
+def test_a_home_that_does_not_tell_requests_is_not_asked(
+    words: tuple[str, ...], config: str
+) -> None:
+    with pytest.raises(NotDone, match="kind embedded does not tell what its jobs ask for"):
+        explained(words, "beta", config)
+
+
+def test_jobs_of_another_system_are_changed_by_its_own_commands() -> None:
+    with pytest.raises(NotDone, match="gamma is of kind oar: use its own commands there"):
+        alters_of(OarServer(timeout_s=15), "gamma")
