@@ -1,4 +1,4 @@
-"""The exceptions of gridbridge, one class for each way out of a program.
+"""The exceptions of gridbridge, one class for each way in which a program can fail.
 
 This module imports nothing: the hot programs load it at every start.
 """

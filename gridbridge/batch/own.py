@@ -1,4 +1,4 @@
-"""A job away that knows its number at home: its Grid Engine commands are told the one it has there.
+"""Translates JOB_ID, the number at home, for Grid Engine's commands inside a job that is away.
 
 own.sh stands before each of them, in a folder of the wrapper's own that is first in the job's PATH.
 """

@@ -1,4 +1,4 @@
-"""The remote job's script: the static wrapper job.sh below what is particular to one job.
+"""The remote job's script: what is particular to one job, then the static wrapper job.sh.
 
 The bundle needs nothing but sh on the remote side and no shared filesystem: the user's script,
 arguments and environment travel inside it, quoted by the one function for it.

@@ -1,4 +1,4 @@
-"""The remote job of a record: brought to where the local one should be, and never another's.
+"""Brings the remote job of a record to the state of the local one, and touches no other job.
 
 A step before us may not have lived to note its id, and the other cluster's numbers may have begun
 anew since it was noted.

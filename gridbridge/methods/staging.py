@@ -1,4 +1,4 @@
-"""What is carried for a job whose cluster sees none of our files: before its release, and back.
+"""Carries files of a job whose cluster sees none of ours: inputs before its release, outputs back.
 
 Each part may be killed anywhere and is then done again: inputs go into a folder under the
 transfer's name, in which the job can't have started; outputs come home to where they belong,

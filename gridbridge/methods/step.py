@@ -1,4 +1,4 @@
-"""What a starter's step knows of its transfer, and how it notes how far that is."""
+"""What a starter's step knows of its transfer, and how it notes its progress."""
 
 from gridbridge.batch import keeper_of, submitter
 from gridbridge.errors import GridbridgeError

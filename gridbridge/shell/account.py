@@ -1,4 +1,4 @@
-"""Goes on as another account, for good: root looks at what is another's as that one."""
+"""Becomes another account for good: root looks at a person's files with that person's rights."""
 
 import os
 import pwd

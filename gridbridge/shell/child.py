@@ -1,4 +1,4 @@
-"""A program that runs beside ours, and not longer than we do."""
+"""A program that runs beside ours and ends when we end."""
 
 import subprocess
 

@@ -1,7 +1,7 @@
-"""The one clock of a program: the time as it is set, and seconds that nobody sets.
+"""The one clock of a program: the time of day, and steady seconds that nobody can set.
 
-Who notes a moment has it kept here: when the clock is set, it is moved by as much, so that how
-long ago it was stays.
+Noted moments are kept here. When the clock is set, they are moved by as much, so that their age
+stays right.
 """
 
 import time

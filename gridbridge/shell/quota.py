@@ -1,4 +1,4 @@
-"""So many lines of the log about one person in a while: what anybody can cause is told in part."""
+"""Limits the log lines that one person can cause in a while, and counts those left out."""
 
 import time
 from collections import Counter

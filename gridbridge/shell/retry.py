@@ -1,4 +1,4 @@
-"""What is tried again, for programs that run long: how often, and after which pause.
+"""Which failures are tried again, how often and after which pause; for programs that run long.
 
 Hot programs never come here: their steps end, and the next step tries again.
 """

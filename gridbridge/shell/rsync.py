@@ -1,7 +1,7 @@
 """Carry files to and from another host by rsync over ssh, with a person's own key.
 
-rsync compares checksums of what is there already and proves each file that it has carried by
-one of the whole; what was cut goes on where it was (rsync(1) --checksum, --partial-dir). Names
+rsync compares checksums of what is there already and verifies the whole of each file that it has
+carried; a copy that was cut goes on where it was (rsync(1) --checksum, --partial-dir). Names
 go by standard input and by rsync's own protocol, so no shell sees them (--secluded-args).
 """
 

@@ -1,7 +1,7 @@
-"""Where histories lie of what people's processes alone have told: home's list has not proved them.
+"""Histories that only people's own processes have told and home's list has not proved.
 
-`told/UID/12.json`, of the form of `jobs/12.json`. So many a person, the oldest go first: nobody
-fills the folder, and nobody's stand in another's place.
+`told/UID/12.json`, of the form of `jobs/12.json`. Each person has a limited number and the
+oldest are removed first, so that nobody can fill the folder or hide another's history.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What the service does to local jobs: release, adopt and give back, whatever home is."""
+"""What the service does to local jobs, whichever system runs them: release, adopt, give back."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping

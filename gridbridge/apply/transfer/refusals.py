@@ -1,4 +1,4 @@
-"""Send a job home that can't be run where its queue leads: marked, so that it stays there.
+"""Send a refused job home: it is marked, so that no transfer queue takes it again.
 
 Starters load this module when a cluster refused their job for good. The request is the array's
 (qalter(1): -l and -q work on jobs, not on tasks), so the whole array is marked.

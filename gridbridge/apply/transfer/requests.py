@@ -1,7 +1,7 @@
-"""What a job is submitted with at its remote cluster: its request, in the words of that.
+"""Translates a job's request into the words of its remote cluster.
 
-Starters load this module, and it the decisions, when their queue has a mapping or their job asks
-for something; `gridbridge explain` asks the same.
+Starters load this module, and with it the decisions, when their queue has a mapping or their job
+asks for something; `gridbridge explain` asks the same.
 """
 
 from collections.abc import Container, Iterator

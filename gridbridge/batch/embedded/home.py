@@ -1,4 +1,4 @@
-"""What an embedded cluster is asked as the home of transfers, beyond what every starter asks."""
+"""What an embedded home is asked about jobs that no other cluster takes."""
 
 import os
 from collections.abc import Iterable

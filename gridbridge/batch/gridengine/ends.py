@@ -1,7 +1,7 @@
-"""How a job ended for good, of what its cluster has accounted for under its number.
+"""Finds how a job ended for good in the accounting records that bear its number.
 
-8.1.9 writes a line feed in what a job asks for raw into its record, so whoever may submit there
-can write whole records of anybody's job. A record is evidence, never proof.
+8.1.9 writes a line feed in a job's request into its record as it is, so anybody who may submit
+there can forge whole records of another's job. A record is evidence, never proof.
 """
 
 from collections.abc import Sequence

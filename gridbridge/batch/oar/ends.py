@@ -1,4 +1,4 @@
-"""The ends that jobs tell of themselves on an OAR server's frontend (oarsub(1), --notify)."""
+"""Listens to the ends that jobs report on an OAR server's frontend (oarsub(1), --notify)."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
 """What a transfer asks of an OAR server, one request each: the hot path's half of the adapter.
 
-Only what asks for a job's state reads JSON, and loads what that takes. OAR notes a hold and does
-it later, when its server comes to it; what depends on it waits here for that.
+Only questions for a job's state load the JSON reader. OAR notes a hold and carries it out later;
+an act that depends on the hold waits here for it.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""What is left of transfers that have ended: no remote job may run once more.
+"""Finds what ended transfers left behind, so that no remote job runs once more.
 
 Whoever takes a job's end home can't tell whether the other cluster puts that job back: with
 `qmod -f -rj` it lists it without a gap, as `Rq`, `Rt` and `Rr` (sge_status(5)), whatever `-r n`

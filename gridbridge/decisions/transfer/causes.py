@@ -1,4 +1,4 @@
-"""What each cause is called for readers, and of which a cluster is to blame."""
+"""A sentence for each cause, and which causes count against a cluster."""
 
 from collections.abc import Mapping
 

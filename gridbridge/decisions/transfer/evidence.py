@@ -1,4 +1,4 @@
-"""The part of the world that decides about some transfers: small enough to be kept."""
+"""The rows on which the decision about some transfers depends, few enough to be kept."""
 
 from collections.abc import Collection
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""Whose a local task is: the one's whose transfer of it home's own list has proved.
+"""Says who owns a local task: the person whose transfer of it home's own list has proved.
 
-Anybody may tell of a transfer of any job. What home's list did not prove is shown as told by that
-person alone, and no more once it is proved to be another's.
+Anybody may claim a transfer of any job. What home's list did not prove is shown as that person's
+word alone, and no longer once the job is proved to be another's.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
-"""Whether the id of a remote job may have become another job's, so that it has to be asked.
+"""Says when a remote id may belong to another job by now, so that its cluster has to be asked.
 
 A cluster's numbers begin anew when its qmaster's spool is lost or an older one is put back. No list
-shows whose account a job bears, but a job that goes on has begun when it had.
+shows a job's account, but the start time of a job that goes on stays the same.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Ends that nobody heard: the qmaster put a task back whose starter had ended.
+"""Finds ends that nobody received: the qmaster put a task back whose starter had ended.
 
 A starter may end while the qmaster does not hear its execd. With reschedule_unknown
 (sge_conf(5)) the task is then put back, still guarded, and nobody is left to let it start; or it

@@ -1,4 +1,4 @@
-"""What keeps a job from the queues of another cluster that would send it on; published a cluster.
+"""What keeps a job from the queues of another cluster that would send it on; a file for each.
 
 Hot programs load this module where another cluster has such a queue.
 """

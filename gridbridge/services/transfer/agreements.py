@@ -1,7 +1,7 @@
-"""Have starters put right what is suspended at one side alone.
+"""Have starters mend it when only one half of a transfer is suspended.
 
-What the local job is lies where the verdict would, until its owner's starter has told that it
-follows: it alone acts on the remote job. A verdict or a recall that comes takes its place.
+The state of the local job is published in the place of the verdict until the owner's starter, which
+alone acts on the remote job, has said that it follows. A verdict or a recall replaces it.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
-"""Puts the service together from a configuration, and has it go on under another one.
+"""Puts the service together from a configuration, and lets it go on under another one.
 
-What a change leaves as it was goes on: clusters are asked as before, their last answers hold, so
-no queue to them closes, and all that is known, under way or waited for stays.
+What a change does not concern goes on: its clusters are asked as before and their last answers
+stay valid, so their queues stay open, and nothing that is known or under way is lost.
 """
 
 from collections.abc import Iterable

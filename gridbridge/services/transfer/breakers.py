@@ -1,4 +1,4 @@
-"""The breakers of all remote clusters: what the transfers' news did to them, shown and logged."""
+"""The breakers of all remote clusters: changed by news of transfers, published and logged."""
 
 import logging
 from collections.abc import Collection, Iterable

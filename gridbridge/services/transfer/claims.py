@@ -1,8 +1,8 @@
-"""Who has the claims: taken for home, given to jobs, limited, and removed when all is over.
+"""Keeps the claims: takes them for home, gives them to jobs, and removes them at the end.
 
 A grant is in the state file before it is sent, and a recall is there before its task hears of it;
-both are decided in rounds of one process, so one of them is first. A grant is sent until its
-cluster says that it has it, whatever became of the tries before.
+both are decided in rounds of one process, so one of them comes first. A grant is sent again until
+its cluster says that it has it.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""What happened to each local task, shown anew when more has: from the state file to people.
+"""Publishes the history of each local task from the state file whenever it has grown.
 
 What open transfers have behind them is kept here too: to read it again for every change would
 cost as much as to write it.

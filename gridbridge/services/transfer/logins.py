@@ -1,4 +1,4 @@
-"""Proves what jobs need that go by ssh: their owners' keys, and what carries their files."""
+"""Checks what jobs by ssh need: their owners' keys, and rsync for their files."""
 
 import os
 import pwd

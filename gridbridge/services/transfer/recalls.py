@@ -1,6 +1,6 @@
-"""Bring waiting tasks home: wish it, and let each task's starter do it and have the last word.
+"""Bring waiting tasks home: publish a wish, which each task's starter carries out if it can.
 
-The wish lies where the verdict would, so a verdict that comes meanwhile takes its place.
+The wish is published in the place of the verdict, so a verdict that comes meanwhile replaces it.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""What the poller's process does from its begin to its end: rounds, by the newest right file."""
+"""Runs the poller's process from start to end: rounds, by the newest valid configuration."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Other jobs under the ids of ours: what a cluster lists of them is no news of a transfer."""
+"""Finds remote ids that belong to other jobs by now; what is listed of those is ignored."""
 
 import logging
 from collections.abc import Callable

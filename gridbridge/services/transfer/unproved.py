@@ -1,8 +1,8 @@
-"""The transfers that home's list has not proved: few of a person, for anybody may make them up.
+"""Limits each person's transfers that home's list has not proved, since anybody may invent some.
 
-Whose are too many has to wait with a new one: its record lies in the spool until home has been
-asked. Nothing true is lost by that: a job that is away is listed there, and one that home lists no
-more is still taken while its cluster lists it as that person's.
+A person who has too many has to wait: a new record stays in the spool until home has been asked.
+No real job is lost by that: home lists a job that is away, and a job that home no longer lists is
+still taken while its cluster lists it as that person's.
 """
 
 import logging

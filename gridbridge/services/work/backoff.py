@@ -1,4 +1,4 @@
-"""How long something is left alone that led to nothing: each time twice as long as before."""
+"""Exponential back-off: each failure in a row doubles the pause before the next try."""
 
 from collections.abc import Callable, Hashable
 

@@ -1,4 +1,4 @@
-"""The acts that need a cluster: threads do them, each of them once at a time."""
+"""Acts that need a cluster: threads do them, and never the same act twice at a time."""
 
 import logging
 from collections.abc import Callable, Iterator

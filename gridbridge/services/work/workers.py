@@ -1,4 +1,4 @@
-"""Threads for slow acts, a few for each person: nobody waits for what another's acts wait for.
+"""Threads for slow acts, a few for each person, so that one person's acts delay nobody else's.
 
 Whoever an act is done for can make it slow: their own processes do it (gridbridge-as-user), and
 their jobs are what is looked up.

@@ -1,7 +1,7 @@
-"""Whose jobs a transfer queue takes: of whom gridbridge.toml names, where it names anybody.
+"""Whose jobs a transfer queue takes: if gridbridge.toml names people, only theirs.
 
-Who has no account there would be sent for nothing. The list is a userset of ours (access_list(5)),
-kept in step with the file; the lists that an administrator gave the queue besides stay.
+The job of a person without an account there would be sent in vain. The list is a userset of ours
+(access_list(5)), kept in step with the file; other lists that an administrator gave the queue stay.
 """
 
 from collections.abc import Iterator

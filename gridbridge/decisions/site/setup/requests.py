@@ -1,8 +1,9 @@
-"""What jobs may ask for that the mapping names: the queue has to have it, or they never go there.
+"""Resources that the mapping names: the queue needs a value of each, or jobs never go there.
 
 A request is looked up on the queue, its host and `global`; with a value nowhere the job waits for
-ever (complex(5)). The queue promises as much as there can be: what there is, the remote cluster
-knows. One that is FORCED keeps all other jobs away, so nobody but the administrator gives it.
+ever (complex(5)). The queue promises the most that there can be; the remote
+cluster knows what there is. A FORCED resource keeps all other jobs away, so only the administrator
+gives it a value.
 """
 
 from collections.abc import Iterator, Mapping

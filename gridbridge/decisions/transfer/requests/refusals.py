@@ -1,7 +1,7 @@
 """How a job that a remote cluster refused is kept from the transfer queues.
 
-Best by `remote=false`, which says what is meant and suits queues that come later; where those here
-do not offer it, by its list of queues (queue expressions: sge_types(1)).
+`remote=false` is best, because it holds for later queues too. Where the queues here have no value
+of `remote`, the job's list of queues is changed (queue expressions: sge_types(1)).
 """
 
 from collections.abc import Collection, Iterator

@@ -1,7 +1,7 @@
-"""Whether a job whose end nobody saw runs again at home, if it says nothing of that (qsub(1), -r).
+"""Whether a job whose end nobody saw runs again at home if its request leaves that open (-r).
 
-Then a queue says it (queue_conf(5), rerun). A transfer queue says TRUE for adoption's sake, so
-those count in which the job could have run at home.
+Then its queue decides (queue_conf(5), rerun). A transfer queue has TRUE, so that a job can be
+adopted; therefore the queues count in which the job could have run at home.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """How a parallel job's slots lie on the nodes of OAR (sge_pe(5), allocation_rule).
 
-OAR takes what is asked for literally: a job waits until just these nodes have just so much free.
-Groups of one request are given different slots, but may be given some of the same nodes.
+OAR takes a request literally: a job waits until as many nodes have exactly as much free. Groups of
+one request get different slots, but some of their nodes may be the same.
 """
 
 from gridbridge.model.transfer.mapping import FILL_UP, ROUND_ROBIN, is_fixed

@@ -1,4 +1,4 @@
-"""Copies of jobs that are away: qresub copies the guard too, and nobody else takes that off."""
+"""Takes the guard off copies of jobs that are away: qresub copies it with the job."""
 
 import logging
 from collections.abc import Callable

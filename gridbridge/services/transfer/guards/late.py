@@ -1,7 +1,7 @@
-"""Guards that we put back and that may have come after their starters let the tasks go.
+"""Removes guards that we put back too late: after their starters had let the tasks go.
 
-Such a task would wait for ever. So once its transfer is over it is let go until that has succeeded,
-by whatever process: the state file knows that it was guarded.
+Such a task would wait for ever. So once its transfer is over its guard is removed, with retries
+that outlive this process: the state file knows that it was guarded.
 """
 
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Puts back what people take away of the guards at home, while their jobs are away.
+"""Puts back guards at home that people have removed while the jobs are away.
 
 A hold shows in every answer; a start time and a list of queues are asked for now and then, of a
 hundred jobs in one question.

@@ -1,4 +1,4 @@
-"""A cluster that answers again: those who could not submit to it need not sleep any longer."""
+"""Wakes the starters that could not submit to a cluster as soon as it answers again."""
 
 from collections.abc import Iterable
 
