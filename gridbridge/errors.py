@@ -57,7 +57,7 @@ class NotOurs(GridbridgeError):
 
 
 class Barred(GridbridgeError):
-    """A job's owner was not let in at a remote cluster so often that it is not to go there."""
+    """A remote cluster refused a job's owner so often that the job is not sent there."""
 
 
 class Unstageable(GridbridgeError):

@@ -18,7 +18,7 @@ def submitter(away: Away) -> "Submit[Away]":
 
 
 def keeper_of(home: Home) -> "AtHome[Home]":
-    """Return what a starter asks of the cluster that its queue is in, which is none of OAR."""
+    """Return what a starter asks of the cluster that its queue is in; OAR can't be that."""
     return HOT[home.kind]()
 
 

@@ -72,7 +72,7 @@ def parsed(path: str, raw: bytes) -> Parsed:
 
 
 def read(path: str) -> bytes:
-    """Return the file's bytes; ConfigError when it is none that may be trusted."""
+    """Return the file's bytes; ConfigError when it can't be trusted."""
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | AT_ONCE)) as file:
             _refuse(path, file.fileno())

@@ -1,4 +1,4 @@
-"""Keys that had another place in an earlier version: they are read there still, and told of."""
+"""Keys that had another place in an earlier version: they are still read there, with a warning."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType

@@ -10,7 +10,7 @@ import time
 
 from gridbridge.shell import files
 
-ASKED, TOLD = "asked", "told"  # a note, and one that the service has been told of
+ASKED, TOLD = "asked", "told"  # a note, and one that the service knows
 DOUBT = "doubt"  # a note of who finds out whether the local job is to end
 START = 19  # of a process, in the fields of /proc/PID/stat behind its name
 TICKS = os.sysconf("SC_CLK_TCK")  # a second
@@ -26,7 +26,7 @@ def begun(pid: int) -> Order:
 
 
 def ago(age_s: float = 0.0) -> Order:
-    """Return the order of what was so long ago, by a clock that nobody sets; never later than now.
+    """Return when something began, by a clock that nobody can set; never later than now.
 
     A note from the future would count for as long.
     """
@@ -63,7 +63,7 @@ def desired_of(name: str) -> str:
 
 
 def is_told(name: str) -> bool:
-    """Say whether the service has been told of a note; there is none to tell of at first."""
+    """Say whether the service knows of a note, as it need not when there is none yet."""
     return not name.startswith(ASKED)
 
 

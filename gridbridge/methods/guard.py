@@ -34,7 +34,7 @@ def put(step: "Step") -> None:
 
 
 def take_back(step: "Step") -> None:
-    """Let the task start again anywhere: nothing of it lives elsewhere."""
+    """Let the task start again anywhere: it has no job elsewhere any more."""
     how = step.record.guard or Guard.HOLD
     if how == Guard.NONE:
         how = _put_by_the_service(step)

@@ -2,7 +2,7 @@
 
 Each step is safe to repeat, so one that was killed is taken again. Between the hold and the
 deletion a scheduler may still start what it had chosen before: it is given the time to do so, and
-what runs then is let be. The deletion itself tells whether the job had started.
+what runs then is left alone. The deletion itself tells whether the job had started.
 """
 
 import time

@@ -15,8 +15,8 @@ from gridbridge.model.message import Cause
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.state import published
 
-LOGINS = 3  # so often a person's key is tried before the job is refused
-SHUT_OUT_S = 600  # for so long at least: what knows the accounts there may be away for minutes
+LOGINS = 3  # tries of a person's key before the job is refused
+SHUT_OUT_S = 600  # at least: the directory of accounts there may be down for minutes
 SHUT_OUT = "shut_out"  # the note of the first refusal
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -93,7 +93,7 @@ def claim_lines(step: "Step") -> str:
     """Return what the wrapper does for the claim that the first note tells of.
 
     Whatever an earlier try has sent has the same one. Where the configuration has changed
-    since, there is none: then nothing is called home by it.
+    since, there is no claim, and nothing is called home by one.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):

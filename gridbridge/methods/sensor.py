@@ -17,7 +17,7 @@ from gridbridge.shell import lock
 from gridbridge.state import published
 
 START_AGAIN_S = 10  # a poller that dies at once is not started more often than this
-HUNG_S = 60  # a poller without a sign of life for so long hangs, and sooner where stale_s is low
+HUNG_S = 60  # after this time without a sign of life a poller hangs; sooner where stale_s is low
 PIPE_BUF = 4096  # what one write puts into a pipe whole (pipe(7)); as Linux has it
 NOTHING = b"begin\nend\n"
 QUIT, REPORT, NOTHING_YET = "quit", "report", ""  # what execd asks for

@@ -108,7 +108,7 @@ def settle(step: "Step", has_run: bool) -> bool:
 def _bring_home(step: "Step") -> bool:
     """Carry the outputs home, once; False when the job was deleted meanwhile.
 
-    A declared output that the job did not make is none, and so is all when the folder is gone.
+    A declared output that the job did not make is skipped; if the folder is gone, so are all.
     One that is a link is what that leads to.
     """
     task, login, at = step.task, _login(step), step.record.stage

@@ -84,7 +84,7 @@ def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
 
 
 class Starter(Step):
-    """What is due for a transfer, given the notes of the steps before."""
+    """Does what is due for a transfer, given the notes of the steps before."""
 
     def take(self) -> str:
         """Do what is due and return the answer; any step before us may have been killed."""
@@ -230,7 +230,7 @@ class Starter(Step):
         return f"exit {REQUEUE}" if is_back else answers.end(verdict)
 
     def is_home(self, has_run: bool) -> bool:
-        """Leave nothing of it there; False when it was deleted before all came home."""
+        """Remove its files there; False when it was deleted before all came home."""
         if not self.record.stage:
             return True
         from gridbridge.methods import staging

@@ -33,7 +33,7 @@ def is_unlimited(text: str) -> bool:
 def read(text: str) -> float:
     """Return an amount as a number: of bytes, of seconds, or of what it counts.
 
-    Raises ParseError for what is none, and for more than anybody has.
+    Raises ParseError for anything else, and for an amount beyond all reason.
     """
     try:
         number = _seconds(text.split(":")) if ":" in text else _number(text)

@@ -22,7 +22,7 @@ class Kind:
     INTENT = "intent"  # a method: what the local job should be now
     SPARED = "spared"  # a method: the local h_rt has passed, which ends nothing
     ENDED = "ended"  # the remote wrapper: the job's end, with its usage
-    CLOSED = "closed"  # the starter: this transfer is over, nothing of it lives
+    CLOSED = "closed"  # the starter: this transfer is over and has no job any more
 
 
 class Phase:
@@ -63,7 +63,7 @@ class Cause:
     REFUSED = "refused"  # its request, by the cluster
     UNMAPPABLE = "unmappable"  # its request, by the words that the cluster knows
     JOB = "job"  # its own shell, input or output is not there
-    HERE = "here"  # its starter could not go on, for what is on this side
+    HERE = "here"  # its starter could not go on for a reason at home
     RECALLED = "recalled"  # home took it back
     FENCED = "fenced"  # its claim was home's, or could not be had
     UNGRANTED = "ungranted"  # no grant of ours came

@@ -1,4 +1,4 @@
-"""What people are told of the service and of one job: facts, each with a sentence why."""
+"""What people are shown of the service and of one job: facts, each with the reason."""
 
 from dataclasses import dataclass
 from datetime import datetime

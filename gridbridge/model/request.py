@@ -109,7 +109,7 @@ class Request:
     def own_start(self) -> int:
         """The start time that its owner gave it, also while it is deferred; 0 for none.
 
-        The owner may have written anything where we keep it: what is no time is none.
+        The owner may have written anything there: what is not a time counts as none.
         """
         kept = "" if self.odd_start else dict(self.context).get(OWN_START)
         return int(kept or 0) if self.is_deferred else self.start

@@ -159,11 +159,11 @@ class Route:
     remote_spool: str  # where remote hosts see our spool; empty when they don't
     remote_ssh: str  # where its programs run, HOST or HOST:PORT; empty for here
     remote_ends: str  # the FIFO there in which jobs of OAR tell their ends; empty: they don't
-    remote_stage_dir: str  # where transfers have their folders there, for what is carried
+    remote_stage_dir: str  # where transfers have their folders for carried files there
     identity: str  # `remote`: JOB_ID is the job's number there; empty: the one at home
     remote_claim: str  # as model.claim says: `file`, or `grant SECONDS ACCOUNT`; empty: none
     staged: str  # yes: the streams of every job come home, also of one that declares nothing
-    stage_in: str  # what is carried there of a job that says nothing of it (model.staging)
+    stage_in: str  # what is carried there for a job that declares nothing (staging)
     stage_out: str  # what is carried back
     remote_users: str  # who has another account there: `alice=al_there bob=bo_there`
 

@@ -201,7 +201,7 @@ class ShownBreaker:
     cluster: str
     failed: tuple[ShownFailure, ...] = ()  # in a row, since it was last closed
     owners: tuple[str, ...] = ()  # of those that closed it, two at most
-    times: int = 0  # so often closed since a job ran there; by one owner alone it counts once
+    times: int = 0  # closings since a job ran there; those by one owner alone count once
     failures: int = 0  # jobs that closed it
     until: datetime | None = None  # after that a job may probe it
     cause: str = ""  # message.Cause of the last failure

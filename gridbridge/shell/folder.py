@@ -103,7 +103,7 @@ def present(
 
 
 def read(login: Login, folder: str, name: str, most: int, timeout_s: float) -> bytes:
-    """Return the content of a file in it, of at most so many bytes."""
+    """Return the content of a file in it, of at most that many bytes."""
     return _ask(login, READ, (_checked(folder), name, str(most)), timeout_s)
 
 

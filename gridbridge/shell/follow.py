@@ -1,6 +1,6 @@
 """Follow a file that others append lines to, over rotation and truncation.
 
-What was read is known again by its last bytes, not by its name: a rotated file is found among
+What was read is recognised by its last bytes, not by its name: a rotated file is found among
 its neighbours (logrotate's rename or copytruncate) and read to its end before the new one.
 """
 

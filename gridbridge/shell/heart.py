@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gridbridge.shell import lock
 
 BEAT_S = 2.0  # between two signs
-BEGIN_S = 600.0  # putting a service together may take so long: a state file is migrated
+BEGIN_S = 600.0  # the longest start of a service, when it migrates the state file
 
 
 class Heart:

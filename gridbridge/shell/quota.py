@@ -11,7 +11,7 @@ WITHHELD = 1000
 
 
 class Quota:
-    """Counts what was told of each; how much was left out is told when the interval is over."""
+    """Counts the lines about each person; after the interval it says how many were left out."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Quota:
         return self._count[who] <= self._most
 
     def left_out(self) -> dict[Hashable, int]:
-        """Return of whom how many lines were left out, once after each interval."""
+        """Return how many lines about whom were left out, once after each interval."""
         if self._clock() - self._begun_s < self._interval_s:
             return {}
         left_out = {who: n - self._most for who, n in self._count.items() if n > self._most}
@@ -46,7 +46,7 @@ class Quota:
 
 
 class Withheld:
-    """Lines that were left out for now: so many of each person, the first of each subject."""
+    """Lines that were left out for now: a few of each person, the first of each subject."""
 
     def __init__(self, most: int = WITHHELD) -> None:
         self._most = most

@@ -26,7 +26,7 @@ class Signals:
         signal.signal(signal.SIGHUP, self._hang_up)
 
     def wait(self, limit_s: float) -> bool:
-        """Sleep so long, or until a signal comes; say whether one did."""
+        """Sleep until the time is over or a signal comes; say whether one came."""
         woken, _, _ = select.select([self._woken], [], [], limit_s)
         with suppress(BlockingIOError):
             os.read(self._woken, 4096)

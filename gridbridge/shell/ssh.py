@@ -200,7 +200,7 @@ def _is_unread(source: int) -> bool:
 
 
 def _fail(login: Login, ended: Completed, is_unread: bool) -> Completed:
-    """Raise for an answer that is none."""
+    """Raise for an answer that is not whole."""
     words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
     last = words[-1] if words else "no answer in time"
     if is_unread:

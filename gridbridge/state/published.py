@@ -58,7 +58,7 @@ def history_path(local: str, published: str = PUBLISHED) -> str:
 
 
 def told_path(local: str, uid: int | str, published: str = PUBLISHED) -> str:
-    """Return where lies what a person has told of a job or task that is not proved theirs."""
+    """Return the path of a person's history of a job or task that is not proved to be theirs."""
     return f"{published}/{TOLD}/{uid}/{local}.json"
 
 

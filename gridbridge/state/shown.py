@@ -51,7 +51,7 @@ def plain(value: object) -> object:
 
 
 def read(path: str, kind: type[T]) -> T | None:
-    """Read a published value; None when it is not there, StateError when it is none of ours."""
+    """Read a published value; None when it is not there, StateError when it is not one of ours."""
     try:
         return _CONVERTER.loads(files.read(path, MAX_BYTES)[0], kind)
     except FileNotFoundError:

@@ -17,13 +17,13 @@ MOST = 1000  # of a person
 
 
 def paths(folder: str, local: str) -> Iterator[str]:
-    """Give where each person may have told of a task."""
+    """Give the paths of each person's history of a task."""
     for uid in files.names(f"{folder}/{published.TOLD}"):
         yield published.told_path(local, uid, folder)
 
 
 def tasks(folder: str, job: int) -> frozenset[int]:
-    """Return the tasks of an array that anybody has told of."""
+    """Return the tasks of an array of which anybody has a history here."""
     found = (_local(name) for _, name in _files(folder))
     return frozenset(task for number, task in found if number == job and task)
 

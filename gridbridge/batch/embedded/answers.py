@@ -1,6 +1,6 @@
 """What the embedded cluster's program prints, written and read: blocks of lines (model/lines.py).
 
-The last line is a point, so that half an answer is none. Hot programs load this module.
+The last line is a point, which half an answer lacks. Hot programs load this module.
 """
 
 from gridbridge.errors import ParseError

@@ -58,7 +58,7 @@ class Queue(NamedTuple):
     slots: int
     methods: str  # the folder of starter, suspend, resume, terminate, epilog and sensor
     remote: str  # the cluster whose load values open and close it
-    pending_limit: int  # it is closed while so many jobs wait there; 0: never for that
+    pending_limit: int  # it is closed while this many jobs wait there; 0: never
 
 
 class NewJob(NamedTuple):

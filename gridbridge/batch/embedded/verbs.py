@@ -1,4 +1,4 @@
-"""What can be done to the jobs of an embedded cluster, each by one transaction.
+"""Acts on the jobs of an embedded cluster, each of them one transaction.
 
 A signal is sent within its transaction: what is noted as running then has the process that is
 noted (see keeper). A command that was killed in between is repeated by its caller.

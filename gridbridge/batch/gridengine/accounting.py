@@ -108,7 +108,7 @@ def _is_within(data: bytes, begin: int, line: bytes) -> bool:
 
     What a job asks for may hold line feeds. So a line before it that does not end as records do
     goes on in it, and one after it that does not begin as they do goes on from it. Both are sure:
-    nobody can have another's line taken for a part of his record.
+    nobody can make another's line count as a part of his own record.
     """
     end = begin + len(line) + 1
     before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]

@@ -167,7 +167,7 @@ def defer(cell: Cell, job: str, request: Request) -> None:
 def undefer(cell: Cell, job: str) -> str:
     """Take that back; a start time that somebody has given it meanwhile stays.
 
-    Returns what its owner has written where its own time was kept, if that is none.
+    Returns what its owner has written in the place of its own time, if that is not a time.
     """
     request = request_of(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
@@ -237,7 +237,7 @@ def suspend_any(cell: Cell, job: str) -> None:
 def resume_any(cell: Cell, job: str) -> None:
     """Take back what suspend_any did, whichever it was.
 
-    What is suspended without our hold, which comes first, somebody else has suspended there.
+    A suspended job without our hold, which comes first, was suspended by somebody else there.
     """
     now = state(cell, job)
     if now.is_held and now.is_by_hand:

@@ -29,7 +29,7 @@ END_OF_KEEPER = b"__END__\n"
 
 
 def submit_held(server: OarServer, spec: JobSpec, size: int) -> Argv:
-    """Submit a script of so many bytes on standard input, held, under the transfer's name."""
+    """Submit a script of `size` bytes on standard input, held, under the transfer's name."""
     program, *words = oarsub(server, spec)
     call = _call(server, program.rpartition("/")[2], *words)
     return _far(server, "submit", str(size), *call, ends=server.ends)
@@ -63,7 +63,7 @@ def resources(request: Request, slots: int) -> str:
 
 
 def _group(request: Request, nodes: int, slots: int) -> str:
-    """Return so many slots on each of so many nodes, 0 for wherever they are free.
+    """Return `slots` on each of `nodes` nodes; 0 nodes: wherever they are free.
 
     Of a level, such as `/gpu`, as many are asked for, and the slots are spread over them.
     """

@@ -92,7 +92,7 @@ def find_held(server: OarServer, transfer: str, owner: str) -> str:
 
 
 def owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
-    """Return whose job it is and its account, which is its name; empty once nothing of it is left.
+    """Return whose job it is and its account, which is its name; empty once it is gone.
 
     OAR may have made copies of it, which have both from it.
     """

@@ -83,7 +83,7 @@ def is_refused(poller: PollerFacts) -> bool:
 def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[Finding]:
     """Say so while a living service has another gridbridge.toml than the one that is there.
 
-    What is wrong with one that is not right, others have told.
+    The mistakes of a wrong file are findings of their own.
     """
     known = poller.configuration
     if known is None:

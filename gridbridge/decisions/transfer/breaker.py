@@ -29,7 +29,7 @@ SEVERAL = 2  # owners: more need not be remembered
 class Sign(Enum):
     """What a transfer's news says of its cluster."""
 
-    FAILED = "failed"  # its job failed fast, for what is the cluster's fault
+    FAILED = "failed"  # its job failed fast, and the cluster is to blame
     TAKEN = "taken"  # the cluster took its job
     RAN = "ran"
 

@@ -86,5 +86,5 @@ def true_status(end: JobEnd) -> int | None:
 
 
 def is_ungranted(transfer: Transfer) -> bool:
-    """Say whether nothing of its job can have run: it needs a grant, and none was given."""
+    """Say whether its job can't have run at all: it needs a grant, and got none."""
     return is_grant(transfer.claim) and transfer.claimed != JOB

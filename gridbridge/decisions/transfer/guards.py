@@ -54,7 +54,7 @@ def needed(transfer: Transfer, kept: Kept, transfer_queues: Collection[str]) -> 
 def copied(waiting: Mapping[int, Kept], away: Container[int]) -> tuple[int, ...]:
     """Return the jobs that wait behind the guard of another: qresub has copied it with that.
 
-    A job that is away itself is none, whatever its owner writes into its context.
+    A job that is away itself is no copy, whatever its owner writes into its context.
     """
     bearers = (job for job, kept in waiting.items() if kept.deferred_job not in (0, job))
     return tuple(job for job in bearers if job not in away)

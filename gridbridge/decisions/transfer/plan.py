@@ -23,7 +23,7 @@ from gridbridge.model.transfer.transfer import Key, Listed, Transfer
 
 SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
 UNWANTED = timedelta(seconds=30)  # a terminate method that runs has long done its work by then
-UNSTARTED = timedelta(seconds=30)  # a record of a job that just started may take so long
+UNSTARTED = timedelta(seconds=30)  # the longest way of a record of a job that has just started
 ANOTHERS = "its number is another job's here by now"
 EVER = datetime.min.replace(tzinfo=UTC)
 

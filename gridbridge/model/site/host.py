@@ -40,7 +40,7 @@ class ConfigurationFacts:
     """The gridbridge.toml that a living service has, next to the one that is there."""
 
     is_same: bool
-    for_s: float = 0.0  # so long it has been in force
+    for_s: float = 0.0  # how long it has been in force
     refused: tuple[str, ...] = ()  # why it does not take the one that is there
 
 
@@ -58,7 +58,7 @@ class PollerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellFacts:
-    """What is known of a cell, or an OAR server, besides its set-up."""
+    """What is known of a cluster besides its set-up."""
 
     version: str = ""
     ahead_s: float | None = None  # its qmaster's clock before ours; None when it doesn't tell

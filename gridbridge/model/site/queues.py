@@ -8,7 +8,7 @@ HOMES = (Kind.GRIDENGINE, Kind.EMBEDDED)
 def why_none(cluster: str, kind: str | None) -> str:
     """Say why a site of that cluster can have none; empty when it can.
 
-    No kind: the cluster has no section, and the site is none of a batch system.
+    No kind: the cluster has no section, so the site has no batch system.
     """
     if kind in HOMES:
         return ""

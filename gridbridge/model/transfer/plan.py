@@ -11,7 +11,7 @@ class Act(Enum):
     """The closed set of acts; apply/transfer/acts.py re-checks and does each."""
 
     PUBLISH = "publish"  # the verdict, and wake the starter
-    CLOSE = "close"  # nothing of it lives: forget it
+    CLOSE = "close"  # it has no job any more: forget it
     DELETE_REMOTE = "delete remote"  # as the owner
     RELEASE_LOCAL = "release local"  # take its guard back, then close: no copy lives elsewhere
     ADOPT_LOCAL = "adopt local"  # pin the task to its queue, take its guard back: a copy lives

@@ -20,7 +20,7 @@ def lists(stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]) -
 
 
 def paths(key: str, text: str) -> tuple[str, ...]:
-    """Return the declared paths, decoded; Unstageable names the one that is none."""
+    """Return the declared paths, decoded; Unstageable names one that is wrong."""
     found = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()
     for path in found:
         _refuse(key, path)

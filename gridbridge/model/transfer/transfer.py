@@ -48,7 +48,7 @@ class Transfer:
     missing_since: datetime | None = None
     seen_at: datetime | None = None  # of the last answer that was counted
     verdict: Message | None = None
-    closed_at: datetime | None = None  # nothing of it lives since then
+    closed_at: datetime | None = None  # since then it has no job any more
     pinned: bool = False  # its local job may start in its queue only, until it is adopted
     claim: str = ""  # what decides whether its remote job may run (model.claim)
     guard: str = Guard.HOLD  # what keeps its task from starting beside it
@@ -81,7 +81,7 @@ class Transfer:
 
     @property
     def is_over(self) -> bool:
-        """Say whether nothing of it lives."""
+        """Say whether it has no job any more."""
         return self.closed_at is not None
 
 

@@ -148,7 +148,7 @@ class Configuration:
 def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
     """Return what an earlier service had; None without one that only we could have written.
 
-    One that this version can't read is none.
+    One that this version can't read counts as missing.
     """
     try:
         raw, _ = files.read(path, config.MAX_BYTES, os.geteuid())

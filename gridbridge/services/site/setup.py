@@ -137,7 +137,7 @@ def observe(
 ) -> SetupWorld:
     """Look at both cells; CommandFailed or StateError when one of them doesn't answer.
 
-    With `unheard` the remote one need not: that is told of why, and it counts as empty.
+    With `unheard` the remote one need not answer: `unheard` is told why, and it counts as empty.
     """
     local = away(policy, wanted.home)
     home = makes_queues(local).home_setup(local, wanted.host)

@@ -34,7 +34,7 @@ def undrain(cluster: str, folder: str = PUBLISHED) -> None:
 
 
 def refuse_unreached(cluster: str, reached: Iterable[str]) -> None:
-    """Raise GridbridgeError for a cluster that is none of those to which queues lead."""
+    """Raise GridbridgeError for a cluster to which no queue leads."""
     clusters = sorted(set(reached))
     if cluster not in clusters:
         known = ", ".join(clusters) or "none"

@@ -39,7 +39,7 @@ HOLD, RELEASE = "u", "U"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is to be changed; None: nothing of that."""
+    """What is to be changed; None: that stays."""
 
     priority: int | None = None
     resources: Pairs | None = None  # replace the hard ones, in the words of home

@@ -99,7 +99,7 @@ class Asking:
         self._silent: dict[str, str] = {}
 
     def ask(self, one: ShownTransfer) -> tuple[tuple[str, ...], str]:
-        """Return what is told of a remote job, or why nothing is."""
+        """Return what its cluster tells of a remote job, or why it tells nothing."""
         if self._left == 0:
             return (), f"not asked: {MOST_ASKED} at once are enough, name a task"
         if one.remote in self._silent:

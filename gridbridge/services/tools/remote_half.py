@@ -21,7 +21,7 @@ LIMIT_S = 10.0  # a person waits for each of these calls
 
 
 class NotDone(GridbridgeError):
-    """What was asked for is not done, and why."""
+    """A request was not carried out; the text says why."""
 
 
 class Gone(NotDone):
@@ -104,7 +104,7 @@ def require_own(where: Away, one: ShownTransfer, me: str) -> None:
 
 
 def split(jobs: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the jobs of `12,13.2 14`; ParseError for what is none."""
+    """Return the jobs of `12,13.2 14`; ParseError for anything else."""
     found = tuple(job for words in jobs for job in words.split(",") if job)
     if not found:
         raise ParseError(f"{', '.join(map(repr, jobs))}: no job id")

@@ -78,7 +78,7 @@ class Agreements:
                 self._seen[each] = before[each]  # another cluster has answered
 
     def _tell(self, each: Key, shown: Disagreement) -> None:
-        """Show it to the starter; ever more seldom where it leads to nothing."""
+        """Show it to the starter, after growing pauses where that changes nothing."""
         last = self._out.get(each)
         if last and last.desired != shown.desired:
             self._forget(each)

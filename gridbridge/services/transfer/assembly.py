@@ -94,7 +94,7 @@ def follow(service: TransferService, policy: Policy) -> None:
 
 
 def _parts(service: TransferService) -> tuple[Part, ...]:
-    """Return what else keeps the configuration; the rest has nothing of it."""
+    """Return what else keeps the configuration; the other parts don't."""
     first = (service.acts, service.views, service.breakers, service.mail, service.worlds)
     of_rounds = (service.actions, service.hearing, service.upkeep, service.order)
     rest = (
@@ -162,7 +162,7 @@ def _observer(policy: Policy, name: str, clock: Clock) -> Observer:
 
 
 def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
-    """Return the transfer queues among a cluster's own: their slots are none of it."""
+    """Return the transfer queues of a cluster: their slots are not its own."""
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 

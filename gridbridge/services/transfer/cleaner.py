@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class Cleaner:
-    """Looks after what is left when a transfer is over, or never was."""
+    """Removes what a transfer leaves behind, or a submission that never became one."""
 
     def __init__(
         self,
@@ -75,12 +75,12 @@ class Cleaner:
                 self._lay_to_rest(one)
 
     def _is_cleared(self, ended: Transfer) -> bool:
-        """Say whether nothing of it lies anywhere; have it removed if not."""
+        """Say whether it left no files anywhere; have them removed if it did."""
         is_unstaged = self._is_unstaged(ended)
         return self._claims.are_removed(ended) and is_unstaged
 
     def _is_unstaged(self, ended: Transfer) -> bool:
-        """Say whether nothing of it lies on the other cluster's disk; have it removed if not."""
+        """Say whether it left no files at the other cluster; have them removed if it did."""
         name = ended.key
         if name in self._unstaging and self._unstaging[name].done():
             done = self._unstaging.pop(name)

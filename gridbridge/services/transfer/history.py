@@ -14,7 +14,9 @@ from gridbridge.services.transfer.views import History, Views
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
 
-UNSHOWN = timedelta(minutes=1)  # what closed so long before the last showing is shown again
+UNSHOWN = timedelta(
+    minutes=1
+)  # what closed this long before the last publication is published again
 
 
 class JobHistory:

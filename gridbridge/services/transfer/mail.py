@@ -214,7 +214,7 @@ class Mail:
         return [letter.path]
 
     def _disowned(self, one: Transfer, message: Message) -> Transfer:
-        """Have a transfer buried whose number another job has by now; that one waits so long."""
+        """Close a transfer whose number another job has by now; the other job waits until then."""
         is_live = not one.is_over and one.desired != Desired.DEAD and one.wake != message.wake
         if not is_live or not is_of_another_job(message, self._inbox.submitted_of(one.record)):
             return one

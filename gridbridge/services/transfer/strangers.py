@@ -78,7 +78,7 @@ class Strangers:
         return self._acts.accounts(*what)
 
     def _take(self, cluster: str) -> None:
-        """Take what a cluster told of the jobs that were in doubt."""
+        """Take a cluster's answer about the jobs that were in doubt."""
         if cluster not in self._asked or not self._asked[cluster][1].done():
             return
         some, asked = self._asked.pop(cluster)

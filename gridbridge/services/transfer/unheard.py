@@ -12,7 +12,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
 
-RECENT = timedelta(hours=1)  # an execd that is silent for so long was given up before
+RECENT = timedelta(hours=1)  # long before that an execd that is silent was given up
 
 
 class UnheardEnds:

@@ -34,7 +34,7 @@ class _Waiting(NamedTuple):
 
     transfer: Transfer
     since: datetime
-    others: tuple[str, ...] = ()  # of which the record is none
+    others: tuple[str, ...] = ()  # who are not the record's owner
 
     def moved(self, step: timedelta) -> "_Waiting":
         """Return it by a clock that was set by so much."""

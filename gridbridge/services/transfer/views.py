@@ -195,7 +195,7 @@ class Views:
         self._put(accounts.READINGS, ShownReadings(readings=tuple(readings)))
 
     def sweep_usage(self, before: datetime) -> None:
-        """Remove what was used so long ago."""
+        """Remove the usage of jobs that ended before then."""
         accounts.sweep(self._folder, before)
 
     def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:

@@ -29,9 +29,9 @@ class Answer:
 
 
 def stretched(usual_s: float, policy: Poller) -> float:
-    """Return the interval of a cluster that usually takes so long to answer.
+    """Return the interval of a cluster that usually takes this long to answer.
 
-    So long that it spends at most `query_share` of its time on us, but not so long that its
+    It is so long that questions take at most `query_share` of the time, but not so long that its
     queues would close between two answers.
     """
     longest_s = policy.stale_s / 2

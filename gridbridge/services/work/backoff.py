@@ -33,7 +33,7 @@ class Backoff:
         return True
 
     def forget(self, what: Hashable) -> None:
-        """Know nothing of it any more."""
+        """Forget its failures."""
         self._next.pop(what, None)
 
     def _forget_old(self, now_s: float) -> None:

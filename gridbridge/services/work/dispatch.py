@@ -46,7 +46,7 @@ class Dispatcher:
     def may_begin(self, action: Action) -> bool:
         """Say whether nobody does it yet and it is time.
 
-        An end is sought ever more seldom, and so is done what has failed.
+        Look-ups of an end, and acts that failed, are repeated after growing pauses.
         """
         name = _name(action)
         failing = self._failing.get(name)

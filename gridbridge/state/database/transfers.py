@@ -114,7 +114,7 @@ class Transfers:
         self._upsert = database.upsert(TRANSFERS)
 
     def put(self, transfer: Transfer) -> None:
-        """Keep a transfer, new or changed; ParseError when its name is none."""
+        """Keep a transfer, new or changed; ParseError for a wrong name."""
         name = parse_transfer(transfer.name)
         values = {column.name: getattr(transfer, column.name) for column in _TRANSFER}
         values |= {"cluster": name.cluster, "job": name.job, "task": name.task}

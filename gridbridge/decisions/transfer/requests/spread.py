@@ -11,7 +11,7 @@ ONE_NODE: Groups = ()  # as many as there are
 
 
 def groups(slots: int, spread: str, nodes: int) -> Groups:
-    """Return the groups to ask for, `slots` in all, of a cluster with so many nodes.
+    """Return the groups to ask for, `slots` in all, of a cluster with that many nodes.
 
     A fixed number a node leaves a rest, which lies on one more node, or beside others where a
     node has room. Each node in turn is every node once, then again; 0 nodes: nobody knows.

@@ -54,7 +54,7 @@ class LateGuards:
                 self._let_go(one)
 
     def done(self, one: Transfer) -> None:
-        """Note that a task was let go, or that there is none."""
+        """Note that a task was released, or that it is gone."""
         if self._left.pop(one.key, None):
             self._ledger.release(one)
 

@@ -85,7 +85,7 @@ class Guards:
             self._looking = self._workers.do(owner, self._acts.kept_at_home, some)
 
     def _take(self) -> None:
-        """Take what home told of the jobs that were asked for."""
+        """Take home's answer about the jobs that were asked for."""
         if self._looking is None or not self._looking.done():
             return
         looking, self._looking = self._looking, None
