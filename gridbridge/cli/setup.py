@@ -11,8 +11,8 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.sections import MAX_SLOTS
 from gridbridge.services.site import setup as service
-from gridbridge.services.site.order import Order
 from gridbridge.services.site.setup import Step
+from gridbridge.services.site.wanted_queue import Order
 
 APPLY = click.option("--apply", "is_applied", is_flag=True, help="Make the changes, one by one.")
 

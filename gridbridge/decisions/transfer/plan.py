@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.decisions.transfer import dropped
+from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.decisions.transfer.owners import listed
 from gridbridge.decisions.transfer.receive import ending
 from gridbridge.model.ids import parse_transfer
@@ -93,7 +93,7 @@ def observe(transfer: Transfer, world: World, here: JobStatus | None) -> Transfe
     if remote and transfer.remote_id and _is_news(transfer, remote):
         transfer = _observe_remote(transfer, remote, world)
     if transfer.remote in world.dropped and not transfer.verdict:
-        return transfer.but(cause=Cause.DROPPED, reason=dropped.sentence(transfer.remote))
+        return transfer.but(cause=Cause.DROPPED, reason=dropped_clusters.sentence(transfer.remote))
     return transfer if transfer.cause != Cause.DROPPED else transfer.but(cause="")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from gridbridge.decisions.transfer import dropped
+from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.decisions.transfer.health import age, silence
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Phase
@@ -68,7 +68,7 @@ def waits_for(one: ShownTransfer, shown: Shown, now: datetime) -> str:
     if one.outcome:
         return f"its starter, to take the end home ({one.outcome})"
     if one.cause == Cause.DROPPED:
-        return dropped.wait(one.remote)
+        return dropped_clusters.wait(one.remote)
     return _waits_away(one, shown, now)
 
 

@@ -19,7 +19,7 @@ from gridbridge.decisions.site import (
     transfer_host,
 )
 from gridbridge.decisions.site.setup.host import value_findings
-from gridbridge.decisions.transfer import dropped
+from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.errors import ConfigError, GridbridgeError, Untrusted
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -36,8 +36,8 @@ from gridbridge.services.site.inspection import (
     queue_states,
     rooms,
 )
-from gridbridge.services.site.order import Order, choose
 from gridbridge.services.site.setup import observe
+from gridbridge.services.site.wanted_queue import Order, choose
 from gridbridge.services.transfer.logins import key_facts, rsync_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
@@ -113,7 +113,7 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     if not policy.why_no_queues and not cells[policy.site.cluster].trouble:
         facts = replace(facts, queues=queue_states(policy))
     yield from decisions.no_queue(policy)
-    yield from dropped.findings(shown.read_transfers(PUBLISHED), policy.clusters)
+    yield from dropped_clusters.findings(shown.read_transfers(PUBLISHED), policy.clusters)
     yield from decisions.running_findings(facts, policy)
     yield from _tmpdirs(worlds, policy)
     if policy.queues:

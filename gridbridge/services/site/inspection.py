@@ -29,7 +29,7 @@ from gridbridge.model.site.host import (
     TreeFacts,
 )
 from gridbridge.model.states import QueueState
-from gridbridge.services.site.order import makes_queues
+from gridbridge.services.site.wanted_queue import makes_queues
 from gridbridge.shell import host, lock, trust
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import run

@@ -22,7 +22,13 @@ from gridbridge.model.site.setup import (
     Wanted,
 )
 from gridbridge.services.site.inspection import host_facts
-from gridbridge.services.site.order import Order, choose, makes_queues, refuse_embedded, sets_up
+from gridbridge.services.site.wanted_queue import (
+    Order,
+    choose,
+    makes_queues,
+    refuse_embedded,
+    sets_up,
+)
 from gridbridge.shell import host
 
 

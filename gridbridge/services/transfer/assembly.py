@@ -102,7 +102,7 @@ def _parts(service: TransferService) -> tuple[Part, ...]:
         service.upkeep.guards,
         service.recalls,
         service.claims,
-        service.agreements,
+        service.suspensions,
     )
     return (*first, *of_rounds, *rest, service.sweeper)
 

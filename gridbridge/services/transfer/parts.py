@@ -8,7 +8,6 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import Journal
 from gridbridge.services.site.room import RoomWatch
-from gridbridge.services.transfer.agreements import Agreements
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
@@ -30,6 +29,7 @@ from gridbridge.services.transfer.round.sweeper import Sweeper
 from gridbridge.services.transfer.round.upkeep import Upkeep
 from gridbridge.services.transfer.round.worlds import Worlds
 from gridbridge.services.transfer.strangers import Strangers
+from gridbridge.services.transfer.suspensions import Suspensions
 from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.services.transfer.usage import UsageRecords
 from gridbridge.services.transfer.views import Views
@@ -74,7 +74,7 @@ class Parts:
     actions: Actions = field(init=False)
     cleaner: Cleaner = field(init=False)
     recalls: Recalls = field(init=False)
-    agreements: Agreements = field(init=False)
+    suspensions: Suspensions = field(init=False)
     upkeep: Upkeep = field(init=False)
     sweeper: Sweeper = field(init=False)
     hearing: Hearing = field(init=False)
@@ -137,7 +137,7 @@ class Parts:
             self.ledger, self.inbox, self.acts, self.workers, self.claims, act, steady_s
         )
         self.recalls = Recalls(policy, *known, self.claims, self.clock)
-        self.agreements = Agreements(policy, self.ledger, self.acts, steady_s)
+        self.suspensions = Suspensions(policy, self.ledger, self.acts, steady_s)
         self.upkeep = Upkeep(
             policy=policy,
             worlds=self.worlds,
@@ -146,7 +146,7 @@ class Parts:
             cleaner=self.cleaner,
             claims=self.claims,
             recalls=self.recalls,
-            agreements=self.agreements,
+            suspensions=self.suspensions,
             views=self.views,
             breakers=self.breakers,
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from gridbridge.decisions.transfer import dropped
+from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.model.ids import parse_transfer
 from gridbridge.services import cycle
 from gridbridge.services.transfer.parts import Parts
@@ -43,7 +43,9 @@ class TransferService(Parts):
         self.views.routes(frozenset(queue for queue, _ in used))
         self.views.asked(self.observers)
         for cluster in sorted(self.worlds.dropped()):
-            _log.warning("event=dropped cluster=%s why=%r", cluster, dropped.sentence(cluster))
+            _log.warning(
+                "event=dropped cluster=%s why=%r", cluster, dropped_clusters.sentence(cluster)
+            )
 
     def round(self) -> None:
         """Do one round by itself."""
@@ -68,7 +70,7 @@ class TransferService(Parts):
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
             self.ledger.rewrite()
             self.breakers.begin_anew()
-            self.agreements.forget()
+            self.suspensions.forget()
         self.worlds.notice_pause()
 
     def has_unasked(self) -> bool:

@@ -8,7 +8,7 @@ from gridbridge import config
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.services.site import setup
-from gridbridge.services.site.order import Order
+from gridbridge.services.site.wanted_queue import Order
 
 QCONF = """#!/bin/sh
 [ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }

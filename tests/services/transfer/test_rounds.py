@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.decisions.transfer import dropped
+from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.errors import Disputed
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import parse_transfer
@@ -503,7 +503,7 @@ def test_a_cluster_that_is_configured_no_more_is_told_and_its_transfers_wait(
 
     assert "event=dropped cluster=beta" in caplog.text
     [known] = machine.service.ledger.all()
-    assert known.reason == dropped.sentence("beta")
+    assert known.reason == dropped_clusters.sentence("beta")
     machine.send(RECORD.but(wake="f1"), CLOSED.but(wake="f1"))
     assert not machine.service.ledger.open
 
@@ -537,9 +537,9 @@ def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
     machine.answer("r")
     transfers = read_transfers(str(machine.folder / "published"))
 
-    [finding] = dropped.findings(transfers, ("alpha",))
+    [finding] = dropped_clusters.findings(transfers, ("alpha",))
     assert (finding.item, finding.state) == ("beta: open transfers", State.WARNING)
-    assert list(dropped.findings(transfers, ("alpha", "beta"))) == []
+    assert list(dropped_clusters.findings(transfers, ("alpha", "beta"))) == []
 
 
 def test_an_end_that_cannot_be_found_is_sought_ever_more_seldom(

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from gridbridge.model.policy import Policy
-from gridbridge.services.transfer.agreements import Agreements
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
@@ -11,6 +10,7 @@ from gridbridge.services.transfer.guards.copied import Copies
 from gridbridge.services.transfer.guards.missing import Guards
 from gridbridge.services.transfer.recalls import Recalls
 from gridbridge.services.transfer.round.worlds import Worlds
+from gridbridge.services.transfer.suspensions import Suspensions
 from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.observer import Answer
 
@@ -26,7 +26,7 @@ class Upkeep:
     cleaner: Cleaner
     claims: Claims
     recalls: Recalls
-    agreements: Agreements
+    suspensions: Suspensions
     views: Views
     breakers: Breakers
 
@@ -43,7 +43,7 @@ class Upkeep:
         everything = self.worlds.of(ledger.all())
         self.claims.decide(everything)
         self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
-        self.agreements.decide(everything, self.recalls.out())
+        self.suspensions.decide(everything, self.recalls.out())
 
     def send(self) -> None:
         """Have sent what the state file has by now."""

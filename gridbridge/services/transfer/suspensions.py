@@ -9,8 +9,8 @@ from collections.abc import Callable, Container
 
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.decisions.transfer.agreement import Disagreement, disagreement
 from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.suspension import Disagreement, disagreement
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Act, Action
@@ -27,7 +27,7 @@ WHAT_FOLLOWS = (
 )
 
 
-class Agreements:
+class Suspensions:
     """What the last answers showed, and what starters are told to follow."""
 
     def __init__(

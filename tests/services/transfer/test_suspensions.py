@@ -11,8 +11,8 @@ import pytest
 
 from gridbridge.model.message import Desired, Kind, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.services.transfer.agreements import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, Agreements
 from gridbridge.services.transfer.mail import _login
+from gridbridge.services.transfer.suspensions import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, Suspensions
 from gridbridge.services.watch.observer import Answer
 from gridbridge.state import published
 from tests.services.transfer.messages import NAME, RECORD
@@ -119,12 +119,12 @@ def test_a_recall_that_is_out_at_the_same_place_stays(machine: Machine) -> None:
 
 
 class Hours:
-    """A clock of the service's agreements that is set by hand."""
+    """A clock of the service's suspensions that is set by hand."""
 
     def __init__(self, machine: Machine) -> None:
         self.now_s = 0.0
         service = machine.service
-        service.upkeep.agreements = Agreements(
+        service.upkeep.suspensions = Suspensions(
             machine.policy, service.ledger, service.acts, lambda: self.now_s
         )
 
@@ -207,7 +207,7 @@ def test_what_beta_shows_counts_where_it_shows_a_suspension(
     clusters = machine.policy.clusters
     beta = replace(clusters["beta"], kind=type(clusters["beta"].kind)(kind))
     policy = replace(machine.policy, clusters=clusters | {"beta": beta})
-    machine.service.agreements.follow(policy)
+    machine.service.suspensions.follow(policy)
     machine.send(SUSPENDED)
     for _ in range(2):
         answer(machine, "alpha", "hs")
