@@ -77,14 +77,14 @@ def _cell(policy: Policy, name: str) -> Cell:
 
 
 def _login(policy: Policy, cluster: Cluster) -> Login | None:
-    """Return ourselves by ssh; root has no account elsewhere, so it asks as the service does."""
+    """Return our login there; root has no account elsewhere, so it asks as the service does."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
     return login(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
 
 
 def keep_connections(policy: Policy) -> None:
-    """Have this process keep one connection a login, if there is a cluster by ssh.
+    """Make this process keep one connection for each login, if there is a cluster by ssh.
 
     May be repeated: those that it keeps stay.
     """
@@ -175,7 +175,7 @@ def _rules(rules: Rules) -> dict[tuple[str, str], Rule]:
 
 
 def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], Rule]:
-    """Return the rules of an OAR server: what has none is nothing that it could have."""
+    """Return the rules of an OAR server, which refuses resources without a rule."""
     missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
     made = {(RESOURCE, commands.WALLTIME): Rule()}
     made |= _rules(rules)

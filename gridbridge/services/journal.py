@@ -47,7 +47,7 @@ def encode(value: object) -> Any:
 
 
 def decode(kept: object, kind: type[T]) -> T:
-    """Return the value again; an exception of any kind for what was not encoded as this kind."""
+    """Return the value again; raises some exception for anything else."""
     return _CONVERTER.structure(kept, kind)
 
 

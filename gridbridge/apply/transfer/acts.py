@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class Acts:
-    """What carries actions out; the slow ones are called from a thread of their own."""
+    """Carries out actions; the slow ones are called from a thread of their own."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
         self._policy = policy
@@ -57,7 +57,7 @@ class Acts:
         spool.wake(transfer.wake, self._spool, owner=transfer.uid)
 
     def reply(self, wake: str, uid: int, answer: Message) -> None:
-        """Answer a restarted task's question and wake who asked; nobody has endless answers."""
+        """Answer a restarted task's question and wake its starter; a person's answers are limited."""
         if published.count_verdicts(uid, self._folder) < self._policy.poller.spool_files_per_uid:
             put(published.reply_path(wake, uid, self._folder), encode(answer), UNLISTED)
             spool.wake(wake, self._spool, owner=uid)
@@ -121,13 +121,13 @@ class Acts:
         self._home.release(copy, Guard.START)
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
-        """Return the accounts of jobs at a cluster; of those that are gone nothing."""
+        """Return the accounts of jobs at a cluster; those that are gone are left out."""
         where = away(self._policy, cluster)
         system = adapter_of(where).tells_accounts
         return system.accounts_of(where, jobs) if system else {}
 
     def delete_orphan(self, orphan: Orphan) -> None:
-        """Delete a held job under a transfer's name; as operator: nobody's record proves it."""
+        """Delete a held job under a transfer's name, as operator: no record proves its owner."""
         where = away(self._policy, orphan.cluster)
         if any(
             found.name == orphan.name and found.account == orphan.name

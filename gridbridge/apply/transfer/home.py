@@ -59,7 +59,7 @@ class Home(Protocol):
         ...
 
     def rerun(self, local: TransferId) -> str:
-        """Say, yes or no, whether a job that does not say it runs again after a lost host."""
+        """Say yes or no: whether a job that leaves it open runs again after a lost host."""
         ...
 
 
@@ -147,7 +147,7 @@ class CellHome:
         return {job: _kept(request) for job, request in requests.items()}
 
     def deferred(self) -> frozenset[int]:
-        """Ask in one question; what is asked of each job tells whose time it is."""
+        """Ask in one question; each job's context tells whether the time is ours."""
         return submit.deferred(self._cell)
 
     def unpin(self, local: TransferId) -> None:
@@ -178,7 +178,7 @@ class CellHome:
 
 
 def _tell_odd(local: TransferId, name: str, value: str, why: str) -> None:
-    """Log what somebody has written where we keep what was a job's own."""
+    """Log a wrong value that somebody wrote in the place of a job's own."""
     if value:
         _log.warning("event=odd_context job=%s %s=%a why=%r", local.local, name, short(value), why)
 
@@ -234,7 +234,7 @@ class FolderHome:
         raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
 
     def rerun(self, local: TransferId) -> str:
-        """Say no: it runs none of its own jobs again."""
+        """Say no: an embedded cluster runs no job again."""
         del local
         return rerun.NO
 

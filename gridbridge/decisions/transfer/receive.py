@@ -109,7 +109,7 @@ def is_of_another_job(message: Message, submitted: str) -> bool:
 
 
 def is_succeeded(transfer: Transfer, message: Message) -> bool:
-    """Say whether another starter than its own asks of a task whose transfer is being deleted.
+    """Say whether another starter asks about a task whose transfer is being deleted.
 
     Grid Engine starts nothing twice: the run that the transfer belongs to is over.
     """
@@ -118,7 +118,7 @@ def is_succeeded(transfer: Transfer, message: Message) -> bool:
 
 
 def fault(message: Message) -> str:
-    """Say which value is not what its name promises; people write these, so anything may come."""
+    """Say which value is wrong; people write these, so they may be anything."""
     if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
         return "the remote id is no number"
     if message.exit_status and not _is_number(message.exit_status, 3):
@@ -196,14 +196,14 @@ def _record(
 
 
 def _is_repeated(known: Transfer, fresh: Transfer) -> bool:
-    """Say whether a starter only tells again what is known: no news to count answers from."""
+    """Say whether a starter only repeats what is known, which is no news."""
     told = (fresh.phase, fresh.wake, fresh.remote_id or known.remote_id, fresh.rerun or known.rerun)
     is_same = told == (known.phase, known.wake, known.remote_id, known.rerun)
     return is_same and fresh.claim == known.claim
 
 
 def _progress(message: Message) -> str:
-    """Say how far a starter is, and what it adds: why not farther, or what it left out."""
+    """Note a starter's progress, and what it says about it: a trouble, or what it left out."""
     added = f"; {message.reason}" if message.reason else ""
     if message.phase == Phase.SUBMITTING:
         return f"being submitted to {message.remote}{added}"
@@ -259,7 +259,7 @@ def _closed(known: Transfer, message: Message, now: datetime) -> Transfer:
 
 
 def _ended_by_home(closed: Transfer) -> Transfer:
-    """Take an end that home has brought about (-notify) for none of the job's own.
+    """Don't count an end that home has brought about (-notify) as the job's own.
 
     Grid Engine may run the task again (qmod -rj), and its starter has left the guard.
     """

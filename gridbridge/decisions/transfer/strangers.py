@@ -33,14 +33,14 @@ def sights(
 
 
 def sight(row: JobStatus) -> Sight:
-    """Return what tells a job from another of its id."""
+    """Return what tells a job from another with the same id."""
     return Sight(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
 
 
 def is_doubtful(one: Transfer, now: Sight, known: Mapping[Key, Sight]) -> bool:
-    """Say whether its cluster has to be asked: it was listed before, but not so.
+    """Say whether its cluster has to be asked: it was listed otherwise before.
 
-    What was not listed at all before has just been submitted; what waited may have started.
+    A job that was never listed before has just been submitted; one that waited may have started.
     """
     if not one.remote_state.is_listed:
         return False

@@ -19,7 +19,7 @@ FOLLOWING = (Phase.HELD, Phase.RELEASED)  # before that there is nothing to susp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """What the local job is, while something of its transfer is not so."""
+    """What the local job is, while the other half of its transfer differs."""
 
     desired: str  # message.Desired: running or suspended
     at: tuple[datetime, ...]  # of the answers that show it, home's first
@@ -35,9 +35,9 @@ class Disagreement:
 
 
 def disagreement(one: Transfer, world: World, shows: Container[str]) -> Disagreement | None:
-    """Return what one answer shows; None while all agree, or nothing can be told.
+    """Return what one answer shows; None if both halves agree, or nobody can say.
 
-    `shows` are the clusters that list a job that we suspend as suspended.
+    `shows` are the clusters that list a job as suspended when we suspend it.
     """
     home = world.snapshots.get(world.home)
     if not _may_follow(one, world) or home is None or home.taken_at <= one.updated_at:
@@ -62,7 +62,7 @@ def _may_follow(one: Transfer, world: World) -> bool:
 
 
 def _at_home(state: JobState) -> str:
-    """Return what a local job is, suspended by whomever; empty unless it has a host."""
+    """Return what a local job is, whoever suspended it; empty unless it has a host."""
     if not state.is_running or _is_ending(state):
         return ""
     return Desired.SUSPENDED if state.is_suspended else Desired.RUNNING
@@ -71,7 +71,7 @@ def _at_home(state: JobState) -> str:
 def _is_otherwise(one: Transfer, is_now: str) -> bool:
     """Say whether the remote job runs though suspended here, or is kept by us though it runs here.
 
-    What is suspended there without our hold an administrator there has suspended.
+    A job that is suspended there without our hold was suspended by an administrator there.
     """
     is_fresh = one.seen_at is not None and one.seen_at > one.updated_at and not one.missed_polls
     state = one.remote_state

@@ -20,7 +20,7 @@ RESTARTED = "yes"  # in the question of a task that was put back
 
 
 def may_be_unheard(ended: Transfer) -> bool:
-    """Say whether its starter ended with an end of the job, keeping the guard."""
+    """Say whether its starter ended with the job's end and left the guard."""
     if ended.verdict is None or ended.desired == Desired.DEAD:
         return False
     is_exit = ended.verdict.outcome == Outcome.EXIT
@@ -42,7 +42,7 @@ def of_asker(attempts: Iterable[Transfer], message: Message) -> Transfer | None:
 
 
 def is_heard(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether home lists the task no more."""
+    """Say whether home no longer lists the task."""
     return _is_news(ended, local) and row_at_home(ended, local) is None
 
 

@@ -39,7 +39,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InForce:
-    """A right file, and since when the service has it."""
+    """A valid file, and since when it is in force."""
 
     policy: Policy
     raw: bytes
@@ -57,7 +57,7 @@ class FileWatch:
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
-        """Say whether it is another file than the last one of which this was said.
+        """Say whether the file has changed since this last said so.
 
         It has to stay the same for a moment, unless the answer is wanted `at_once`: then it is
         yes, whatever is there.
@@ -210,7 +210,7 @@ def _trust(path: str) -> None:
 
 
 def look(path: str) -> Look:
-    """Return what a file is known by; it may be a link to one, as when the service starts."""
+    """Return what identifies a file; the path may be a link to it, as when the service starts."""
     try:
         seen = os.stat(path)
     except OSError:
@@ -219,7 +219,7 @@ def look(path: str) -> Look:
 
 
 def digest(raw: bytes) -> str:
-    """Return what a file's content is known by."""
+    """Return the digest that identifies a file's content."""
     return hashlib.sha256(raw).hexdigest()
 
 

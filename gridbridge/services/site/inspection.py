@@ -60,7 +60,7 @@ def host_facts(policy: Policy) -> HostFacts:
 
 
 def rooms() -> dict[str, Room]:
-    """Return what the folders still take into which messages and answers are written."""
+    """Return how much room the folders of messages and answers have."""
     seen = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)}
     return seen | {SPOOL: replace(seen[SPOOL], folders=host.folders_of_others(SPOOL))}
 
@@ -111,14 +111,14 @@ def queue_states(policy: Policy) -> dict[str, QueueState]:
 
 
 def _paths(policy: Policy) -> dict[str, PathFacts]:
-    """Return what is there; programs through links, folders and the sudoers file as they are."""
+    """Return the paths that are there; links to programs are followed, links to others are not."""
     seen = {path: host.path_facts(path) for path in _strict(policy)}
     seen |= {path: host.path_facts(path, follow=True) for path in (*transfer_host.PROGRAMS, CONFIG)}
     return {path: found for path, found in seen.items() if found}
 
 
 def _tree(folder: str) -> TreeFacts | None:
-    """Look who else than root could change a folder; None where it is not, or not ours to see."""
+    """Say who but root could change a folder; None if it is missing or we can't see it."""
     try:
         above = dict(trust.along(folder))
         within = [doubts for _, doubts in trust.beneath(folder)]

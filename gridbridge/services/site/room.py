@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 class RoomWatch:
-    """What the folders lacked when they were last looked at."""
+    """Remembers what the folders lacked at the last look."""
 
     def __init__(self, folders: Iterable[str], clock: Callable[[], float]) -> None:
         self._folders = tuple(folders)

@@ -53,7 +53,7 @@ def transfer_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
 
 
 def warning(policy: Policy, order: Order) -> str:
-    """Say what a transfer queue would lack that no step of ours gives it; empty for nothing."""
+    """Say what a transfer queue would lack that no step of ours can add; empty for nothing."""
     wanted = choose(policy, order)
     found = section.room(policy, section.all_slots(policy, wanted))
     told = f"{found.item}: {found.found}; {found.right} ({found.hint})"
@@ -63,8 +63,8 @@ def warning(policy: Policy, order: Order) -> str:
 def removal_steps(policy: Policy, order: Order, warn: Callable[[str], None]) -> tuple[Step, ...]:
     """Return what takes a transfer queue's set-up back; refuse one that is not there.
 
-    A remote cluster that does not answer may be gone for good: then all of home's is taken back,
-    and that nothing is at the other is warned of.
+    A remote cluster that does not answer may be gone for good: then what is at home is taken back,
+    and a warning says that nothing was changed at the other.
     """
     wanted = choose(policy, order, must_exist=True)
     world = _own_world(policy, wanted, warn)
@@ -98,7 +98,7 @@ def host_steps(policy: Policy) -> tuple[Step, ...]:
 
 
 def apply(steps: Iterable[Step], policy: Policy, tell: Callable[[Step], None]) -> None:
-    """Make the steps one by one; the first that fails ends it, and repeating goes on there."""
+    """Make the steps one by one; stop at the first that fails, where the next run goes on."""
     for step in steps:
         if step.where:
             raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")
@@ -184,7 +184,7 @@ def _own_world(
 
 
 def _possible(found: Iterable[Finding]) -> Iterable[Finding]:
-    """Return the findings; refuse when one of them no command of ours can mend."""
+    """Return the findings; refuse when no command of ours can mend one of them."""
     listed = tuple(found)
     hopeless = (each for each in listed if each.state == State.BROKEN and not each.mend)
     for each in hopeless:

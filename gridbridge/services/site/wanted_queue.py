@@ -81,14 +81,14 @@ def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeRule]]:
 
 
 def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
-    """Return who has an account there, as far as anybody but the service is named."""
+    """Return the people who have an account there, as far as they are named."""
     return tuple(
         person for person in policy.clusters[cluster].users if person != policy.site.service_account
     )
 
 
 def refuse_embedded(policy: Policy) -> None:
-    """Refuse to set up a site of embedded clusters: its one person makes its one queue."""
+    """Refuse to set up a site of embedded clusters, where its person makes the queue."""
     if policy.is_embedded:
         folder = policy.clusters[policy.site.cluster].folder
         make = f"{PYTHON} -I -m gridbridge.batch.embedded {folder} queue NAME ..."

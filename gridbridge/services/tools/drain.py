@@ -16,7 +16,7 @@ MAX_CHARACTERS = 500
 def drain(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> None:
     """Close the queues that lead to a cluster; the poller does it at its next look.
 
-    Raises GridbridgeError for a cluster to which no queue leads, StateError for who may not.
+    Raises GridbridgeError for a cluster to which no queue leads, StateError for others.
     """
     service = shown.read_all(folder).service
     refuse_unreached(cluster, (route.cluster for route in service.routes) if service else ())

@@ -91,16 +91,16 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
 
 
 def _refusal(submitted: SubmittedJob) -> str:
-    """Return why a job's starter would not even look at what it asks for; empty if it would."""
+    """Return why a job's starter would refuse it before it reads the request; else nothing."""
     if submitted.is_interactive:
         return NOT_INTERACTIVE
     return ONE_HOP if is_transfer(submitted.account) else ""
 
 
 def _carried(ours: Route, request: Request, name: str) -> str:
-    """Return where a job runs there if files are carried for it; without any in its home.
+    """Return the folder in which a job with carried files runs there; empty for any other.
 
-    Below its account's home, unless it is absolute. Unstageable for a list that is wrong.
+    It is below its account's home, unless it is absolute. Unstageable for a list that is wrong.
     """
     if not ours.declares(request.context):
         return ""
@@ -128,7 +128,7 @@ def _adds(queue: TransferQueue) -> tuple[object, ...]:
 
 
 def _transfer(words: tuple[str, ...], policy: Policy) -> TransferId | None:
-    """Return the transfer of a job that is named by its id, None for words of qsub's."""
+    """Return the transfer of a job that is named by its id, None for a command line of qsub."""
     try:
         job, task = parse_local(" ".join(words))
     except ParseError:

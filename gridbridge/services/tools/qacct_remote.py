@@ -56,7 +56,7 @@ class Total:
 def account(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[Account, ...], tuple[str, ...]]:
-    """Return what is known of each task of a job, and what should be known of that.
+    """Return what is known of each task of a job, and notes about it.
 
     Raises ParseError for what is no job id, UnknownJob, ConfigError, and CommandFailed when the
     local cell does not answer.
@@ -170,7 +170,7 @@ def _caller() -> str:
 def _sought(
     policy: Policy, job: int, owners: Container[str]
 ) -> tuple[dict[str, tuple[RemoteRecord, ...]], list[str]]:
-    """Search the accounting files that this person can read for a job of which nothing is kept.
+    """Search the accounting files that this person can read for a job without kept records.
 
     Anybody may give jobs there its account, so only those of its owners are told.
     """
@@ -213,7 +213,7 @@ def _alarm(shown: Shown, now: datetime) -> tuple[str, ...]:
 
 
 def _blind(told: tuple[Account, ...], policy: Policy, folder: str, now: datetime) -> Iterator[str]:
-    """Say of which cluster concerned no accounting is seen, or not now."""
+    """Say for which of the clusters concerned no accounting can be seen, or not now."""
     readings = {one.cluster: one for one in accounts.read_readings(folder)}
     concerned = {one.remote for each in told for one in each.transfers}
     concerned |= {one.cluster for each in told for one in each.remote}

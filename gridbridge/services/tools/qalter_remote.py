@@ -54,7 +54,7 @@ def alter(
     folder: str = PUBLISHED,
     path: str = CONFIG,
 ) -> Iterator[Told]:
-    """Change what is away of a job; tell what came of each task.
+    """Change the tasks of a job that are away; tell what came of each.
 
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
     """
@@ -95,7 +95,7 @@ def alters_of(where: Away, cluster: str) -> "Alters[Away]":
 
 
 def hindrance(one: ShownTransfer, change: Change) -> str:
-    """Say why a transfer can't be changed so just now; empty when it can."""
+    """Say why a transfer can't be changed like that just now; empty when it can."""
     local = parse_transfer(one.transfer).local
     if one.desired == Desired.DEAD:
         return "it was deleted here"

@@ -30,7 +30,7 @@ from gridbridge.services.tools.remote_half import (
 def delete(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[Told]:
-    """Delete what is away of a job; tell what came of each task.
+    """Delete the tasks of a job that are away; tell what came of each.
 
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
     """
@@ -41,7 +41,7 @@ def delete(
 def delete_all(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[Told]:
-    """Delete all that is away of a person's.
+    """Delete all of a person's jobs that are away.
 
     Raises ConfigError, and StateError without published files.
     """

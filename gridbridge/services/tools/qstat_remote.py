@@ -90,7 +90,7 @@ def _refuse_unknown(
 
 
 class Asking:
-    """Asks clusters about single jobs, few of them, and none again that did not answer."""
+    """Asks clusters about a few single jobs, and no cluster again that did not answer."""
 
     def __init__(self, path: str = CONFIG) -> None:
         self.path = path
@@ -123,7 +123,7 @@ def details(
 ) -> tuple[str, tuple[Detail, ...]]:
     """Return the last attempt of each task of a job with what its cluster tells now.
 
-    Before it stands the alarm of health.alarm. Raises as services.seeing.why.
+    Before them comes the alarm of health.alarm. Raises what reports.why raises.
     """
     alarm, tasks = reports.why(job, now, folder, asking.path)
     taken = {one.cluster: one.taken_at for one in files.read_all(folder).clusters.values()}

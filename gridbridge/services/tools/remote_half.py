@@ -56,7 +56,7 @@ def each_away(
 ) -> Iterator[Told]:
     """Act on each task of a job that is away, and tell what came of it.
 
-    `instead` is what acts on one that is here. Raises ParseError and StateError.
+    `instead` is the command for one that is here. Raises ParseError and StateError.
     """
     found = open_transfers(job, folder)
     if not found:
@@ -76,19 +76,19 @@ def each_of(found: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str])
 
 
 def transfers_of(owner: str, folder: str) -> tuple[ShownTransfer, ...]:
-    """Return what is away of a person's."""
+    """Return a person's transfers that are open."""
     return tuple(one for one in files.read_all(folder).transfers if one.owner == owner)
 
 
 def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:
-    """Return what is away of a job, or of a task; ParseError for what is no job id."""
+    """Return the open transfers of a job or task; ParseError for anything but a job id."""
     number, task = parse_local(job)
     names = ((one, parse_transfer(one.transfer)) for one in files.read_all(folder).transfers)
     return tuple(one for one, name in names if name.job == number and task in (0, name.task))
 
 
 def require_own(where: Away, one: ShownTransfer, me: str) -> None:
-    """Re-read whose the recorded remote job is; NotDone unless it is ours and this transfer's."""
+    """Ask again who owns the recorded remote job; NotDone unless it is ours and this transfer's."""
     local = parse_transfer(one.transfer).local
     if not one.remote_id:
         raise NotDone(f"job {local} is being sent to {one.remote} and has no id there yet")

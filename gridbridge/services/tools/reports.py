@@ -51,10 +51,10 @@ def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> Report
 def why(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[str, tuple[Explanation, ...]]:
-    """Tell of each task of a job what is with it, after the alarm of health.alarm.
+    """Explain each task of a job, after the alarm of health.alarm.
 
-    Of an array the first tasks are told, and how many are not. Raises ParseError for what is no
-    job id, and UnknownJob.
+    Of a large array only the first tasks are explained, and the number of the others is told.
+    Raises ParseError for anything but a job id, and UnknownJob.
     """
     number, _ = parse_local(job)
     shown = files.read_all(folder)
@@ -98,7 +98,7 @@ def _explain(task: ShownTask, shown: Shown, now: datetime) -> Explanation:
 def of_its_owner(
     tasks: Sequence[ShownTask], owners: Callable[[], frozenset[str]]
 ) -> tuple[ShownTask, ...]:
-    """Return what is proved, or told by whom home accounts for; by anybody if it does not."""
+    """Return proved tasks and those of a person for whom home accounts; all if it does for none."""
     if all(one.is_proved for one in tasks):
         return tuple(tasks)
     known = owners()
@@ -106,12 +106,12 @@ def of_its_owner(
 
 
 def owner(task: ShownTask) -> str:
-    """Return who tells of a task."""
+    """Return the person whose processes told of a task."""
     return task.attempts[-1].transfer.owner if task.attempts else ""
 
 
 def owners_at_home(job: int, path: str) -> frozenset[str]:
-    """Return whose job home has accounted for; nobody's while it has not, or does not tell."""
+    """Return the owners in home's accounting of a job; none if there is none, or no answer."""
     try:
         records = records_at_home(config.load(path), job)
     except GridbridgeError:
@@ -129,7 +129,7 @@ def records_at_home(policy: Policy, job: int) -> tuple[AccountingRecord, ...]:
 def _newest(history: ShownHistory, shown: Shown) -> ShownHistory:
     """Return a history with its transfer as the list of open ones has it, if it does.
 
-    That list is newer, for it is written at each news; a history only when more happened.
+    The list of open transfers is newer: it is written at any news, a history only at new events.
     """
     known = history.transfer
     same = (one for one in shown.transfers if _key(one) == _key(known) and not known.closed_at)

@@ -82,9 +82,9 @@ def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
 
 
 def _with_defaults(there: Pairs, asked: Asked, mapping: Mapping, remote: str) -> Pairs:
-    """Add what a job of that cluster has to ask for, and this one does not.
+    """Add what a job has to ask for at that cluster and this one does not.
 
-    Who asks for no limit asks for nothing; a default yields to what is asked for under its name.
+    A job that asks for no limit asks for nothing; a default yields to what is asked for under its name.
     """
     names = {name for name, value in asked.hard if not amounts.is_unlimited(value)}
     missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if name not in names]
@@ -99,7 +99,7 @@ def _with_defaults(there: Pairs, asked: Asked, mapping: Mapping, remote: str) ->
 
 
 def _met(hard: Pairs) -> Pairs:
-    """Ask once for what two resources of home have become: for as much as suits both."""
+    """Merge two resources of home that are one there: ask for what suits both."""
     most: dict[str, str] = {}
     for name, value in hard:
         most[name] = _larger(name, most.get(name, value), value)
@@ -154,7 +154,7 @@ def _pair(name: str, value: str, rule: Rule) -> Pairs:
 
 
 def _plain(value: str) -> str:
-    """Return an amount that has a unit of ours in bytes or seconds; all else is as it is."""
+    """Return an amount with one of our units in bytes or seconds, anything else unchanged."""
     if ":" not in value and value[-1:] not in amounts.MULTIPLIERS:
         return value
     try:

@@ -10,7 +10,7 @@ from gridbridge.model.transfer.onward import Stay
 
 
 def stay(queues: Iterable[QueueStatus]) -> Stay | None:
-    """Return what keeps a job there; None where no queue sends jobs on, or every one does.
+    """Return what keeps a job there; None where no queue, or every queue, sends jobs on.
 
     A queue that sends jobs on from one of its hosts does so.
     """

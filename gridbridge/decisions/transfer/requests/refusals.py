@@ -12,7 +12,7 @@ AT_HOME = (REMOTE, "false")
 
 
 class Mark:
-    """A whole list that takes the place of a job's own; None leaves that list as it is."""
+    """Lists that replace a job's own; None leaves the list as it is."""
 
     __slots__ = ("hard", "queues")
 
@@ -45,7 +45,7 @@ def marks(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[M
 
 
 def without_remote(hard: Pairs) -> Pairs:
-    """Return a request that says neither to stay nor to leave."""
+    """Return a request that asks neither to stay nor to leave."""
     return tuple(pair for pair in hard if pair[0] != REMOTE)
 
 

@@ -14,8 +14,8 @@ YES, NO = "yes", "no"
 def of_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
     """Return the policy for a job; `own` is the `rerun` of each queue that is no transfer queue.
 
-    One FALSE, be it for some hosts, is enough. A job that could have run in none of them is not
-    run again either: that is Grid Engine's default.
+    One FALSE is enough, even for some hosts only. A job that could have run in none of them does
+    not run again either: that is Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if could_take(queues, name)]
     may = says and not leaves(hard) and not any("FALSE" in each.upper() for each in says)
