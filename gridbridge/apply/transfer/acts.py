@@ -57,7 +57,7 @@ class Acts:
         spool.wake(transfer.wake, self._spool, owner=transfer.uid)
 
     def reply(self, wake: str, uid: int, answer: Message) -> None:
-        """Answer a restarted task's question and wake its starter; a person's answers are limited."""
+        """Answer a restarted task's question and wake its starter; answers are limited."""
         if published.count_verdicts(uid, self._folder) < self._policy.poller.spool_files_per_uid:
             put(published.reply_path(wake, uid, self._folder), encode(answer), UNLISTED)
             spool.wake(wake, self._spool, owner=uid)

@@ -21,7 +21,7 @@ STILL = timedelta(minutes=10)  # the first run's epilog may still copy its resul
 
 
 def survivors(ended: Iterable[Transfer], world: World) -> Iterator[Action]:
-    """Have each remote job deleted that outlives its own end; closed or not, it is over."""
+    """Have each remote job deleted that runs after its own end, closed or not."""
     for transfer in ended:
         remote = _fresh(transfer, world)
         row = _row(transfer, remote, world) if remote else None
@@ -31,16 +31,16 @@ def survivors(ended: Iterable[Transfer], world: World) -> Iterator[Action]:
 
 
 def is_at_rest(transfer: Transfer, world: World) -> bool:
-    """Say whether the other cluster lists it no more: a job that has left comes back never."""
+    """Say whether the other cluster no longer lists it: a job that has left never comes back."""
     remote = _fresh(transfer, world)
     return remote is not None and _row(transfer, remote, world) is None
 
 
 def holds_outputs(transfer: Transfer) -> bool:
-    """Say whether what its job made may be nowhere but in its folder there.
+    """Say whether its job's output files may exist only in its folder there.
 
-    A starter removes the folder once all is home. One that was killed before has not, and only who
-    deletes a job wants none of it.
+    A starter removes the folder once all files are home. A starter that was killed has not, and
+    only a person who deletes a job does not want its files.
     """
     may_have_run = transfer.verdict is not None and not transfer.verdict.claim
     return may_have_run and transfer.desired != Desired.DEAD

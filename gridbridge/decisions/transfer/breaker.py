@@ -27,7 +27,7 @@ SEVERAL = 2  # owners: more need not be remembered
 
 
 class Sign(Enum):
-    """What a transfer's news says of its cluster."""
+    """What a transfer's news says about its cluster."""
 
     FAILED = "failed"  # its job failed fast, and the cluster is to blame
     TAKEN = "taken"  # the cluster took its job
@@ -126,7 +126,7 @@ def hear(
 
 
 def forgive(known: ShownBreaker, one: News) -> ShownBreaker:
-    """Take news that is not proved: it can be good for its owner's own failures alone."""
+    """Take news that is not proved: it can only clear its owner's own failures."""
     if one.sign is Sign.FAILED or known.times:
         return known
     keeps_accepted = one.sign is Sign.TAKEN
@@ -189,7 +189,7 @@ def accept(known: ShownBreaker) -> ShownBreaker:
 
 
 def first_probes(known: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str, datetime]:
-    """Return since when each owner has a probe out: a job that came once the time was over.
+    """Return when each owner's first probe began: a job that came after the pause.
 
     Only what home's own list has proved is a probe.
     """

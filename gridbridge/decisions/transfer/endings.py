@@ -63,7 +63,7 @@ def _unseen(told: Message, transfer: Transfer, end: JobEnd, reason: str) -> Mess
 
 
 def _told(amount: float | None) -> str:
-    """Write an amount; what is not known is nothing, and never 0."""
+    """Write an amount; an unknown one is empty, never 0."""
     return "" if amount is None else f"{amount:g}"
 
 
@@ -76,7 +76,7 @@ def why_unstarted(end: JobEnd) -> tuple[str, str] | None:
 
 
 def true_status(end: JobEnd) -> int | None:
-    """Return the exit status that the wrapper's end stands for; None of a signal, or of nothing.
+    """Return the exit status that the wrapper's end stands for; None for a signal or nothing.
 
     A wrapper that is killed while it ends may leave any other end, but none that runs a job again.
     """

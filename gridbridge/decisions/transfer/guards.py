@@ -18,7 +18,7 @@ from gridbridge.model.transfer.transfer import Transfer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What a job at home asks for by now, so far as a guard depends on it."""
+    """What a job at home asks for by now, as far as its guard depends on it."""
 
     owner: str
     is_deferred: bool  # its start time is ours
@@ -35,7 +35,7 @@ def unheld(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[s
 
 
 def to_look_at(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
-    """Return the local jobs whose guard no letter shows."""
+    """Return the local jobs whose guard is not shown by any state letter."""
     hidden = (one for one in transfers if one.guard != Guard.HOLD and _running(one, local))
     return tuple(sorted({parse_transfer(one.name).job for one in hidden}))
 
@@ -66,7 +66,7 @@ def may_stay(closed: Transfer) -> bool:
 
 
 def is_gone(closed: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether home lists the task no more."""
+    """Say whether home no longer lists the task."""
     return is_news(closed, local) and row_at_home(closed, local) is None
 
 

@@ -8,7 +8,7 @@ from gridbridge.model.snapshot import ClusterSnapshot
 def load_values(
     remote: ClusterSnapshot | None, cluster: str, now: datetime, stale: timedelta
 ) -> dict[str, str]:
-    """Return what the sensor shall report of a remote cluster; nothing known is never idle."""
+    """Return what the sensor reports about a remote cluster; an unknown one is never idle."""
     prefix = f"gb_{cluster.replace('-', '_')}"
     if remote is None or now - remote.taken_at > stale:
         return {f"{prefix}_up": "0"}

@@ -35,7 +35,7 @@ def listed(transfer: Transfer, local: ClusterSnapshot) -> str:
 
 
 def listed_after(ended: Transfer, local: ClusterSnapshot) -> str:
-    """Return the same for one that is over: its task may have left, but not become another's."""
+    """Return the same for one that is over: its task may be gone, but not another person's."""
     if is_listed(ended.name, ended.owner, local):
         return Listed.YES
     rows = local.jobs.get(parse_transfer(ended.name).job, ())

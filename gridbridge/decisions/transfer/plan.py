@@ -192,12 +192,12 @@ def _bury(transfer: Transfer, world: World, why: str, here: JobStatus | None) ->
 
 
 def is_unwanted(transfer: Transfer, world: World) -> bool:
-    """Say whether home deletes its task, or lists it no more."""
+    """Say whether home deletes its task, or no longer lists it."""
     return transfer.local_state.is_deleting or _is_gone_at_home(transfer, world)
 
 
 def _delete_unheeded(transfer: Transfer, world: World) -> list[Action]:
-    """Delete the remote job of a task that home has not wanted for long, if a starter still sleeps.
+    """Delete the remote job of a task that home has deleted long ago, if a starter still sleeps.
 
     Its methods are the job owner's processes, which may end before they do anything.
     """
@@ -213,7 +213,7 @@ def _delete_unheeded(transfer: Transfer, world: World) -> list[Action]:
 
 
 def _still_runs(transfer: Transfer, world: World, here: JobStatus | None) -> bool:
-    """Say whether home has not told yet what becomes of the task: deleted, put back or gone.
+    """Say whether home has yet to tell what becomes of the task: deleted, put back or gone.
 
     One that is put back (qmod -rj) is listed as running until its execd has told of its end. One
     without a guard, which may have been taken away, can run again by now: its new starter waits

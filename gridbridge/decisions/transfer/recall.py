@@ -30,7 +30,7 @@ Wanted: TypeAlias = tuple[Transfer, int, str, str]  # the slots that it needs, w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
-    """A task to bring home, and the sentence why."""
+    """A task to bring home, and a sentence that says why."""
 
     transfer: Transfer
     slots: int
@@ -76,7 +76,7 @@ def _in_turn(wanted: Iterable[Wanted]) -> list[Wanted]:
 def _asked(
     one: Transfer, world: World, queue: TransferQueue | None, trouble: str
 ) -> tuple[int, str, str]:
-    """Return the slots that a task needs here, why it comes home, and how it is there.
+    """Return the slots that a task needs here, why it comes home, and its state there.
 
     Without slots or without a reason it does not come home.
     """
@@ -147,7 +147,7 @@ def _why_silent(one: Transfer, world: World, queue: TransferQueue | None) -> str
 
 
 def _sleeps(one: Transfer, world: World, phases: tuple[str, ...]) -> bool:
-    """Say whether its starter sleeps, as far as this, and nothing is wanted but that it runs."""
+    """Say whether its starter sleeps and nobody wants anything but that the job runs."""
     is_wanted = one.desired in ("", Desired.RUNNING) and not (one.verdict or one.is_over)
     is_there = one.phase in phases and one.missed_polls == 0
     return is_wanted and is_there and one.wake in world.asleep

@@ -110,7 +110,7 @@ def _parts(service: TransferService) -> tuple[Part, ...]:
 def _follow_observers(
     service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
 ) -> None:
-    """Ask the same clusters on, and forget what the others answered: it was elsewhere."""
+    """Go on asking the same clusters, and forget the answers of clusters that have moved."""
     observers = service.observers
     for name in observers.keys() - same:
         observers.pop(name).dismiss()
@@ -124,7 +124,7 @@ def _follow_observers(
 def _follow_pushes(
     service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
 ) -> None:
-    """Let those go on that push as before."""
+    """Let pushes that have not changed go on."""
     alike = frozenset(
         name for name in same if _push_of(service.policy, name) == _push_of(policy, name)
     )
@@ -136,7 +136,7 @@ def _follow_pushes(
 
 
 def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
-    """Say whether a cluster's status is asked where and as it was."""
+    """Say whether a cluster's status is asked in the same place and way as before."""
     was, is_now = (replace(one.clusters[name], **UNASKED) for one in (before, after))
     return was == is_now
 

@@ -42,7 +42,7 @@ class Breakers:
             self._show()
 
     def hear(self, before: Transfer | None, one: Transfer, transfers: Iterable[Transfer]) -> None:
-        """Take a transfer's news; what home's list has not proved waits until it does."""
+        """Take a transfer's news; it waits until home's list has proved the transfer."""
         said = breaker.news(before, one, self._policy)
         if said is None:
             return
@@ -55,7 +55,7 @@ class Breakers:
             waiting[said.job] = said
 
     def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
-        """Count the news that home's list proves; what it does not prove was nobody's."""
+        """Count the news that home's list proves, and drop news that it disproves."""
         self._proved &= {one.key for one in transfers}
         self._proved.update(
             one.key
@@ -93,7 +93,7 @@ class Breakers:
     def _first_probes(
         self, known: ShownBreaker, transfers: Collection[Transfer]
     ) -> dict[str, datetime]:
-        """Return since when each owner has had a probe out, though that one may be over."""
+        """Return when each owner's first probe began, even if that one is over."""
         if not known.until:
             return {}
         until, before = self._probes.get(known.cluster, (None, {}))
@@ -102,7 +102,7 @@ class Breakers:
         return probes
 
     def _of_queues(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
-        """Return those that home had in their queue: none that somebody made up."""
+        """Return those that home has listed in their queue, so that nobody made them up."""
         return tuple(one for one in transfers if one.key in self._proved)
 
     def why(self) -> dict[str, str]:

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class Claims:
-    """What is on its way of the claims; who has each is in the state file."""
+    """Grants and claims that are under way; the state file says who has each claim."""
 
     def __init__(
         self, policy: Policy, ledger: Ledger, acts: Acts, workers: Workers, clock: Clock
@@ -109,7 +109,7 @@ class Claims:
         return is_grant(one.claim) or self._acts.take_claim(one)
 
     def limited(self, one: Transfer, end: Message) -> Message:
-        """Return an end, or a worse one for a task whose jobs got no grant too often."""
+        """Return an end, or an error for a task whose jobs got no grant too often."""
         self._doubt(one, end)
         queue = self._policy.queues.get(one.queue)
         if end.claim != FENCED or queue is None:
@@ -122,7 +122,7 @@ class Claims:
         return end.but(outcome=Outcome.ERROR, reason=f"{end.reason}, {times} times")
 
     def _doubt(self, one: Transfer, end: Message) -> None:
-        """Tell of a job that may not have seen the grant that it was given: it ends as fenced."""
+        """Log that a job may not have seen its grant, since it ended as fenced."""
         cluster = self._policy.clusters.get(one.remote)
         if not cluster or not is_grant(one.claim) or end.exit_status != str(REQUEUE):
             return
@@ -132,7 +132,7 @@ class Claims:
             self._ledger.note(one, f"ended with 99 after {waited_s:.0f} s: did it see its grant?")
 
     def are_removed(self, ended: Transfer) -> bool:
-        """Say whether nothing of a claim is left anywhere; have it removed if not."""
+        """Say whether no file of a claim is left anywhere; have them removed if any is."""
         kind, _ = split(ended.claim)
         if kind == FILE:
             return self._is_removed(ended)

@@ -44,9 +44,9 @@ class Cleaner:
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def clean(self, world: World, waiting: Container[tuple[str, str]] = ()) -> None:
-        """Have deleted what must not live, and look no more after what lives no more.
+        """Have jobs deleted that must not live, and stop looking after those that are gone.
 
-        Of the waiting ones, names and owners, no record was taken yet.
+        `waiting` are names and owners of transfers whose records were not taken yet.
         """
         for orphan in orphans(self._ledger.all(), world):
             if (orphan.name, orphan.owner) in waiting:
@@ -61,7 +61,7 @@ class Cleaner:
                 self._lay_to_rest(one)
 
     def let_go(self, before: datetime) -> None:
-        """Look after no transfer that closed before that time: the state file forgets it."""
+        """Forget the transfers that closed before that time, in the state file too."""
         for one in tuple(self._ledger.ended.values()):
             if one.closed_at and one.closed_at < before:
                 if folder := self._inbox.stage_of(one.record):
@@ -102,7 +102,7 @@ class Cleaner:
         return False
 
     def _lay_to_rest(self, ended: Transfer) -> None:
-        """Look after it no more; a record that outlived its row would be read as a new one."""
+        """Stop looking after it. Its record goes first: without its row it would be read as new."""
         self._inbox.remove(ended.record)
         self._ledger.lay_to_rest(ended)
 

@@ -30,7 +30,7 @@ class JobHistory:
         self._known: dict[str, dict[Key, _Attempt]] = {}  # by local task
 
     def load(self) -> None:
-        """Take up what a service before us may have kept and not shown any more."""
+        """Take up what an earlier service may have kept without publishing it."""
         recent: tuple[Transfer, ...] = ()
         if shown_at := self._views.shown_at():
             recent = self._transfers.closed_since(shown_at - UNSHOWN)
@@ -56,7 +56,7 @@ class JobHistory:
             attempt.events.append(event)
 
     def _attempts(self, transfer: str) -> "dict[Key, _Attempt]":
-        """Return what is kept of a transfer's task; nothing before its open ones were shown."""
+        """Return the kept attempts of a transfer's task; none before its open ones were shown."""
         name = parse_transfer(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
 
@@ -86,7 +86,7 @@ class JobHistory:
         }
 
     def sweep(self, before: datetime, living: tuple[Transfer, ...]) -> None:
-        """Remove the histories to which nothing was added since then; what is kept is read anew."""
+        """Remove histories without news since then; what is kept is read again."""
         self._known.clear()
         self._views.sweep(before, living)
 

@@ -62,7 +62,7 @@ class Ledger:
         return frozenset(one.remote for one in self.all())
 
     def stays(self) -> frozenset[Stay]:
-        """Return who has one, at which cluster, by which queue."""
+        """Return owner, cluster and queue of each."""
         return frozenset(map(stay, self.all()))
 
     def among(self, keys: Iterable[Key]) -> tuple[Transfer, ...]:
@@ -74,7 +74,7 @@ class Ledger:
         return self.open.get(wanted) or self._transfers.find(*wanted)
 
     def attempts(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
-        """Return what this person's task has been transferred as, open or over."""
+        """Return the transfers of this person's task, open or over."""
         name = parse_transfer(transfer)
         every = self._transfers.of_task(name.cluster, name.job, name.task)
         return tuple(one for one in every if one.uid == uid)
@@ -115,14 +115,14 @@ class Ledger:
             self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
 
     def release(self, closed: Transfer) -> None:
-        """Note of one that is over that nothing guards its task any more; else it is as known."""
+        """Note that the task of one that is over is not guarded; nothing else changes."""
         newest = self._transfers.find(*closed.key) or closed
         self._transfers.put(newest.but(reguarded=False))
         if known := self.ended.get(closed.key):
             self.ended[closed.key] = known.but(reguarded=False)
 
     def rewrite(self) -> None:
-        """Put all that is known here into the state file: the clock was set, and it was moved."""
+        """Write all that is known here to the state file: the clock was set, its times moved."""
         with self.transaction():
             for one in (*self.open.values(), *self.ended.values()):
                 self._job_history.keep(None, one)
@@ -147,7 +147,7 @@ class Ledger:
             self._withheld.keep(transfer.uid, transfer.key, text)
 
     def _tell_withheld(self, transfer: Transfer) -> None:
-        """Log what was withheld of a transfer once home has proved it; drop it once it can't."""
+        """Log the withheld lines of a transfer once home has proved it; drop them if it can't."""
         is_proved = transfer.listed == Listed.YES
         if is_proved or (transfer.listed and transfer.is_over):
             for text in self._withheld.take(transfer.uid, transfer.key):
@@ -155,7 +155,7 @@ class Ledger:
                     _tell(transfer, text)
 
     def _tell_left_out(self) -> None:
-        """Log how many lines were not told in the last while."""
+        """Log how many lines were left out lately."""
         self._logged_of.tell_left_out(_log)
         for of, count in self._told_of.left_out().items():
             _log.warning("event=untold of=%s events=%d", of, count)
@@ -177,11 +177,11 @@ class Ledger:
             rested.append((transfer.name, transfer.closed_at))
 
     def forget_unproved(self, name: str, uid: int) -> None:
-        """Know nothing of a transfer that rests, unless it was proved or goes on."""
+        """Forget a transfer that is over, unless it was proved or goes on."""
         self._transfers.forget_unproved(name, uid)
 
     def sweep_unproved(self, before: datetime) -> None:
-        """Know nothing of all those that closed before that time."""
+        """Forget all those that closed before that time."""
         self._transfers.sweep_unproved(before)
         for uid, rested in tuple(self.rested.items()):
             while rested and rested[0][1] < before:
@@ -195,5 +195,5 @@ def _tell(transfer: Transfer, text: str) -> None:
 
 
 def stay(transfer: Transfer) -> Stay:
-    """Return what of gridbridge.toml a transfer depends on while it is open."""
+    """Return what in gridbridge.toml an open transfer depends on."""
     return transfer.owner, transfer.remote, transfer.queue

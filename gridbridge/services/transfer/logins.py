@@ -22,7 +22,7 @@ NO_ACCOUNT = "no such account here"
 
 
 def key_facts(policy: Policy) -> tuple[KeyFacts, ...]:
-    """Return whom each cluster by ssh lets in: whom gridbridge.toml names, or who asks but root."""
+    """Return whom each cluster by ssh lets in, of the people named or, if not root, who asks."""
     whose = [
         (name, cluster.ssh, cluster.users.account_of(person), person)
         for name, cluster in _by_ssh(policy)
@@ -56,7 +56,7 @@ def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
 
 
 def _people(policy: Policy, named: Users) -> Iterator[str]:
-    """Give those whose keys we can use; the service's own is what everything else is asked by."""
+    """Give the people whose keys we can use; the service's own key serves everything else."""
     if os.geteuid() != 0:
         yield pwd.getpwuid(os.geteuid()).pw_name
         return
@@ -69,7 +69,7 @@ def _facts(cluster: str, place: str, account: str, person: str) -> KeyFacts:
 
 
 def _trouble(place: str, account: str, person: str) -> str:
-    """Log in with OpenSSH's client, as starters do, and return why that does not go."""
+    """Log in with OpenSSH's client, as starters do, and return why that fails."""
     try:
         ssh.run(login(place, account, person), ("true",), {}, LIMIT_S, carrier=ssh.Client())
     except GridbridgeError as error:

@@ -66,9 +66,9 @@ class Mail:
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
-        """Judge what comes by another configuration.
+        """Judge messages by another configuration from now on.
 
-        A starter goes by the route that it has read: one of an older configuration still holds.
+        A starter uses the route that it has read, so routes of older ones stay valid.
         """
         self.linger_s = LINGER_S - policy.poller.spool_interval_s  # until the look before that
         self._home = policy.site.cluster
@@ -82,7 +82,7 @@ class Mail:
     def take(self, at_once: bool) -> tuple[Transfer, ...]:
         """Bring the spool's news into the ledger; return the transfers that changed.
 
-        Unless it is to be `at_once`, ends that are home already wait a while for other news.
+        Without `at_once`, ends that are home already wait a while for other news.
         The messages stay in the spool until `put_away`: a process that is killed in between
         leaves them to the next one, which does the same again.
         """
@@ -115,7 +115,7 @@ class Mail:
         self._quota.tell_left_out(_log)
 
     def _may_linger(self, new: tuple[Letter, ...]) -> bool:
-        """Keep the news for later if it only closes transfers, and none waits for their room."""
+        """Keep the news for later if it only closes transfers and nobody waits for their room."""
         if self.premature or not 0 < len(new) <= LINGERING:
             return False
         if any(letter.message.kind != Kind.CLOSED for letter in new):
@@ -242,7 +242,7 @@ class Mail:
 
 
 def _series(letter: Letter) -> tuple[str, ...]:
-    """Tell the letters of which the last says all: the records of one starter."""
+    """Return the key of letters of which only the last counts: one starter's records."""
     message = letter.message
     if message.kind != Kind.RECORD:
         return (letter.path,)

@@ -63,7 +63,7 @@ class Recalls:
         self._policy = policy
 
     def load(self) -> None:
-        """Take back what an earlier process wished: it is decided anew, and begun ones go on."""
+        """Take back an earlier process's wishes: all is decided anew, and begun recalls go on."""
         for one in self._ledger.all():
             if not one.verdict:
                 self._acts.retract(one.name, one.uid)
@@ -73,7 +73,7 @@ class Recalls:
         return self._out.keys()
 
     def decide(self, world: World, troubles: dict[str, str]) -> None:
-        """Take back what came too late, and wish for those that are due."""
+        """Take back wishes that came too late, and publish those that are due."""
         self._count_free(world)
         for each in tuple(self._out):
             self._follow(each, world)
@@ -111,7 +111,7 @@ class Recalls:
         return sum(each.cause == Cause.RECALLED for each in before) < queue.recall_limit
 
     def _take_checks(self, world: World) -> None:
-        """Wish for those that some queue at home could run."""
+        """Publish wishes for the tasks that some queue at home could run."""
         for each in [each for each, (_, check) in self._checking.items() if check.done()]:
             wanted, check = self._checking.pop(each)
             one = self._ledger.open.get(each)
@@ -121,7 +121,7 @@ class Recalls:
                 self._bring(wanted, one)
 
     def _bring(self, wanted: Recall, one: Transfer) -> None:
-        """Call it home by its claim, or wish that its starter brings it; its slots are taken."""
+        """Call it home by its claim, or publish a wish to its starter; count its slots as taken."""
         if not one.claim:
             self._wish(wanted, one)
         elif self._claims.recall(one, wanted.why):

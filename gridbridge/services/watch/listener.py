@@ -41,7 +41,7 @@ class Listener:
         return self._rate.within(self._take())
 
     def stop(self) -> None:
-        """Listen no more; the thread ends within seconds."""
+        """Stop listening; the thread ends within seconds."""
         self._stopped.set()
 
     def _take(self) -> list[int]:
@@ -78,7 +78,7 @@ class Listener:
             return
 
     def _tell(self, why: str) -> None:
-        """Log why nobody listens, once as long as it is the same."""
+        """Log why nobody listens, once for each reason."""
         if why != self._told:
             _log.warning("event=deaf cluster=%s why=%r", self._cluster, why)
         self._told = why

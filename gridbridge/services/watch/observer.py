@@ -68,7 +68,7 @@ class Observer:
     def follow(self, where: Away, policy: Poller, transfer_queues: Container[str]) -> None:
         """Go on under another configuration, in which the cluster is the same.
 
-        Who changes that has often changed the cluster, too: its words are asked for anew.
+        The cluster has often changed as well, so its words are asked for again.
         """
         self._where = where
         self._policy = policy
@@ -144,7 +144,7 @@ class Observer:
             return None
 
     def _owned(self, seen: ClusterSnapshot) -> ClusterSnapshot:
-        """Call each job's owner by the name of the person here whose account that is."""
+        """Replace the owner of each job by the person here whose account that is."""
         if self._where.login is None:
             return seen
         jobs = {job: self._called(rows) for job, rows in seen.jobs.items()}

@@ -26,7 +26,7 @@ class Rate:
         self._times: deque[float] = deque()
 
     def within(self, ids: list[int]) -> frozenset[int]:
-        """Return these ids; none while there are too many."""
+        """Return these ids, or none while there are too many."""
         now = self._clock()
         self._times.extend(now for _ in ids)
         while self._times and self._times[0] < now - WINDOW_S:

@@ -37,7 +37,7 @@ class Backoff:
         self._next.pop(what, None)
 
     def _forget_old(self, now_s: float) -> None:
-        """Know nothing of what nobody has tried for long, though it might have been."""
+        """Forget what nobody has tried for a long time, though it was allowed."""
         while self._next:
             what, (due_at_s, _) = next(iter(self._next.items()))
             if now_s - due_at_s <= self._longest_s:

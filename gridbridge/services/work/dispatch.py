@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """What the threads of everybody do just now for their transfers."""
+    """The acts that threads are doing just now for transfers."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Dispatcher:
         self.open: dict[Name, tuple[Action, Future[Message | None]]] = {}
 
     def may_begin(self, action: Action) -> bool:
-        """Say whether nobody does it yet and it is time.
+        """Say whether it is time and no thread does it yet.
 
         Look-ups of an end, and acts that failed, are repeated after growing pauses.
         """
@@ -83,14 +83,14 @@ class Dispatcher:
                 yield action, verdict
 
     def forget(self, transfer: Key) -> None:
-        """Seek the transfer's end anew without a pause, or never again."""
+        """Forget the pauses of a transfer, so that its next act begins at once."""
         self.disputed.discard(transfer)
         self._backoff.forget(transfer)
         for act in Act:
             self._failing.pop((act, *transfer), None)
 
     def recover(self) -> None:
-        """Do what has failed without a pause: a cluster answers again."""
+        """Forget the pauses of acts that failed: their cluster answers again."""
         self._failing.clear()
 
     def _rest(self, name: Name) -> None:

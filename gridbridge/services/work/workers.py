@@ -15,7 +15,7 @@ Outcome = TypeVar("Outcome")
 
 
 class Workers:
-    """The threads of everybody for whom something is being done."""
+    """The threads of the people for whom something is being done."""
 
     def __init__(self) -> None:
         self._threads: dict[str, ThreadPoolExecutor] = {}
@@ -33,7 +33,7 @@ class Workers:
         return future
 
     def dismiss(self) -> None:
-        """Let everybody go; what is being done now ends by itself."""
+        """Stop all threads; acts that are under way end by themselves."""
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 

@@ -84,7 +84,8 @@ def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
 def _with_defaults(there: Pairs, asked: Asked, mapping: Mapping, remote: str) -> Pairs:
     """Add what a job has to ask for at that cluster and this one does not.
 
-    A job that asks for no limit asks for nothing; a default yields to what is asked for under its name.
+    A job that asks for no limit asks for nothing; a default yields to what is asked for under its
+    name.
     """
     names = {name for name, value in asked.hard if not amounts.is_unlimited(value)}
     missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if name not in names]

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Copies:
-    """The jobs that wait for their start time at home, and which of them need not."""
+    """Jobs that wait for their start time at home, and the copies among them."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Copies:
             _log.warning("event=failed act=look_for_copies why=%r", str(error))
 
     def _look(self, away: frozenset[int]) -> frozenset[int]:
-        """Free the copies among those that wait; return what was seen to be none."""
+        """Free the copies among those that wait; return the jobs that are no copies."""
         waiting = self._acts.deferred_at_home()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
         kept = self._acts.kept_at_home(new) if new else {}

@@ -37,7 +37,7 @@ class LateGuards:
             self.say(one.not_after(now))
 
     def say(self, closed: Transfer) -> None:
-        """Keep in mind a transfer that is over."""
+        """Remember a transfer that is over."""
         if guards.may_stay(closed):
             self._left[closed.key] = closed
 
@@ -46,7 +46,7 @@ class LateGuards:
         return {parse_transfer(one.name).job for one in self._left.values()}
 
     def see(self, local: ClusterSnapshot) -> None:
-        """Let the tasks go that home lists still; of a task that was sent anew that is over."""
+        """Release the tasks that home still lists, but none that was sent again."""
         for one in tuple(self._left.values()):
             if guards.is_gone(one, local) or self._is_sent_anew(one):
                 self.done(one)

@@ -64,7 +64,7 @@ class Guards:
                 self._see(answer.snapshot)
 
     def _see(self, local: ClusterSnapshot) -> None:
-        """Put holds back; of two answers in a row, since a starter may just let its task go."""
+        """Put holds back that two answers lack: a starter may just have released its task."""
         unheld = guards.unheld(self._ledger.all(), local)
         for one in tuple(self._ledger.all()):
             if one.name in unheld & self._unheld:
@@ -76,7 +76,7 @@ class Guards:
             self._look(guards.to_look_at(self._ledger.all(), local))
 
     def _look(self, jobs: tuple[int, ...]) -> None:
-        """Ask of all, or of the next hundred of more."""
+        """Ask about all, or about the next hundred."""
         next_ones = [job for job in jobs if job > self._after]
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
         if some := tuple(due[:AT_ONCE]):

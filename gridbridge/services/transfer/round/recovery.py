@@ -18,7 +18,7 @@ class Recovery:
     def hear(self, answer: Answer, transfers: Iterable[Transfer]) -> bool:
         """Take an answer; the first good one after silence wakes those who wait to submit.
 
-        Returns whether it is that one.
+        Returns whether it is that answer.
         """
         if answer.snapshot is None:
             self._silent.add(answer.cluster)
