@@ -133,6 +133,8 @@ def test_a_job_is_suspended_resumed_and_deleted_there(gamma: Gamma) -> None:
     number = gamma.number(job)
     gamma.until_state(number, "Running")
     gamma.grid.until(lambda: "S" in sleeper(gamma), "it to sleep")
+    asked = gamma.grid.on(HOME, "qstat_remote", "-j", job, user="alice").out
+    changed = gamma.grid.on(HOME, "qalter_remote", job, "-p", "-5", user="alice")
     gamma.grid.cell("alpha", "qmod", "-sj", job)
     gamma.grid.until(lambda: "T" in sleeper(gamma), "it to be stopped")
     gamma.grid.cell("alpha", "qmod", "-usj", job)
@@ -141,6 +143,9 @@ def test_a_job_is_suspended_resumed_and_deleted_there(gamma: Gamma) -> None:
     record = gamma.grid.accounting(job)
 
     assert "137" == record["exit_status"].split()[0]
+    assert f"is at gamma as job {number}" in asked
+    assert [] == [no for no in ("no answer", "not asked", "does not list") if no in asked]
+    assert "gamma is of kind oar: use its own commands there" in changed.out + changed.err
 
 
 def sleeper(gamma: Gamma) -> str:
