@@ -34,8 +34,8 @@ def drain(cluster: str, reason: str, folder: str) -> None:
 def undrain(cluster: str, folder: str) -> None:
     """Let jobs go to a drained cluster again.
 
-    For root and the service account. Exit status: 0, 2 for an error, which a cluster that is
-    not drained is.
+    For root and the service account. Exit status: 0, 2 for an error, such as a cluster
+    that is not drained.
 
     \b
     Example:

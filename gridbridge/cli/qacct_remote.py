@@ -56,8 +56,8 @@ def qacct_remote(
     With -j it shows the local record of a job (its starter's), and each remote record of each
     attempt to run it elsewhere, which is found by its account, however long ago it ended
     ([retention] accounting_d). Without -j it adds up per person and cluster, as qacct does.
-    WAITED is from submission to start, CPU user and system time. What is not known, or not from
-    the other cluster's accounting, is said below the table, on standard error.
+    WAITED is from submission to start, CPU user and system time. Notes below the table, on
+    standard error, say what is unknown or not from the other cluster's accounting.
     Exit status: 0, 1 for a job of which nothing is known to have been away, 2 for anything else.
 
     \b

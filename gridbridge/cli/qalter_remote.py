@@ -84,7 +84,7 @@ def qalter_remote(
     The remote job is changed, as yourself: what it asks for here stays, and holds if it comes
     home. Resources are brought into the words of that cluster by its mapping. JOB alone of an
     array means all tasks of it that are away. Exit status: 0, 1 when something was not changed,
-    which is told, 2 for anything else, options of qalter among it that have no meaning there.
+    which is told, 2 for anything else, such as options of qalter that have no meaning there.
 
     \b
     Example:

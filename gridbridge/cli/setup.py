@@ -82,7 +82,7 @@ def transfer(
 ) -> None:
     """Make a transfer queue whose jobs run on CLUSTER.
 
-    What the options don't say, gridbridge.toml does, and else the remote cluster's size.
+    Values that no option gives come from gridbridge.toml, or else from the remote cluster's size.
     Settings of the whole cell (queue order, load adjustments) are among the changes; --remove
     gives them their former values back, at home also when CLUSTER does not answer any more: then
     nothing is asked or changed there.

@@ -21,7 +21,7 @@ def why(job: str, folder: str, is_json: bool) -> None:
     """Tell where a job is and what it waits for.
 
     Below that stands what happened to it so far. JOB is the local job's id, as qsub and qstat
-    tell it; an array's tasks are told one by one. Finished transfers are known as long as
+    tell it; the tasks of an array are shown one by one. Finished transfers are known as long as
     gridbridge.toml says ([retention] closed_h). Exit status: 0, 1 for a job of which no
     transfer is known, 2 for anything else.
 
