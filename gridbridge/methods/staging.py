@@ -10,7 +10,7 @@ import os
 
 from gridbridge.errors import GridbridgeError, Unstageable
 from gridbridge.methods import answers
-from gridbridge.methods.task import Task
+from gridbridge.methods.task import Task, me
 from gridbridge.model import lines
 from gridbridge.model.message import MAX_BYTES
 from gridbridge.model.request import Request
@@ -63,6 +63,20 @@ def begin(step: "Step", request: Request, config: dict[str, str]) -> str:
             raise Unstageable(wrong)
     _refuse_missing(step.task, stage)
     step.note()
+    try:
+        return folder.make(_login(step), stage.folder, step.away.timeout_s)
+    except Unstageable as error:
+        if not stage.folder.startswith("/"):
+            raise
+        answers.complain(error)
+        return _make_at_home(step, stage)
+
+
+def _make_at_home(step: "Step", stage: Stage) -> str:
+    """Make the folder below the account's home, where nobody takes its name, and note that."""
+    stage.folder = f"{folder.STAGE_DIR}/{step.record.transfer}"
+    _note(step.task, stage)
+    step.note(stage=stage.folder)
     return folder.make(_login(step), stage.folder, step.away.timeout_s)
 
 
@@ -147,9 +161,9 @@ def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:
     """Return what is carried; what the job says goes before what its queue does."""
     route = step.route
     told = staging.lists(route.stage_in, route.stage_out, request.context)
+    place = folder.place(route.remote_stage_dir, _login(step).user or me())
     return Stage(
-        folder=step.record.stage
-        or f"{route.remote_stage_dir or folder.STAGE_DIR}/{step.record.transfer}",
+        folder=step.record.stage or f"{place}/{step.record.transfer}",
         cwd=config["cwd"],
         stage_in=told[staging.IN],
         stage_out=told[staging.OUT],

@@ -11,20 +11,30 @@ from gridbridge.shell import ssh
 STAGE_DIR = ".gridbridge/stage"  # below the account's home
 WORK = "work"
 MARK = ".gridbridge"  # tells a filesystem from the empty place where it was mounted
-PLACE = f"""umask 077
-mkdir -p -- "${{1%/*}}" || exit
-case $1 in /*) [ -e "${{1%/*}}/{MARK}" ] || : >"${{1%/*}}/{MARK}" || exit ;; esac
-"""
 TAKEN = 73  # the status that tells of another's
-OURS = f"""{{ [ -O "$1" ] && [ ! -L "$1" ]; }} || {{
-    echo "$1: another's" >&2
+ANOTHERS = f"""{{
+    echo "$own: another's" >&2
     exit {TAKEN}
 }}
 """
+PLACE = f"""umask 077
+own=${{1%/*}}
+case $1 in
+/*) # the account's own folder, in one that may be everybody's
+    [ -e "$own" ] || [ -L "$own" ] || mkdir -p -- "$own" || exit
+    {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }} || {ANOTHERS}
+    chmod 700 -- "$own" || exit
+    [ -e "$own/{MARK}" ] || : >"$own/{MARK}" || exit
+    ;;
+*) mkdir -p -- "$own" || exit ;;
+esac
+"""
+OURS = f"""own=$1; {{ [ -O "$own" ] && [ ! -L "$own" ]; }} || {ANOTHERS}"""
 MAKE = f"""{PLACE}
-rm -rf -- "$1" || {OURS}mkdir -- "$1" "$1/{WORK}" && cd -- "$1" && pwd"""
+rm -rf -- "$1" && mkdir -- "$1" "$1/{WORK}" && cd -- "$1" && pwd"""
 KEEP = f"""{PLACE}
-mkdir -- "$1" 2>/dev/null || {OURS}mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd"""
+mkdir -- "$1" 2>/dev/null || {{ {OURS} }}
+mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd"""
 KNOWN = f"""[ -e {MARK} ] || [ "${{1#/}}" = "$1" ] || {{
     echo "${{1%/*}}: not what it was" >&2
     exit 74
@@ -64,10 +74,17 @@ fi
 rm -rf -- "$me" 2>/dev/null || {{ chmod -R u+rwx -- "$me"; rm -rf -- "$me"; }}"""
 
 
+def place(stage_dir: str, account: str) -> str:
+    """Return where an account's folders lie there: below its home, or in a folder of its own."""
+    if stage_dir.startswith("/"):
+        return f"{stage_dir}/{account}"
+    return stage_dir or STAGE_DIR
+
+
 def make(login: Login, folder: str, timeout_s: float) -> str:
     """Make it anew with an empty working directory; return its absolute path.
 
-    Unstageable if somebody else has one of its name, which in a stage_dir of all is easily guessed.
+    Unstageable if somebody else has what should be the account's own folder above it.
     """
     try:
         path = _ask(login, MAKE, (_checked(folder),), timeout_s).removesuffix(b"\n")
@@ -75,7 +92,7 @@ def make(login: Login, folder: str, timeout_s: float) -> str:
         if error.status != TAKEN:
             raise
         raise Unstageable(
-            f"{folder} at {login.host} is somebody else's; remove it there"
+            f"{folder.rpartition('/')[0]} at {login.host} is somebody else's; remove it there"
         ) from error
     if not path.startswith(b"/"):
         raise ParseError(f"{folder}: not made there")

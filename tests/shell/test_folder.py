@@ -5,7 +5,7 @@ Here a real sh stands for the far host, and a folder for its account's home.
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -123,17 +123,54 @@ def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
     assert (home / "mine").is_dir()
 
 
-def test_what_somebody_else_put_there_before_is_refused_and_not_waited_for(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its name is easily guessed, and a stage_dir may be everybody's; nobody removes another's."""
-    monkeypatch.setattr(folder, "MAKE", f"rm() {{ false; }}\n{folder.MAKE}")
-    place = f"{home}/scratch/{NAME}"
-    (home / "scratch").mkdir()
-    Path(place).symlink_to("/etc")
+def _a_link(own: Path) -> None:
+    (own.parent / "theirs").mkdir()
+    own.symlink_to(own.parent / "theirs")
 
-    with pytest.raises(Unstageable, match="somebody else's; remove it there"):
-        folder.make(LOGIN, place, LIMIT_S)
+
+def _a_link_to_nothing(own: Path) -> None:
+    own.symlink_to("/nowhere")
+
+
+def _of_another(own: Path) -> None:
+    own.mkdir(mode=0o777)
+    os.chown(own, 12345, 12345)
+
+
+@pytest.mark.parametrize("plant", [_a_link, _a_link_to_nothing, Path.touch, _of_another])
+@pytest.mark.parametrize("do", [folder.make, folder.keep])
+def test_what_somebody_put_in_the_place_of_the_accounts_folder_is_not_used(
+    home: Path, do: Callable[[Login, str, float], object], plant: Callable[[Path], None]
+) -> None:
+    """A stage_dir may be everybody's; nobody removes another's, and nobody waits for that."""
+    if plant is _of_another and os.geteuid() != 0:
+        pytest.skip("only root gives a folder to another")
+    (home / "scratch").mkdir()
+    own = home / "scratch/al"
+    plant(own)
+
+    with pytest.raises((Unstageable, CommandFailed), match=r"(another|somebody else)'s"):
+        do(LOGIN, f"{own}/{NAME}", LIMIT_S)
+    assert not own.is_dir() or list(own.iterdir()) == []
+
+
+def test_nobody_else_sees_or_writes_the_accounts_folder(home: Path) -> None:
+    (home / "scratch/al").mkdir(parents=True, mode=0o777)
+    (home / "scratch/al").chmod(0o777)
+
+    folder.make(LOGIN, f"{home}/scratch/al/{NAME}", LIMIT_S)
+
+    assert (home / "scratch/al").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("stage_dir", "expected"),
+    [("/scratch/gb", "/scratch/gb/al"), ("stage", "stage"), ("", ".gridbridge/stage")],
+)
+def test_an_account_has_a_folder_of_its_own_unless_that_is_in_its_home(
+    stage_dir: str, expected: str
+) -> None:
+    assert folder.place(stage_dir, "al") == expected
 
 
 @pytest.mark.parametrize(

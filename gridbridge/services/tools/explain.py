@@ -22,7 +22,7 @@ from gridbridge.model.transfer import staging
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.services.tools.drain import refuse_unreached
 from gridbridge.services.tools.remote_half import shows_requests
-from gridbridge.shell.folder import STAGE_DIR, WORK
+from gridbridge.shell import folder
 
 ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
 
@@ -66,12 +66,12 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
         asked = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
         spec, notes = translated(asked, rules, known, remote, policy.queues)
         spec = keep_there(spec, remote)
-        place = _carried(route(policy, queue), request, name)
+        account = policy.clusters[remote].users.account_of(request.owner)
+        place = _carried(route(policy, queue), request, account, name)
     except (Unmappable, Unstageable) as error:
         return Explanation(job=job, cluster=remote, refused=printable(str(error)))
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
     if far.login:
-        account = policy.clusters[remote].users.account_of(request.owner)
         cwd = place if place.startswith("/") or not place else f"~{account}/{place}"
         notes += (f"with files that are carried, in {cwd} there",) if place else ()
         notes += (f"by ssh, at {far.login.host} as {account}",)
@@ -97,7 +97,7 @@ def _refusal(submitted: SubmittedJob) -> str:
     return ONE_HOP if is_transfer(submitted.account) else ""
 
 
-def _carried(ours: Route, request: Request, name: str) -> str:
+def _carried(ours: Route, request: Request, account: str, name: str) -> str:
     """Return the folder in which a job with carried files runs there; empty for any other.
 
     It is below its account's home, unless it is absolute. Unstageable for a list that is wrong.
@@ -107,7 +107,7 @@ def _carried(ours: Route, request: Request, name: str) -> str:
     lists = staging.lists(ours.stage_in, ours.stage_out, request.context)
     if wrong := next(filter(None, map(staging.fault, lists, lists.values())), ""):
         raise Unstageable(wrong)
-    return f"{ours.remote_stage_dir or STAGE_DIR}/{name}/{WORK}"
+    return f"{folder.place(ours.remote_stage_dir, account)}/{name}/{folder.WORK}"
 
 
 def _queue(to: str, policy: Policy) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import pytest
 
 from gridbridge.decisions.transfer.owners import MOST_UNPROVED
+from tests.lab.configured import configured
+from tests.lab.delta import FAR
 from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
@@ -504,3 +506,47 @@ def test_root_obeys_no_file_that_she_could_have_written(grid: Grid, how: str) ->
     assert (done.status, done.out, done.err.count("\n"), ran) == (2, "", 1, "")
     assert f", so others could have written {TOML}. Read it, then run: " in done.err
     assert re.search(r"Read it, then run: (chown( -h)? root|chmod go-w) /[a-z/.]+$", done.err)
+
+
+SCRATCH = "/scratch/gridbridge"  # of delta's hosts: one filesystem there
+PLANTS = "cd {place} && for n in $(seq {first} {last}); do mkdir -m 777 gb.alpha.$n.0.1; done"
+SHARE = f"""mkdir -p {SCRATCH} /home/.scratch && chmod 1777 /home/.scratch
+mount --bind /home/.scratch {SCRATCH}"""
+
+
+@pytest.fixture
+def scratch(grid: Grid) -> Iterator[None]:
+    """Have delta's hosts share a folder in which everybody may make things."""
+    with configured(grid, f's|^ssh = .delta-master.$|&\\nstage_dir = "{SCRATCH}"|'):
+        for host in ("delta-master", "delta-n1"):
+            grid.sh(host, SHARE)
+        yield
+        for host in ("delta-master", "delta-n1"):
+            grid.sh(host, f"umount {SCRATCH}")
+        grid.sh(FAR, "rm -rf /home/.scratch")
+
+
+@pytest.mark.usefixtures("scratch", "open_to_delta")
+def test_what_he_plants_in_a_stage_dir_of_all_stops_no_job_of_hers(grid: Grid) -> None:
+    """At first her own folder there as well; hers then lies in her home."""
+    options = ("-q", "transfer-delta", "-cwd", "-j", "y", "-ac", "stage_in=")
+    held = grid.submit("-h", script="true\n")
+    first = int(held) + 1
+    plants = PLANTS.format(place=SCRATCH, first=first, last=first + PLANTED)
+    grid.sh(FAR, f"{plants}; mkdir {SCRATCH}/al_delta", user="bo_delta")
+    places, statuses = [], []
+    for name in ("taken", "own"):
+        grid.sh(HOST, f"rm -f {name}", user="alice")
+        job = grid.submit(*options, "-o", name, script="pwd; exit 3\n")
+        statuses.append(grid.accounting(job, limit_s=120)["exit_status"].split()[0])
+        places.append(grid.sh(HOST, f"cat {name}", user="alice").strip())
+        grid.sh(FAR, f"rmdir {SCRATCH}/al_delta 2>/dev/null || :", user="bo_delta")
+    hers = plants.replace(SCRATCH, f"{SCRATCH}/al_delta")
+    again = grid.on(FAR, "sh", "-c", hers, user="bo_delta")
+    seen = grid.sh(FAR, f"stat -c '%U %a' {SCRATCH}/al_delta; ls {SCRATCH}/al_delta")
+    grid.cell("alpha", "qdel", held, user="root")
+
+    assert statuses == ["3", "3"]
+    assert places[0].startswith("/home/al_delta/.gridbridge/stage/gb.alpha.")
+    assert places[1].startswith(f"{SCRATCH}/al_delta/gb.alpha.")
+    assert (again.status != 0, seen) == (True, "al_delta 700\n")
