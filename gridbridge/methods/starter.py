@@ -35,7 +35,7 @@ from gridbridge.model.message import (
     Phase,
 )
 from gridbridge.shell.runner import SIGKILL
-from gridbridge.state import published
+from gridbridge.state import published, spool
 
 LOOK_S = 60  # how often a starter looks at its verdict though nobody woke it
 LOOK = "look"  # what the shell passes on when it has slept long: nothing is wanted of the job
@@ -145,8 +145,10 @@ class Starter(Step):
     def tell_again(self) -> str:
         """Send the record once more: a service that lost it, or refused it, takes no end home.
 
-        An intent that came meanwhile is the next step's, as this one may be killed.
+        An intent that came meanwhile is the next step's, as this one may be killed. Where the spool
+        was wiped, the FIFO is gone, too.
         """
+        spool.keep_wake(self.record.wake, self.task.our_spool)
         self.note()
         return self.wait()
 

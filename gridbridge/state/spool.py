@@ -27,18 +27,25 @@ def send(message: Message, spool: str = SPOOL) -> str:
 
 
 def make_wake(spool: str = SPOOL) -> str:
-    """Make the FIFO that a starter sleeps on, and return its name.
+    """Make the FIFO that a starter sleeps on, and return its name."""
+    name = files.random_name()
+    keep_wake(name, spool)
+    return name
+
+
+def keep_wake(name: str, spool: str = SPOOL) -> None:
+    """Make a starter's FIFO unless it is there.
 
     Others may write: the service is another user. Only the service can list the names.
     """
-    name = files.random_name()
     path = f"{spool}/{WAKE}/{name}"
     try:
         os.mkfifo(path, 0o600)
         os.chmod(path, 0o622)  # noqa: S103 - the service, another user, writes to it
+    except FileExistsError:
+        return
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
-    return name
 
 
 def remove_wake(name: str, spool: str = SPOOL) -> None:

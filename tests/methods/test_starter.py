@@ -248,15 +248,18 @@ def test_starters_that_failed_together_do_not_try_again_together(place: Place) -
 def test_a_starter_that_slept_long_tells_its_record_again_and_asks_nothing_of_beta(
     place: Place,
 ) -> None:
-    """The service may have lost it; what others did to the remote job meanwhile stays."""
+    """The service may have lost it, and its FIFO; what others did to the remote job stays."""
     place.step()
     place.task().ask(Desired.RUNNING)
     place.step()
     told, asked = len(place.sent(Kind.RECORD)), len(place.calls("beta"))
 
+    fifo = place.folder / "spool/wake" / place.sent(Kind.RECORD)[0].wake
+    fifo.unlink()
     answer = place.step(noted="look")
 
     assert answer.startswith("wait 60 ")
+    assert fifo.is_fifo()
     assert len(place.sent(Kind.RECORD)) == told + 1
     assert len(place.calls("beta")) == asked
 

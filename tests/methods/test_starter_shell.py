@@ -218,6 +218,21 @@ def test_after_many_naps_a_step_looks_whether_it_is_known(starter: Starter) -> N
     assert starter.noted() == ["nothing", "look", "nothing"]
 
 
+def test_where_the_spool_was_wiped_a_step_tells_after_one_nap(starter: Starter) -> None:
+    """Its FIFO is gone with it; the one that the step makes in its place wakes it."""
+    starter.start(starter.nap(1), starter.nap(), "exit 3")
+    starter.asleep()
+    step = starter.folder / "python"
+    step.write_text(step.read_text().replace("exec cat", f"mkfifo {starter.fifo}; exec cat"))
+    starter.fifo.unlink()
+    until(lambda: len(starter.noted()) == 2)
+    starter.asleep()
+    starter.decide()
+    starter.ends()
+
+    assert starter.noted() == ["nothing", "look", "nothing"]
+
+
 def test_what_a_step_could_not_do_is_told_again(starter: Starter) -> None:
     starter.start(starter.nap(), "again 1 - -", "exit 3")
     starter.asleep()

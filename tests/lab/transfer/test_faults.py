@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from shlex import quote
 
 import pytest
@@ -22,6 +23,8 @@ BAD_ANSWERS = (
     "exit 1",
     "sleep 60",  # the last: what is asked while it sleeps would count for the next
 )
+WIPE = f"""pkill -KILL -u gridbridge -f {POLLER}
+rm -f /var/lib/gridbridge/state.db* /var/spool/gridbridge/m.* /var/spool/gridbridge/wake/*"""
 Outcome = tuple[list[str], set[tuple[str, str]]]  # the tasks that ran, how they ended
 UNTIL_GO = "$(until [ -e {}.go ]; do sleep 0.3; done)"
 SCRIPT = "echo $JOB_ID.$SGE_TASK_ID >>$JOB_NAME.ran; sleep 0 {seconds}\n"
@@ -97,6 +100,19 @@ def test_the_daemons_of_the_transfer_host_are_killed_and_come_back(grid: Grid) -
     grid.sh("alpha-master", "labctl restart execd")
 
     assert outcome(grid, job, "daemons", 4) == once_each(job, 4)
+
+
+@pytest.mark.long
+def test_what_is_away_is_known_two_minutes_after_state_file_and_spool_were_lost(grid: Grid) -> None:
+    """Each starter sees after its nap that its FIFO is gone, makes another, and tells again."""
+    job = submit(grid, "wiped", 2, UNTIL_GO.format("wiped"))
+    told = partial(grid.logged, f"name=gb.alpha.{job}.")
+    grid.until(lambda: told().count("released") == 2, "both to cross")
+    grid.sh("alpha-master", WIPE)
+    grid.until(lambda: told().count("released") == 4, "both to be known again", 130)
+    grid.sh("alpha-master", "touch wiped.go", user="alice")
+
+    assert outcome(grid, job, "wiped", 2) == once_each(job, 2)
 
 
 def test_a_stopped_sensor_never_blocks_execd(grid: Grid) -> None:
