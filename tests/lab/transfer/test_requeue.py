@@ -6,7 +6,19 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.lab.away import QUIET, ends, global_setting, lines, until_all_gone, wait_for, why
+from tests.lab.away import (
+    ACTIVE,
+    QUIET,
+    SLEEP,
+    ends,
+    global_setting,
+    kill,
+    lines,
+    until_all_gone,
+    wait_for,
+    why,
+)
+from tests.lab.configured import pollers
 from tests.lab.grid import Grid
 from tests.lab.phases import (
     Outcomes,
@@ -32,6 +44,12 @@ AGAIN = (  # its first run waits, and is put back by its own wish
     "echo start $HOSTNAME >>$JOB_NAME.ran; [ $(wc -l <$JOB_NAME.ran) = 1 ] || exit 4;"
     " until [ -e righted.go ]; do sleep 0.2; done; exit 99\n"
 )
+FORGET = f"""kill -9 -$(cat {ACTIVE}/{{job}}.1/job_pid) $(cat {ACTIVE}/{{job}}.1/pid)
+qdel -f {{job}}; labctl kill execd
+rm -r {ACTIVE}/{{job}}.1 {ACTIVE}/../jobs/*"""
+HOME_FIRST = "all.q,transfer-beta"
+COUNT_ANEW = """labctl stop qmaster
+echo {before} >/var/spool/gridengine/alpha/qmaster/jobseqnum; labctl start qmaster"""
 SHORT = "sleep 10; echo end >>$JOB_NAME.ran; exit 3\n"
 LONG = "echo start $HOSTNAME >>$JOB_NAME.ran; sleep 45; echo end >>$JOB_NAME.ran\n"
 
@@ -265,6 +283,51 @@ def test_a_job_whose_guard_was_taken_away_may_be_put_back_again(came: Outcomes) 
     where = [line.partition("-")[0] for line in job.ran]
     assert where == ["start beta", "start alpha", "start beta", "end"]
     assert job.copies == ()
+
+
+def test_a_job_under_an_older_ones_number_that_is_put_back_is_given_nothing_of_it(
+    grid: Grid,
+) -> None:
+    """Home's qmaster has forgotten the older one, which is away, and counts anew."""
+    grid.sh("alpha-master", "rm -f newer.*", user="alice")
+    grid.cell("alpha", "qdel", "-u", "alice", user="root")  # a job with a higher number counts on
+    grid.until(lambda: not grid.states(), "home to be empty")
+    older = grid.submit("-N", "older", "-q", "transfer-beta", *QUIET, script=SLEEP)
+    remote = grid.remote_id(older)
+    with asleep(grid):
+        grid.sh("alpha-master", FORGET.format(job=older))
+        grid.sh("alpha-master", COUNT_ANEW.format(before=int(older) - 1))
+        grid.until(lambda: grid.cell("alpha", "qstat", user="root").status == 0, "the qmaster")
+        newer = grid.submit("-N", "newer", "-r", "y", "-q", HOME_FIRST, *QUIET, script=UNTIL_GO)
+        grid.until(lambda: lines(grid, "newer.ran"), "the first run", 90)
+    wait_for(grid, remote, "")
+    with closed_home(grid):
+        grid.cell("alpha", "qmod", "-rj", newer, user="root")
+        grid.until(lambda: lines(grid, "newer.ran")[1:], "the second run", 90)
+    grid.sh("alpha-master", "touch newer.go", user="alice")
+    statuses = grid.until(lambda: _statuses(grid, newer)[2:], "its end beside those of before", 90)
+
+    assert (newer, statuses) == (older, ["3"])
+    first, second, _ = lines(grid, "newer.ran")
+    assert first.startswith("start alpha-n")
+    assert second.startswith("start beta-")
+
+
+def _statuses(grid: Grid, number: str) -> list[str]:
+    return [one["exit_status"].split()[0] for one in grid.records(number)]
+
+
+@contextmanager
+def asleep(grid: Grid) -> Iterator[None]:
+    """Let neither the service nor the transfer host's execd see what happens at home."""
+    grid.on("alpha-master", "labctl", "freeze", "execd")
+    pids = pollers(grid)
+    kill(grid, *pids, signal="STOP")
+    try:
+        yield
+    finally:
+        kill(grid, *pids, signal="CONT")
+        grid.on("alpha-master", "labctl", "start", "execd")
 
 
 def _ended(grid: Grid, job: str, name: str) -> Again:
