@@ -59,7 +59,7 @@ def test_a_stopped_database_costs_the_time_limit_and_leaves_no_client(
     """OAR's clients would try for ever, and their caller can't kill them."""
     hasty = Far(gamma.reach.within(PATIENCE_S))  # type: ignore[attr-defined]
     grid.sh(FRONTEND, "labctl stop postgresql")
-    asks = (lambda: hasty.states("1"), hasty.snapshot, lambda: hasty.hot("delete", "1"))
+    asks = (lambda: hasty.state("1"), hasty.snapshot, lambda: hasty.hot("delete", "1"))
     with ThreadPoolExecutor() as callers:
         answer = callers.submit(hasty.answer, "exit 0\n")
         asked = [callers.submit(ask) for ask in asks]
