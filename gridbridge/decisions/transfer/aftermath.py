@@ -8,7 +8,7 @@ said. Of another run nobody would take the end home. OAR makes a copy of what it
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.message import Desired
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.claim import HOME

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Transfer

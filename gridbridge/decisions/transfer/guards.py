@@ -6,8 +6,8 @@ What waits to be started again is left alone: nobody can tell who let it start, 
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from gridbridge.decisions.transfer.plan import row_at_home
 from gridbridge.decisions.transfer.unheard import may_be_unheard
+from gridbridge.decisions.transfer.world import row_at_home
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus

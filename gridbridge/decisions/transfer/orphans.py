@@ -7,7 +7,7 @@ A starter that was killed, or whose submission's answer was lost, leaves a held 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import PREFIX, TransferId, parse_transfer
 from gridbridge.model.snapshot import JobStatus

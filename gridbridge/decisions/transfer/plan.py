@@ -5,13 +5,13 @@ the owner counts, a job has to be missing from several in a row, and even then i
 record decides. A remote job that may live keeps its local task guarded.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.decisions.transfer.owners import listed
 from gridbridge.decisions.transfer.receive import ending
+from gridbridge.decisions.transfer.world import World, row_at_home
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Message
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -19,51 +19,12 @@ from gridbridge.model.states import UNSEEN, QueueFact
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action, Plan
 from gridbridge.model.transfer.sections import Poller
-from gridbridge.model.transfer.transfer import Key, Listed, Transfer
+from gridbridge.model.transfer.transfer import Listed, Transfer
 
 SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
 UNWANTED = timedelta(seconds=30)  # a terminate method that runs has long done its work by then
 UNSTARTED = timedelta(seconds=30)  # the longest way of a record of a job that has just started
 ANOTHERS = "its number is another job's here by now"
-EVER = datetime.min.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """What is known at one moment: the last good answer of each cluster, by name."""
-
-    home: str
-    now: datetime
-    snapshots: Mapping[str, ClusterSnapshot]
-    asleep: frozenset[str]  # FIFOs that a starter sleeps on
-    requeued_jobs: frozenset[int] = frozenset()  # local jobs of which a task waits for adoption
-    dropped: frozenset[str] = frozenset()  # clusters that are not in gridbridge.toml any more
-    queues: frozenset[str] = frozenset()  # the transfer queues at home
-    asked: frozenset[Key] = frozenset()  # transfers of whose tasks a new starter asks
-    since: datetime = EVER  # when we began to ask
-    unwanted: Mapping[str, datetime] = field(default_factory=dict)  # since when, by transfer
-    strangers: frozenset[Key] = frozenset()  # transfers whose id another job has
-
-    def at_home(self, transfer: Transfer) -> JobStatus | None:
-        """Return what home last listed of a transfer's task; None for nothing."""
-        local = self.snapshots.get(self.home)
-        return row_at_home(transfer, local) if local else None
-
-    def row(self, transfer: Transfer) -> JobStatus | None:
-        """Return what its cluster last listed of a transfer's job; None for nothing.
-
-        It is found by its id, or by the transfer's name while the id is unknown. Anybody may give
-        a job our name or claim an id, so another's job is never ours.
-        """
-        remote = self.snapshots.get(transfer.remote)
-        if remote is None or transfer.key in self.strangers:
-            return None
-        if transfer.remote_id:
-            return _own(remote.find(transfer.remote_id), transfer)
-        rows = (row for rows in remote.jobs.values() for row in rows)
-        return next(
-            (row for row in rows if row.name == transfer.name and _own(row, transfer)), None
-        )
 
 
 def plan(transfers: Iterable[Transfer], world: World, policy: Poller) -> Plan:
@@ -301,16 +262,6 @@ def _is_gone_at_home(transfer: Transfer, world: World) -> bool:
         and local.taken_at > transfer.updated_at + SETTLE
         and not transfer.local_state.is_listed
     )
-
-
-def row_at_home(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
-    """Return the local task, if its owner is the transfer's; others may only claim it."""
-    name = parse_transfer(transfer.name)
-    return _own(local.find(name.job, name.task), transfer)
-
-
-def _own(row: JobStatus | None, transfer: Transfer) -> JobStatus | None:
-    return row if row and row.owner == transfer.owner else None
 
 
 def _action(act: Act, transfer: Transfer, why: str, verdict: Message | None = None) -> Action:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from gridbridge.decisions.transfer.health import age, count
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Phase
 from gridbridge.model.snapshot import JobStatus

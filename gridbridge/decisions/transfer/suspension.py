@@ -9,7 +9,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.message import Desired, Phase
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer.transfer import Transfer

@@ -9,7 +9,7 @@ and no other under its number is known because home has listed it ever since
 
 from collections.abc import Iterable
 
-from gridbridge.decisions.transfer.plan import row_at_home
+from gridbridge.decisions.transfer.world import row_at_home
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot

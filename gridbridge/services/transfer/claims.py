@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from functools import partial
 
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.decisions.transfer.plan import World
 from gridbridge.decisions.transfer.recall import waits_for_grant
+from gridbridge.decisions.transfer.world import World
 from gridbridge.errors import StateError
 from gridbridge.model.message import REQUEUE, Cause, Message, Outcome
 from gridbridge.model.policy import Policy

@@ -8,7 +8,7 @@ from datetime import datetime
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import aftermath
 from gridbridge.decisions.transfer.orphans import orphans
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.transfer.plan import Action, Orphan
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.claims import Claims

@@ -5,7 +5,7 @@ from typing import Any
 
 from gridbridge.decisions.transfer import plan as rules
 from gridbridge.decisions.transfer.evidence import evidence
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.transfer.plan import Action, Plan
 from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Key, Transfer

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import recall
-from gridbridge.decisions.transfer.plan import World
 from gridbridge.decisions.transfer.recall import Recall, may_be_had
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.message import Cause, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import HOME

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import strangers
-from gridbridge.decisions.transfer.plan import World
 from gridbridge.decisions.transfer.strangers import Sight
+from gridbridge.decisions.transfer.world import World
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Key, Transfer

@@ -9,8 +9,8 @@ from collections.abc import Callable, Container
 
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.decisions.transfer.plan import World
 from gridbridge.decisions.transfer.suspension import Disagreement, disagreement
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Act, Action

@@ -13,7 +13,6 @@ from gridbridge.decisions.transfer.load import load_values
 from gridbridge.decisions.transfer.orphans import orphans
 from gridbridge.decisions.transfer.plan import (
     ANOTHERS,
-    World,
     decide,
     is_lost,
     is_unwanted,
@@ -21,6 +20,7 @@ from gridbridge.decisions.transfer.plan import (
     plan,
     requeued_jobs,
 )
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus

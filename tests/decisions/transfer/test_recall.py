@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.transfer import recall
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.message import Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.sections import TransferQueue

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.endings import FENCED_STATUS, verdict_of
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.plan import World
 from gridbridge.decisions.transfer.suspension import Disagreement, disagreement
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.message import Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Transfer

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.evidence import evidence
-from gridbridge.decisions.transfer.plan import World, plan
+from gridbridge.decisions.transfer.plan import plan
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.message import Desired
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.model.transfer.transfer import Transfer

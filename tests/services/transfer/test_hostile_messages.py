@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phase, encode
 from gridbridge.model.policy import Policy

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy, Site
 from gridbridge.services.transfer.strangers import Strangers

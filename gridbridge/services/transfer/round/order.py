@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gridbridge.decisions.transfer import plan as rules
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.message import Cause
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Plan

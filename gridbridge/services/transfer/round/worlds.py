@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gridbridge.decisions.transfer import plan as rules
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Ledger
