@@ -104,22 +104,25 @@ def go_on(lasting: Lasting[Seen, Plan], signals: Signals, heart: Heart, clock: C
     trouble: GridbridgeError | None = None
     while not signals.is_stopped:
         heart.beat()
-        try:
-            if trouble:
-                heart.begin()
-                lasting.begin_anew()
-            with lasting.turn() as program:
-                once(program, _log.debug)
-        except GridbridgeError as error:
-            trouble = error
-            lasting.give_up()
-            _log.error("event=trouble why=%r", str(error))
-            _pause(TROUBLE_PAUSE_S, signals, heart, clock)
-            continue
-        if trouble:
-            _log.info("event=well_again after=%r", str(trouble))
-            trouble = None
-        _pause(lasting.pause_s, signals, heart, clock)
+        before, trouble = trouble, _try(lasting, heart, is_anew=trouble is not None)
+        if before and not trouble:
+            _log.info("event=well_again after=%r", str(before))
+        _pause(TROUBLE_PAUSE_S if trouble else lasting.pause_s, signals, heart, clock)
+
+
+def _try(lasting: Lasting[Seen, Plan], heart: Heart, *, is_anew: bool) -> GridbridgeError | None:
+    """Do a cycle, or begin anew with one; return why it failed, when it did."""
+    try:
+        if is_anew:
+            heart.begin()
+            lasting.begin_anew()
+        with lasting.turn() as program:
+            once(program, _log.debug)
+    except GridbridgeError as error:
+        lasting.give_up()
+        _log.error("event=trouble why=%r", str(error))
+        return error
+    return None
 
 
 def _pause(limit_s: float, signals: Signals, heart: Heart, clock: Clock) -> None:
