@@ -36,7 +36,7 @@ HEADER = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """What a right file says, and which of its keys have another place by now."""
+    """What a valid file says, and which of its keys have another place by now."""
 
     policy: Policy
     moved: tuple[Moved, ...]

@@ -20,7 +20,7 @@ BEFORE = "poller"
 
 
 def settled(sections: Table) -> Table:
-    """Return the sections with every key in its place; what stands there already holds."""
+    """Return the sections with every key in its new place; a value that is there counts."""
     found = table_of(sections, BEFORE)
     changed: dict[str, object] = {**sections}
     for old in found.keys() & MOVED.keys():
@@ -33,7 +33,7 @@ def settled(sections: Table) -> Table:
 
 
 def problems(sections: Table) -> Iterator[str]:
-    """Find keys that are said twice: which one holds would be a guess."""
+    """Find keys that have two values: which one counts would be a guess."""
     for old, value in table_of(sections, BEFORE).items():
         section, key = MOVED.get(old, ("", ""))
         if key in table_of(sections, section):
@@ -41,7 +41,7 @@ def problems(sections: Table) -> Iterator[str]:
 
 
 def moved(sections: Table) -> tuple[Moved, ...]:
-    """Return what stands where an earlier version had it, in the order of the file."""
+    """Return the keys in their older places, in the order of the file."""
     return tuple(
         Moved(
             before=f"[{BEFORE}] {old}",

@@ -209,7 +209,7 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
 
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
-    """Refuse what has not its form, or is two people's account: whose a job is would be a guess."""
+    """Refuse a wrong form, or an account of two people: a job's owner would be a guess."""
     known, is_users = describe(key).form, kind_of(key) is Users
     named = known if is_users else OBJECT_NAME
     for name, value in table.items():

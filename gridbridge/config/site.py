@@ -84,7 +84,7 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
 
 
 def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
-    """Find a claim for which there is no way: a file that both see, or a connection."""
+    """Find a claim that can't be made: it needs a file that both see, or a connection."""
     claim, kind = cluster.get("claim", Claim.NONE), kind_name(cluster)
     if claim not in (Claim.FILE, Claim.GRANT):
         return

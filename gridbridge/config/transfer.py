@@ -30,7 +30,7 @@ def problems(sections: Table) -> Iterator[str]:
 
 
 def _why_no_queues(sections: Table) -> str:
-    """Say why there can be no transfer queue where there is one; once, for all of them."""
+    """Say once for all why there can be no transfer queue, if there are any."""
     local = table_of(sections, "site").get("cluster")
     if not table_of(sections, "queue") or not isinstance(local, str):
         return ""
@@ -57,7 +57,7 @@ def _queue_problems(sections: Table) -> Iterator[str]:
 
 
 def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
-    """Find what is to be carried to a cluster that is not reached by ssh."""
+    """Find files to be carried to a cluster that is not reached by ssh."""
     for name in STAGING if not cluster.get("ssh") else ():
         if value := queue.get(name):
             yield f"{name}{Wrong(value, 'without ssh', 'only by ssh are files carried')}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def chosen(step: "Step") -> str:
-    """Return the guard that the task needs; an embedded cluster has one alone."""
+    """Return the guard that the task needs; an embedded cluster has only one kind."""
     if step.route.local_kind == EMBEDDED:
         return Guard.HOLD
     request, task = step.request, step.task

@@ -97,7 +97,7 @@ def wrapped(
 
 
 def _own(task: Task, route: Route) -> str:
-    """Return what tells Grid Engine's commands there the job's number, if it knows another."""
+    """Return what tells Grid Engine's commands the job's number there, if JOB_ID is another."""
     if route.identity or route.remote_kind in (OAR, EMBEDDED):
         return ""
     return own.lines(task.job, task.env["SGE_TASK_ID"])
@@ -117,7 +117,7 @@ def has_files(env: dict[str, str]) -> bool:
 
 
 def output_stays(env: dict[str, str], there: Login) -> str:
-    """Say where the output of a job lies for which nothing is carried; empty for none."""
+    """Say where the output lies of a job without carried files; empty for no output."""
     paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
     names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
     account = there.user or env["LOGNAME"]

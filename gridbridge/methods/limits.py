@@ -18,7 +18,7 @@ PATIENCE_S = 3.0  # for an answer of home; the local job has to be gone within 2
 
 
 def is_deleted(task: Task, home: Home) -> bool:
-    """Say whether the local job shall really end, and not only its h_rt has passed.
+    """Say whether somebody wants the local job to end, rather than its h_rt having passed.
 
     When home does not answer, the limit that the job itself asked for decides. Whether it is put
     back is noted: how its starter ends may count for its next start.
@@ -51,7 +51,7 @@ def _is_leaving(task: Task, state: JobState) -> bool:
 
 
 def _note_back(task: Task, state: JobState) -> None:
-    """Note whether it is to run again: it waits for that, or has been dispatched anew already."""
+    """Note whether it is to run again: it waits for that, or was dispatched again already."""
     if not state.is_deleting and (state.is_waiting or state.is_restarted):
         task.note_done(BACK)
     else:

@@ -47,7 +47,7 @@ def _is_wanted(step: "Step") -> bool:
 
 
 def _learn(step: "Step", seen: Message | None, now: asked.Order) -> None:
-    """Note what was seen beside the methods: by us at home just now, and by the service."""
+    """Note what was seen apart from the methods' notes: by us at home, and by the service."""
     desired = step.task.desired()
     if not desired and step.record.desired == Desired.SUSPENDED:  # an adopted one; ours runs
         step.task.learn(Desired.RUNNING, now)
@@ -99,7 +99,7 @@ def _act(step: "Step", desired: str) -> None:
 
 
 def _make_sure(step: "Step") -> None:
-    """Ask whose job it is, unless this step has submitted it; GridbridgeError: not ours."""
+    """Ask whose job it is, unless this step has submitted it; GridbridgeError if not ours."""
     if not step.is_sure:
         is_there(step.away, step.record)
         step.is_sure = True

@@ -158,7 +158,7 @@ def _fetch(task: Task, login: Login, at: str, name: str) -> bool:
 
 
 def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:
-    """Return what is carried; what the job says goes before what its queue does."""
+    """Return what is carried; the job's own lists count more than its queue's."""
     route = step.route
     told = staging.lists(route.stage_in, route.stage_out, request.context)
     place = folder.place(route.remote_stage_dir, _login(step).user or me())
@@ -199,7 +199,7 @@ def _source(stage: Stage, path: str) -> str:
 
 
 def _refuse_missing(task: Task, stage: Stage) -> None:
-    """Tell of an input that can't be read before anything depends on it."""
+    """Refuse an input that can't be read, before anything depends on it."""
     declared = [_source(stage, path) for path in staging.paths(staging.IN, stage.stage_in)]
     for source in filter(None, [*declared, _standard_input(task)]):
         path = source.replace(BEHIND, "/")

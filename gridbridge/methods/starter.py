@@ -63,7 +63,7 @@ def give_up(task: Task) -> str:
 
 
 def take(task: Task, noted: str, arguments: tuple[str, ...]) -> str:
-    """Do the step that is due; what went wrong is tried again."""
+    """Do the step that is due; a step that failed is tried again."""
     try:
         step = Starter(task, noted, arguments)
         try:
@@ -143,7 +143,7 @@ class Starter(Step):
         return answers.sleep(self.task, "again", done, self.record)
 
     def tell_again(self) -> str:
-        """Send the record once more: a service that lost it, or refused it, takes no end home.
+        """Send the record again: a service that lost it, or refused it, brings no end home.
 
         An intent that came meanwhile is the next step's, as this one may be killed. Where the spool
         was wiped, the FIFO is gone, too.

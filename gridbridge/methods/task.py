@@ -58,7 +58,7 @@ class Task:
             raise GridbridgeError(f"can't write to {folder}: {error.strerror}") from error
 
     def open_log(self) -> None:
-        """Have what we complain of written beside the notes, if there is room for that."""
+        """Write our complaints to a file beside the notes, if there is room."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         try:
             log = os.open(f"{self.private}/log", flags, 0o600)
@@ -196,7 +196,7 @@ class Task:
             asked.note(self.private, desired, order)
 
     def close(self, outcome: Message) -> None:
-        """Note that nothing of the transfer lives: the service forgets it."""
+        """Note that the transfer has no job any more: the service forgets it."""
         self._keep("closed", outcome)
         spool.send(outcome, self.our_spool)
 
@@ -232,7 +232,7 @@ class Task:
         return os.path.exists(f"{self.private}/{step}")
 
     def note_done(self, step: str) -> None:
-        """Note that a step is done, so that whoever goes on need not do it again."""
+        """Note that a step is done, so that nobody does it again."""
         files.replace(f"{self.private}/{step}", b"", durable=False)
 
     def ran_for_s(self) -> float:

@@ -29,7 +29,7 @@ FIELDS = {  # of `usage`, and what is published under which name
 
 
 def main() -> None:
-    """Do it for the job whose folder is named; what goes wrong is logged and changes nothing."""
+    """Do it for the job whose folder is named; a failure is logged and changes nothing."""
     try:
         record(sys.argv[1])
     except (GridbridgeError, OSError, KeyError, ValueError) as error:

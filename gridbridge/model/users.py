@@ -5,11 +5,11 @@ class Users(dict[str, str]):
     """Whose account there is which person's, for people who have another name there."""
 
     def account_of(self, person: str) -> str:
-        """Return a person's account there: that of the same name, unless it is said."""
+        """Return a person's account there: that of the same name, unless another is named."""
         return self.get(person, person)
 
     def person_of(self, account: str, cluster: str) -> str:
-        """Return whose an account is; one that is nobody's here is called ACCOUNT@CLUSTER."""
+        """Return the person whose account it is, or ACCOUNT@CLUSTER if it is nobody's here."""
         for person, theirs in self.items():
             if theirs == account:
                 return person

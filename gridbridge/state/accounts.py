@@ -18,7 +18,7 @@ _TASK = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
 
 
 def read_task(folder: str, job: int, task: int) -> ShownUsage | None:
-    """Read what is published of one task; None when nothing is."""
+    """Read what is published of one task; None if there is nothing."""
     return shown.read(published.accounting_path(job, task, folder), ShownUsage)
 
 
@@ -47,7 +47,7 @@ def read_readings(folder: str) -> tuple[ShownReading, ...]:
 
 
 def sweep(folder: str, before: datetime) -> None:
-    """Remove what nothing was added to since then."""
+    """Remove files that have not grown since then."""
     for around in _folders(folder):
         for name in os.listdir(around):
             if os.lstat(f"{around}/{name}").st_mtime < before.timestamp():

@@ -18,7 +18,7 @@ class PathFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What the filesystem of a folder still takes of everybody but root."""
+    """How much room the filesystem of a folder has for everybody but root."""
 
     free_bytes: int | None = None  # None where it can't be looked at
     free_files: int | None = None  # None where it has no such number, too
@@ -28,7 +28,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFacts:
-    """What in a folder, and above it, somebody else than root could change."""
+    """What somebody other than root could change in a folder and above it."""
 
     files: int  # how many were looked at
     wrong: tuple[str, ...]

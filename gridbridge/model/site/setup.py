@@ -161,7 +161,7 @@ class Wanted:
 
     @property
     def people_list(self) -> str:
-        """What the userset of those is called who have an account there."""
+        """The name of the userset of people who have an account there."""
         return f"{self.prefix}_users"
 
 

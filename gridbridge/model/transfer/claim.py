@@ -18,7 +18,7 @@ def split(claim: str) -> tuple[str, str]:
 
 
 def name_of(claim: str, uid: int) -> str:
-    """Return the name of its file; the uid of whose job it is keeps others from naming it."""
+    """Return the name of its file; the owner's uid in it keeps others from using the name."""
     return f"{uid}.{split(claim)[1]}"
 
 
@@ -29,5 +29,5 @@ def is_claim(text: str) -> bool:
 
 
 def is_grant(claim: str) -> bool:
-    """Say whether home has it until it is given to the job."""
+    """Say whether it is a grant: home has it until it is given to the job."""
     return split(claim)[0] == GRANT

@@ -23,7 +23,7 @@ class Guard:
 
 
 def choose(hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool) -> str:
-    """Return what a task needs that asks for these resources and queues."""
+    """Return the guard of a task that asks for these resources and queues."""
     if leaves(hard) or names_only(queues, transfer_queues):
         return Guard.NONE
     return Guard.HOLD if is_array else Guard.START
@@ -40,7 +40,7 @@ def is_remote(value: str) -> bool:
 
 
 def names_only(queues: str, some: "Collection[str]") -> bool:
-    """Say whether a list means no queues but these; what is no plain name may mean any."""
+    """Say whether a list means these queues only; anything but a plain name may mean any."""
     return bool(queues) and all(one.partition("@")[0] in some for one in queues.split(","))
 
 

@@ -57,7 +57,7 @@ class Mapping:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can be asked for but what has a rule, and that hard: so it is of OAR."""
+        """Whether only resources with a rule can be asked for, by hard requests: as at OAR."""
         return (RESOURCE, ANY) in self.rules
 
     def of(self, kind: str) -> tuple[tuple[str, Rule], ...]:
@@ -66,7 +66,7 @@ class Mapping:
 
 
 def is_fixed(spread: str) -> bool:
-    """Say whether so many slots lie on each node (sge_pe(5), allocation_rule)."""
+    """Say whether it is a number of slots on each node (sge_pe(5), allocation_rule)."""
     return spread.isascii() and spread.isdecimal() and len(spread) < 8 and int(spread) > 0
 
 

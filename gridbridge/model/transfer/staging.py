@@ -14,7 +14,7 @@ CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
 def lists(stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return both lists of a job: what its context says goes before what its queue does."""
+    """Return both lists of a job: its context counts more than its queue."""
     said = dict(context)
     return {IN: said.get(IN, stage_in), OUT: said.get(OUT, stage_out)}
 
