@@ -7,7 +7,7 @@ import time
 from gridbridge.apply.adapters import adapter_of, status_of
 from gridbridge.apply.clusters import away
 from gridbridge.apply.transfer import grants
-from gridbridge.apply.transfer.home import home_of
+from gridbridge.apply.transfer.home import Home, home_of
 from gridbridge.batch import submitter
 from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.decisions.transfer.guards import Kept
@@ -41,12 +41,10 @@ class Acts:
         self._policy = policy
         self._folder = folder
         self._spool = spool
-        self._home = home_of(policy)
 
     def follow(self, policy: Policy) -> None:
         """Act by another configuration from now on."""
         self._policy = policy
-        self._home = home_of(policy)
 
     def publish(self, action: Action) -> None:
         """Show the verdict and wake the starter that waits for it."""
@@ -101,6 +99,11 @@ class Acts:
         elif action.act is Act.GIVE_UP:
             return self._give_up(action)
         return None
+
+    @property
+    def _home(self) -> Home:
+        """The local cluster; ConfigError where nothing is to be done at one."""
+        return home_of(self._policy)
 
     def check_home(self, transfer: Transfer) -> None:
         """Raise GridbridgeError when no queue at home could run a transfer's job."""

@@ -63,48 +63,6 @@ class Home(Protocol):
         ...
 
 
-class NoHome:
-    """No cluster that could have transfer queues: whatever is to be done there is refused."""
-
-    def __init__(self, why: str) -> None:
-        self._why = why
-
-    def release(self, local: TransferId, guard: str) -> None:
-        """Refuse."""
-        raise self._refusal()
-
-    def adopt(self, local: TransferId, queue: str, guard: str) -> None:
-        """Refuse."""
-        raise self._refusal()
-
-    def guard(self, local: TransferId, guard: str) -> None:
-        """Refuse."""
-        raise self._refusal()
-
-    def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
-        """Refuse."""
-        raise self._refusal()
-
-    def deferred(self) -> frozenset[int]:
-        """Refuse."""
-        raise self._refusal()
-
-    def unpin(self, local: TransferId) -> None:
-        """Refuse."""
-        raise self._refusal()
-
-    def check(self, local: TransferId) -> None:
-        """Refuse."""
-        raise self._refusal()
-
-    def rerun(self, local: TransferId) -> str:
-        """Refuse."""
-        raise self._refusal()
-
-    def _refusal(self) -> ConfigError:
-        return ConfigError((self._why,))
-
-
 class CellHome:
     """A Grid Engine cell."""
 
@@ -246,8 +204,8 @@ HOMES = cast(
 
 
 def home_of(policy: Policy) -> Home:
-    """Return the local cluster; one without transfer queues has nothing to do there."""
+    """Return the local cluster; ConfigError where none could have transfer queues."""
     if policy.why_no_queues:
-        return NoHome(policy.why_no_queues)
+        raise ConfigError((policy.why_no_queues,))
     where = home(policy, policy.site.cluster)
     return HOMES[where.kind](where, tuple(policy.queues))
