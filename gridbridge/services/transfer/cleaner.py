@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from datetime import datetime
 
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.decisions.transfer import aftermath
+from gridbridge.decisions.transfer import leftovers
 from gridbridge.decisions.transfer.orphans import orphans
 from gridbridge.decisions.transfer.world import World
 from gridbridge.model.transfer.plan import Action, Orphan
@@ -54,10 +54,10 @@ class Cleaner:
             self._delete(orphan)
         closed = tuple(self._ledger.ended.values())
         ended = (one for one in self._ledger.all() if one.verdict)
-        for action in aftermath.survivors((*ended, *closed), world):
+        for action in leftovers.survivors((*ended, *closed), world):
             self._act(action)
         for one in closed:
-            if aftermath.is_at_rest(one, world) and self._is_cleared(one):
+            if leftovers.is_at_rest(one, world) and self._is_cleared(one):
                 self._lay_to_rest(one)
 
     def let_go(self, before: datetime) -> None:
@@ -66,7 +66,7 @@ class Cleaner:
             if one.closed_at and one.closed_at < before:
                 if folder := self._inbox.stage_of(one.record):
                     words = f"cluster={one.remote} owner={one.owner} folder={folder}"
-                    held = aftermath.holds_outputs(one)
+                    held = leftovers.holds_outputs(one)
                     why = "its outputs may not be home" if held else "it could not be removed"
                     _log.error("event=left_behind %s why=%r", words, why)
                 if one.claimed:
@@ -93,7 +93,7 @@ class Cleaner:
         folder = self._inbox.stage_of(ended.record)
         if not folder:
             return True
-        if aftermath.holds_outputs(ended):
+        if leftovers.holds_outputs(ended):
             kept = f"kept at {ended.remote}, {folder}"
             self._ledger.note(ended, f"what it made may not be home: {kept}")
             return False

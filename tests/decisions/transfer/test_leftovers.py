@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.aftermath import holds_outputs, is_at_rest, survivors
+from gridbridge.decisions.transfer.leftovers import holds_outputs, is_at_rest, survivors
 from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.claim import FENCED
