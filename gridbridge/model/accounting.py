@@ -41,11 +41,6 @@ class AccountingRecord:
     deleted_by: str = ""  # printed by Open Cluster Scheduler alone
 
     @property
-    def will_run_again(self) -> bool:
-        """Whether this run was requeued, so that another record follows."""
-        return self.failed in RESCHEDULED
-
-    @property
     def has_usage(self) -> bool:
         """Whether anything was measured.
 

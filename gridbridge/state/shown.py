@@ -60,11 +60,6 @@ def read(path: str, kind: type[T]) -> T | None:
         raise StateError(f"{path}: not what this version of gridbridge publishes") from error
 
 
-def cluster_path(folder: str, cluster: str) -> str:
-    """Return where a cluster's last answer lies."""
-    return f"{folder}/{CLUSTERS}/{cluster}.json"
-
-
 def read_all(folder: str) -> Shown:
     """Read everything but the histories; StateError without the folder."""
     if not os.path.isdir(folder):

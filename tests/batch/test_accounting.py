@@ -76,12 +76,6 @@ def test_an_arrays_tasks_have_a_record_each() -> None:
     assert ends == {(2, 2), (4, 4), (6, 6)}
 
 
-def test_only_a_rescheduled_run_is_followed_by_another() -> None:
-    first, second = read(CAPTURED / "qacct-requeued.txt")
-
-    assert (first.will_run_again, second.will_run_again) == (True, False)
-
-
 def test_a_forced_deletion_looks_like_success_but_has_no_usage() -> None:
     """`qdel -f` accounts failed 0 and exit status 0 for a job that never ended."""
     (forced,), (ok,) = (read(CAPTURED / f"qacct-{name}.txt") for name in ("forced", "ok"))

@@ -276,7 +276,6 @@ def _text(raw: str) -> str:
     return raw.replace("%lt;", "<")
 
 
-_EMPTY_TAG = re.compile(r"</?\s*>")  # a list whose name qalter lost (6.2u5)
 _TAG = re.compile(r"<(?![?!])[^<>]*>")
 _GOOD_TAG = re.compile(r"""</?[A-Za-z_][\w.-]*(\s+[\w:.-]+\s*=\s*("[^"]*"|'[^']*'))*\s*/?>""")
 _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")

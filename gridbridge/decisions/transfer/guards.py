@@ -65,16 +65,6 @@ def may_stay(closed: Transfer) -> bool:
     return closed.reguarded and closed.is_over and not may_be_unheard(closed)
 
 
-def is_gone(closed: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether home no longer lists the task."""
-    return is_news(closed, local) and row_at_home(closed, local) is None
-
-
-def is_news(closed: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether an answer of home is younger than the end."""
-    return local.taken_at > closed.updated_at
-
-
 def _running(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
     """Return its task while that stands for a job that is, and is to be, away."""
     row = row_at_home(transfer, local)

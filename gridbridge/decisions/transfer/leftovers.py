@@ -1,23 +1,31 @@
-"""Finds what ended transfers left behind, so that no remote job runs once more.
+"""Remote jobs that must not live: what outlives its transfer's end, and what is no transfer's.
 
 Whoever takes a job's end home can't tell whether the other cluster puts that job back: with
 `qmod -f -rj` it lists it without a gap, as `Rq`, `Rt` and `Rr` (sge_status(5)), whatever `-r n`
 said. Of another run nobody would take the end home. OAR makes a copy of what it could not launch.
+A starter that was killed, or whose submission's answer was lost, leaves a held job behind (design:
+exactly once).
+
+A transfer's record proves whose the first is: it is deleted as its owner. None proves it of the
+second: the service deletes that as an operator, and only while it is held.
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer.world import World
+from gridbridge.errors import ParseError
+from gridbridge.model.ids import PREFIX, TransferId, parse_transfer
 from gridbridge.model.message import Desired
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.claim import HOME
-from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.plan import Act, Action, Orphan
 from gridbridge.model.transfer.transfer import Transfer
 
 AT_ONCE = timedelta()  # what waits after its end will only run again
 RESTARTED = timedelta(seconds=10)  # a second or two are usual before a qmaster hears of an end
 STILL = timedelta(minutes=10)  # the first run's epilog may still copy its results
+ORPHAN_AGE = timedelta(seconds=60)  # a held job whose record we never saw is nobody's by then
 
 
 def survivors(ended: Iterable[Transfer], world: World) -> Iterator[Action]:
@@ -28,6 +36,30 @@ def survivors(ended: Iterable[Transfer], world: World) -> Iterator[Action]:
         if remote and row and _outlives(transfer, row, remote):
             why = f"its end was told, and {remote.cluster} lists it as {row.state.text}"
             yield Action(act=Act.DELETE_REMOTE, transfer=transfer, why=why)
+
+
+def orphans(transfers: Iterable[Transfer], world: World) -> Iterator[Orphan]:
+    """Find held jobs under our transfers' names that are not the recorded ones.
+
+    Id 0 is one still being submitted: its starter, or its burial, sees to that job. Another
+    person's transfer of the same name says nothing about a job.
+    """
+    recorded = frozenset((one.name, one.owner, one.remote_id) for one in transfers)
+    open_names = frozenset((name, owner) for name, owner, _ in recorded)
+    for remote in world.snapshots.values():
+        for row in (row for rows in remote.jobs.values() for row in rows):
+            is_ours = _our_name(row, world.home) and row.state.is_held and not row.state.is_deleting
+            name = (row.name, row.owner)
+            if not is_ours or {(*name, row.job_id), (*name, 0)} & recorded:
+                continue
+            if why := _orphaned(row, name in open_names, world.now):
+                yield Orphan(
+                    cluster=remote.cluster,
+                    job_id=row.job_id,
+                    name=row.name,
+                    owner=row.owner,
+                    why=why,
+                )
 
 
 def is_at_rest(transfer: Transfer, world: World) -> bool:
@@ -68,3 +100,19 @@ def _grace(row: JobStatus, transfer: Transfer) -> timedelta:
     if row.state.is_waiting or transfer.claimed == HOME:  # of such a job nothing runs
         return AT_ONCE
     return RESTARTED if row.state.is_restarted else STILL
+
+
+def _orphaned(row: JobStatus, is_open: bool, now: datetime) -> str:
+    if is_open:
+        return "another job is the recorded one"
+    is_old = row.since is not None and now - row.since > ORPHAN_AGE
+    return "no transfer of that name is open" if is_old else ""
+
+
+def _our_name(row: JobStatus, home: str) -> TransferId | None:
+    if not row.name.startswith(f"{PREFIX}.{home}."):
+        return None
+    try:
+        return parse_transfer(row.name)
+    except ParseError:
+        return None

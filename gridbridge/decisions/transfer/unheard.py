@@ -31,7 +31,7 @@ def may_be_unheard(ended: Transfer) -> bool:
 def is_unheard(ended: Transfer, local: ClusterSnapshot) -> bool:
     """Say whether the ended task waits again."""
     row = row_at_home(ended, local)
-    return _is_news(ended, local) and row is not None and row.state.is_put_back
+    return is_news(ended, local) and row is not None and row.state.is_put_back
 
 
 def of_asker(attempts: Iterable[Transfer], message: Message) -> Transfer | None:
@@ -41,10 +41,11 @@ def of_asker(attempts: Iterable[Transfer], message: Message) -> Transfer | None:
     return last if is_known and message.restarted == RESTARTED else None
 
 
-def is_heard(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether home no longer lists the task."""
-    return _is_news(ended, local) and row_at_home(ended, local) is None
+def is_gone(ended: Transfer, local: ClusterSnapshot) -> bool:
+    """Say whether home no longer lists the ended task: it has heard of the end."""
+    return is_news(ended, local) and row_at_home(ended, local) is None
 
 
-def _is_news(ended: Transfer, local: ClusterSnapshot) -> bool:
+def is_news(ended: Transfer, local: ClusterSnapshot) -> bool:
+    """Say whether an answer of home is younger than the end."""
     return ended.is_over and local.taken_at > ended.updated_at

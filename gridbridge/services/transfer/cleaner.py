@@ -7,7 +7,6 @@ from datetime import datetime
 
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import leftovers
-from gridbridge.decisions.transfer.orphans import orphans
 from gridbridge.decisions.transfer.world import World
 from gridbridge.model.transfer.plan import Action, Orphan
 from gridbridge.model.transfer.transfer import Key, Transfer
@@ -48,7 +47,7 @@ class Cleaner:
 
         `waiting` are names and owners of transfers whose records were not taken yet.
         """
-        for orphan in orphans(self._ledger.all(), world):
+        for orphan in leftovers.orphans(self._ledger.all(), world):
             if (orphan.name, orphan.owner) in waiting:
                 continue
             self._delete(orphan)

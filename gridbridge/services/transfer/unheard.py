@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer.owners import listed_after
 from gridbridge.decisions.transfer.plan import is_anothers
-from gridbridge.decisions.transfer.unheard import is_heard, is_unheard, may_be_unheard
+from gridbridge.decisions.transfer.unheard import is_gone, is_unheard, may_be_unheard
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Key, Transfer
@@ -63,6 +63,6 @@ class UnheardEnds:
         """
         unheard = tuple(one for one in self._ended.values() if is_unheard(one, local))
         for each, one in tuple(self._ended.items()):
-            if one in unheard or is_heard(one, local) or is_anothers(one, local, queues):
+            if one in unheard or is_gone(one, local) or is_anothers(one, local, queues):
                 del self._ended[each]
         return unheard

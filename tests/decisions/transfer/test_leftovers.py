@@ -1,16 +1,25 @@
-"""A remote job that outlives its own end is deleted; one that is about to leave never."""
+"""What outlives its end or is no transfer's is deleted; what is about to leave never."""
 
 from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.leftovers import holds_outputs, is_at_rest, survivors
+from gridbridge.decisions.transfer.leftovers import holds_outputs, is_at_rest, orphans, survivors
+from gridbridge.decisions.transfer.plan import World
 from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.claim import FENCED
 from gridbridge.model.transfer.plan import Act
 from gridbridge.model.transfer.transfer import Transfer
-from tests.decisions.transfer.test_plan import NOON, a_transfer, a_world
+from tests.decisions.transfer.test_plan import (
+    NAME,
+    NOON,
+    a_row,
+    a_snapshot,
+    a_transfer,
+    a_world,
+    second,
+)
 from tests.states import job_state
 
 ENDED = a_transfer(closed_at=NOON)
@@ -129,3 +138,60 @@ def test_a_job_that_gave_way_to_a_claim_made_nothing() -> None:
     fenced = Message(outcome=Outcome.REQUEUE, claim=FENCED)
 
     assert not holds_outputs(ENDED.but(verdict=fenced))
+
+
+def a_held(**values: object) -> World:
+    row = a_row(40, "hqw", **({"name": NAME} | values))
+    return World(
+        home="alpha",
+        now=second(61),
+        snapshots={"beta": a_snapshot("beta", 60, row)},
+        asleep=frozenset(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("transfers", "world", "why"),
+    [
+        ([a_transfer()], a_held(), ""),
+        ([a_transfer(remote_id=0)], a_held(), ""),
+        ([a_transfer(remote_id=39)], a_held(), "another job is the recorded one"),
+        ([], a_held(since=second(0)), "no transfer of that name is open"),
+        ([], a_held(since=second(1)), ""),
+        ([], a_held(since=None), ""),
+        ([], a_held(since=second(0), name="gb.gamma.7.0.1"), ""),
+        ([], a_held(since=second(0), name="gb.alpha.x"), ""),
+        ([], a_held(since=second(0), name="sleep"), ""),
+        ([a_transfer(remote_id=39, owner="bob")], a_held(since=second(9)), ""),
+        (
+            [a_transfer(remote_id=0, owner="bob")],
+            a_held(since=second(0)),
+            "no transfer of that name is open",
+        ),
+    ],
+    ids=[
+        "recorded",
+        "being submitted",
+        "a second one",
+        "nobody's",
+        "nobody's and young",
+        "without age",
+        "of another home",
+        "nearly our name",
+        "any job",
+        "another claims it",
+        "another protects it",
+    ],
+)
+def test_a_held_job_of_our_name_is_deleted_unless_it_is_the_recorded_one(
+    transfers: list[Transfer], world: World, why: str
+) -> None:
+    assert [each.why for each in orphans(transfers, world)] == ([why] if why else [])
+
+
+@pytest.mark.parametrize("letters", ["r", "qw", "dhqw", "t", "s"])
+def test_a_job_that_is_not_held_is_no_orphan(letters: str) -> None:
+    row = a_row(40, letters, name=NAME)
+    world = replace(a_held(), snapshots={"beta": a_snapshot("beta", 60, row)})
+
+    assert list(orphans([], world)) == []

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.decisions.transfer.load import load_values
-from gridbridge.decisions.transfer.orphans import orphans
 from gridbridge.decisions.transfer.plan import (
     ANOTHERS,
     decide,
@@ -377,63 +376,6 @@ def test_anothers_job_of_our_name_keeps_no_transfer_open() -> None:
     world = replace(gone, snapshots={**gone.snapshots, "beta": squatter})
 
     assert acts(transfer, world) == [Act.CLOSE]
-
-
-def a_held(**values: object) -> World:
-    row = a_row(40, "hqw", **({"name": NAME} | values))
-    return World(
-        home="alpha",
-        now=second(61),
-        snapshots={"beta": a_snapshot("beta", 60, row)},
-        asleep=frozenset(),
-    )
-
-
-@pytest.mark.parametrize(
-    ("transfers", "world", "why"),
-    [
-        ([a_transfer()], a_held(), ""),
-        ([a_transfer(remote_id=0)], a_held(), ""),
-        ([a_transfer(remote_id=39)], a_held(), "another job is the recorded one"),
-        ([], a_held(since=second(0)), "no transfer of that name is open"),
-        ([], a_held(since=second(1)), ""),
-        ([], a_held(since=None), ""),
-        ([], a_held(since=second(0), name="gb.gamma.7.0.1"), ""),
-        ([], a_held(since=second(0), name="gb.alpha.x"), ""),
-        ([], a_held(since=second(0), name="sleep"), ""),
-        ([a_transfer(remote_id=39, owner="bob")], a_held(since=second(9)), ""),
-        (
-            [a_transfer(remote_id=0, owner="bob")],
-            a_held(since=second(0)),
-            "no transfer of that name is open",
-        ),
-    ],
-    ids=[
-        "recorded",
-        "being submitted",
-        "a second one",
-        "nobody's",
-        "nobody's and young",
-        "without age",
-        "of another home",
-        "nearly our name",
-        "any job",
-        "another claims it",
-        "another protects it",
-    ],
-)
-def test_a_held_job_of_our_name_is_deleted_unless_it_is_the_recorded_one(
-    transfers: list[Transfer], world: World, why: str
-) -> None:
-    assert [each.why for each in orphans(transfers, world)] == ([why] if why else [])
-
-
-@pytest.mark.parametrize("letters", ["r", "qw", "dhqw", "t", "s"])
-def test_a_job_that_is_not_held_is_no_orphan(letters: str) -> None:
-    row = a_row(40, letters, name=NAME)
-    world = replace(a_held(), snapshots={"beta": a_snapshot("beta", 60, row)})
-
-    assert list(orphans([], world)) == []
 
 
 # For any transfer.

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.unheard import is_heard, is_unheard, may_be_unheard, of_asker
+from gridbridge.decisions.transfer.unheard import is_gone, is_unheard, may_be_unheard, of_asker
 from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Transfer
@@ -49,7 +49,7 @@ def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected:
 def test_an_end_was_heard_when_home_lists_the_task_no_more(
     local: ClusterSnapshot, expected: bool
 ) -> None:
-    assert is_heard(ENDED, local) == expected
+    assert is_gone(ENDED, local) == expected
 
 
 @pytest.mark.parametrize(
@@ -106,4 +106,4 @@ def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(
 def test_an_end_without_a_time_is_no_end() -> None:
     still_open = ENDED.but(closed_at=None)
 
-    assert not is_heard(still_open, a_snapshot("alpha", timedelta(days=1).total_seconds()))
+    assert not is_gone(still_open, a_snapshot("alpha", timedelta(days=1).total_seconds()))

@@ -214,7 +214,7 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
     views = Views(POLICY, Clock(), folder)
     views.answer(Answer(cluster="beta", trouble="qstat: no answer in time"), None)
 
-    seen = shown.read(shown.cluster_path(folder, "beta"), shown.ShownCluster)
+    seen = shown.read(f"{folder}/{shown.CLUSTERS}/beta.json", shown.ShownCluster)
 
     assert seen is not None
     assert (seen.trouble, seen.taken_at) == ("qstat: no answer in time", None)

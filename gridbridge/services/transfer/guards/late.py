@@ -7,6 +7,7 @@ that outlive this process: the state file knows that it was guarded.
 from datetime import datetime
 
 from gridbridge.decisions.transfer import guards
+from gridbridge.decisions.transfer.unheard import is_gone, is_news
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Act, Action
@@ -48,9 +49,9 @@ class LateGuards:
     def see(self, local: ClusterSnapshot) -> None:
         """Release the tasks that home still lists, but none that was sent again."""
         for one in tuple(self._left.values()):
-            if guards.is_gone(one, local) or self._is_sent_anew(one):
+            if is_gone(one, local) or self._is_sent_anew(one):
                 self.done(one)
-            elif guards.is_news(one, local):
+            elif is_news(one, local):
                 self._let_go(one)
 
     def done(self, one: Transfer) -> None:
