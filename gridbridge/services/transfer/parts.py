@@ -96,7 +96,7 @@ class Parts:
         self.unheard_ends = UnheardEnds(self.database, clock)
         self.mail = Mail(policy, self.inbox, self.ledger, self.acts, self.unheard_ends, clock)
         self.answers = Answers(self.observers, self.database, self.views, clock)
-        self.strangers = Strangers(self.ledger, self.acts, self.workers)
+        self.strangers = Strangers(self.ledger, self.acts, self.workers, self.clock.steady_s)
         self.worlds = Worlds(
             policy=policy,
             ledger=self.ledger,

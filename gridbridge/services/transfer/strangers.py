@@ -1,36 +1,34 @@
 """Finds remote ids that belong to other jobs by now; what is listed of those is ignored."""
 
-import logging
 from collections.abc import Callable
-from concurrent.futures import Future
+from functools import partial
 
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import strangers
 from gridbridge.decisions.transfer.strangers import Sight
 from gridbridge.decisions.transfer.world import World
-from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.watch.observer import Answer
+from gridbridge.services.work.question import AT_ONCE, Question
 from gridbridge.services.work.workers import Workers
-
-AT_ONCE = 100  # jobs in one question
-
-_log = logging.getLogger(__name__)
 
 
 class Strangers:
     """Whose the ids are that clusters list; asked only where that is in doubt."""
 
-    def __init__(self, ledger: Ledger, acts: Acts, workers: Workers) -> None:
+    def __init__(
+        self, ledger: Ledger, acts: Acts, workers: Workers, clock: Callable[[], float]
+    ) -> None:
         self._ledger = ledger
         self._acts = acts
         self._workers = workers
+        self._clock = clock
         self._known: dict[Key, Sight] = {}
         self._found: set[Key] = set()
-        self._asked: dict[str, tuple[dict[Key, Sight], Future[dict[int, str]]]] = {}
+        self._asked: dict[str, Question[dict[Key, Sight], dict[int, str]]] = {}  # by cluster
 
     def now(self) -> frozenset[Key]:
         """Return the transfers whose ids other jobs have."""
@@ -68,25 +66,21 @@ class Strangers:
                 doubtful[one.key] = seen
             else:
                 self._known[one.key] = seen
-        if doubtful and cluster not in self._asked:
-            some = dict(list(doubtful.items())[:AT_ONCE])
-            jobs = tuple(sorted({each.job_id for each in some.values()}))
-            asked = self._workers.do(f"cluster {cluster}", self._ask, (cluster, jobs))
-            self._asked[cluster] = some, asked
+        if doubtful and self._question(cluster).may_ask():
+            self._question(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
 
-    def _ask(self, what: tuple[str, tuple[int, ...]]) -> dict[int, str]:
-        return self._acts.accounts(*what)
+    def _question(self, cluster: str) -> Question[dict[Key, Sight], dict[int, str]]:
+        if cluster not in self._asked:
+            ask = partial(self._accounts, cluster)
+            self._asked[cluster] = Question(self._workers, cluster, "whose_id", ask, self._clock)
+        return self._asked[cluster]
+
+    def _accounts(self, cluster: str, some: dict[Key, Sight]) -> dict[int, str]:
+        return self._acts.accounts(cluster, tuple(sorted({one.job_id for one in some.values()})))
 
     def _take(self, cluster: str) -> None:
         """Take a cluster's answer about the jobs that were in doubt."""
-        if cluster not in self._asked or not self._asked[cluster][1].done():
-            return
-        some, asked = self._asked.pop(cluster)
-        try:
-            accounts = asked.result()
-        except (GridbridgeError, OSError) as error:
-            _log.warning("event=failed act=whose_id cluster=%s why=%r", cluster, str(error))
-            return
+        some, accounts = self._question(cluster).answer() or ({}, {})
         for each, seen in some.items():
             one = self._ledger.open.get(each)
             if one is None or seen.job_id not in accounts or one.remote_id != seen.job_id:

@@ -30,7 +30,7 @@ class Asked:
             note=lambda _, text: self.notes.append(text),
         )
         workers = SimpleNamespace(do=self._do)
-        self.strangers = Strangers(ledger, self, workers)  # type: ignore[arg-type]  # what it needs of them
+        self.strangers = Strangers(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Tell the accounts of jobs."""

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future
 
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import guards
@@ -11,10 +10,10 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.watch.observer import Answer
+from gridbridge.services.work.question import AT_ONCE, Question
 from gridbridge.services.work.workers import Workers
 
 LOOK_S = 60.0
-AT_ONCE = 100  # jobs in one question
 
 _log = logging.getLogger(__name__)
 
@@ -33,34 +32,22 @@ class Copies:
         self._home = policy.site.cluster
         self._ledger = ledger
         self._acts = acts
-        self._workers = workers
-        self._clock = clock
-        self._due = clock()
         self._others: frozenset[int] = frozenset()  # that were looked at, and are no copies
-        self._looking: Future[frozenset[int]] | None = None
+        home = policy.site.cluster
+        self._look = Question(workers, home, "look_for_copies", self._free_copies, clock, LOOK_S)
 
     def see(self, came: tuple[Answer, ...]) -> None:
         """Look once a minute, while home answers."""
         if any(answer.cluster == self._home and answer.snapshot for answer in came):
-            self._take()
-            if self._looking is None and self._clock() >= self._due:
-                self._due = self._clock() + LOOK_S
-                self._looking = self._workers.do(f"cluster {self._home}", self._look, self._away())
+            if told := self._look.answer():
+                self._others = told[1]
+            if self._look.may_ask():
+                self._look.ask(self._away())
 
     def _away(self) -> frozenset[int]:
         return frozenset(parse_transfer(one.name).job for one in self._ledger.all())
 
-    def _take(self) -> None:
-        """Note what the last look has found."""
-        if self._looking is None or not self._looking.done():
-            return
-        looking, self._looking = self._looking, None
-        try:
-            self._others = looking.result()
-        except (GridbridgeError, OSError) as error:
-            _log.warning("event=failed act=look_for_copies why=%r", str(error))
-
-    def _look(self, away: frozenset[int]) -> frozenset[int]:
+    def _free_copies(self, away: frozenset[int]) -> frozenset[int]:
         """Free the copies among those that wait; return the jobs that are no copies."""
         waiting = self._acts.deferred_at_home()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])

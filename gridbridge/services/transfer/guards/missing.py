@@ -4,14 +4,11 @@ A hold shows in every answer; a start time and a list of queues are asked for no
 hundred jobs in one question.
 """
 
-import logging
 from collections.abc import Callable
-from concurrent.futures import Future
 
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import guards
 from gridbridge.decisions.transfer.guards import Kept
-from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -20,13 +17,11 @@ from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.watch.observer import Answer
+from gridbridge.services.work.question import AT_ONCE, Question
 from gridbridge.services.work.workers import Workers
 
 LOOK_S = 60.0
-AT_ONCE = 100  # jobs in one question
 WHY = "somebody has taken its guard away"
-
-_log = logging.getLogger(__name__)
 
 
 class Guards:
@@ -43,14 +38,13 @@ class Guards:
     ) -> None:
         self._policy = policy
         self._ledger = ledger
-        self._acts = acts
-        self._workers = workers
         self._act = act
-        self._clock = clock
         self._unheld: frozenset[str] = frozenset()  # in home's last answer
-        self._due = clock() + LOOK_S
         self._after = 0  # the last job that was looked at
-        self._looking: Future[dict[int, Kept]] | None = None
+        home = policy.site.cluster
+        self._look = Question(
+            workers, home, "look_at_guards", acts.kept_at_home, clock, LOOK_S, LOOK_S
+        )
         self._missing: list[Transfer] = []
 
     def follow(self, policy: Policy) -> None:
@@ -70,30 +64,21 @@ class Guards:
             if one.name in unheld & self._unheld:
                 self._put_back(one, Guard.HOLD)
         self._unheld = unheld
-        self._take()
-        if self._looking is None and self._clock() >= self._due:
-            self._due = self._clock() + LOOK_S
-            self._look(guards.to_look_at(self._ledger.all(), local))
+        if told := self._look.answer():
+            self._take(told[1])
+        if self._look.may_ask():
+            self._ask(guards.to_look_at(self._ledger.all(), local))
 
-    def _look(self, jobs: tuple[int, ...]) -> None:
+    def _ask(self, jobs: tuple[int, ...]) -> None:
         """Ask about all, or about the next hundred."""
         next_ones = [job for job in jobs if job > self._after]
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
         if some := tuple(due[:AT_ONCE]):
             self._after = some[-1]
-            owner = f"cluster {self._policy.site.cluster}"
-            self._looking = self._workers.do(owner, self._acts.kept_at_home, some)
+            self._look.ask(some)
 
-    def _take(self) -> None:
+    def _take(self, known: dict[int, Kept]) -> None:
         """Take home's answer about the jobs that were asked for."""
-        if self._looking is None or not self._looking.done():
-            return
-        looking, self._looking = self._looking, None
-        try:
-            known = looking.result()
-        except (GridbridgeError, OSError) as error:
-            _log.warning("event=failed act=look_at_guards why=%r", str(error))
-            return
         for one in tuple(self._ledger.all()):
             kept = known.get(parse_transfer(one.name).job)
             wanted = guards.needed(one, kept, self._policy.queues) if kept else ""

@@ -6,8 +6,9 @@ import pytest
 
 from gridbridge.decisions.transfer.guards import Kept
 from gridbridge.errors import GridbridgeError
-from gridbridge.services.transfer.guards.copied import AT_ONCE, LOOK_S, Copies
+from gridbridge.services.transfer.guards.copied import LOOK_S, Copies
 from gridbridge.services.watch.observer import Answer
+from gridbridge.services.work.question import AT_ONCE
 from tests.decisions.transfer.test_plan import a_snapshot, a_transfer
 
 OWN = Kept(owner="alice", is_deferred=False, hard=(), queues="")

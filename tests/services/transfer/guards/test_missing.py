@@ -11,8 +11,9 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer.guards.missing import AT_ONCE, LOOK_S, Guards
+from gridbridge.services.transfer.guards.missing import LOOK_S, Guards
 from gridbridge.services.watch.observer import Answer
+from gridbridge.services.work.question import AT_ONCE
 from tests.decisions.transfer.test_plan import VERDICT, a_row, a_snapshot, a_transfer
 
 OTHER = Kept(owner="alice", is_deferred=False, hard=(), queues="")
@@ -120,7 +121,7 @@ def test_a_home_that_does_not_answer_is_asked_again(caplog: pytest.LogCaptureFix
         assert home.answers("r") == []
 
     assert len(home.asked) == 2
-    assert "act=look_at_guards why='no answer'" in caplog.text
+    assert "act=look_at_guards cluster=alpha why='no answer'" in caplog.text
 
 
 def test_a_guard_is_not_put_back_once_there_is_a_verdict() -> None:

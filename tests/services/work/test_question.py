@@ -1,0 +1,70 @@
+"""A question is asked once at a time; no answer to it is no news."""
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import pytest
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.services.work.question import Question
+
+
+class Asking:
+    """A question about numbers, whose answers come when they are given."""
+
+    def __init__(self, **pauses: float) -> None:
+        self.now_s = 0.0
+        self.open: list[Future[int]] = []
+        workers = SimpleNamespace(do=self._do)
+        self.question: Question[int, int] = Question(
+            workers,  # type: ignore[arg-type]  # what it needs of them
+            "beta",
+            "count",
+            int,
+            lambda: self.now_s,
+            **pauses,
+        )
+
+    def _do(self, owner: str, act: object, subject: int) -> Future[int]:
+        assert (owner, act) == ("cluster beta", int)
+        self.open.append(Future())
+        return self.open[-1]
+
+
+def test_an_answer_is_told_once_with_whom_it_is_about() -> None:
+    asking = Asking()
+    asking.question.ask(7)
+    before = asking.question.answer()
+    asking.open[0].set_result(8)
+
+    assert (before, asking.question.answer(), asking.question.answer()) == (None, (7, 8), None)
+
+
+def test_nobody_is_asked_again_before_the_answer() -> None:
+    asking = Asking()
+    first = asking.question.may_ask()
+    asking.question.ask(7)
+    meanwhile = asking.question.may_ask()
+    asking.open[0].set_result(8)
+    asking.question.answer()
+
+    assert (first, meanwhile, asking.question.may_ask()) == (True, False, True)
+
+
+def test_between_two_questions_is_a_pause() -> None:
+    asking = Asking(pause_s=60, first_s=9)
+    told = []
+    for asking.now_s in (0, 9, 10, 68, 69):
+        told.append(asking.question.may_ask())
+
+    assert told == [False, True, False, False, True]
+
+
+def test_what_failed_is_logged_and_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    asking = Asking()
+    asking.question.ask(7)
+    asking.open[0].set_exception(GridbridgeError("no answer"))
+
+    assert asking.question.answer() is None
+    assert "event=failed act=count cluster=beta why='no answer'" in caplog.text
+    assert asking.question.may_ask()
