@@ -1,6 +1,6 @@
 """Decisions as they are kept: what was decided, and the rows from which it can be decided again."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from gridbridge.state.database.decisions import Decisions
 
 KEPT_BYTES = 64 << 20  # of all decisions together; the oldest go first
 ROWS = 100  # transfers, tasks or nodes of one decision; a round that decides about more is counted
+MOST_TOLD = 20  # actions in the one sentence
 
 T = TypeVar("T")
 
@@ -26,6 +27,16 @@ class Entry:
     program: str
     sentence: str
     inputs: Mapping[str, object]
+
+
+def telling(
+    program: str, at: datetime, inputs: Mapping[str, object], actions: Sequence[str]
+) -> Entry:
+    """Return an entry whose sentence tells the first actions, and how many more there are."""
+    told = [*actions[:MOST_TOLD]]
+    told += [f"{left} more"] if (left := len(actions) - MOST_TOLD) > 0 else []
+    kept = {**inputs, "actions": list(actions)}
+    return Entry(at=at, program=program, sentence="; ".join(told), inputs=kept)
 
 
 class Journal:

@@ -50,16 +50,38 @@ def due(
 
     `troubles` tells why no more jobs go to a cluster; `free` are the slots free here.
     """
+    for one, slots, why, there in _wanted(transfers, world, queues, troubles):
+        if slots <= free:
+            told = f"recalled from {one.remote}: {why}, {_slots(slots, free)}{there}"
+            yield Recall(transfer=one, slots=slots, why=told)
+            free -= slots
+
+
+def wanted(
+    transfers: Iterable[Transfer],
+    world: World,
+    queues: Mapping[str, TransferQueue],
+    troubles: Mapping[str, str],
+) -> tuple[Transfer, ...]:
+    """Return those that would come home if all slots were free, the first one first.
+
+    Whether any of them does depends on these alone, and of the first ones on no later one.
+    """
+    return tuple(one for one, *_ in _wanted(transfers, world, queues, troubles))
+
+
+def _wanted(
+    transfers: Iterable[Transfer],
+    world: World,
+    queues: Mapping[str, TransferQueue],
+    troubles: Mapping[str, str],
+) -> list[Wanted]:
     oldest = sorted(transfers, key=lambda one: (one.since or one.created_at, one.name))
     asked = (
         (one, *_asked(one, world, queues.get(one.queue), troubles.get(one.remote, "")))
         for one in oldest
     )
-    for one, slots, why, there in _in_turn(each for each in asked if each[1] and each[2]):
-        if slots <= free:
-            told = f"recalled from {one.remote}: {why}, {_slots(slots, free)}{there}"
-            yield Recall(transfer=one, slots=slots, why=told)
-            free -= slots
+    return _in_turn(each for each in asked if each[1] and each[2])
 
 
 def _in_turn(wanted: Iterable[Wanted]) -> list[Wanted]:

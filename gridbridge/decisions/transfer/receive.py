@@ -6,6 +6,7 @@ change its sender's own transfers. Messages may come twice and late: what is kno
 """
 
 from collections.abc import Container
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
@@ -33,6 +34,20 @@ GUARDS = ("", Guard.NONE, Guard.START, Guard.HOLD)
 ORDER = (Phase.SUBMITTING, Phase.HELD, Phase.RELEASED)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A message, and what beside it decides whether it is taken."""
+
+    message: Message
+    known: Transfer | None  # of that name and uid
+    home: str
+    routes: frozenset[Way]
+    uid: int
+    owner: str
+    record: str  # the file it came in
+    now: datetime
+
+
 def receive(
     known: Transfer | None, message: Message, *, uid: int, owner: str, record: str, now: datetime
 ) -> Transfer | Rejected:
@@ -55,6 +70,13 @@ def receive(
     if message.kind == Kind.CLOSED:
         return _closed(known, message, now)
     return Rejected(what=message.transfer, reason=f"unknown kind {message.kind!r}")
+
+
+def judge(one: Received) -> Transfer | Rejected:
+    """Return the transfer as a message leaves it, or why it is not taken."""
+    return refuse_route(one.message, one.home, one.routes) or receive(
+        one.known, one.message, uid=one.uid, owner=one.owner, record=one.record, now=one.now
+    )
 
 
 def refuse_route(message: Message, home: str, routes: Container[Way]) -> Rejected | None:

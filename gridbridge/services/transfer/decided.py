@@ -9,10 +9,9 @@ from gridbridge.decisions.transfer.world import World
 from gridbridge.model.transfer.plan import Action, Plan
 from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.journal import ROWS, Entry, decode, encode
+from gridbridge.services.journal import ROWS, Entry, decode, encode, telling
 
 PROGRAM = "poller"
-MOST_TOLD = 20  # actions in the one sentence
 
 
 class Decided:
@@ -45,26 +44,31 @@ def _entry(
     told: Mapping[Key, list[str]],
     looked_at: int,
 ) -> Entry:
+    inputs = {**rows(some, world), "looked_at": looked_at, "policy": encode(policy)}
+    actions = [text for one in some[:ROWS] for text in told[one.key]]
+    return telling(PROGRAM, world.now, inputs, actions)
+
+
+def rows(some: Sequence[Transfer], world: World) -> dict[str, object]:
+    """Return the first of these as they are kept, with what of the world decides about them."""
     kept = some[:ROWS]
-    actions = [text for one in kept for text in told[one.key]]
-    inputs = {
-        "looked_at": looked_at,
+    return {
         "not_kept": len(some) - len(kept),
         "transfers": [encode(one) for one in kept],
         "world": encode(evidence(kept, world)),
-        "policy": encode(policy),
-        "actions": actions,
     }
-    telling = actions[:MOST_TOLD]
-    telling += [f"{left} more"] if (left := len(actions) - MOST_TOLD) > 0 else []
-    return Entry(at=world.now, program=PROGRAM, sentence="; ".join(telling), inputs=inputs)
+
+
+def read_rows(kept: Mapping[str, Any]) -> tuple[list[Transfer], World]:
+    """Return what was kept so."""
+    return [decode(one, Transfer) for one in kept["transfers"]], decode(kept["world"], World)
 
 
 def again(kept: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept; return each action in one sentence."""
-    transfers = [decode(one, Transfer) for one in kept["transfers"]]
-    world, policy = decode(kept["world"], World), decode(kept["policy"], Poller)
-    return [sentence(action) for action in rules.plan(transfers, world, policy).actions]
+    transfers, world = read_rows(kept)
+    planned = rules.plan(transfers, world, decode(kept["policy"], Poller))
+    return [sentence(action) for action in planned.actions]
 
 
 def sentence(action: Action) -> str:

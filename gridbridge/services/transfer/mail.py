@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.plan import ANOTHERS
 from gridbridge.decisions.transfer.receive import (
+    Received,
     Way,
     answer,
     fault,
     is_of_another_job,
     is_succeeded,
-    receive,
-    refuse_route,
+    judge,
 )
 from gridbridge.decisions.transfer.unheard import of_asker
 from gridbridge.model.message import Desired, Kind, Message, short
@@ -21,7 +21,9 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Rejected
 from gridbridge.model.transfer.transfer import Key, Transfer
+from gridbridge.services.journal import Journal
 from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.refused import Refusals
 from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.services.transfer.unproved import Unproved
 from gridbridge.shell.clock import Clock
@@ -49,6 +51,7 @@ class Mail:
         acts: Acts,
         unheard_ends: UnheardEnds,
         clock: Clock,
+        journal: Journal,
     ) -> None:
         self.premature: dict[str, tuple[float, Letter]] = {}
         self.unproved = Unproved(ledger, inbox, clock)
@@ -58,6 +61,7 @@ class Mail:
         self._lingering_since = 0.0
         self._inbox = inbox
         self._clock = clock
+        self._refusals = Refusals(journal)
         self._ledger = ledger
         self._acts = acts
         self._unheard_ends = unheard_ends
@@ -133,12 +137,16 @@ class Mail:
         known = self._ledger.find((message.transfer, letter.uid))
         if known is None and message.kind == Kind.RECORD and self._has_many(letter.uid):
             return self._postpone(letter)
-        taken = self._judge(letter, known)
+        received = self._received(letter, known)
+        taken = judge(received)
         if known is None and self.unproved.keeps(letter, taken):
             self.premature.pop(letter.path, None)
             return self.unproved.park(letter, taken)
         if isinstance(taken, Rejected):
-            return self._refuse(letter, taken, known is None)
+            refused = self._refuse(letter, taken, known is None)
+            if refused:
+                self._refusals.keep(received, taken)
+            return refused
         self.premature.pop(letter.path, None)
         return self._keep(letter, known, taken if known else self.unproved.admit(taken), changed)
 
@@ -156,15 +164,16 @@ class Mail:
             return [letter.path]
         return [known.record] if known and known.record != letter.path else []
 
-    def _judge(self, letter: Letter, known: Transfer | None) -> Transfer | Rejected:
-        """Return the transfer as the message leaves it, or why it is not taken.
+    def _received(self, letter: Letter, known: Transfer | None) -> Received:
+        """Return a message with what decides about it.
 
         A transfer that was sent when its queue was configured still leads there.
         """
-        routes = self._routes | ({(known.queue, known.remote)} if known else set())
-        return refuse_route(letter.message, self._home, routes) or receive(
-            known,
-            letter.message,
+        return Received(
+            message=letter.message,
+            known=known,
+            home=self._home,
+            routes=frozenset(self._routes | ({(known.queue, known.remote)} if known else set())),
             uid=letter.uid,
             owner=_login(letter.uid),
             record=letter.path,

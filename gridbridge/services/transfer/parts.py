@@ -62,6 +62,7 @@ class Parts:
     breakers: Breakers = field(init=False)
     ledger: Ledger = field(init=False)
     decided: Decided = field(init=False)
+    journal: Journal = field(init=False)
     mail: Mail = field(init=False)
     answers: Answers = field(init=False)
     unheard_ends: UnheardEnds = field(init=False)
@@ -92,9 +93,10 @@ class Parts:
         self.job_history = JobHistory(policy.site.cluster, self.database, self.views)
         self.breakers = Breakers(policy.breaker, self.views, clock)
         self.ledger = Ledger(self.database, self.job_history, self.breakers, clock)
-        self.decided = Decided()
+        self.decided, self.journal = Decided(), Journal(self.database)
         self.unheard_ends = UnheardEnds(self.database, clock)
-        self.mail = Mail(policy, self.inbox, self.ledger, self.acts, self.unheard_ends, clock)
+        told = (self.ledger, self.acts, self.unheard_ends)
+        self.mail = Mail(policy, self.inbox, *told, clock, self.journal)
         self.answers = Answers(self.observers, self.database, self.views, clock)
         self.strangers = Strangers(self.ledger, self.acts, self.workers, self.clock.steady_s)
         self.worlds = Worlds(
@@ -136,7 +138,7 @@ class Parts:
         self.cleaner = Cleaner(
             self.ledger, self.inbox, self.acts, self.workers, self.claims, act, steady_s
         )
-        self.recalls = Recalls(policy, *known, self.claims, self.clock)
+        self.recalls = Recalls(policy, *known, self.claims, self.clock, self.journal)
         self.suspensions = Suspensions(policy, self.ledger, self.acts, steady_s)
         self.upkeep = Upkeep(
             policy=policy,
@@ -188,7 +190,7 @@ class Parts:
         )
         self.order = Order(
             policy=self.policy,
-            journal=Journal(self.database),
+            journal=self.journal,
             ledger=self.ledger,
             intake=intake,
             worlds=self.worlds,

@@ -20,6 +20,8 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import HOME
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Key, Listed, Transfer
+from gridbridge.services.journal import Journal
+from gridbridge.services.transfer import recalled
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.work.backoff import Backoff
@@ -44,6 +46,7 @@ class Recalls:
         workers: Workers,
         claims: Claims,
         clock: Clock,
+        journal: Journal,
     ) -> None:
         self._policy = policy
         self._ledger = ledger
@@ -51,6 +54,7 @@ class Recalls:
         self._workers = workers
         self._claims = claims
         self._clock = clock
+        self._journal = journal
         self._backoff = Backoff(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
         self._checking: dict[Key, tuple[Recall, Future[None]]] = {}
         self._out: dict[Key, Recall] = {}
@@ -83,10 +87,22 @@ class Recalls:
         asked += sum(one.slots for one, _ in self._checking.values())
         others = (one for one in self._ledger.all() if one.key not in busy and self._may(one))
         free = min(self._free) - asked
-        for one in recall.due(others, world, self._policy.queues, troubles, free):
-            if self._backoff.may_try(one.transfer.key):
-                check = self._workers.do(one.transfer.owner, self._acts.check_home, one.transfer)
-                self._checking[one.transfer.key] = one, check
+        self._begin(tuple(others), world, troubles, free)
+
+    def _begin(
+        self, others: tuple[Transfer, ...], world: World, troubles: dict[str, str], free: int
+    ) -> None:
+        """Have those that are due checked, and keep why they are."""
+        queues = self._policy.queues
+        wanted = recall.wanted(others, world, queues, troubles)
+        due = tuple(recall.due(wanted, world, queues, troubles, free))
+        begun = [one for one in due if self._backoff.may_try(one.transfer.key)]
+        for one in begun:
+            check = self._workers.do(one.transfer.owner, self._acts.check_home, one.transfer)
+            self._checking[one.transfer.key] = one, check
+        if begun:
+            kept = recalled.entry(wanted, due, world, queues, troubles, free)
+            self._journal.keep(kept)
 
     def _count_free(self, world: World) -> None:
         home = world.snapshots.get(world.home)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.transfer.leftovers import holds_outputs, is_at_rest, orphans, survivors
-from gridbridge.decisions.transfer.plan import World
+from gridbridge.decisions.transfer.world import World
 from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.claim import FENCED

@@ -18,10 +18,12 @@ from gridbridge.model.route import Login
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB
 from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.transfer import recalled
 from gridbridge.services.watch.observer import Answer
 from gridbridge.shell import ssh
 from gridbridge.shell.runner import Completed
 from gridbridge.state import claims
+from gridbridge.state.database.decisions import Decisions
 from gridbridge.state.database.transfers import Transfers
 from tests.services.transfer.messages import NAME, RECORD
 from tests.services.transfer.test_rounds import Machine
@@ -207,6 +209,10 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(
 
     called = [one for one in machine.service.ledger.all() if one.claimed == HOME]
     assert len(called) == 1
+    kept = Decisions(machine.service.database).last(99)
+    recalls = [one.inputs for one in kept if one.program == recalled.PROGRAM]
+    assert recalls
+    assert all(recalled.again(one) == one["actions"] for one in recalls)
 
 
 def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: Machine) -> None:

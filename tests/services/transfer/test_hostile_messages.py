@@ -17,6 +17,7 @@ from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phas
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.sections import Poller, TransferQueue
+from gridbridge.services.transfer import refused
 from gridbridge.services.transfer.mail import PREMATURE_OF_UID
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.services.transfer.views import Views
@@ -25,6 +26,7 @@ from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published, spool
 from gridbridge.state.database import Database
+from gridbridge.state.database.decisions import Decisions
 from gridbridge.state.database.transfers import Transfers
 from gridbridge.state.letters import Letter
 from tests.services.transfer.messages import NAME, RECORD
@@ -112,6 +114,15 @@ def send(service: TransferService, *messages: Message, uid: int = ALICE) -> None
     for message in messages:
         service.inbox.put(message, uid)
         service.round()
+
+
+def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> None:
+    send(service, RECORD, RECORD.but(remote="gamma"))
+
+    (kept,) = Decisions(service.database).last(9)
+    assert kept.program == refused.PROGRAM
+    assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
+    assert refused.again(kept.inputs) == kept.inputs["actions"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from itertools import groupby
 
 import pytest
 
+from gridbridge.decisions.transfer.receive import judge
 from gridbridge.model.message import MOST_REASON, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer import Listed
@@ -237,7 +238,7 @@ def test_twenty_thousand_tasks_of_an_array_come_in(service: TransferService) -> 
     for task in range(1, count + 1):
         service.inbox.put(of(8, task), ALICE)
     for letter in service.inbox.read():
-        room.park(letter, service.mail._judge(letter, None))
+        room.park(letter, judge(service.mail._received(letter, None)))
     rows = (replace(a_row(8, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
     home = answer("alpha", *rows)
     began_s = time.process_time()

@@ -1,0 +1,47 @@
+"""Which tasks were to come home, kept with the rows that say so, and decided again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gridbridge.decisions.transfer import recall
+from gridbridge.decisions.transfer.recall import Recall
+from gridbridge.decisions.transfer.world import World
+from gridbridge.model.transfer.sections import TransferQueue
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.journal import ROWS, Entry, decode, encode, telling
+from gridbridge.services.transfer.decided import read_rows, rows
+
+PROGRAM = "poller recall"
+
+
+def entry(
+    wanted: Sequence[Transfer],
+    due: Sequence[Recall],
+    world: World,
+    queues: Mapping[str, TransferQueue],
+    troubles: Mapping[str, str],
+    free: int,
+) -> Entry:
+    """Tell of the tasks that are due, with the rows of those that came before the last one."""
+    some = wanted[: 1 + max(wanted.index(one.transfer) for one in due)]
+    inputs = {
+        **rows(some, world),
+        "queues": {name: encode(queues[name]) for name in {one.queue for one in some}},
+        "troubles": dict(troubles),
+        "free": free,
+    }
+    kept = frozenset(one.key for one in some[:ROWS])
+    told = [_sentence(one) for one in due if one.transfer.key in kept]
+    return telling(PROGRAM, world.now, inputs, told)
+
+
+def again(kept: Mapping[str, Any]) -> list[str]:
+    """Decide again which tasks come home."""
+    transfers, world = read_rows(kept)
+    queues = {name: decode(one, TransferQueue) for name, one in kept["queues"].items()}
+    due = recall.due(transfers, world, queues, kept["troubles"], kept["free"])
+    return [_sentence(one) for one in due]
+
+
+def _sentence(one: Recall) -> str:
+    return f"recall {one.transfer.name}: {one.why}"

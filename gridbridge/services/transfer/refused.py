@@ -1,0 +1,41 @@
+"""The messages that were not taken, kept with what decided that, and judged again."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from gridbridge.decisions.transfer.receive import Received, judge
+from gridbridge.model.message import short
+from gridbridge.model.transfer.plan import Rejected
+from gridbridge.services.journal import Journal, decode, encode, telling
+from gridbridge.shell.quota import Quota
+
+PROGRAM = "poller refusal"
+AN_HOUR = 20  # of a person: anybody may write what is refused
+
+
+class Refusals:
+    """Keeps few of each person."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._quota = Quota(AN_HOUR, 3600.0)
+
+    def keep(self, received: Received, refusal: Rejected) -> None:
+        """Keep a message that was not taken, with what else decided that."""
+        self._quota.left_out()  # begins to count anew after an hour
+        if not self._quota.allows(received.uid):
+            return
+        way = received.message.queue, received.message.remote
+        inputs = {"received": encode(replace(received, routes=received.routes & {way}))}
+        self._journal.keep(telling(PROGRAM, received.now, inputs, [_sentence(refusal)]))
+
+
+def again(kept: Mapping[str, Any]) -> list[str]:
+    """Judge a message again."""
+    taken = judge(decode(kept["received"], Received))
+    return [_sentence(taken) if isinstance(taken, Rejected) else f"take {taken.name}"]
+
+
+def _sentence(refusal: Rejected) -> str:
+    return f"refuse {refusal.what}: {short(refusal.reason)}"

@@ -1,0 +1,59 @@
+"""Recalls as they are kept: the same rows bring the same tasks home again."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge.decisions.transfer import recall
+from gridbridge.decisions.transfer.world import World
+from gridbridge.model.transfer.sections import TransferQueue
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.journal import Journal
+from gridbridge.services.transfer import recalled
+from gridbridge.state.database import Database
+from gridbridge.state.database.decisions import Decisions
+from tests.decisions.transfer.test_plan import a_row, a_snapshot, a_transfer, a_world, second
+
+RECALLED = TransferQueue(cluster="beta", pending_limit=9, slots=9, recall_wait_s=1)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database.open(f"sqlite:///{tmp_path}/state.db")
+
+
+def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
+    database: Database,
+) -> None:
+    """Also those that needed more slots than were free: whose turn it is depends on them."""
+    transfers = [waiting(job, slots) for job, slots in ((1, 1), (2, 9), (3, 2), (4, 9))]
+    world = a_waiting_world([one for one, _ in transfers], dict(transfers))
+    queues = {"transfer-beta": RECALLED, "other": RECALLED}
+    troubles = {"beta": "beta is drained"}
+    wanted = recall.wanted([one for one, _ in transfers], world, queues, troubles)
+    due = tuple(recall.due(wanted, world, queues, troubles, 3))
+    Journal(database).keep(recalled.entry(wanted, due, world, queues, troubles, 3))
+
+    (kept,) = Decisions(database).last(9)
+    assert kept.program == recalled.PROGRAM
+    assert [one.transfer.remote_id for one in due] == [1, 3]
+    assert kept.inputs["actions"] == [f"recall {one.transfer.name}: {one.why}" for one in due]
+    assert recalled.again(kept.inputs) == kept.inputs["actions"]
+    assert len(kept.inputs["transfers"]) == 3  # type: ignore[arg-type]
+    assert recalled.again({**kept.inputs, "free": 0}) == []
+
+
+def waiting(job: int, slots: int) -> tuple[Transfer, int]:
+    """Return a transfer whose job waits at beta, and the slots that it needs."""
+    one = a_transfer(
+        name=f"gb.alpha.{job}.0.1", remote_id=job, remote_state="qw", since=second(job)
+    )
+    return one.but(wake=f"w{job}"), slots
+
+
+def a_waiting_world(transfers: list[Transfer], slots: dict[Transfer, int]) -> World:
+    rows = [a_row(one.remote_id, "qw", slots=slots[one]) for one in transfers]
+    beta = a_snapshot("beta", 60, *rows)
+    asleep = frozenset(one.wake for one in transfers)
+    return replace(a_world(), snapshots={"beta": beta}, asleep=asleep, now=second(61))
