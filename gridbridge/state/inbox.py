@@ -16,11 +16,11 @@ from gridbridge.model.message import Message, short
 from gridbridge.model.transfer import claim
 from gridbridge.shell import files
 from gridbridge.shell.quota import Quota
-from gridbridge.state import letters
-from gridbridge.state.letters import Found, Letter, Reader
+from gridbridge.state import reading
+from gridbridge.state.reading import Found, Reader, SpooledMessage
 from gridbridge.state.spool import WAKE
 
-LETTERS_A_SCAN = 200  # of one uid, so that a flood costs the others little
+MESSAGES_A_SCAN = 200  # of one uid, so that a flood costs the others little
 UIDS_TOLD = 5  # of those whose folders lie in the spool
 REMOVALS_A_SCAN = 10_000  # of surplus files: a tenth of a second on ext4
 ASLEEP_S = 86400  # a starter that never became a transfer has given up by then
@@ -41,7 +41,7 @@ class Inbox:
         self._reader = Reader(folder, clock)
         self._full: frozenset[str] = frozenset()  # folders with something in them, which stay
 
-    def read(self) -> tuple[Letter, ...]:
+    def read(self) -> tuple[SpooledMessage, ...]:
         """Return the messages that are new since the last call, at most 200 of each uid.
 
         First the oldest of each uid, then the second ones, each round in the order of their own
@@ -61,7 +61,7 @@ class Inbox:
         """Remove a message that the state file has taken over, unless a newer one lies there."""
         name = os.path.basename(path)
         try:
-            now = letters.mark(os.lstat(f"{self._folder}/{name}"))
+            now = reading.mark(os.lstat(f"{self._folder}/{name}"))
         except OSError:
             return
         if not self._reader.has_replaced(name, now):
@@ -80,7 +80,7 @@ class Inbox:
         return self._record(path).submitted
 
     def _record(self, path: str) -> Message:
-        return letters.record(f"{self._folder}/{os.path.basename(path)}")
+        return reading.record(f"{self._folder}/{os.path.basename(path)}")
 
     def sweep(self, known: frozenset[str]) -> int:
         """Remove old FIFOs of wake/ that are not among `known`; return how many.
@@ -99,7 +99,7 @@ class Inbox:
         """List the spool, oldest first, and remove folders and what its writer never finished."""
         folders, entries = _apart(_entries(self._folder))
         self._remove_folders(folders)
-        found = [one for one in map(letters.look, entries) if one is not None]
+        found = [one for one in map(reading.look, entries) if one is not None]
         for one in found:
             if one.is_unfinished and not self._reader.is_young(one):
                 self._remove(one.name)
@@ -116,13 +116,13 @@ class Inbox:
             of = ",".join(map(str, uids[:UIDS_TOLD]))
             _log.warning("event=full_folders new=%d all=%d uids=%s", len(full), len(self._full), of)
 
-    def _open_new(self, of_uid: list[Found]) -> list[Letter]:
+    def _open_new(self, of_uid: list[Found]) -> list[SpooledMessage]:
         """Read a uid's oldest new messages, in the order of their own times."""
         new = [one for one in of_uid if self._reader.is_due(one)]
-        read = (self._open(one) for one in new[:LETTERS_A_SCAN])
-        return sorted((letter for letter in read if letter is not None), key=letters.age)
+        read = (self._open(one) for one in new[:MESSAGES_A_SCAN])
+        return sorted((one for one in read if one is not None), key=reading.age)
 
-    def _open(self, found: Found) -> Letter | None:
+    def _open(self, found: Found) -> SpooledMessage | None:
         try:
             return self._reader.read(found)
         except (StateError, ParseError, OSError) as error:
@@ -136,7 +136,7 @@ class Inbox:
         read later.
         """
         removed = False
-        if letters.is_writers_fault(error):
+        if reading.is_writers_fault(error):
             removed = self._remove(found.name)
             self._reader.skip(found)
         if self._quota.allows(found.uid):
@@ -222,7 +222,7 @@ def _refuse_foreign(folder: str) -> None:
 
 
 def _changed_s(entry: os.DirEntry[str]) -> float:
-    found = letters.look(entry)
+    found = reading.look(entry)
     return found.changed_s if found else float("inf")
 
 
@@ -233,9 +233,7 @@ def _by_uid(found: Iterable[Found]) -> list[list[Found]]:
     return list(groups.values())
 
 
-def _fair(of_uids: list[list[Letter]]) -> tuple[Letter, ...]:
-    """Take the first letter of each uid, then the second of each, and so on."""
+def _fair(of_uids: list[list[SpooledMessage]]) -> tuple[SpooledMessage, ...]:
+    """Take the first message of each uid, then the second of each, and so on."""
     ranked = chain.from_iterable(map(enumerate, of_uids))
-    return tuple(
-        letter for _, letter in sorted(ranked, key=lambda one: (one[0], letters.age(one[1])))
-    )
+    return tuple(one for _, one in sorted(ranked, key=lambda one: (one[0], reading.age(one[1]))))

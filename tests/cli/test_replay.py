@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import GridbridgeError
 from gridbridge.services.journal import Journal
-from gridbridge.services.transfer.decided import Decided
+from gridbridge.services.transfer.journalled.plans import Decided
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import POLICY, a_transfer, a_world, plan, second

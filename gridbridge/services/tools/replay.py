@@ -11,14 +11,14 @@ from gridbridge import config
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.decision import Decision
 from gridbridge.model.places import CONFIG
-from gridbridge.services.transfer import decided, recalled, refused
+from gridbridge.services.transfer.journalled import plans, recalls, refusals
 from gridbridge.shell.account import become
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 
 SQLITE = "sqlite:///"
 PROGRAMS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = MappingProxyType(
-    {each.PROGRAM: each.again for each in (decided, recalled, refused)}
+    {each.PROGRAM: each.again for each in (plans, recalls, refusals)}
 )
 
 

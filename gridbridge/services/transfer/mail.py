@@ -22,14 +22,14 @@ from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Rejected
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.journal import Journal
+from gridbridge.services.transfer.journalled.refusals import Refusals
 from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.refused import Refusals
 from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.services.transfer.unproved import Unproved
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
 from gridbridge.state.inbox import Inbox
-from gridbridge.state.letters import Letter
+from gridbridge.state.reading import SpooledMessage
 
 PREMATURE_S = 60.0  # a message may come before the record that it belongs to
 PREMATURE_OF_UID = 100  # the remote hosts may see the spool before our starters' words
@@ -53,11 +53,11 @@ class Mail:
         clock: Clock,
         journal: Journal,
     ) -> None:
-        self.premature: dict[str, tuple[float, Letter]] = {}
+        self.premature: dict[str, tuple[float, SpooledMessage]] = {}
         self.unproved = Unproved(ledger, inbox, clock)
         self.asked: set[Key] = set()  # deleted transfers of whose tasks another starter asks
         self._done: list[str] = []
-        self._lingering: tuple[Letter, ...] = ()
+        self._lingering: tuple[SpooledMessage, ...] = ()
         self._lingering_since = 0.0
         self._inbox = inbox
         self._clock = clock
@@ -95,16 +95,16 @@ class Mail:
             return ()
         self._lingering = ()
         self.unproved.begin()
-        letters = [*(letter for _, letter in self.premature.values()), *new]
-        letters.sort(key=lambda letter: _rank(letter.message.kind))
+        messages = [*(spooled for _, spooled in self.premature.values()), *new]
+        messages.sort(key=lambda spooled: _rank(spooled.message.kind))
         changed: set[Key] = set()
-        newest = {_series(letter): letter.path for letter in letters}
-        for letter in letters:
-            if newest[_series(letter)] == letter.path:
-                self._done += self._take(letter, changed)
+        newest = {_series(spooled): spooled.path for spooled in messages}
+        for spooled in messages:
+            if newest[_series(spooled)] == spooled.path:
+                self._done += self._take(spooled, changed)
             else:
-                self.premature.pop(letter.path, None)
-                self._done.append(letter.path)
+                self.premature.pop(spooled.path, None)
+                self._done.append(spooled.path)
         return tuple(self._ledger.open[each] for each in changed)
 
     def hear(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
@@ -118,65 +118,65 @@ class Mail:
         self._done.clear()
         self._quota.tell_left_out(_log)
 
-    def _may_linger(self, new: tuple[Letter, ...]) -> bool:
+    def _may_linger(self, new: tuple[SpooledMessage, ...]) -> bool:
         """Keep the news for later if it only closes transfers and nobody waits for their room."""
         if self.premature or not 0 < len(new) <= LINGERING:
             return False
-        if any(letter.message.kind != Kind.CLOSED for letter in new):
+        if any(spooled.message.kind != Kind.CLOSED for spooled in new):
             return False
         if not self._lingering:
             self._lingering_since = self._clock.steady_s()
         self._lingering = new
         return self._clock.steady_s() - self._lingering_since < self.linger_s
 
-    def _take(self, letter: Letter, changed: set[Key]) -> list[str]:
+    def _take(self, spooled: SpooledMessage, changed: set[Key]) -> list[str]:
         """Take one message; return the files that it makes superfluous."""
-        message = letter.message
+        message = spooled.message
         if message.kind == Kind.ASK:
-            return self._answer(letter)
-        known = self._ledger.find((message.transfer, letter.uid))
-        if known is None and message.kind == Kind.RECORD and self._has_many(letter.uid):
-            return self._postpone(letter)
-        received = self._received(letter, known)
+            return self._answer(spooled)
+        known = self._ledger.find((message.transfer, spooled.uid))
+        if known is None and message.kind == Kind.RECORD and self._has_many(spooled.uid):
+            return self._postpone(spooled)
+        received = self._received(spooled, known)
         taken = judge(received)
-        if known is None and self.unproved.keeps(letter, taken):
-            self.premature.pop(letter.path, None)
-            return self.unproved.park(letter, taken)
+        if known is None and self.unproved.keeps(spooled, taken):
+            self.premature.pop(spooled.path, None)
+            return self.unproved.park(spooled, taken)
         if isinstance(taken, Rejected):
-            refused = self._refuse(letter, taken, known is None)
+            refused = self._refuse(spooled, taken, known is None)
             if refused:
                 self._refusals.keep(received, taken)
             return refused
-        self.premature.pop(letter.path, None)
-        return self._keep(letter, known, taken if known else self.unproved.admit(taken), changed)
+        self.premature.pop(spooled.path, None)
+        return self._keep(spooled, known, taken if known else self.unproved.admit(taken), changed)
 
     def _keep(
-        self, letter: Letter, known: Transfer | None, taken: Transfer, changed: set[Key]
+        self, spooled: SpooledMessage, known: Transfer | None, taken: Transfer, changed: set[Key]
     ) -> list[str]:
         """Keep the transfer as a message leaves it; return the files that it makes superfluous."""
         if taken == known:
-            return [letter.path] if letter.path != taken.record else []
+            return [spooled.path] if spooled.path != taken.record else []
         changed.add(taken.key)
         self._ledger.keep(taken)
         if known is None or known.but(record=taken.record) != taken:
             self._ledger.note(taken, taken.reason)
-        if letter.message.kind != Kind.RECORD:
-            return [letter.path]
-        return [known.record] if known and known.record != letter.path else []
+        if spooled.message.kind != Kind.RECORD:
+            return [spooled.path]
+        return [known.record] if known and known.record != spooled.path else []
 
-    def _received(self, letter: Letter, known: Transfer | None) -> Received:
+    def _received(self, spooled: SpooledMessage, known: Transfer | None) -> Received:
         """Return a message with what decides about it.
 
         A transfer that was sent when its queue was configured still leads there.
         """
         return Received(
-            message=letter.message,
+            message=spooled.message,
             known=known,
             home=self._home,
             routes=frozenset(self._routes | ({(known.queue, known.remote)} if known else set())),
-            uid=letter.uid,
-            owner=_login(letter.uid),
-            record=letter.path,
+            uid=spooled.uid,
+            owner=_login(spooled.uid),
+            record=spooled.path,
             now=self._clock.now(),
         )
 
@@ -193,34 +193,34 @@ class Mail:
         half = max(1, self._limit // 2)
         return open_ >= half or open_ + ended >= half + half // 2 + 1
 
-    def _postpone(self, letter: Letter) -> list[str]:
+    def _postpone(self, spooled: SpooledMessage) -> list[str]:
         """Keep a new transfer until there is room for it, as far as early messages are kept."""
-        if not self._may_wait(letter):
+        if not self._may_wait(spooled):
             reason = f"{self._limit // 2} transfers are open"
             return self._refuse(
-                letter, Rejected(what=letter.message.transfer, reason=reason), False
+                spooled, Rejected(what=spooled.message.transfer, reason=reason), False
             )
-        self.premature[letter.path] = self._clock.steady_s(), letter
+        self.premature[spooled.path] = self._clock.steady_s(), spooled
         return []
 
-    def _answer(self, letter: Letter) -> list[str]:
+    def _answer(self, spooled: SpooledMessage) -> list[str]:
         """Tell a restarted task which transfer it is."""
-        message = letter.message
+        message = spooled.message
         if fault(message) or not message.wake:
-            return self._refuse(letter, Rejected(what="question", reason="no FIFO of ours"), False)
-        attempts = self._ledger.attempts(message.transfer, letter.uid)
+            return self._refuse(spooled, Rejected(what="question", reason="no FIFO of ours"), False)
+        attempts = self._ledger.attempts(message.transfer, spooled.uid)
         ended = of_asker(attempts, message)
         if ended and self._unheard_ends.awaits(ended):
             self._ledger.reopen(ended)
-            attempts = self._ledger.attempts(message.transfer, letter.uid)
+            attempts = self._ledger.attempts(message.transfer, spooled.uid)
         attempts = tuple(self._disowned(one, message) for one in attempts)
         self.asked |= {one.key for one in attempts if is_succeeded(one, message)}
         asleep = [one.wake for one in attempts if self._acts.is_asleep(one)]
         if reply := answer(attempts, message, asleep):
-            known = self._ledger.find((reply.transfer, letter.uid))
+            known = self._ledger.find((reply.transfer, spooled.uid))
             stage = self._inbox.stage_of(known.record) if known else ""
-            self._acts.reply(message.wake, letter.uid, reply.but(stage=stage))
-        return [letter.path]
+            self._acts.reply(message.wake, spooled.uid, reply.but(stage=stage))
+        return [spooled.path]
 
     def _disowned(self, one: Transfer, message: Message) -> Transfer:
         """Close a transfer whose number another job has by now; the other job waits until then."""
@@ -232,30 +232,30 @@ class Mail:
         self._ledger.note(one, ANOTHERS)
         return one
 
-    def _refuse(self, letter: Letter, refusal: Rejected, is_early: bool) -> list[str]:
+    def _refuse(self, spooled: SpooledMessage, refusal: Rejected, is_early: bool) -> list[str]:
         """Keep a message that came before its record for a while; report any other."""
-        first_at, _ = self.premature.get(letter.path, (self._clock.steady_s(), letter))
-        if is_early and self._may_wait(letter) and self._clock.steady_s() - first_at < PREMATURE_S:
-            self.premature[letter.path] = first_at, letter
+        first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
+        if is_early and self._may_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
+            self.premature[spooled.path] = first_at, spooled
             return []
-        self.premature.pop(letter.path, None)
-        if self._quota.allows(letter.uid):
+        self.premature.pop(spooled.path, None)
+        if self._quota.allows(spooled.uid):
             why = short(refusal.reason)
-            _log.warning("event=refused uid=%d what=%s why=%r", letter.uid, refusal.what, why)
-        return [letter.path]
+            _log.warning("event=refused uid=%d what=%s why=%r", spooled.uid, refusal.what, why)
+        return [spooled.path]
 
-    def _may_wait(self, letter: Letter) -> bool:
+    def _may_wait(self, spooled: SpooledMessage) -> bool:
         """Say whether an early message may be kept; each costs a look in every round."""
-        of_uid = sum(other.uid == letter.uid for _, other in self.premature.values())
-        return letter.path in self.premature or of_uid < PREMATURE_OF_UID
+        of_uid = sum(other.uid == spooled.uid for _, other in self.premature.values())
+        return spooled.path in self.premature or of_uid < PREMATURE_OF_UID
 
 
-def _series(letter: Letter) -> tuple[str, ...]:
-    """Return the key of letters of which only the last counts: one starter's records."""
-    message = letter.message
+def _series(spooled: SpooledMessage) -> tuple[str, ...]:
+    """Return the key of messages of which only the last counts: one starter's records."""
+    message = spooled.message
     if message.kind != Kind.RECORD:
-        return (letter.path,)
-    return (message.transfer, str(letter.uid), message.wake)
+        return (spooled.path,)
+    return (message.transfer, str(spooled.uid), message.wake)
 
 
 def _rank(kind: str) -> int:

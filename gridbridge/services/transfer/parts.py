@@ -11,11 +11,11 @@ from gridbridge.services.site.room import RoomWatch
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
-from gridbridge.services.transfer.decided import Decided
 from gridbridge.services.transfer.guards.copied import Copies
 from gridbridge.services.transfer.guards.late import LateGuards
 from gridbridge.services.transfer.guards.missing import Guards
 from gridbridge.services.transfer.history import JobHistory
+from gridbridge.services.transfer.journalled.plans import Decided
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.mail import Mail
 from gridbridge.services.transfer.recalls import Recalls

@@ -21,8 +21,8 @@ from gridbridge.model.transfer.claim import HOME
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Key, Listed, Transfer
 from gridbridge.services.journal import Journal
-from gridbridge.services.transfer import recalled
 from gridbridge.services.transfer.claims import Claims
+from gridbridge.services.transfer.journalled import recalls as journalled
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.work.backoff import Backoff
 from gridbridge.services.work.workers import Workers
@@ -101,7 +101,7 @@ class Recalls:
             check = self._workers.do(one.transfer.owner, self._acts.check_home, one.transfer)
             self._checking[one.transfer.key] = one, check
         if begun:
-            kept = recalled.entry(wanted, due, world, queues, troubles, free)
+            kept = journalled.entry(wanted, due, world, queues, troubles, free)
             self._journal.keep(kept)
 
     def _count_free(self, world: World) -> None:

@@ -21,7 +21,7 @@ from gridbridge.model.transfer.transfer import Key, Listed, Transfer
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.shell.clock import Clock
 from gridbridge.state.inbox import Inbox
-from gridbridge.state.letters import Letter
+from gridbridge.state.reading import SpooledMessage
 
 KEPT = timedelta(hours=1)  # what closed and was never proved
 SWEEP_S = 600.0
@@ -58,22 +58,22 @@ class Unproved:
         """Count anew: a round begins."""
         self._count = None
 
-    def keeps(self, letter: Letter, taken: Transfer | Rejected) -> bool:
+    def keeps(self, spooled: SpooledMessage, taken: Transfer | Rejected) -> bool:
         """Say whether a message of an unknown transfer has to wait for home's word."""
-        name = letter.message.transfer, letter.uid
-        if letter.message.kind != Kind.RECORD:
+        name = spooled.message.transfer, spooled.uid
+        if spooled.message.kind != Kind.RECORD:
             return name in self._waiting
         if isinstance(taken, Rejected) or name in self._admitted:
             return False
-        return name in self._waiting or self._counted()[letter.uid] >= self.most
+        return name in self._waiting or self._counted()[spooled.uid] >= self.most
 
-    def park(self, letter: Letter, taken: Transfer | Rejected) -> list[str]:
+    def park(self, spooled: SpooledMessage, taken: Transfer | Rejected) -> list[str]:
         """Have a message wait in the spool; return the record that a newer one replaces."""
-        name = letter.message.transfer, letter.uid
+        name = spooled.message.transfer, spooled.uid
         known = self._waiting.get(name)
         if isinstance(taken, Rejected):
             assert known
-            self._waiting[name] = known._replace(others=(*known.others, letter.path))
+            self._waiting[name] = known._replace(others=(*known.others, spooled.path))
             return []
         if known is None:
             self._waiting[name] = _Waiting(taken, self._clock.now())

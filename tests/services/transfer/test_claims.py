@@ -18,7 +18,7 @@ from gridbridge.model.route import Login
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.transfer import recalled
+from gridbridge.services.transfer.journalled import recalls as journalled
 from gridbridge.services.watch.observer import Answer
 from gridbridge.shell import ssh
 from gridbridge.shell.runner import Completed
@@ -210,9 +210,9 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(
     called = [one for one in machine.service.ledger.all() if one.claimed == HOME]
     assert len(called) == 1
     kept = Decisions(machine.service.database).last(99)
-    recalls = [one.inputs for one in kept if one.program == recalled.PROGRAM]
+    recalls = [one.inputs for one in kept if one.program == journalled.PROGRAM]
     assert recalls
-    assert all(recalled.again(one) == one["actions"] for one in recalls)
+    assert all(journalled.again(one) == one["actions"] for one in recalls)
 
 
 def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: Machine) -> None:

@@ -17,7 +17,7 @@ from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phas
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.sections import Poller, TransferQueue
-from gridbridge.services.transfer import refused
+from gridbridge.services.transfer.journalled import refusals
 from gridbridge.services.transfer.mail import PREMATURE_OF_UID
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.services.transfer.views import Views
@@ -28,7 +28,7 @@ from gridbridge.state import published, spool
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 from gridbridge.state.database.transfers import Transfers
-from gridbridge.state.letters import Letter
+from gridbridge.state.reading import SpooledMessage
 from tests.services.transfer.messages import NAME, RECORD
 
 ALICE, BOB = 1001, 1002
@@ -39,23 +39,23 @@ class Inboxes:
     """An inbox that says what we like of who wrote a message."""
 
     def __init__(self) -> None:
-        self.letters: list[Letter] = []
-        self._known: dict[str, Letter] = {}
+        self.messages: list[SpooledMessage] = []
+        self._known: dict[str, SpooledMessage] = {}
 
     def put(self, message: Message, uid: int = ALICE) -> None:
         """Add a message of that uid."""
         name = files.random_name("m.")
-        self.letters.append(Letter(path=f"/spool/{name}", uid=uid, message=message))
-        self._known[f"/spool/{name}"] = self.letters[-1]
+        self.messages.append(SpooledMessage(path=f"/spool/{name}", uid=uid, message=message))
+        self._known[f"/spool/{name}"] = self.messages[-1]
 
     def again(self, paths: Iterable[str]) -> None:
         """Return these once more."""
-        self.letters += [self._known[path] for path in paths]
+        self.messages += [self._known[path] for path in paths]
 
-    def read(self) -> tuple[Letter, ...]:
+    def read(self) -> tuple[SpooledMessage, ...]:
         """Return what was added since the last time."""
-        letters, self.letters = tuple(self.letters), []
-        return letters
+        messages, self.messages = tuple(self.messages), []
+        return messages
 
     def remove(self, path: str) -> None:
         """Forget a message, as the spool does."""
@@ -120,9 +120,9 @@ def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> N
     send(service, RECORD, RECORD.but(remote="gamma"))
 
     (kept,) = Decisions(service.database).last(9)
-    assert kept.program == refused.PROGRAM
+    assert kept.program == refusals.PROGRAM
     assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
-    assert refused.again(kept.inputs) == kept.inputs["actions"]
+    assert refusals.again(kept.inputs) == kept.inputs["actions"]
 
 
 @pytest.mark.parametrize(

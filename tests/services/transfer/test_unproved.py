@@ -237,13 +237,13 @@ def test_twenty_thousand_tasks_of_an_array_come_in(service: TransferService) -> 
     room, count = service.mail.unproved, 20_000
     for task in range(1, count + 1):
         service.inbox.put(of(8, task), ALICE)
-    for letter in service.inbox.read():
-        room.park(letter, judge(service.mail._received(letter, None)))
+    for spooled in service.inbox.read():
+        room.park(spooled, judge(service.mail._received(spooled, None)))
     rows = (replace(a_row(8, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
     home = answer("alpha", *rows)
     began_s = time.process_time()
 
     assert room.hear(home, {}) == []
     assert len(room._admitted) == count
-    assert len(service.inbox.letters) == count
+    assert len(service.inbox.messages) == count
     assert time.process_time() - began_s < 5

@@ -26,7 +26,7 @@ class Intake:
 
     def take(self) -> tuple[tuple[Answer, ...], list[Key]]:
         """Return the answers that came, and whose transfers changed by anything else."""
-        came = self.answers.take()  # before the letters, which have to be at least as new
+        came = self.answers.take()  # before the messages, which have to be at least as new
         changed = [*self._take_letters(at_once=bool(came)), *self.actions.take_results()]
         self.usage_records.take()
         self._take_pushes()

@@ -9,7 +9,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Plan
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import Entry, Journal
-from gridbridge.services.transfer.decided import Decided
+from gridbridge.services.transfer.journalled.plans import Decided
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.round.actions import Actions
 from gridbridge.services.transfer.round.intake import Intake

@@ -10,7 +10,7 @@ from gridbridge.decisions.transfer.world import World
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import Journal
-from gridbridge.services.transfer import recalled
+from gridbridge.services.transfer.journalled import recalls
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import a_row, a_snapshot, a_transfer, a_world, second
@@ -33,15 +33,15 @@ def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
     troubles = {"beta": "beta is drained"}
     wanted = recall.wanted([one for one, _ in transfers], world, queues, troubles)
     due = tuple(recall.due(wanted, world, queues, troubles, 3))
-    Journal(database).keep(recalled.entry(wanted, due, world, queues, troubles, 3))
+    Journal(database).keep(recalls.entry(wanted, due, world, queues, troubles, 3))
 
     (kept,) = Decisions(database).last(9)
-    assert kept.program == recalled.PROGRAM
+    assert kept.program == recalls.PROGRAM
     assert [one.transfer.remote_id for one in due] == [1, 3]
     assert kept.inputs["actions"] == [f"recall {one.transfer.name}: {one.why}" for one in due]
-    assert recalled.again(kept.inputs) == kept.inputs["actions"]
+    assert recalls.again(kept.inputs) == kept.inputs["actions"]
     assert len(kept.inputs["transfers"]) == 3  # type: ignore[arg-type]
-    assert recalled.again({**kept.inputs, "free": 0}) == []
+    assert recalls.again({**kept.inputs, "free": 0}) == []
 
 
 def waiting(job: int, slots: int) -> tuple[Transfer, int]:

@@ -9,7 +9,7 @@ from gridbridge.decisions.transfer.world import World
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import ROWS, Entry, decode, encode, telling
-from gridbridge.services.transfer.decided import read_rows, rows
+from gridbridge.services.transfer.journalled.plans import read_rows, rows
 
 PROGRAM = "poller recall"
 

@@ -15,7 +15,7 @@ from gridbridge.model.message import Desired
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import ROWS, Journal
-from gridbridge.services.transfer.decided import Decided, again, sentence
+from gridbridge.services.transfer.journalled.plans import Decided, again, sentence
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import (

@@ -25,7 +25,7 @@ WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class SpooledMessage:
     """A message, where it lies, and whose it is."""
 
     path: str
@@ -104,7 +104,7 @@ class Reader:
         for name in names:
             self._read.pop(name, None)
 
-    def read(self, found: Found) -> Letter | None:
+    def read(self, found: Found) -> SpooledMessage | None:
         """Return a file's message, None while its writer may be at work or when it is gone.
 
         Raises ParseError, StateError or OSError for what is no message, or no file that may be
@@ -121,7 +121,7 @@ class Reader:
             return None
         message = _parse(_whole(found.name, data), facts.st_mtime)
         self._read[found.name] = mark(facts)
-        return Letter(path=path, uid=facts.st_uid, message=message)
+        return SpooledMessage(path=path, uid=facts.st_uid, message=message)
 
     def _may_grow(self, found: Found, data: bytes) -> bool:
         """Say whether a shell may still be writing this file."""
@@ -171,9 +171,9 @@ def is_writers_fault(error: Exception) -> bool:
     return not isinstance(cause, OSError) or cause.errno in WRITERS_FAULT
 
 
-def age(letter: Letter) -> tuple[float, str]:
+def age(one: SpooledMessage) -> tuple[float, str]:
     """Return what letters are sorted by: their own times."""
-    return _seconds(letter.message.at), letter.path
+    return _seconds(one.message.at), one.path
 
 
 def _whole(name: str, data: bytes) -> bytes:

@@ -9,8 +9,8 @@ from gridbridge.decisions.transfer.receive import Received, judge
 from gridbridge.model.message import Desired, Kind, Message
 from gridbridge.model.transfer.plan import Rejected
 from gridbridge.services.journal import Journal, encode
-from gridbridge.services.transfer import refused
-from gridbridge.services.transfer.refused import AN_HOUR, Refusals
+from gridbridge.services.transfer.journalled import refusals
+from gridbridge.services.transfer.journalled.refusals import AN_HOUR, Refusals
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import NOON, a_transfer
@@ -63,8 +63,8 @@ def test_a_refusal_is_made_again_from_its_message(
     Refusals(Journal(database)).keep(one, refusal)
 
     (kept,) = Decisions(database).last(9)
-    assert (kept.program, kept.inputs["actions"]) == (refused.PROGRAM, [told])
-    assert refused.again(kept.inputs) == [told]
+    assert (kept.program, kept.inputs["actions"]) == (refusals.PROGRAM, [told])
+    assert refusals.again(kept.inputs) == [told]
 
 
 def test_a_message_that_would_be_taken_by_now_is_told_so(database: Database) -> None:
@@ -76,7 +76,7 @@ def test_a_message_that_would_be_taken_by_now_is_told_so(database: Database) -> 
 
     (kept,) = Decisions(database).last(9)
     known = encode(replace(early, known=a_transfer()))
-    assert refused.again({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
+    assert refusals.again({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
 
 
 def test_nobody_fills_the_journal_with_what_is_refused(database: Database) -> None:
