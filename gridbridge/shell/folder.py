@@ -32,8 +32,11 @@ esac
 OURS = f"""own=$1; {{ [ -O "$own" ] && [ ! -L "$own" ]; }} || {ANOTHERS}"""
 MAKE = f"""{PLACE}
 rm -rf -- "$1" && mkdir -- "$1" "$1/{WORK}" && cd -- "$1" && pwd"""
-KEEP = f"""{PLACE}
+KEEP = f"""if ! {{ [ -d "$1" ] && [ -O "$1" ] && [ ! -L "$1" ]; }}; then
+{PLACE}
 mkdir -- "$1" 2>/dev/null || {{ {OURS} }}
+fi
+umask 077
 mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd"""
 KNOWN = f"""[ -e {MARK} ] || [ "${{1#/}}" = "$1" ] || {{
     echo "${{1%/*}}: not what it was" >&2
