@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
@@ -120,7 +120,8 @@ def _try(lasting: Lasting[Seen, Plan], heart: Heart, *, is_anew: bool) -> Gridbr
             once(program, _log.debug)
     except GridbridgeError as error:
         lasting.give_up()
-        _log.error("event=trouble why=%r", str(error))
+        is_usual = isinstance(error, StateError)
+        _log.error("event=trouble why=%r", str(error), exc_info=not is_usual)
         return error
     return None
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away, keep_connections
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.errors import StateError
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.cluster import Push as PushKind
 from gridbridge.model.places import HOME, SPOOL
@@ -66,7 +66,7 @@ def build(configuration: Configuration, clock: Clock) -> TransferService:
         for name in filter(partial(_pushes, policy), clusters):
             service.pushes[name] = _push(policy, name, service.clock)
         service.load()
-    except StateError:
+    except GridbridgeError:
         service.shut_down()
         raise
     return service
@@ -192,6 +192,6 @@ def _left(database: Database) -> tuple[Transfer, ...]:
     try:
         transfers = Transfers(database)
         return (*transfers.open(), *transfers.ended())
-    except StateError:
+    except GridbridgeError:
         database.close()
         raise
