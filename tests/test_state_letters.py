@@ -15,7 +15,7 @@ OTHERS = sorted(
     if not any(path.is_relative_to(folder) for folder in ADAPTERS)
 )
 STATES = ("local_state", "remote_state", "state", "states")
-LETTERS = "letters"  # of queues and jobs; the messages in the spool are called so too
+LETTERS = "letters"  # of queues and jobs
 METHODS = ("startswith", "endswith", "partition", "split", "find", "index", "count", "strip")
 SETS = ("set", "frozenset", "issuperset", "issubset", "intersection", "isdisjoint")
 READERS = ("gridbridge.batch.gridengine.letters", "gridbridge.batch.shown")

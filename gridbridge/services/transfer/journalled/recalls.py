@@ -22,8 +22,8 @@ def entry(
     troubles: Mapping[str, str],
     free: int,
 ) -> Entry:
-    """Tell of the tasks that are due, with the rows of those that came before the last one."""
-    some = wanted[: 1 + max(wanted.index(one.transfer) for one in due)]
+    """Tell of the tasks that are due, in their order, with the rows of all up to the last one."""
+    some = wanted[: 1 + wanted.index(due[-1].transfer)]
     inputs = {
         **rows(some, world),
         "queues": {name: encode(queues[name]) for name in {one.queue for one in some}},

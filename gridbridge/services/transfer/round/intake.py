@@ -27,13 +27,13 @@ class Intake:
     def take(self) -> tuple[tuple[Answer, ...], list[Key]]:
         """Return the answers that came, and whose transfers changed by anything else."""
         came = self.answers.take()  # before the messages, which have to be at least as new
-        changed = [*self._take_letters(at_once=bool(came)), *self.actions.take_results()]
+        changed = [*self._take_messages(at_once=bool(came)), *self.actions.take_results()]
         self.usage_records.take()
         self._take_pushes()
         self.hearing.hear(came)
         return came, changed
 
-    def _take_letters(self, at_once: bool) -> list[Key]:
+    def _take_messages(self, at_once: bool) -> list[Key]:
         """Take what people's processes say; return whose transfers changed."""
         changed = self.mail.take(at_once)
         for one in changed:
