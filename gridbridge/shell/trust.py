@@ -45,7 +45,7 @@ def along(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
 
     In a sticky folder nobody else renames or removes what is root's, so it may lie above.
     """
-    for place in _way(path):
+    for place in way(path):
         facts = os.lstat(place)
         is_sticky = facts.st_mode & stat.S_ISVTX and place != path
         yield from (_owned if is_sticky else of)(place, facts, owner)
@@ -57,6 +57,29 @@ def beneath(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
         for name in (*folders, *names):
             place = f"{at}/{name}"
             yield place, tuple(of(place, os.lstat(place)))
+
+
+def way(path: str) -> "Iterator[str]":
+    """Give each place through which a path leads, a link before what it leads to."""
+    left, at, links = path.split("/")[::-1], "", 0
+    yield "/"
+    while left:
+        name = left.pop()
+        if name == "..":
+            at = at.rpartition("/")[0]
+        if name in ("", ".", ".."):
+            continue
+        yield f"{at}/{name}"
+        try:
+            target = os.readlink(f"{at}/{name}")
+        except OSError:  # no link
+            at = f"{at}/{name}"
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            raise OSError(40, "Too many levels of symbolic links")
+        left.extend(target.split("/")[::-1])
+        at = "" if target.startswith("/") else at
 
 
 def of(place: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
@@ -79,29 +102,6 @@ def _owned(place: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
     if facts.st_uid not in (ROOT, owner):
         link = "-h " if stat.S_ISLNK(facts.st_mode) else ""
         yield f"{place} belongs to {name_of(facts.st_uid)}", f"chown {link}root {_word(place)}"
-
-
-def _way(path: str) -> "Iterator[str]":
-    """Give each place through which a path leads, a link before what it leads to."""
-    left, at, links = path.split("/")[::-1], "", 0
-    yield "/"
-    while left:
-        name = left.pop()
-        if name == "..":
-            at = at.rpartition("/")[0]
-        if name in ("", ".", ".."):
-            continue
-        yield f"{at}/{name}"
-        try:
-            target = os.readlink(f"{at}/{name}")
-        except OSError:  # no link
-            at = f"{at}/{name}"
-            continue
-        links += 1
-        if links > MAX_LINKS:
-            raise OSError(40, "Too many levels of symbolic links")
-        left.extend(target.split("/")[::-1])
-        at = "" if target.startswith("/") else at
 
 
 def _word(place: str) -> str:

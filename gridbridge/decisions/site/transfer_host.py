@@ -52,10 +52,19 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 def host_findings(facts: HostFacts, site: Site) -> tuple[Finding, ...]:
     """Judge what `setup host` makes."""
     return (
-        _account(facts, site),
+        account_finding(facts, site),
         *(_folder(path, mode, facts, site) for path, mode in FOLDERS.items()),
         _sudoers(facts, site),
     )
+
+
+def account_finding(facts: HostFacts, site: Site) -> Finding:
+    """Judge the service's account."""
+    item = f"account {site.service_account}"
+    if facts.service_uid:
+        return Finding(item=item, state=State.OK, found=f"uid {facts.service_uid}")
+    add = f"useradd --system --user-group --home-dir {HOME} --shell /usr/sbin/nologin"
+    return _broken(item, "missing", "a system account", _shell(f"{add} {site.service_account}"))
 
 
 def program_findings(facts: HostFacts) -> Iterator[Finding]:
@@ -96,14 +105,6 @@ def untrusted(path: str, wrong: str, mend: str) -> Finding:
         mend=(_shell(mend),),
         hint="read the file first: all in it may be somebody else's",
     )
-
-
-def _account(facts: HostFacts, site: Site) -> Finding:
-    item = f"account {site.service_account}"
-    if facts.service_uid:
-        return Finding(item=item, state=State.OK, found=f"uid {facts.service_uid}")
-    add = f"useradd --system --user-group --home-dir {HOME} --shell /usr/sbin/nologin"
-    return _broken(item, "missing", "a system account", _shell(f"{add} {site.service_account}"))
 
 
 def _folder(path: str, mode: int, facts: HostFacts, site: Site) -> Finding:

@@ -75,7 +75,8 @@ class Item:
 def check(clock: Clock, path: str = CONFIG) -> Report:
     """Check the site that a configuration describes; one that is wrong is the only finding.
 
-    So is one that the service refuses: what follows from it would mend what is not in force.
+    So is one that the service refuses, with the account that a new service would need for it:
+    what else follows from it would mend what is not in force.
     """
     sha256 = ""
     try:
@@ -86,10 +87,16 @@ def check(clock: Clock, path: str = CONFIG) -> Report:
         poller = poller_facts(sha256, clock.now_s())
         return _report((*_unreadable(error), *reload.findings(poller, is_right=False)), None)
     if reload.is_refused(poller := poller_facts(sha256, clock.now_s())):
-        return _report((*section.older(known.moved), *reload.findings(poller)), known.policy)
+        refused = (*section.older(known.moved), *reload.findings(poller))
+        return _report((*refused, *_account(known.policy)), known.policy)
     keep_connections(known.policy)
     found = (*section.older(known.moved), *findings(known.policy, sha256, clock))
     return _report(found, known.policy)
+
+
+def _account(policy: Policy) -> Iterator[Finding]:
+    if not policy.is_embedded:
+        yield transfer_host.account_finding(host_facts(policy), policy.site)
 
 
 def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:

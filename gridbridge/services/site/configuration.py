@@ -210,12 +210,17 @@ def _trust(path: str) -> None:
 
 
 def look(path: str) -> Look:
-    """Return what identifies a file; the path may be a link to it, as when the service starts."""
+    """Return what identifies a file, and who may change the way to it, which may have links.
+
+    A file that was refused for a folder above it is judged again once that folder is mended.
+    """
     try:
         seen = os.stat(path)
+        way = tuple(map(os.lstat, trust.way(path)))
     except OSError:
         return ()
-    return (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+    rights = (number for each in way for number in (each.st_ino, each.st_uid, each.st_mode))
+    return (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, *rights)
 
 
 def digest(raw: bytes) -> str:

@@ -20,10 +20,13 @@ def test_what_people_wrote_steers_no_terminal_of_root() -> None:
     assert "all is well" in item.found
 
 
-def test_of_a_file_that_the_service_refuses_only_that_is_told(
+def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is set up is so by the file in force: mends by this one would set up another site."""
+    """What is set up is so by the file in force: mends by this one would set up another site.
+
+    A new service would need its account before it can take the file.
+    """
     path = tmp_path / "gridbridge.toml"
     path.write_text(
         '[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
@@ -37,7 +40,7 @@ def test_of_a_file_that_the_service_refuses_only_that_is_told(
 
     report = service.check(Clock(), str(path))
 
-    assert report.worst == State.BROKEN
-    assert [(each.state, each.commands, why in each.found) for each in report.items] == [
-        (State.BROKEN, (), True)
-    ]
+    told, account = report.items
+    assert (report.worst, told.state, told.commands) == (State.BROKEN, State.BROKEN, ())
+    assert why in told.found
+    assert account.name == "account gridbridge"

@@ -381,6 +381,19 @@ def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
     assert (site.interval_s, site.refused) == (7, ())
 
 
+def test_a_file_that_was_refused_for_its_folder_takes_force_once_that_is_mended(site: Site) -> None:
+    """The command that mends it changes nothing of the file itself."""
+    site.path.parent.chmod(0o777)
+    site.write(SLOWER)
+    site.turn(), site.turn()
+    refused = site.refused
+    site.path.parent.chmod(0o755)
+    site.turn(), site.turn()
+
+    assert refused[0].startswith("others may write ")
+    assert (site.interval_s, site.refused) == (7, ())
+
+
 def test_nobody_but_the_service_account_runs_the_service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
