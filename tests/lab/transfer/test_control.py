@@ -328,6 +328,8 @@ def rescheduled(grid: Grid) -> Steps[dict[str, str]]:
     for name, job in jobs.items():
         wait_for(grid, remote_of(grid, job), "r")
         grid.until(lambda n=name: lines(grid, f"{n}.ran"), "the first run")
+        # Put back while it is still on its way (`t`), Grid Engine may leave any job's run alive.
+        grid.until(lambda j=job: "r" in grid.states()[j], f"{job} to be known to run here")
     grid.cell("alpha", "qmod", "-rj", *jobs.values(), user="root")
     return {name: grid.accounting_of_end(job, 90)["exit_status"] for name, job in jobs.items()}
 
