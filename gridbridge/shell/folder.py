@@ -17,8 +17,7 @@ ANOTHERS = f"""{{
     exit {TAKEN}
 }}
 """
-PLACE = f"""umask 077
-own=${{1%/*}}
+PLACE = f"""own=${{1%/*}}
 case $1 in
 /*) # the account's own folder, in one that may be everybody's
     [ -e "$own" ] || [ -L "$own" ] || mkdir -p -- "$own" || exit
@@ -30,13 +29,14 @@ case $1 in
 esac
 """
 OURS = f"""own=$1; {{ [ -O "$own" ] && [ ! -L "$own" ]; }} || {ANOTHERS}"""
-MAKE = f"""{PLACE}
+MAKE = f"""umask 077
+{PLACE}
 rm -rf -- "$1" && mkdir -- "$1" "$1/{WORK}" && cd -- "$1" && pwd"""
-KEEP = f"""if ! {{ [ -d "$1" ] && [ -O "$1" ] && [ ! -L "$1" ]; }}; then
+KEEP = f"""umask 077
+if ! {{ [ -d "$1" ] && [ -O "$1" ] && [ ! -L "$1" ]; }}; then
 {PLACE}
 mkdir -- "$1" 2>/dev/null || {{ {OURS} }}
 fi
-umask 077
 mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd"""
 KNOWN = f"""[ -e {MARK} ] || [ "${{1#/}}" = "$1" ] || {{
     echo "${{1%/*}}: not what it was" >&2

@@ -160,16 +160,12 @@ def test_a_folder_of_an_older_version_in_everybodys_place_is_kept(home: Path) ->
         pytest.skip("only root gives a folder to another")
     above = home / "scratch"
     (above / NAME / "work").mkdir(parents=True)
-    _of_another_at(above)
+    above.chmod(0o1777)
+    os.chown(above, 12345, 12345)
 
     folder.keep(LOGIN, f"{above}/{NAME}", LIMIT_S)
 
     assert above.stat().st_mode & 0o7777 == 0o1777
-
-
-def _of_another_at(own: Path) -> None:
-    own.chmod(0o1777)
-    os.chown(own, 12345, 12345)
 
 
 def test_nobody_else_sees_or_writes_the_accounts_folder(home: Path) -> None:

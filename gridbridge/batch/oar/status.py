@@ -123,14 +123,15 @@ def _state(*, is_silent: bool, is_drained: bool) -> QueueState:
 
 
 def _status(job: Job) -> JobStatus:
-    if Fact.UNKNOWN in job.known.facts:
+    state = job.known
+    if Fact.UNKNOWN in state.facts:
         _warn(job.state)
     is_active = job.state in ACTIVE
     return JobStatus(
         job_id=int(job.id),
         name=job.name,
         owner=job.owner,
-        state=job.known,
+        state=state,
         queue=f"{QUEUE}@{job.hosts[0]}" if is_active and job.hosts else "",
         since=datetime.fromtimestamp(job.started_at or job.submitted_at, UTC),
         slots=len(job.resources) or 1,

@@ -94,13 +94,13 @@ class Recalls:
     ) -> None:
         """Have those that are due checked, and keep why they are."""
         queues = self._policy.queues
-        wanted = recall.wanted(others, world, queues, troubles)
-        due = tuple(recall.due(wanted, world, queues, troubles, free))
+        due = tuple(recall.due(others, world, queues, troubles, free))
         begun = [one for one in due if self._backoff.may_try(one.transfer.key)]
         for one in begun:
             check = self._workers.do(one.transfer.owner, self._acts.check_home, one.transfer)
             self._checking[one.transfer.key] = one, check
         if begun:
+            wanted = recall.wanted(others, world, queues, troubles)
             kept = journalled.entry(wanted, due, world, queues, troubles, free)
             self._journal.keep(kept)
 
