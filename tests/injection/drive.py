@@ -21,7 +21,7 @@ from gridbridge.methods.task import Task
 from gridbridge.model.message import Desired, Kind, Message, Outcome, encode
 from gridbridge.model.places import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.transfer import claim
-from gridbridge.services.site.configuration import Configuration
+from gridbridge.services.configuration import Configuration
 from gridbridge.services.transfer.assembly import build
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.shell import files

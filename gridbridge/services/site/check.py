@@ -26,7 +26,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.site.host import CellFacts, PollerFacts
 from gridbridge.model.site.setup import Finding, SetupWorld, State, words
-from gridbridge.services.site.configuration import digest
+from gridbridge.services.configuration import digest
 from gridbridge.services.site.inspection import (
     cell_facts,
     folder_queues,
@@ -36,9 +36,9 @@ from gridbridge.services.site.inspection import (
     queue_states,
     rooms,
 )
+from gridbridge.services.site.logins import key_facts, rsync_facts
 from gridbridge.services.site.setup import observe
 from gridbridge.services.site.wanted_queue import Order, choose
-from gridbridge.services.transfer.logins import key_facts, rsync_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
 

@@ -18,7 +18,7 @@ from gridbridge.model.cluster import Push as PushKind
 from gridbridge.model.places import HOME, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.services.site.configuration import Configuration
+from gridbridge.services.configuration import Configuration
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.listener import Listener

@@ -7,10 +7,10 @@ from gridbridge.model.places import SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import Journal
-from gridbridge.services.site.room import RoomWatch
 from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
+from gridbridge.services.transfer.dispatch import Dispatcher
 from gridbridge.services.transfer.guards.copied import Copies
 from gridbridge.services.transfer.guards.late import LateGuards
 from gridbridge.services.transfer.guards.missing import Guards
@@ -37,7 +37,7 @@ from gridbridge.services.watch.answers import Answers
 from gridbridge.services.watch.listener import Listener
 from gridbridge.services.watch.observer import Observer
 from gridbridge.services.watch.push import Push
-from gridbridge.services.work.dispatch import Dispatcher
+from gridbridge.services.watch.room import RoomWatch
 from gridbridge.services.work.workers import Workers
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database

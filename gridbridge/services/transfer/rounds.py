@@ -12,7 +12,7 @@ from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.services import cycle
-from gridbridge.services.site.configuration import Configuration, kept
+from gridbridge.services.configuration import Configuration, kept
 from gridbridge.services.transfer.assembly import build, follow
 from gridbridge.services.transfer.ledger import stay
 from gridbridge.services.transfer.round.order import Order

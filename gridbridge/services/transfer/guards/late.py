@@ -12,8 +12,8 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Key, Transfer
+from gridbridge.services.transfer.dispatch import Dispatcher
 from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.work.dispatch import Dispatcher
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers

@@ -10,10 +10,10 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.claims import Claims
+from gridbridge.services.transfer.dispatch import Dispatcher
 from gridbridge.services.transfer.guards.late import LateGuards
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.usage import UsageRecords
-from gridbridge.services.work.dispatch import Dispatcher
 from gridbridge.shell.clock import Clock
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.transfer.breakers import Breakers
+from gridbridge.services.transfer.dispatch import Dispatcher
 from gridbridge.services.transfer.guards.late import LateGuards
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.mail import Mail
@@ -13,7 +14,6 @@ from gridbridge.services.transfer.round.worlds import Worlds
 from gridbridge.services.transfer.strangers import Strangers
 from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.services.watch.observer import Answer
-from gridbridge.services.work.dispatch import Dispatcher
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.services.site.room import LOOK_S, RoomWatch
+from gridbridge.services.watch.room import LOOK_S, RoomWatch
 from gridbridge.shell import host
 
 

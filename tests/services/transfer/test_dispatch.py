@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from gridbridge.errors import GridbridgeError, NotOurs
 from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.services.work.dispatch import Dispatcher
+from gridbridge.services.transfer.dispatch import Dispatcher
 from tests.decisions.transfer.test_plan import a_transfer
 
 DELETION = Action(act=Act.DELETE_REMOTE, transfer=a_transfer(), why="")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ConfigError
-from gridbridge.services.site import configuration
-from gridbridge.services.site.configuration import SETTLE_S, Configuration, digest
+from gridbridge.services import configuration
+from gridbridge.services.configuration import SETTLE_S, Configuration, digest
 from gridbridge.services.transfer import rounds
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import Signals
