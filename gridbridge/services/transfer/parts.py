@@ -97,7 +97,7 @@ class Parts:
         self.unheard_ends = UnheardEnds(self.database, clock)
         told = (self.ledger, self.acts, self.unheard_ends)
         self.mail = Mail(policy, self.inbox, *told, clock, self.journal)
-        self.answers = Answers(self.observers, self.database, self.views, clock)
+        self.answers = Answers(self.observers, self.database, self.views.answer, clock)
         self.strangers = Strangers(self.ledger, self.acts, self.workers, self.clock.steady_s)
         self.worlds = Worlds(
             policy=policy,

@@ -2,12 +2,11 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -22,14 +21,18 @@ class Answers:
     """The last good answer of each cluster; a bad one says nothing about any job."""
 
     def __init__(
-        self, observers: Mapping[str, Observer], database: Database, views: Views, clock: Clock
+        self,
+        observers: Mapping[str, Observer],
+        database: Database,
+        show: Callable[[Answer, ClusterSnapshot | None], None],
+        clock: Clock,
     ) -> None:
         self.good: dict[str, ClusterSnapshot] = clock.dated(_moved)
         self._clock = clock
         self._failed: Counter[str] = Counter()  # in a row
         self._observers = observers
         self._snapshots = Snapshots(database)
-        self._views = views
+        self._show = show
 
     def take(self) -> tuple[Answer, ...]:
         """Return what the clusters answered since the last call."""
@@ -61,7 +64,7 @@ class Answers:
             took=timedelta(seconds=answer.took_s),
             summary=_summary(answer),
         )
-        self._views.answer(answer, self.good.get(answer.cluster))
+        self._show(answer, self.good.get(answer.cluster))
 
 
 def _moved(seen: ClusterSnapshot, step: timedelta) -> ClusterSnapshot:
