@@ -1,1 +1,1 @@
-"""Threads that do slow acts, and how long a vain one waits."""
+"""Threads that do slow acts, and how long one that failed is left alone."""
