@@ -16,7 +16,7 @@ from gridbridge.batch import claim
 from gridbridge.batch.wrapper import Start, WrappedJob, bundle
 from gridbridge.model.transfer.claim import FOLDER
 from tests.lab.grid import Grid
-from tests.lab.transfer.claimed import claimed
+from tests.lab.transfer.home.claimed import claimed
 
 TURNS, JOBS = 300, 10
 SHELL = "/bin/dash"

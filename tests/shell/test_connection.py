@@ -1,7 +1,7 @@
 """A connection carries one request after another; one that falls silent is noticed and replaced.
 
 A server of paramiko's stands for sshd here; a real one, and a cut link, are in
-tests/lab/transfer/test_ssh_service.py.
+tests/lab/transfer/ssh/test_ssh_service.py.
 """
 
 import os

@@ -1,6 +1,7 @@
 """One line carries one request after another; what was not sent and what was not answered is known.
 
-Here a real sh stands for the client and the far host; tests/lab/transfer/test_ssh.py has real ones.
+Here a real sh stands for the client and the far host; tests/lab/transfer/ssh/test_ssh.py has
+real ones.
 """
 
 import os

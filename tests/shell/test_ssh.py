@@ -1,6 +1,6 @@
 """A program runs at the far end of ssh as it would here, wholly or not at all, and that is known.
 
-Here a real sh stands for the far host; real ones are in tests/lab/transfer/test_ssh.py and
+Here a real sh stands for the far host; real ones are in tests/lab/transfer/ssh/test_ssh.py and
 tests/contract.
 """
 

@@ -8,7 +8,7 @@ import pytest
 from tests.lab.away import QUIET, ends, lines
 from tests.lab.configured import configured
 from tests.lab.grid import Grid
-from tests.lab.transfer.refusals import BETA
+from tests.lab.transfer.home.refusals import BETA
 
 pytestmark = pytest.mark.lab
 

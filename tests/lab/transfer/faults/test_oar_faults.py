@@ -11,7 +11,7 @@ from tests.lab.away import once
 from tests.lab.configured import configured
 from tests.lab.gamma import ACCOUNT, FAR, LONG_S, NODES, QUEUE, Gamma
 from tests.lab.grid import Grid
-from tests.lab.transfer.claimed import frozen_poller
+from tests.lab.transfer.home.claimed import frozen_poller
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.away import QUIET, TELLS, ends, starts, why
 from tests.lab.grid import Grid
-from tests.lab.transfer.claimed import claimed, cut, frozen_poller, grants, log
+from tests.lab.transfer.home.claimed import claimed, cut, frozen_poller, grants, log
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
 

@@ -8,7 +8,7 @@ import pytest
 from tests.lab.away import QUIET, TELLS, ends, why
 from tests.lab.gamma import ACCOUNT, FAR, HOME, LONG_S, Gamma
 from tests.lab.grid import Grid
-from tests.lab.transfer.claimed import claimed, cut, grants
+from tests.lab.transfer.home.claimed import claimed, cut, grants
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
 

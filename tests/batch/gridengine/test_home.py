@@ -9,7 +9,7 @@ from gridbridge.batch.gridengine.request import ranges_of, read_request
 from gridbridge.model.route import Cell
 
 CELL = Cell(root="/r", cell="alpha", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)
-GOLDEN = Path(__file__).parent.parent / "golden" / "gridengine-8.1.9"
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 PLAIN = (GOLDEN / "job-hostile.xml").read_bytes()
 HARD = (("h_rt", "60"), ("remote", "false"))
 RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>

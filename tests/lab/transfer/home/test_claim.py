@@ -14,7 +14,7 @@ import pytest
 
 from tests.lab.away import QUIET, TELLS, ends, full_beta, lines, starts, together, wait_for, why
 from tests.lab.grid import Grid
-from tests.lab.transfer.claimed import claimed, claims, cut, frozen_poller
+from tests.lab.transfer.home.claimed import claimed, claims, cut, frozen_poller
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 

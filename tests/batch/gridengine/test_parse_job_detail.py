@@ -8,7 +8,7 @@ from gridbridge.batch.gridengine.parse import parse_job_detail
 from gridbridge.errors import ParseError
 from gridbridge.model.job import JobDetail
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURED = GOLDEN / "gridengine-8.1.9"
 UNSEEN = GOLDEN / "unseen"
 

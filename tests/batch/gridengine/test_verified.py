@@ -8,7 +8,7 @@ from gridbridge.batch.gridengine.request import cwd_of, parallel_of, read_reques
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.errors import ParseError
 
-TOLD = (Path(__file__).parents[1] / "golden" / "gridengine-8.1.9" / "verified.txt").read_bytes()
+TOLD = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "verified.txt").read_bytes()
 
 
 def test_all_that_a_job_would_ask_for_is_read() -> None:

@@ -26,7 +26,7 @@ from tests.lab.delta import (
     until_open,
 )
 from tests.lab.grid import Grid
-from tests.lab.transfer.staged import Job, begin, here, leave_nothing, put, send, send_all
+from tests.lab.transfer.staging.staged import Job, begin, here, leave_nothing, put, send, send_all
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 

@@ -17,7 +17,7 @@ from gridbridge.batch.submission import Result
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Folder
-from tests.batch.embedded import PROGRAM, Site
+from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
 
 WAITING = "until [ -e go ]; do sleep 0.05; done\n"

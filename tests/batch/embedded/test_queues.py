@@ -14,7 +14,7 @@ from gridbridge.batch.embedded.job import Job, NewJob, Queue
 from gridbridge.batch.embedded.schema import FIRST
 from gridbridge.errors import ParseError
 from gridbridge.model.route import Folder
-from tests.batch.embedded import Site
+from tests.batch.embedded.site import Site
 
 AWAY = "transfer-beta"
 

@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.batch.embedded import process
 from gridbridge.batch.embedded.database import LOST
-from tests.batch.embedded import PROGRAM, Site
+from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
 
 pytestmark = pytest.mark.killing

@@ -15,7 +15,7 @@ from gridbridge.batch.gridengine.request import (
 from gridbridge.errors import ParseError
 from gridbridge.model.request import Request
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "gridengine-8.1.9"
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BYTES = st.binary(max_size=80).filter(lambda data: 0 not in data)
 
 

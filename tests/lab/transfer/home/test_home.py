@@ -11,7 +11,7 @@ from tests.lab.away import QUIET, ends, global_setting, is_known, lines, reason,
 from tests.lab.configured import configured, restart
 from tests.lab.grid import Grid
 from tests.lab.phases import Outcomes, Phases, Steps, as_it_is, closed_home, no_jobs_left
-from tests.lab.transfer.refusals import NO_PROJECT, PROJECT, project
+from tests.lab.transfer.home.refusals import NO_PROJECT, PROJECT, project
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 

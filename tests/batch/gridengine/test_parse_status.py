@@ -13,7 +13,7 @@ from gridbridge.model.ids import read_tasks
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import QueueFact
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURED = GOLDEN / "gridengine-8.1.9"
 UNSEEN = GOLDEN / "unseen"
 TAKEN_AT = datetime(2026, 11, 20, tzinfo=UTC)

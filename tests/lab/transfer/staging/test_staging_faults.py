@@ -31,7 +31,7 @@ from tests.lab.delta import (
     until_told,
 )
 from tests.lab.grid import Grid
-from tests.lab.transfer.staged import (
+from tests.lab.transfer.staging.staged import (
     ROOT,
     Job,
     arriving,

@@ -14,7 +14,7 @@ from gridbridge.batch.gridengine.accounting import (
 )
 from gridbridge.errors import ParseError
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURED = GOLDEN / "gridengine-8.1.9"
 UNSEEN = GOLDEN / "unseen"
 
