@@ -19,8 +19,8 @@ from gridbridge.model.places import HOME, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.configuration import Configuration
+from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.service import TransferService
-from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.listener import Listener
 from gridbridge.services.watch.observer import Observer
 from gridbridge.services.watch.push import Push

@@ -12,7 +12,7 @@ from gridbridge.model.shown import ShownBreaker, ShownBreakers
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.sections import Breaker
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.transfer.views import Views
+from gridbridge.services.transfer.published.views import Views
 from gridbridge.shell.clock import Clock
 
 _log = logging.getLogger(__name__)

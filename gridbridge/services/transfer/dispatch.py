@@ -11,7 +11,7 @@ from gridbridge.errors import Disputed, GridbridgeError, NotOurs
 from gridbridge.model.message import Message, short
 from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.transfer import Key, Transfer
-from gridbridge.services.transfer.usage import UsageRecords
+from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.services.work.backoff import Backoff
 from gridbridge.services.work.workers import Workers
 

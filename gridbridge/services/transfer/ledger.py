@@ -11,7 +11,7 @@ from gridbridge.decisions.transfer.unheard import UNHEARD
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer.transfer import Event, Key, Listed, Transfer
 from gridbridge.services.transfer.breakers import Breakers
-from gridbridge.services.transfer.history import JobHistory
+from gridbridge.services.transfer.published.history import JobHistory
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota, Withheld
 from gridbridge.state.database import Database

@@ -14,10 +14,11 @@ from gridbridge.services.transfer.dispatch import Dispatcher
 from gridbridge.services.transfer.guards.copied import Copies
 from gridbridge.services.transfer.guards.late import LateGuards
 from gridbridge.services.transfer.guards.missing import Guards
-from gridbridge.services.transfer.history import JobHistory
 from gridbridge.services.transfer.journalled.plans import Decided
 from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.mail import Mail
+from gridbridge.services.transfer.mail.mail import Mail
+from gridbridge.services.transfer.published.history import JobHistory
+from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.recalls import Recalls
 from gridbridge.services.transfer.round.actions import Actions
 from gridbridge.services.transfer.round.hearing import Hearing
@@ -31,8 +32,7 @@ from gridbridge.services.transfer.round.worlds import Worlds
 from gridbridge.services.transfer.strangers import Strangers
 from gridbridge.services.transfer.suspensions import Suspensions
 from gridbridge.services.transfer.unheard import UnheardEnds
-from gridbridge.services.transfer.usage import UsageRecords
-from gridbridge.services.transfer.views import Views
+from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.services.watch.answers import Answers
 from gridbridge.services.watch.listener import Listener
 from gridbridge.services.watch.observer import Observer

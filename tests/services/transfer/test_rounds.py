@@ -27,9 +27,9 @@ from gridbridge.model.transfer.plan import Act, Action
 from gridbridge.model.transfer.sections import Retention, TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.assembly import _clusters, _left
-from gridbridge.services.transfer.mail import _login
+from gridbridge.services.transfer.mail.mail import _login
+from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.service import TransferService
-from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.observer import Answer
 from gridbridge.services.work.workers import A_PERSON
 from gridbridge.shell.clock import Clock

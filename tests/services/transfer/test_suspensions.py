@@ -11,7 +11,7 @@ import pytest
 
 from gridbridge.model.message import Desired, Kind, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.services.transfer.mail import _login
+from gridbridge.services.transfer.mail.mail import _login
 from gridbridge.services.transfer.suspensions import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, Suspensions
 from gridbridge.services.watch.observer import Answer
 from gridbridge.state import published

@@ -13,7 +13,7 @@ from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.dispatch import Dispatcher
 from gridbridge.services.transfer.guards.late import LateGuards
 from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.usage import UsageRecords
+from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.shell.clock import Clock
 
 

@@ -8,7 +8,7 @@ from gridbridge.services.transfer.breakers import Breakers
 from gridbridge.services.transfer.dispatch import Dispatcher
 from gridbridge.services.transfer.guards.late import LateGuards
 from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.mail import Mail
+from gridbridge.services.transfer.mail.mail import Mail
 from gridbridge.services.transfer.round.recovery import Recovery
 from gridbridge.services.transfer.round.worlds import Worlds
 from gridbridge.services.transfer.strangers import Strangers

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from gridbridge.model.transfer.transfer import Key
-from gridbridge.services.transfer.mail import Mail
+from gridbridge.services.transfer.mail.mail import Mail
 from gridbridge.services.transfer.round.actions import Actions
 from gridbridge.services.transfer.round.hearing import Hearing
-from gridbridge.services.transfer.usage import UsageRecords
+from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.services.watch.answers import Answers
 from gridbridge.services.watch.listener import Listener
 from gridbridge.services.watch.observer import Answer

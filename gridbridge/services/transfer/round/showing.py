@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gridbridge.services.transfer.breakers import Breakers
-from gridbridge.services.transfer.history import JobHistory
 from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.published.history import JobHistory
+from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.round.sweeper import Sweeper
-from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.answers import Answers
 from gridbridge.services.watch.observer import Observer
 from gridbridge.services.watch.room import RoomWatch

@@ -8,9 +8,9 @@ from gridbridge.model.policy import Policy
 from gridbridge.services.journal import KEPT_BYTES
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
-from gridbridge.services.transfer.history import JobHistory
 from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.usage import UsageRecords
+from gridbridge.services.transfer.published.history import JobHistory
+from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions

@@ -8,10 +8,10 @@ from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
 from gridbridge.services.transfer.guards.copied import Copies
 from gridbridge.services.transfer.guards.missing import Guards
+from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.recalls import Recalls
 from gridbridge.services.transfer.round.worlds import Worlds
 from gridbridge.services.transfer.suspensions import Suspensions
-from gridbridge.services.transfer.views import Views
 from gridbridge.services.watch.observer import Answer
 
 

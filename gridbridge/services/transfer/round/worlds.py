@@ -10,7 +10,7 @@ from gridbridge.decisions.transfer.world import World
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.mail import Mail
+from gridbridge.services.transfer.mail.mail import Mail
 from gridbridge.services.transfer.strangers import Strangers
 from gridbridge.services.watch.answers import Answers
 from gridbridge.shell.clock import Clock

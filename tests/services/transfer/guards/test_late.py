@@ -14,7 +14,7 @@ from gridbridge.model.message import Kind, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action
-from gridbridge.services.transfer.mail import _login
+from gridbridge.services.transfer.mail.mail import _login
 from gridbridge.services.watch.observer import Answer
 from gridbridge.state.database.transfers import Transfers
 from tests.services.transfer.messages import NAME, RECORD

@@ -17,8 +17,8 @@ from gridbridge.services.transfer.service import TransferService
 from gridbridge.shell.quota import LINES, Quota
 from gridbridge.state.database.transfers import Transfers
 from tests.decisions.transfer.test_plan import a_row, a_snapshot
+from tests.services.transfer.mail.test_hostile_messages import ALICE, BOB, send, service
 from tests.services.transfer.messages import NAME, RECORD
-from tests.services.transfer.test_hostile_messages import ALICE, BOB, send, service
 
 __all__ = ["service"]
 

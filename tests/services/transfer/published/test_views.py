@@ -18,8 +18,8 @@ from gridbridge.model.transfer.rules import ProjectRule, QueueRule, ResourceRule
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.model.transfer.vocabulary import Vocabulary
-from gridbridge.services.transfer.history import JobHistory
-from gridbridge.services.transfer.views import Views, show
+from gridbridge.services.transfer.published.history import JobHistory
+from gridbridge.services.transfer.published.views import Views, show
 from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published, shown

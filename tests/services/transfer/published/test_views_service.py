@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.shown import ShownConfiguration
-from gridbridge.services.transfer.views import Views
+from gridbridge.services.transfer.published.views import Views
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
-from tests.services.transfer.test_views import NOW, POLICY
+from tests.services.transfer.published.test_views import NOW, POLICY
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownReading
 from gridbridge.model.transfer.transfer import Listed, Transfer
-from gridbridge.services.transfer.views import Views
+from gridbridge.services.transfer.published.views import Views
 from gridbridge.shell import follow
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database

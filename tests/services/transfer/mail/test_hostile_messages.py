@@ -18,9 +18,9 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.sections import Poller, TransferQueue
 from gridbridge.services.transfer.journalled import refusals
-from gridbridge.services.transfer.mail import PREMATURE_OF_UID
+from gridbridge.services.transfer.mail.mail import PREMATURE_OF_UID
+from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.service import TransferService
-from gridbridge.services.transfer.views import Views
 from gridbridge.services.work.workers import Workers
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock

@@ -17,8 +17,8 @@ from gridbridge.model.shown import ShownReading
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.sections import Retention, TransferQueue
 from gridbridge.model.transfer.transfer import Listed, Transfer
-from gridbridge.services.transfer.usage import UsageRecords
-from gridbridge.services.transfer.views import Views
+from gridbridge.services.transfer.published.views import Views
+from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.state import accounts
 from gridbridge.state.database import Database
@@ -26,7 +26,7 @@ from gridbridge.state.database.accounting import Accounting
 from gridbridge.state.database.transfers import Transfers
 from tests.states import job_state
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
+GOLDEN = Path(__file__).parents[3] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 (LINE,) = [line for line in GOLDEN.read_text().splitlines() if ":gb.alpha." in line]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 YEAR_LATER_S = (NOON + timedelta(days=365)).timestamp()

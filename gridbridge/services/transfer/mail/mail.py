@@ -24,8 +24,8 @@ from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.journal import Journal
 from gridbridge.services.transfer.journalled.refusals import Refusals
 from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.mail.unproved import Unproved
 from gridbridge.services.transfer.unheard import UnheardEnds
-from gridbridge.services.transfer.unproved import Unproved
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
 from gridbridge.state.inbox import Inbox

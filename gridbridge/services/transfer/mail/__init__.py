@@ -1,0 +1,1 @@
+"""What people's processes tell the service, and how far it is believed."""

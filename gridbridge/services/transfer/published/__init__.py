@@ -1,0 +1,1 @@
+"""What the service shows people: the published files."""

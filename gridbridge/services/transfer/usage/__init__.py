@@ -1,0 +1,1 @@
+"""What remote jobs used, by their clusters' accounting files and by verdicts."""
