@@ -17,7 +17,7 @@ from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import Shown, ShownReading, ShownTransfer
 from gridbridge.services.tools import reports
-from gridbridge.services.transfer.usage.records import remote_records
+from gridbridge.services.transfer.usage.reader import remote_records
 from gridbridge.shell import follow
 from gridbridge.state import accounts
 from gridbridge.state import shown as files

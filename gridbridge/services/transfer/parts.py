@@ -204,7 +204,7 @@ class Parts:
         """Tell those who keep something of a transfer that it is over."""
         self.worlds.unwanted.pop(closed.name, None)
         self.ledger.forget(closed)
-        self.mail.asked.discard(closed.key)
+        self.mail.questions.asked.discard(closed.key)
         self.unheard_ends.say(closed)
         self.late_guards.say(closed)
         self.dispatcher.forget(closed.key)

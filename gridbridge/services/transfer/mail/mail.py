@@ -5,18 +5,12 @@ import pwd
 from collections.abc import Iterable, Mapping
 
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.decisions.transfer.plan import ANOTHERS
 from gridbridge.decisions.transfer.receive import (
     Received,
     Way,
-    answer,
-    fault,
-    is_of_another_job,
-    is_succeeded,
     judge,
 )
-from gridbridge.decisions.transfer.unheard import of_asker
-from gridbridge.model.message import Desired, Kind, Message, short
+from gridbridge.model.message import Kind, short
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.plan import Rejected
@@ -24,6 +18,7 @@ from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.journal import Journal
 from gridbridge.services.transfer.journalled.refusals import Refusals
 from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.mail.questions import Questions
 from gridbridge.services.transfer.mail.unproved import Unproved
 from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.shell.clock import Clock
@@ -55,7 +50,7 @@ class Mail:
     ) -> None:
         self.premature: dict[str, tuple[float, SpooledMessage]] = {}
         self.unproved = Unproved(ledger, inbox, clock)
-        self.asked: set[Key] = set()  # deleted transfers of whose tasks another starter asks
+        self.questions = Questions(ledger, inbox, acts, unheard_ends, clock)
         self._done: list[str] = []
         self._lingering: tuple[SpooledMessage, ...] = ()
         self._lingering_since = 0.0
@@ -63,8 +58,6 @@ class Mail:
         self._clock = clock
         self._refusals = Refusals(journal)
         self._ledger = ledger
-        self._acts = acts
-        self._unheard_ends = unheard_ends
         self._routes: set[Way] = set()
         self._quota = Quota(clock=clock.steady_s)  # of lines about each uid
         self.follow(policy)
@@ -133,7 +126,8 @@ class Mail:
         """Take one message; return the files that it makes superfluous."""
         message = spooled.message
         if message.kind == Kind.ASK:
-            return self._answer(spooled)
+            wrong = self.questions.answer(spooled)
+            return self._refuse(spooled, wrong, False) if wrong else [spooled.path]
         known = self._ledger.find((message.transfer, spooled.uid))
         if known is None and message.kind == Kind.RECORD and self._has_many(spooled.uid):
             return self._postpone(spooled)
@@ -202,35 +196,6 @@ class Mail:
             )
         self.premature[spooled.path] = self._clock.steady_s(), spooled
         return []
-
-    def _answer(self, spooled: SpooledMessage) -> list[str]:
-        """Tell a restarted task which transfer it is."""
-        message = spooled.message
-        if fault(message) or not message.wake:
-            return self._refuse(spooled, Rejected(what="question", reason="no FIFO of ours"), False)
-        attempts = self._ledger.attempts(message.transfer, spooled.uid)
-        ended = of_asker(attempts, message)
-        if ended and self._unheard_ends.awaits(ended):
-            self._ledger.reopen(ended)
-            attempts = self._ledger.attempts(message.transfer, spooled.uid)
-        attempts = tuple(self._disowned(one, message) for one in attempts)
-        self.asked |= {one.key for one in attempts if is_succeeded(one, message)}
-        asleep = [one.wake for one in attempts if self._acts.is_asleep(one)]
-        if reply := answer(attempts, message, asleep):
-            known = self._ledger.find((reply.transfer, spooled.uid))
-            stage = self._inbox.stage_of(known.record) if known else ""
-            self._acts.reply(message.wake, spooled.uid, reply.but(stage=stage))
-        return [spooled.path]
-
-    def _disowned(self, one: Transfer, message: Message) -> Transfer:
-        """Close a transfer whose number another job has by now; the other job waits until then."""
-        is_live = not one.is_over and one.desired != Desired.DEAD and one.wake != message.wake
-        if not is_live or not is_of_another_job(message, self._inbox.submitted_of(one.record)):
-            return one
-        one = one.but(desired=Desired.DEAD, updated_at=self._clock.now(), reason=ANOTHERS)
-        self._ledger.keep(one)
-        self._ledger.note(one, ANOTHERS)
-        return one
 
     def _refuse(self, spooled: SpooledMessage, refusal: Rejected, is_early: bool) -> list[str]:
         """Keep a message that came before its record for a while; report any other."""

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer import owners
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer.transfer import Event, Key, Listed, Transfer
-from gridbridge.services.transfer.published.views import History, Views
+from gridbridge.services.transfer.published.rows import History
+from gridbridge.services.transfer.published.views import Views
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
 

@@ -1,8 +1,7 @@
 """What the service shows people: the published files, each replaced when it changed."""
 
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from gridbridge import __version__
@@ -10,7 +9,6 @@ from gridbridge.apply.clusters import mapping, route
 from gridbridge.apply.transfer.acts import put
 from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.load import load_values
-from gridbridge.decisions.transfer.receive import ending
 from gridbridge.decisions.transfer.requests.onward import stay
 from gridbridge.errors import StateError
 from gridbridge.model.accounting import RemoteRecord
@@ -22,26 +20,19 @@ from gridbridge.model.route import encode
 from gridbridge.model.shown import (
     ShownBreaker,
     ShownBreakers,
-    ShownCluster,
     ShownConfiguration,
-    ShownEvent,
-    ShownHistory,
-    ShownQueue,
     ShownReading,
     ShownReadings,
-    ShownRoute,
     ShownService,
-    ShownTask,
-    ShownTransfer,
     ShownTransfers,
-    ShownUsage,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer import mapping as mappings
 from gridbridge.model.transfer import onward as stays
 from gridbridge.model.transfer import vocabulary
 from gridbridge.model.transfer.onward import Stay
-from gridbridge.model.transfer.transfer import Event, Listed, Transfer
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.transfer.published import rows
 from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
@@ -50,9 +41,6 @@ from gridbridge.state import accounts, drains, published, shown, told
 FRESHEN_S = 2.0  # the load values' own age is the sign that the poller lives
 
 UNLISTED = timedelta(minutes=1)  # in which home is asked of a new transfer's task
-MOST_RECORDS = 1000  # of a task that are shown
-
-History = tuple[Transfer, Sequence[Event]]
 
 
 class Views:
@@ -140,12 +128,12 @@ class Views:
         young = self._clock.now() - UNLISTED
         ours = (one for one in transfers if owners.may_be_shown(one, young))
         ordered = sorted(ours, key=lambda one: one.created_at)
-        rows = tuple(_safe(show(one, home), one) for one in ordered)
-        self._put(shown.TRANSFERS, ShownTransfers(transfers=rows))
+        listed = tuple(rows.row(one, home) for one in ordered)
+        self._put(shown.TRANSFERS, ShownTransfers(transfers=listed))
 
     def answer(self, answer: Answer, last: ClusterSnapshot | None) -> None:
         """Show a cluster as it last answered, and why it did not just now."""
-        cluster = _cluster(answer, last, self._clock.now())
+        cluster = rows.cluster(answer, last, self._clock.now())
         self._put(f"{shown.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             self._stay(answer.cluster, stay(answer.snapshot.queues))
@@ -168,27 +156,25 @@ class Views:
         """Show at which clusters jobs failed."""
         self._put(shown.BREAKERS, breakers)
 
-    def task(self, local: str, attempts: Sequence[History]) -> None:
+    def task(self, local: str, attempts: Sequence[rows.History]) -> None:
         """Show what happened to a local job or task, in its last attempts."""
-        task = _task(local, attempts, is_proved=True)
+        task = rows.task(local, attempts, is_proved=True)
         put(published.history_path(local, self._folder), shown.encode(task))
 
-    def told(self, local: str, uid: int, attempts: Sequence[History]) -> None:
+    def told(self, local: str, uid: int, attempts: Sequence[rows.History]) -> None:
         """Show what one person alone tells of a local task; nothing: what was shown is wrong."""
         path = published.told_path(local, uid, self._folder)
         if not attempts:
             files.remove(path)
             return
-        put(path, shown.encode(_task(local, attempts, is_proved=False)))
+        put(path, shown.encode(rows.task(local, attempts, is_proved=False)))
         told.keep_few(self._folder, uid)
 
     def usage(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
         """Show what the remote jobs of a local job or task used."""
         job, _, task = local.partition(".")
         path = published.accounting_path(int(job), int(task or 0), self._folder)
-        last, left_out = owners.newest(records, MOST_RECORDS)
-        safe = tuple(_printable(one) for one in last)
-        put(path, shown.encode(ShownUsage(job=local, records=safe, left_out=left_out)))
+        put(path, shown.encode(rows.usage(local, records)))
 
     def readings(self, readings: Iterable[ShownReading]) -> None:
         """Show how far each accounting file was read."""
@@ -214,7 +200,7 @@ class Views:
             version=__version__,
             started_at=self._started_at,
             keep_closed_h=self._policy.retention.closed_h,
-            routes=tuple(_routes(self._policy)),
+            routes=tuple(rows.routes(self._policy)),
             configuration=self._configuration,
             full=printable(self._full),
         )
@@ -233,88 +219,3 @@ class Views:
 
     def _put(self, name: str, value: object) -> None:
         put(os.path.join(self._folder, name), shown.encode(value))
-
-
-def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransfer:
-    """Return what people may see of a transfer; `home` knows since when its task is as it is."""
-    local = parse_transfer(transfer.name)
-    row = home.find(local.job, local.task) if home else None
-    return ShownTransfer(
-        transfer=transfer.name,
-        owner=transfer.owner,
-        queue=printable(transfer.queue),
-        remote=printable(transfer.remote),
-        remote_id=transfer.remote_id or None,
-        phase=transfer.phase,
-        desired=transfer.desired,
-        local_state=transfer.local_state.text,
-        local_since=row.since if row else None,
-        remote_state=transfer.remote_state.text,
-        remote_facts=tuple(sorted(transfer.remote_state.facts)),
-        remote_host=printable(transfer.remote_host),
-        since=transfer.since,
-        missing_since=transfer.missing_since,
-        created_at=transfer.created_at,
-        outcome=printable(ending(transfer.verdict)) if transfer.verdict else "",
-        closed_at=transfer.closed_at,
-        cause=transfer.cause,
-        reason=printable(transfer.reason),
-    )
-
-
-def _safe(row: ShownTransfer, transfer: Transfer) -> ShownTransfer:
-    """Return a row without its teller's words until home's list has proved whose it is."""
-    return row if transfer.listed == Listed.YES else replace(row, reason="", remote_host="")
-
-
-def _task(local: str, attempts: Sequence[History], is_proved: bool) -> ShownTask:
-    last, left_out = owners.newest(attempts)
-    told = tuple(map(_history, last))
-    return ShownTask(job=local, attempts=told, left_out=left_out, is_proved=is_proved)
-
-
-def _history(one: History) -> ShownHistory:
-    events, left_out = owners.ends(one[1])
-    return ShownHistory(transfer=show(one[0]), events=tuple(map(_event, events)), left_out=left_out)
-
-
-def _printable(one: RemoteRecord) -> RemoteRecord:
-    queue, host = printable(one.queue), printable(one.host)
-    return replace(one, owner=printable(one.owner), queue=queue, host=host)
-
-
-def _event(event: Event) -> ShownEvent:
-    return ShownEvent(at=event.at, text=printable(event.text))
-
-
-def _routes(policy: Policy) -> Iterator[ShownRoute]:
-    for name, queue in policy.queues.items():
-        yield ShownRoute(
-            queue=name,
-            cluster=queue.cluster,
-            pending_limit=queue.pending_limit,
-            slots=queue.slots,
-        )
-
-
-def _cluster(answer: Answer, last: ClusterSnapshot | None, now: datetime) -> ShownCluster:
-    return ShownCluster(
-        cluster=answer.cluster,
-        asked_at=now,
-        taken_at=last.taken_at if last else None,
-        trouble=printable(answer.trouble),
-        pending=last.pending if last else None,
-        free_slots=last.free_slots if last else None,
-        queues=tuple(map(_queue, last.queues)) if last else (),
-    )
-
-
-def _queue(queue: QueueStatus) -> ShownQueue:
-    return ShownQueue(
-        name=queue.name,
-        used=queue.slots_used,
-        reserved=queue.slots_reserved,
-        total=queue.slots_total,
-        state=queue.state.text,
-        facts=tuple(sorted(queue.state.facts)),
-    )

@@ -65,7 +65,7 @@ class Worlds:
             requeued_jobs=rules.requeued_jobs(self.ledger.all()),
             dropped=self.dropped(),
             queues=frozenset(self.policy.queues),
-            asked=frozenset(self.mail.asked),
+            asked=frozenset(self.mail.questions.asked),
             since=self.clock.moment(self.since_s),
             unwanted=self.unwanted,
             strangers=self.strangers.now(),

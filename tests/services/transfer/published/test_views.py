@@ -19,7 +19,8 @@ from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.model.transfer.vocabulary import Vocabulary
 from gridbridge.services.transfer.published.history import JobHistory
-from gridbridge.services.transfer.published.views import Views, show
+from gridbridge.services.transfer.published.rows import show
+from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published, shown

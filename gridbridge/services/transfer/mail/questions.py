@@ -1,0 +1,62 @@
+"""What starters ask the service: which transfer a task is that was started again."""
+
+from gridbridge.apply.transfer.acts import Acts
+from gridbridge.decisions.transfer.plan import ANOTHERS
+from gridbridge.decisions.transfer.receive import answer, fault, is_of_another_job, is_succeeded
+from gridbridge.decisions.transfer.unheard import of_asker
+from gridbridge.model.message import Desired, Message
+from gridbridge.model.transfer.plan import Rejected
+from gridbridge.model.transfer.transfer import Key, Transfer
+from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.unheard import UnheardEnds
+from gridbridge.shell.clock import Clock
+from gridbridge.state.inbox import Inbox
+from gridbridge.state.reading import SpooledMessage
+
+
+class Questions:
+    """Answers them from the ledger."""
+
+    def __init__(
+        self, ledger: Ledger, inbox: Inbox, acts: Acts, unheard_ends: UnheardEnds, clock: Clock
+    ) -> None:
+        self.asked: set[Key] = set()  # deleted transfers of whose tasks another starter asks
+        self._ledger = ledger
+        self._inbox = inbox
+        self._acts = acts
+        self._unheard_ends = unheard_ends
+        self._clock = clock
+
+    def answer(self, spooled: SpooledMessage) -> Rejected | None:
+        """Tell a restarted task which transfer it is; return why not, where nobody can be told."""
+        message = spooled.message
+        if fault(message) or not message.wake:
+            return Rejected(what="question", reason="no FIFO of ours")
+        attempts = tuple(self._disowned(one, message) for one in self._attempts(spooled))
+        self.asked |= {one.key for one in attempts if is_succeeded(one, message)}
+        asleep = [one.wake for one in attempts if self._acts.is_asleep(one)]
+        if reply := answer(attempts, message, asleep):
+            known = self._ledger.find((reply.transfer, spooled.uid))
+            stage = self._inbox.stage_of(known.record) if known else ""
+            self._acts.reply(message.wake, spooled.uid, reply.but(stage=stage))
+        return None
+
+    def _attempts(self, spooled: SpooledMessage) -> tuple[Transfer, ...]:
+        """Return the transfers of a task; one whose end it may not have heard of is open again."""
+        message, uid = spooled.message, spooled.uid
+        attempts = self._ledger.attempts(message.transfer, uid)
+        ended = of_asker(attempts, message)
+        if not ended or not self._unheard_ends.awaits(ended):
+            return attempts
+        self._ledger.reopen(ended)
+        return self._ledger.attempts(message.transfer, uid)
+
+    def _disowned(self, one: Transfer, message: Message) -> Transfer:
+        """Close a transfer whose number another job has by now; the other job waits until then."""
+        is_live = not one.is_over and one.desired != Desired.DEAD and one.wake != message.wake
+        if not is_live or not is_of_another_job(message, self._inbox.submitted_of(one.record)):
+            return one
+        one = one.but(desired=Desired.DEAD, updated_at=self._clock.now(), reason=ANOTHERS)
+        self._ledger.keep(one)
+        self._ledger.note(one, ANOTHERS)
+        return one

@@ -1,0 +1,139 @@
+"""Reads one cluster's accounting file on, and finds the records of transfers in it."""
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.accounting import AccountingRecord, Cursor, RemoteRecord, Source
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.ids import is_transfer
+from gridbridge.shell import follow
+from gridbridge.shell.clock import Clock
+
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import Accounts
+    from gridbridge.model.route import Away
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one look at an accounting file has brought."""
+
+    cursor: Cursor
+    records: tuple[RemoteRecord, ...] = ()
+    is_more: bool = False
+    lost: str = ""
+    trouble: str = ""
+
+
+class Reader:
+    """Reads one cluster's accounting file now and then, in a thread: its disk may hang."""
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        cluster: Cluster,
+        accounts: "Accounts[Away]",
+        prefix: str,
+        clock: Clock,
+    ) -> None:
+        self.cursor = cursor
+        self.accounts = accounts
+        self._cluster = cluster
+        self._prefix = prefix
+        self._clock = clock
+        self._due = clock.steady_s()
+        self._threads = ThreadPoolExecutor(1, f"accounting-{cursor.cluster}")
+        self._open: Future[Look] | None = None
+
+    def is_of(self, cluster: Cluster) -> bool:
+        """Say whether it reads what this section of gridbridge.toml says."""
+        ours, theirs = (
+            (one.kind, one.accounting, one.users, bool(one.ssh)) for one in (self._cluster, cluster)
+        )
+        return ours == theirs
+
+    def look_if_due(self, interval_s: float) -> None:
+        """Look when it is time and no look is open."""
+        if self._open is None and self._clock.steady_s() >= self._due:
+            self._due = self._clock.steady_s() + interval_s
+            self._open = self._threads.submit(self.look)
+
+    def hasten(self) -> None:
+        """Look without waiting for the interval."""
+        self._due = self._clock.steady_s()
+
+    def take(self) -> Look | None:
+        """Return what came of a look, once; what did not fit in it is looked at without delay."""
+        if self._open is None or not self._open.done():
+            return None
+        look, self._open = self._open.result(), None
+        self.cursor = look.cursor
+        if look.is_more:
+            self._due = self._clock.steady_s()
+        return look
+
+    def look(self) -> Look:
+        """Read on once; a trouble is a value."""
+        try:
+            return self._look(self.cursor)
+        except GridbridgeError as error:
+            return Look(cursor=self.cursor, trouble=str(error))
+        except Exception as error:  # of one cluster's file
+            _log.exception("event=fault cluster=%s", self.cursor.cluster)
+            return Look(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
+
+    def _look(self, before: Cursor) -> Look:
+        step = follow.read_on(before.path, before.place, self._clock.now_s())
+        found, skipped = self.accounts.read_lines(step.lines, self._prefix)
+        return Look(
+            cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
+            records=tuple(remote_records(found, self.cursor.cluster, self._cluster)),
+            is_more=step.is_more,
+            lost=step.lost,
+        )
+
+    def dismiss(self) -> None:
+        """Look no more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def remote_records(
+    found: tuple[tuple[str, AccountingRecord], ...], name: str, cluster: Cluster
+) -> Iterator[RemoteRecord]:
+    """Give the records of transfers among lines of a cluster's accounting file."""
+    for line, record in found:
+        if is_transfer(record.account):  # else somebody's own account that begins as ours do
+            yield _remote_record(line, record, name, cluster)
+
+
+def _remote_record(
+    line: str, record: AccountingRecord, name: str, cluster: Cluster
+) -> RemoteRecord:
+    """Return a line of an accounting file as it is kept, its owner by the name here."""
+    owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
+    return RemoteRecord(
+        transfer=record.account,
+        cluster=name,
+        source=Source.ACCOUNTING,
+        mark=follow.digest(line.encode("utf-8", "replace")),
+        job_id=record.job_id,
+        owner=owner,
+        queue=record.queue,
+        host=record.host,
+        pe_task=record.pe_task,
+        submitted_at=record.submitted_at,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        failed=record.failed,
+        exit_status=record.exit_status,
+        wallclock_s=record.wallclock_s,
+        user_s=record.user_s,
+        system_s=record.system_s,
+        max_rss_kb=record.max_rss_kb,
+    )
