@@ -43,7 +43,7 @@ from dataclasses import replace
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
-from gridbridge.services.transfer.usage import UsageRecords
+from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.services.transfer.published.views import Views
 from gridbridge.shell.clock import Clock
 from gridbridge.state import accounts
