@@ -41,6 +41,8 @@ class Submit(Protocol[Where]):
     All but `submit` raise CommandFailed or ParseError when the cluster did not do or say it.
     """
 
+    HAS_QSTAT: bool  # a job there may ask Grid Engine's commands about itself, by its number
+
     def submit(self, where: Where, spec: JobSpec, /) -> Submission:
         """Submit a held job under the transfer's name and account; never raises.
 
@@ -91,6 +93,8 @@ class AtHome(Protocol[Where]):
     A job is a task here as well, `12.3`. Of all systems only these can have a transfer queue.
     """
 
+    HAS_START_TIMES: bool  # one in the future keeps a job from starting again, as `defer` does
+
     def hold(self, where: Where, job: str, /) -> None:
         """Keep a running task from being started again, until it is released."""
         ...
@@ -112,7 +116,7 @@ class AtHome(Protocol[Where]):
         ...
 
     def request_of(self, where: Where, job: str, /) -> Request:
-        """Return what a job asked for."""
+        """Return what a job asked for, and when if its number may be given anew."""
         ...
 
     def queue_value(self, where: Where, queue: str, name: str, host: str, /) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from gridbridge.config.kinds import of_kind
 from gridbridge.config.sections import NO_SECTION, problems_of, structured, text_of, usual
 from gridbridge.config.words import Table, Wrong, key_name, table_of
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.cluster import Kind
 from gridbridge.model.places import is_place
 from gridbridge.model.transfer import mapping
 from gridbridge.model.transfer.rules import KINDS, THERE, AnyRule, ResourceRule, Rules
@@ -78,13 +78,13 @@ def problems(sections: Table) -> Iterator[str]:
                 yield f"[{title}.{key_name(kind)}]: {wrong}"
                 continue
             yield from _rule_problems(f"{title}.{kind}", kind, rules)
-            if kind == mapping.PE and not _is_oar(clusters, cluster):
+            if kind == mapping.PE and not _asks_by_rule(clusters, cluster):
                 yield from _spread_problems(f"{title}.{kind}", rules)
             if kind == mapping.RESOURCE:
-                is_oar = _is_oar(clusters, cluster)
-                times = (WALLTIME,) if is_oar else TIMES
+                by_rule = _asks_by_rule(clusters, cluster)
+                times = (WALLTIME,) if by_rule else TIMES
                 yield from _time_problems(f"{title}.{kind}", rules, times)
-                yield from (_level_problems if is_oar else _oar_problems)(f"{title}.{kind}", rules)
+                yield from (_level_problems if by_rule else _oar_problems)(f"{title}.{kind}", rules)
     yield from _queue_problems(sections)
 
 
@@ -93,16 +93,16 @@ def _queue_problems(sections: Table) -> Iterator[str]:
     queues, clusters = table_of(sections, "queue"), table_of(sections, "cluster")
     for name in queues:
         cluster = str(table_of(queues, name).get("cluster"))
-        if not _is_oar(clusters, cluster):
+        if not _asks_by_rule(clusters, cluster):
             yield from _queue_of_oar_problems(name, table_of(queues, name))
         rules = table_of(table_of(table_of(sections, MAPS), cluster), mapping.RESOURCE)
         for resource, value in table_of(table_of(queues, name), "asks").items():
             told = (f"queue.{key_name(name)}", f"asks.{key_name(resource)}", value)
             rule = table_of(rules, resource)
             yield from _asked_problems(told, resource, rule)
-            if _is_oar(clusters, cluster):
+            if _asks_by_rule(clusters, cluster):
                 yield from _plain_problems(told, resource, rule)
-            if resource not in (*rules, WALLTIME) and _is_oar(clusters, cluster):
+            if resource not in (*rules, WALLTIME) and _asks_by_rule(clusters, cluster):
                 right = f"[{MAPS}.{cluster}.resource.{resource}] has to say what it is there"
                 yield _wrong(told, "no rule", right)
 
@@ -137,8 +137,8 @@ def _wrong(told: tuple[str, str, object], wrong: str, right: str) -> str:
     return f"[{title}] {key}{Wrong(value, wrong, right)}"
 
 
-def _is_oar(clusters: Table, cluster: str) -> bool:
-    return table_of(clusters, cluster).get("kind") == Kind.OAR
+def _asks_by_rule(clusters: Table, cluster: str) -> bool:
+    return of_kind(table_of(clusters, cluster)).asks_by_rule
 
 
 def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from gridbridge.methods import guard, sending
 from gridbridge.model.message import Kind, Message, Phase
-from gridbridge.model.route import EMBEDDED
 from gridbridge.state import published, spool
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -24,7 +23,7 @@ def begin(step: "Step") -> bool:
     if step.record.remote_id and step.away.login:
         sending.stage(step, step.request, step.task.config())
     name = step.record.transfer or str(step.task.transfer(step.route, attempt=1))
-    known = {"transfer": name, "guard": guard.chosen(step), "submitted": _submitted(step)}
+    known = {"transfer": name, "guard": guard.chosen(step), "submitted": step.request.submitted}
     step.note(kind=Kind.RECORD, phase=phase, **known)
     return True
 
@@ -35,7 +34,7 @@ def _learn_of_the_last(step: "Step") -> bool:
     if reply is None:
         put_back = "yes" if step.task.restarted else ""
         name = str(step.task.transfer(step.route, attempt=0))
-        submitted = _submitted(step)
+        submitted = step.request.submitted
         step.note(kind=Kind.ASK, transfer=name, restarted=put_back, submitted=submitted)
         return False
     if reply.phase:
@@ -43,11 +42,6 @@ def _learn_of_the_last(step: "Step") -> bool:
     told = {key: value for key, value in vars(reply).items() if value}
     step.record = step.record.but(**told)
     return True
-
-
-def _submitted(step: "Step") -> str:
-    """Return when the job was submitted; an embedded cluster does not say, nor count anew."""
-    return "" if step.route.local_kind == EMBEDDED else step.request.submitted
 
 
 def _adopt(step: "Step", known: Message) -> None:

@@ -2,7 +2,6 @@
 
 from gridbridge.methods.task import GUARDED
 from gridbridge.model.request import OWN_HOLD, OWN_START
-from gridbridge.model.route import EMBEDDED
 from gridbridge.model.transfer import guard
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.state import published
@@ -13,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def chosen(step: "Step") -> str:
-    """Return the guard that the task needs; an embedded cluster has only one kind."""
-    if step.route.local_kind == EMBEDDED:
+    """Return the guard that the task needs; a cluster without start times has only one."""
+    if not step.home.HAS_START_TIMES:
         return Guard.HOLD
     request, task = step.request, step.task
     transfer_queues = published.queues(task.published)

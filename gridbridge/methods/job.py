@@ -4,13 +4,13 @@ What execd and the shepherd tell a starter: SGE_STARTER_* and SGE_STD*_PATH in t
 `handle_as_binary`, `no_shell` and the limits in active_jobs/N.T/config.
 """
 
-from gridbridge.batch import own
+from gridbridge.batch import own, submitter
 from gridbridge.batch.wrapper import Start, WrappedJob
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods.task import Task
 from gridbridge.model.places import is_place
 from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import EMBEDDED, OAR, Login, Route
+from gridbridge.model.route import Login, Route
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs
 LOCAL_IDENTITY = (  # what the job shall see of its home, not of where it runs
@@ -98,7 +98,7 @@ def wrapped(
 
 def _own(task: Task, route: Route) -> str:
     """Return what tells Grid Engine's commands the job's number there, if JOB_ID is another."""
-    if route.identity or route.remote_kind in (OAR, EMBEDDED):
+    if route.identity or not submitter(route.away).HAS_QSTAT:
         return ""
     return own.lines(task.job, task.env["SGE_TASK_ID"])
 

@@ -32,7 +32,7 @@ class Policy:
         object.__setattr__(self, "clusters", clusters)  # frozen for everybody else
 
     @property
-    def is_embedded(self) -> bool:
+    def is_personal(self) -> bool:
         """Whether all of it is one person's: embedded clusters, and so a service without rights."""
         return self.local is not None and self.local.kind is Kind.EMBEDDED
 

@@ -197,7 +197,7 @@ def _parsed(path: str, raw: bytes, now: datetime) -> InForce:
     A site of embedded clusters has no rights but those of the one person whose it is.
     """
     policy = config.parse(path, raw)
-    if not policy.is_embedded:
+    if not policy.is_personal:
         _trust(path)
     return InForce(policy=policy, raw=raw, sha256=digest(raw), since=now)
 

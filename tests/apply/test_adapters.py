@@ -1,6 +1,9 @@
 """The one table of adapters: every kind has its own, and each tells what it can by what it has."""
 
+import ast
+from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +11,8 @@ from gridbridge.apply.adapters import ADAPTERS, Adapter, adapter_of
 from gridbridge.apply.clusters import REACHED
 from gridbridge.apply.transfer.home import HOMES
 from gridbridge.batch import HOT, RECALLERS, recaller_of, submitter
+from gridbridge.config.kinds import OF_KIND
+from gridbridge.decisions.site.check import JUDGES
 from gridbridge.model.cluster import Kind
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Away, Cell, Folder, OarServer
@@ -22,6 +27,64 @@ OPTIONAL = tuple(field.name for field in fields(Adapter) if field.default is Non
 def test_every_kind_has_an_adapter_and_a_way_to_reach_it() -> None:
     """A new kind is a line in each table; nothing else asks for a kind's name."""
     assert set(ADAPTERS) == set(REACHED) == set(HOT) == set(Kind)
+    assert set(OF_KIND) == set(JUDGES) == set(Kind)
+
+
+def comparisons(source: str) -> Iterator[str]:
+    """Return where code asks of what kind a cluster is."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare | ast.Match) and names(node) & (KINDS | FIELDS):
+            yield f"{node.lineno}: {ast.unparse(node).splitlines()[0]}"
+        elif (
+            isinstance(node, ast.Call)
+            and names(node.func) <= {"isinstance"}
+            and names(node) & CLASSES
+        ):
+            yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def names(code: ast.AST) -> set[str]:
+    """Return the names and words in code, but a job end's way to be told, which is no kind."""
+    nodes = tuple(ast.walk(code))
+    pushes = {id(node) for node in nodes if ast.unparse(node).startswith("Push.")}
+    return (
+        {node.attr for node in nodes if isinstance(node, ast.Attribute) and id(node) not in pushes}
+        | {node.id for node in nodes if isinstance(node, ast.Name)}
+        | {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
+    )
+
+
+ROOT = Path(__file__).parents[2] / "gridbridge"
+ASKING = [
+    path for path in ROOT.rglob("*.py") if path.parent.name != "model" and "batch" not in path.parts
+]
+KINDS = {name for kind in Kind for name in (kind.name, kind.value)}
+FIELDS = {"local_kind", "remote_kind"}
+CLASSES = {"Cell", "OarServer", "Folder"}
+
+
+def test_nothing_outside_the_tables_asks_for_a_kind() -> None:
+    """What differs between kinds is a fact in a table or an adapter's own, for a new kind too."""
+    found = {str(path.relative_to(ROOT)): list(comparisons(path.read_text())) for path in ASKING}
+
+    assert {name: told for name, told in found.items() if told} == {}
+    assert len(found) > 200
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if cluster.kind is Kind.OAR: pass",
+        "x = route.local_kind in (GRIDENGINE, EMBEDDED)",
+        "x = section.get('kind') != 'oar'",
+        "x = route.remote_kind == other",
+        "match cluster.kind:\n    case Kind.EMBEDDED: pass",
+        "x = isinstance(where, Cell)",
+    ],
+)
+def test_a_question_for_a_kind_is_seen(code: str) -> None:
+    """The test above can fail."""
+    assert len(list(comparisons(code))) == 1
 
 
 @pytest.mark.parametrize("where", [CELL, OAR, FOLDER], ids=["gridengine", "oar", "embedded"])

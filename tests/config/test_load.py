@@ -73,7 +73,7 @@ def test_a_site_without_queues_may_have_a_home_of_oar_or_none(home: str, kind: K
 
     assert (policy.local.kind if policy.local else None) == kind
     assert policy.why_no_queues
-    assert not policy.is_embedded
+    assert not policy.is_personal
 
 
 def test_what_is_said_replaces_the_default(path: Path) -> None:
@@ -417,11 +417,11 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         pytest.param(
             GOOD.replace(QUEUE, 'kind = "embedded"\nssh = "x"\npush = "qevent"\n' + QUEUE),
             [
+                "[cluster.beta] folder: missing;"
+                " the absolute path of the folder that the cluster is",
                 "[cluster.beta] qmaster_port = 6444: with kind embedded; it has none",
                 "[cluster.beta] execd_port = 6445: with kind embedded; it has none",
                 '[cluster.beta] ssh = "x": with kind embedded; it has none',
-                "[cluster.beta] folder: missing;"
-                " the absolute path of the folder that the cluster is",
                 '[cluster.beta] push = "qevent": with kind embedded; none: its jobs see the spool',
                 '[cluster.beta] push = "qevent": with ssh; none: it is asked once an interval',
                 '[cluster.beta] kind = "embedded": where the local cluster is gridengine;'

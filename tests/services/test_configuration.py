@@ -413,4 +413,4 @@ def test_the_file_of_an_embedded_site_is_its_owner_s_affair(
     path.write_text('[site]\ncluster = "a"\n[cluster.a]\nkind = "embedded"\nfolder = "/a"\n')
     path.chmod(0o666)
 
-    assert Configuration(Clock(), str(path)).policy.is_embedded
+    assert Configuration(Clock(), str(path)).policy.is_personal

@@ -165,7 +165,7 @@ class Acts:
 
     def _delete(self, action: Action) -> None:
         """Delete the remote job as its owner; a person whose site is embedded is nobody else."""
-        if self._policy.is_embedded:
+        if self._policy.is_personal:
             _delete_own(away(self._policy, action.transfer.remote), action.transfer)
         else:
             _as_owner("delete", action.transfer)

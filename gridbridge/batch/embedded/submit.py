@@ -15,6 +15,8 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.model.states import JobState
 
+HAS_QSTAT = False
+HAS_START_TIMES = False
 ANSWERS = {os.EX_DATAERR: Result.REFUSED, os.EX_TEMPFAIL: Result.LATER}
 
 

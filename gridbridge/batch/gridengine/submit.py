@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from gridbridge.model.states import JobState
 
+HAS_QSTAT = True
+HAS_START_TIMES = True
 UTC = "UTC"
 TRY_LATER = 25  # qsub(1) EXIT STATUS: a limit of the cell, max_u_jobs and its kin
 NOT_REACHED = (  # before the request was sent: nothing was submitted

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gridbridge.batch.oar.parse import Job
     from gridbridge.model.states import JobState
 
+HAS_QSTAT = False
 ID = b"OAR_JOB_ID="
 RULE = "[ADMISSION RULE]"
 BY_RULE = 254  # an admission rule died: its words come last

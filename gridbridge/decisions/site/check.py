@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from gridbridge.decisions.site import reload
+from gridbridge.decisions.site import folders, reload
 from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, HOME, PYTHON
 from gridbridge.model.policy import Policy
@@ -27,11 +27,8 @@ def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
     yield from reload.findings(facts.poller)
     for name, cell in facts.cells.items():
         cluster = policy.clusters.get(name)
-        answer, version = JUDGES[cluster.kind if cluster else Kind.GRIDENGINE]
-        yield answer(name, cell, facts.name)
-        if not cell.trouble:
-            yield version(name, cell)
-            yield _clock(name, cell)
+        judge = JUDGES[cluster.kind if cluster else Kind.GRIDENGINE]
+        yield from judge(name, cell, facts.name)
     yield from map(_key, facts.keys)
     for name, place in facts.without_rsync.items():
         yield _rsync(name, place)
@@ -91,6 +88,24 @@ def _stopped(found: str, right: str, policy: Policy, first: str = "") -> Finding
     return Finding(item="poller", state=State.BROKEN, found=found, right=right, mend=(edit,))
 
 
+def _cell(name: str, cell: CellFacts, host: str) -> Iterator[Finding]:
+    yield _answer(name, cell, host)
+    if not cell.trouble:
+        yield _version(name, cell)
+        yield _clock(name, cell)
+
+
+def _server(name: str, cell: CellFacts, _host: str) -> Iterator[Finding]:
+    yield _oar_answer(name, cell)
+    if not cell.trouble:
+        yield _oar_version(name, cell)
+        yield _clock(name, cell)
+
+
+def _folder(name: str, cell: CellFacts, _host: str) -> Iterator[Finding]:
+    yield folders.cluster_finding(name, cell)
+
+
 def _answer(name: str, cell: CellFacts, host: str) -> Finding:
     """Judge a qmaster's answer; it refuses qconf's questions to all but its admin hosts."""
     item = f"{name}: qmaster"
@@ -134,7 +149,7 @@ def _wrong_port(name: str, cell: CellFacts) -> Finding:
     )
 
 
-def _server(name: str, cell: CellFacts, _host: str) -> Finding:
+def _oar_answer(name: str, cell: CellFacts) -> Finding:
     """Judge an OAR server's answer."""
     item = f"{name}: OAR server"
     if not cell.trouble:
@@ -241,7 +256,4 @@ def _closed(item: str, state: State, found: str, mend: Edit) -> Finding:
     return Finding(item=item, state=state, found=found, right="open", mend=(mend,))
 
 
-JUDGES = {  # of a cluster's answer, and of its version; of embedded ones see folders
-    Kind.GRIDENGINE: (_answer, _version),
-    Kind.OAR: (_server, _oar_version),
-}
+JUDGES = {Kind.GRIDENGINE: _cell, Kind.OAR: _server, Kind.EMBEDDED: _folder}

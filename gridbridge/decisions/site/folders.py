@@ -22,7 +22,7 @@ def findings(
     yield _poller(poller, policy.poller.stale_s)
     yield from reload.findings(poller)
     for name, cell in cells.items():
-        yield _cluster(name, cell, policy.clusters[name].folder)
+        yield cluster_finding(name, cell)
     if not cells[policy.site.cluster].trouble:
         for name in policy.queues:
             yield _queue(name, slots, policy)
@@ -35,11 +35,12 @@ def _poller(poller: PollerFacts, stale_s: float) -> Finding:
     return _broken("poller", found, f"values no older than {stale_s:g} s", START)
 
 
-def _cluster(name: str, cell: CellFacts, folder: str) -> Finding:
+def cluster_finding(name: str, cell: CellFacts) -> Finding:
+    """Judge whether a cluster answers in its folder; one that was not made yet is made."""
     if not cell.trouble:
         found = f"answers, {cell.slots} slots of its own"
         return Finding(item=f"{name}: cluster", state=State.OK, found=found)
-    make = f"{PROGRAM} {folder} create --slots=4"
+    make = f"{PROGRAM} {cell.master} create --slots=4"
     return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
 
 

@@ -95,13 +95,13 @@ def check(clock: Clock, path: str = CONFIG) -> Report:
 
 
 def _account(policy: Policy) -> Iterator[Finding]:
-    if not policy.is_embedded:
+    if not policy.is_personal:
         yield transfer_host.account_finding(host_facts(policy), policy.site)
 
 
 def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     """Look at everything and judge it, this host first; the digest is the configuration's."""
-    if policy.is_embedded:
+    if policy.is_personal:
         yield from _folders(policy, sha256, clock)
         return
     if os.geteuid() != 0:

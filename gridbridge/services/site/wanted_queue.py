@@ -89,7 +89,7 @@ def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
 
 def refuse_embedded(policy: Policy) -> None:
     """Refuse to set up a site of embedded clusters, where its person makes the queue."""
-    if policy.is_embedded:
+    if policy.is_personal:
         folder = policy.clusters[policy.site.cluster].folder
         make = f"{PYTHON} -I -m gridbridge.batch.embedded {folder} queue NAME ..."
         raise ConfigError(

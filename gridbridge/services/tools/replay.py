@@ -68,7 +68,7 @@ def last(count: int, path: str = CONFIG) -> tuple[Decision, ...]:
 def _open(path: str) -> Database:
     """Open the state file as its owner; it is never made here."""
     policy = config.load(path)
-    if not policy.is_embedded:
+    if not policy.is_personal:
         become(policy.site.service_account)
     url = policy.site.state
     if url.startswith(SQLITE) and not os.path.exists(url.removeprefix(SQLITE)):

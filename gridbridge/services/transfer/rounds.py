@@ -52,7 +52,7 @@ def _require_account(policy: Policy) -> None:
     """
     account = policy.site.service_account
     runs_as = pwd.getpwuid(os.geteuid()).pw_name
-    if not policy.is_embedded and runs_as != account:
+    if not policy.is_personal and runs_as != account:
         words = f'[site] service_account = "{account}": this process is {runs_as}\'s'
         raise ConfigError((f"{CONFIG}: {words}; run it as {account}",))
 

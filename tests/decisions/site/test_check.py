@@ -356,3 +356,14 @@ def test_the_worst_item_decides(states: list[str], expected: State) -> None:
     found = tuple(Finding(item="x", state=State(state), found="") for state in states)
 
     assert worst(found) == expected
+
+
+def test_an_embedded_cluster_has_no_clock_and_no_version_of_its_own() -> None:
+    """It is judged as in a site of its own kind: whether it answers in its folder."""
+    clusters = {"gamma": Cluster(kind=Kind.EMBEDDED, folder="/gamma")}
+    seen = replace(a_host(), cells={"gamma": CellFacts(slots=4, master="/gamma")})
+    found = running_findings(seen, replace(POLICY, clusters=POLICY.clusters | clusters))
+
+    assert [each.found for each in found if each.item.startswith("gamma")] == [
+        "answers, 4 slots of its own"
+    ]

@@ -46,7 +46,7 @@ def test_a_service_that_does_not_publish(age_s: float | None, found: str) -> Non
 
 
 def test_a_folder_without_a_cluster() -> None:
-    cells = WELL | {"beta": CellFacts(trouble="/beta: no cluster here")}
+    cells = WELL | {"beta": CellFacts(trouble="/beta: no cluster here", master="/beta")}
     make = f"{folders.PROGRAM} /beta create --slots=4"
 
     assert wrong(cells=cells) == [("beta: cluster", "/beta: no cluster here", make)]
