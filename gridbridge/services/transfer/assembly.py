@@ -19,6 +19,7 @@ from gridbridge.model.places import HOME, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.configuration import Configuration
+from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.services.watch.listener import Listener
@@ -53,8 +54,7 @@ def build(configuration: Configuration, clock: Clock) -> TransferService:
     keep_connections(policy)
     database = Database.open(policy.site.state)
     clusters = _clusters(policy, _left(database))
-    service = TransferService(
-        policy=policy,
+    resources = Resources(
         database=database,
         inbox=Inbox(SPOOL, policy.poller.spool_files_per_uid),
         acts=Acts(policy),
@@ -62,9 +62,10 @@ def build(configuration: Configuration, clock: Clock) -> TransferService:
         observers={name: _observer(policy, name, clock) for name in clusters},
         clock=clock,
     )
+    service = TransferService.of(policy, resources)
     try:
         for name in filter(partial(_pushes, policy), clusters):
-            service.pushes[name] = _push(policy, name, service.clock)
+            resources.pushes[name] = _push(policy, name, clock)
         service.load()
     except GridbridgeError:
         service.shut_down()
@@ -75,7 +76,7 @@ def build(configuration: Configuration, clock: Clock) -> TransferService:
 def follow(service: TransferService, policy: Policy) -> None:
     """Have the service go on under another configuration; StateError when it can't be shown."""
     keep_connections(policy)
-    ledger, observers = service.ledger, service.observers
+    ledger, observers = service.known.ledger, service.resources.observers
     clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
     same = frozenset(
         name
@@ -85,9 +86,9 @@ def follow(service: TransferService, policy: Policy) -> None:
     _follow_observers(service, policy, clusters, same)
     _follow_pushes(service, policy, clusters, same)
     if any(one.remote in clusters - same for one in ledger.all()):
-        service.worlds.listen_anew()
+        service.known.worlds.listen_anew()
     service.policy = policy
-    service.inbox.limit_per_uid = policy.poller.spool_files_per_uid
+    service.resources.inbox.limit_per_uid = policy.poller.spool_files_per_uid
     for part in _parts(service):
         part.follow(policy)
     service.show_routes()
@@ -95,44 +96,43 @@ def follow(service: TransferService, policy: Policy) -> None:
 
 def _parts(service: TransferService) -> tuple[Part, ...]:
     """Return what else keeps the configuration; the other parts don't."""
-    first = (service.acts, service.views, service.breakers, service.mail, service.worlds)
-    of_rounds = (service.actions, service.hearing, service.upkeep, service.order)
-    rest = (
-        service.usage_records,
-        service.upkeep.guards,
-        service.recalls,
-        service.claims,
-        service.suspensions,
+    at, known, order = service.resources, service.known, service.order
+    return (
+        *(at.acts, at.views),
+        *(known.breakers, known.mail, known.usage_records, known.worlds),
+        *(service.acting.actions, service.acting.claims),
+        *(service.care.guards, service.care.recalls, service.care.suspensions),
+        *(order, order.intake.hearing, order.upkeep, order.showing.sweeper),
     )
-    return (*first, *of_rounds, *rest, service.sweeper)
 
 
 def _follow_observers(
     service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
 ) -> None:
     """Go on asking the same clusters, and forget the answers of clusters that have moved."""
-    observers = service.observers
+    observers = service.resources.observers
     for name in observers.keys() - same:
         observers.pop(name).dismiss()
-        service.answers.forget(name)
+        service.known.answers.forget(name)
     for name in same:
         observers[name].follow(away(policy, name), policy.poller, _own_queues(policy, name))
     for name in clusters - same:
-        observers[name] = _observer(policy, name, service.clock)
+        observers[name] = _observer(policy, name, service.resources.clock)
 
 
 def _follow_pushes(
     service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
 ) -> None:
     """Let pushes that have not changed go on."""
+    pushes, clock = service.resources.pushes, service.resources.clock
     alike = frozenset(
         name for name in same if _push_of(service.policy, name) == _push_of(policy, name)
     )
-    for name in service.pushes.keys() - alike:
-        service.pushes.pop(name).stop()
+    for name in pushes.keys() - alike:
+        pushes.pop(name).stop()
     for name in clusters - alike:
         if _pushes(policy, name):
-            service.pushes[name] = _push(policy, name, service.clock)
+            pushes[name] = _push(policy, name, clock)
 
 
 def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:

@@ -95,7 +95,7 @@ class Poller:
     @contextmanager
     def turn(self) -> Iterator[Order]:
         """Do a round by the newest right file."""
-        if self._configuration.take(self._signals.hung_up(), self.service.ledger.stays):
+        if self._configuration.take(self._signals.hung_up(), self.service.known.ledger.stays):
             put_in_force(self._configuration, self.service)
         with self.service.turn() as order:
             yield order
@@ -108,7 +108,7 @@ class Poller:
 
     def begin_anew(self) -> None:
         """Put another service together: what a failed round took from the spool is read again."""
-        self._configuration.take(self._signals.hung_up(), self.service.ledger.stays)
+        self._configuration.take(self._signals.hung_up(), self.service.known.ledger.stays)
         self.service = build(self._configuration, self._clock)
         self._configuration.keep()
         _set_level(self._configuration.policy)
@@ -120,7 +120,7 @@ def put_in_force(configuration: Configuration, service: TransferService) -> None
     if configuration.policy is not service.policy:
         follow(service, configuration.policy)
         _set_level(configuration.policy)
-    service.views.configured(configuration.shown())
+    service.resources.views.configured(configuration.shown())
 
 
 def _start_log(policy: Policy) -> None:

@@ -8,41 +8,71 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Self
 
 from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.model.ids import parse_transfer
+from gridbridge.model.policy import Policy
 from gridbridge.services import cycle
-from gridbridge.services.transfer.parts import Parts
+from gridbridge.services.transfer.parts import acting, care, knowledge, rounds
+from gridbridge.services.transfer.parts.acting import Acting
+from gridbridge.services.transfer.parts.care import Care
+from gridbridge.services.transfer.parts.knowledge import Knowledge
+from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.round.order import Order
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class TransferService(Parts):
+class TransferService:
     """What the poller's process does its rounds with."""
+
+    policy: Policy
+    resources: Resources
+    known: Knowledge
+    acting: Acting
+    care: Care
+    order: Order
+
+    @classmethod
+    def of(cls, policy: Policy, resources: Resources) -> Self:
+        """Put the service together: each group of parts is made of those before it."""
+        known = knowledge.build(policy, resources)
+        acts = acting.build(policy, resources, known)
+        cares = care.build(policy, resources, known, acts)
+        return cls(
+            policy=policy,
+            resources=resources,
+            known=known,
+            acting=acts,
+            care=cares,
+            order=rounds.build(policy, resources, known, acts, cares),
+        )
 
     def load(self) -> None:
         """Take up what an earlier process left in the state file."""
-        self.clock.step()  # before this: what is loaded is not moved by it
-        self.acts.hide_names()
-        self.ledger.load()
-        self.unheard_ends.load(self.clock.now())
-        self.late_guards.load(self.clock.now())
-        self.usage_records.load()
-        self.recalls.load()
-        self.claims.load()
-        for one in self.ledger.ended.values():
-            self.acts.tidy(one)
+        acts, clock, known = self.resources.acts, self.resources.clock, self.known
+        clock.step()  # before this: what is loaded is not moved by it
+        acts.hide_names()
+        known.ledger.load()
+        known.unheard_ends.load(clock.now())
+        self.acting.late_guards.load(clock.now())
+        known.usage_records.load()
+        self.care.recalls.load()
+        self.acting.claims.load()
+        for one in known.ledger.ended.values():
+            acts.tidy(one)
         self.show_routes()
 
     def show_routes(self) -> None:
         """Show where each queue leads, and tell of the clusters that transfers are still at."""
-        used = {(one.queue, one.remote) for one in self.ledger.all()}
-        self.mail.allow(used)  # their routes stay where starters read them
-        self.views.routes(frozenset(queue for queue, _ in used))
-        self.views.asked(self.observers)
-        for cluster in sorted(self.worlds.dropped()):
+        known, views = self.known, self.resources.views
+        used = {(one.queue, one.remote) for one in known.ledger.all()}
+        known.mail.allow(used)  # their routes stay where starters read them
+        views.routes(frozenset(queue for queue, _ in used))
+        views.asked(self.resources.observers)
+        for cluster in sorted(known.worlds.dropped()):
             _log.warning(
                 "event=dropped cluster=%s why=%r", cluster, dropped_clusters.sentence(cluster)
             )
@@ -56,45 +86,46 @@ class TransferService(Parts):
     def turn(self) -> Iterator[Order]:
         """Keep all that a round changes or nothing, and then send what it led to."""
         self._keep_time()
-        with self.ledger.transaction():
+        with self.known.ledger.transaction():
             yield self.order
-        self.mail.put_away()
-        self.upkeep.send()
-        for observer in self.observers.values():
+        self.known.mail.put_away()
+        self.order.upkeep.send()
+        for observer in self.resources.observers.values():
             observer.ask_if_due(self.wanted)
-        self.usage_records.look_if_due()
+        self.known.usage_records.look_if_due()
 
     def _keep_time(self) -> None:
         """Keep every duration though the clock was set; set back, no answer would be fresh."""
-        if step := self.clock.step():
+        if step := self.resources.clock.step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
-            self.ledger.rewrite()
-            self.breakers.begin_anew()
-            self.suspensions.forget()
-        self.worlds.notice_pause()
+            self.known.ledger.rewrite()
+            self.known.breakers.begin_anew()
+            self.care.suspensions.forget()
+        self.known.worlds.notice_pause()
 
     def has_unasked(self) -> bool:
         """Say whether a configured cluster has open transfers, and nobody asks it.
 
         It was left alone when the last queue to it was taken out, before their starters spoke.
         """
-        return bool(self.ledger.clusters() & self.policy.clusters.keys() - self.observers.keys())
+        unasked = self.policy.clusters.keys() - self.resources.observers.keys()
+        return bool(self.known.ledger.clusters() & unasked)
 
     def wanted(self) -> frozenset[int]:
         """Return the job ids, local and remote, that a snapshot must keep."""
-        watched = (*self.ledger.all(), *self.ledger.ended.values())
-        ids = {one.remote_id for one in watched} | {
-            parse_transfer(one.name).job for one in self.ledger.all()
-        }
-        others = self.unheard_ends.jobs() | self.breakers.jobs() | self.late_guards.jobs()
-        return frozenset(ids | others | self.mail.unproved.jobs())
+        known = self.known
+        watched = (*known.ledger.all(), *known.ledger.ended.values())
+        remote = {one.remote_id for one in watched}
+        local = {parse_transfer(one.name).job for one in known.ledger.all()}
+        others = known.unheard_ends.jobs() | known.breakers.jobs() | known.mail.unproved.jobs()
+        return frozenset(remote | local | others | self.acting.late_guards.jobs())
 
     def shut_down(self) -> None:
         """Give back what is held of the machine: files, threads, programs. May be repeated."""
-        self.database.close()
-        self.workers.dismiss()
-        self.usage_records.dismiss()
-        for observer in self.observers.values():
+        self.resources.database.close()
+        self.resources.workers.dismiss()
+        self.known.usage_records.dismiss()
+        for observer in self.resources.observers.values():
             observer.dismiss()
-        for push in self.pushes.values():
+        for push in self.resources.pushes.values():
             push.stop()

@@ -76,19 +76,19 @@ class Running(Machine):
         super().__init__(folder)
         poller = self.policy.poller
         self.alpha, self.beta = Asked(poller), Asked(poller)
-        self.service.observers |= {"alpha": self.alpha, "beta": self.beta}
+        self.service.resources.observers.update({"alpha": self.alpha, "beta": self.beta})
         self.push = Pushed()
-        self.service.pushes["beta"] = self.push
+        self.service.resources.pushes["beta"] = self.push
         self.answer("r")
 
     def follow(self, **changes: object) -> None:
         """Have the service follow a changed configuration; whom it asks anew is never asked."""
         self.policy = replace(self.policy, **changes)  # type: ignore[arg-type]  # as the test says
         follow(self.service, self.policy)
-        for name, observer in self.service.observers.items():
+        for name, observer in self.service.resources.observers.items():
             if isinstance(observer, Observer):
                 observer.dismiss()
-                self.service.observers[name] = Told()
+                self.service.resources.observers[name] = Told()
 
     def load(self) -> dict[str, str]:
         """Return the load values after another round."""
@@ -123,7 +123,10 @@ def test_a_new_queue_opens_when_its_cluster_answers_and_closes_no_other(running:
 
     assert before["gb_beta_up"] == "1"
     assert after == {**before, "gb_gamma_up": "0"}
-    assert (running.service.observers["beta"], running.beta.is_dismissed) == (running.beta, False)
+    assert (running.service.resources.observers["beta"], running.beta.is_dismissed) == (
+        running.beta,
+        False,
+    )
     assert running.alpha.transfer_queues == ("transfer-beta", "transfer-gamma")
     assert published.read_route("transfer-gamma", f"{running.folder}/published").remote == "gamma"
 
@@ -153,7 +156,7 @@ def test_a_push_is_begun_anew_only_when_it_changed(running: Running) -> None:
     running.follow(**of_beta(running.policy, push_limit_per_s=9.0))
 
     assert (running.push.is_stopped, running.beta.is_dismissed) == (True, False)
-    assert running.service.pushes == {}
+    assert running.service.resources.pushes == {}
 
 
 def test_a_cluster_that_is_gone_is_asked_no_more_and_its_answer_counts_no_more(
@@ -163,14 +166,14 @@ def test_a_cluster_that_is_gone_is_asked_no_more_and_its_answer_counts_no_more(
     running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
 
     assert (running.beta.is_dismissed, running.load()) == (True, {})
-    assert "beta" not in running.service.answers.good
-    assert running.service.worlds.dropped() == {"beta"}
+    assert "beta" not in running.service.known.answers.good
+    assert running.service.known.worlds.dropped() == {"beta"}
 
 
 def test_without_a_queue_a_cluster_is_asked_until_its_transfers_are_home(running: Running) -> None:
     running.send(RECORD)
     running.follow(queues={})
-    while_open = running.service.observers.keys() - {"alpha"}
+    while_open = running.service.resources.observers.keys() - {"alpha"}
 
     assert (while_open, running.beta.is_dismissed) == ({"beta"}, False)
 
@@ -187,34 +190,34 @@ def test_who_was_sent_by_a_route_that_is_gone_since_is_taken_home(
     was_unasked = running.service.has_unasked()
     running.follow()
 
-    assert RECORD.transfer in {one.name for one in running.service.ledger.all()}
+    assert RECORD.transfer in {one.name for one in running.service.known.ledger.all()}
     assert was_unasked is not is_other_away
-    assert "beta" in running.service.observers
+    assert "beta" in running.service.resources.observers
     assert not running.service.has_unasked()
 
 
 def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Running) -> None:
     """A cluster that was left out for an hour was not silent for one."""
     running.send(RECORD)
-    running.service.worlds.since_s = AGES_AGO_S
+    running.service.known.worlds.since_s = AGES_AGO_S
     running.follow(**with_gamma(running.policy))
-    kept = running.service.worlds.since_s
+    kept = running.service.known.worlds.since_s
     clusters = running.policy.clusters
     running.follow(clusters={"alpha": clusters["alpha"]}, queues={})
-    before_s = running.service.clock.steady_s()
+    before_s = running.service.resources.clock.steady_s()
     running.follow(clusters=clusters)
 
     assert kept == AGES_AGO_S
-    assert running.service.worlds.since_s >= before_s
+    assert running.service.known.worlds.since_s >= before_s
 
 
 def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
-    running.service.breakers._put(ShownBreaker(cluster="beta", times=9, until=until))
+    running.service.known.breakers._put(ShownBreaker(cluster="beta", times=9, until=until))
     running.follow(breaker=Breaker(pause_s=5, pause_max_s=5))
     latest = datetime.now(UTC) + timedelta(seconds=5)
 
-    [known] = running.service.views.shown_breakers()
+    [known] = running.service.resources.views.shown_breakers()
     assert known.until is not None
     assert known.until <= latest
 
@@ -222,23 +225,23 @@ def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Runn
 def test_what_waits_for_its_record_waits_on(running: Running) -> None:
     early = RECORD.but(kind=Kind.ENDED, outcome=Outcome.EXIT, exit_status="0")
     running.send(early)
-    before = dict(running.service.mail.premature)
+    before = dict(running.service.known.mail.premature)
     running.follow(poller=Poller(spool_files_per_uid=7))
 
     assert len(before) == 1
-    assert running.service.mail.premature == before
-    assert running.service.inbox.limit_per_uid == 7
+    assert running.service.known.mail.premature == before
+    assert running.service.resources.inbox.limit_per_uid == 7
 
 
 def test_a_new_route_holds_for_the_next_message(running: Running) -> None:
     """The queue of a record is one of the configuration's, or nobody reads it."""
     to_gamma = RECORD.but(queue="transfer-gamma", remote="gamma")
     running.send(to_gamma)
-    refused = len(running.service.ledger.all())
+    refused = len(running.service.known.ledger.all())
     running.follow(**with_gamma(running.policy))
     running.send(to_gamma)
 
-    assert (refused, len(running.service.ledger.all())) == (0, 1)
+    assert (refused, len(running.service.known.ledger.all())) == (0, 1)
 
 
 def test_all_of_the_service_has_the_new_configuration(running: Running) -> None:

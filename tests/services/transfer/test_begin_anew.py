@@ -31,8 +31,8 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
         done.append("build")
         if done.count("build") == 2:
             raise StateError("still full")
-        ledger = SimpleNamespace(stays=None)
-        return SimpleNamespace(shut_down=lambda: done.append("end"), ledger=ledger, turn=turn)
+        known = SimpleNamespace(ledger=SimpleNamespace(stays=None))
+        return SimpleNamespace(shut_down=lambda: done.append("end"), known=known, turn=turn)
 
     monkeypatch.setattr(rounds, "build", build)
     monkeypatch.setattr(rounds, "_set_level", lambda _: None)

@@ -99,21 +99,21 @@ def link(machine: Machine, tmp_path: Path) -> Iterator[Far]:
 
 def known(machine: Machine) -> Transfer:
     """Return the transfer as the state file has it."""
-    (one,) = Transfers(machine.service.database).open()
+    (one,) = Transfers(machine.service.resources.database).open()
     return one
 
 
 def sent(machine: Machine) -> None:
     """Wait until the grants that are on their way have an answer."""
-    for _, give in machine.service.claims._sent.values():
+    for _, give in machine.service.acting.claims._sent.values():
         give.exception(10)
     machine.service.round()
 
 
 def recall(machine: Machine) -> None:
     """Call the task home."""
-    with machine.service.ledger.transaction():
-        machine.service.claims.recall(known(machine), WHY)
+    with machine.service.known.ledger.transaction():
+        machine.service.acting.claims.recall(known(machine), WHY)
 
 
 def granted(link: Far) -> list[str]:
@@ -124,14 +124,14 @@ def granted(link: Far) -> list[str]:
 
 def test_a_service_that_was_stopped_begins_to_listen_anew(machine: Machine) -> None:
     """What it did not ask nobody left unanswered (decisions.transfer.recall.silence)."""
-    before = machine.service.worlds.since_s
+    before = machine.service.known.worlds.since_s
     machine.service.round()
-    unmoved = machine.service.worlds.since_s
-    machine.service.worlds.looked_at_s -= 30
+    unmoved = machine.service.known.worlds.since_s
+    machine.service.known.worlds.looked_at_s -= 30
     machine.service.round()
 
     assert unmoved == before
-    assert before < machine.service.worlds.since_s <= machine.service.worlds.looked_at_s
+    assert before < machine.service.known.worlds.since_s <= machine.service.known.worlds.looked_at_s
 
 
 JOBS = range(7, 10)
@@ -153,9 +153,9 @@ def home_shows(machine: Machine, free_slots: int) -> None:
     shown = ClusterSnapshot(
         cluster="alpha", taken_at=now, jobs=rows, pending=0, free_slots=free_slots
     )
-    machine.service.observers["alpha"].next = Answer(cluster="alpha", snapshot=shown)
+    machine.service.resources.observers["alpha"].next = Answer(cluster="alpha", snapshot=shown)
     machine.service.round()
-    for _, check in machine.service.recalls._checking.values():
+    for _, check in machine.service.care.recalls._checking.values():
         check.exception(10)
     machine.service.round()
 
@@ -192,24 +192,24 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(
     machine: Machine, opened: list[int]
 ) -> None:
     """Until the first has come home its slot is still shown as free."""
-    machine.service.acts.check_home = lambda _: None  # type: ignore[method-assign]
+    machine.service.resources.acts.check_home = lambda _: None  # type: ignore[method-assign]
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     for job in JOBS:
         wake = machine.spool / "wake" / f"f{job}"
         os.mkfifo(wake)
         opened.append(os.open(wake, os.O_RDWR))
         machine.send(a_record_of(job))
-    with machine.service.ledger.transaction():
-        for one in tuple(machine.service.ledger.all()):
+    with machine.service.known.ledger.transaction():
+        for one in tuple(machine.service.known.ledger.all()):
             waits = one.but(created_at=long_ago, seen_at=long_ago, remote_state=job_state("qw"))
-            machine.service.ledger.keep(waits)
-    machine.service.worlds.since_s -= 3600
+            machine.service.known.ledger.keep(waits)
+    machine.service.known.worlds.since_s -= 3600
     for _ in range(6):
         home_shows(machine, free_slots=1)
 
-    called = [one for one in machine.service.ledger.all() if one.claimed == HOME]
+    called = [one for one in machine.service.known.ledger.all() if one.claimed == HOME]
     assert len(called) == 1
-    kept = Decisions(machine.service.database).last(99)
+    kept = Decisions(machine.service.resources.database).last(99)
     recalls = [one.inputs for one in kept if one.program == journalled.PROGRAM]
     assert recalls
     assert all(journalled.again(one) == one["actions"] for one in recalls)
@@ -248,7 +248,7 @@ def test_a_grant_that_a_killed_service_had_kept_is_sent_by_the_next(
 ) -> None:
     machine.send(BY_GRANT)
     machine.answer("qw")
-    Transfers(machine.service.database).put(known(machine).but(claimed=JOB))
+    Transfers(machine.service.resources.database).put(known(machine).but(claimed=JOB))
     machine.restart()
     machine.service.round()
     sent(machine)
@@ -264,7 +264,7 @@ def test_a_job_that_has_started_gets_its_grant_once(machine: Machine, link: Far)
     sent(machine)
 
     assert (before, known(machine).claimed, granted(link)) == ("", JOB, [OF])
-    assert machine.service.claims._due["beta"] == {}
+    assert machine.service.acting.claims._due["beta"] == {}
 
 
 def test_a_recall_comes_too_late_for_a_job_that_was_granted(machine: Machine, link: Far) -> None:
@@ -295,13 +295,13 @@ def test_a_grant_is_sent_until_that_was_answered(machine: Machine, link: Far, tr
     machine.send(BY_GRANT)
     machine.answer("r")
     sent(machine)
-    waits = dict(machine.service.claims._due["beta"])
+    waits = dict(machine.service.acting.claims._due["beta"])
     setattr(link, trouble, False)
     machine.restart()
     machine.service.round()
     sent(machine)
 
-    assert (len(waits), machine.service.claims._due["beta"], granted(link)) == (1, {}, [OF])
+    assert (len(waits), machine.service.acting.claims._due["beta"], granted(link)) == (1, {}, [OF])
 
 
 def test_a_home_that_lets_nobody_pass_is_told(
@@ -323,11 +323,11 @@ def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) ->
     sent(machine)
     machine.send(RECORD.but(kind=Kind.CLOSED, outcome=Outcome.EXIT, exit_status="0"))
     machine.answer("")
-    for gone in machine.service.claims._removing.values():
+    for gone in machine.service.acting.claims._removing.values():
         gone.exception(10)
     machine.answer("")
 
-    assert (granted(link), machine.service.ledger.ended) == ([], {})
+    assert (granted(link), machine.service.known.ledger.ended) == ([], {})
 
 
 def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Machine) -> None:
@@ -336,7 +336,7 @@ def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Mac
     for attempt in (1, 2, 3):
         name = NAME.removesuffix("1") + str(attempt)
         machine.send(BY_GRANT.but(transfer=name, wake=f"f{attempt}"))
-        told = machine.service.claims.limited(known(machine), end)
+        told = machine.service.acting.claims.limited(known(machine), end)
         outcomes.append(told.outcome)
         closed = Message(kind=Kind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome)
         machine.send(closed.but(cause=told.cause))
@@ -350,10 +350,11 @@ def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: 
     machine.send(BY_GRANT)
     machine.answer("r")
     end = Message(outcome=Outcome.EXIT, exit_status="99", wallclock_s="603")
-    with machine.service.ledger.transaction():
-        told = machine.service.claims.limited(known(machine), end)
+    with machine.service.known.ledger.transaction():
+        told = machine.service.acting.claims.limited(known(machine), end)
 
     assert told is end
     assert "did it see its grant?" in " ".join(
-        event.text for event in Transfers(machine.service.database).events(NAME, os.getuid())
+        event.text
+        for event in Transfers(machine.service.resources.database).events(NAME, os.getuid())
     )

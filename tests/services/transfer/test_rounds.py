@@ -28,6 +28,7 @@ from gridbridge.model.transfer.sections import Retention, TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.assembly import _clusters, _left
 from gridbridge.services.transfer.mail.mail import _login
+from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.services.watch.observer import Answer
@@ -90,8 +91,7 @@ class Machine:
         shown = str(self.folder / "published")
         self.beta = Told()
         clock = Clock(self._wall_s, self._steady_s)
-        self.service = TransferService(
-            policy=self.policy,
+        resources = Resources(
             database=Database.open(f"sqlite:///{self.folder}/state.db"),
             inbox=Inbox(str(self.spool), 100),
             acts=Acts(self.policy, shown, str(self.spool)),
@@ -100,7 +100,8 @@ class Machine:
             spool=str(self.spool),
             clock=clock,
         )
-        self.service.mail.linger_s = 0
+        self.service = TransferService.of(self.policy, resources)
+        self.service.known.mail.linger_s = 0
         self.service.load()
 
     def restart(self) -> None:
@@ -131,7 +132,7 @@ class Machine:
         )
         seen = ClusterSnapshot(
             cluster="beta",
-            taken_at=self.service.clock.now(),
+            taken_at=self.service.resources.clock.now(),
             jobs={40: (row,)} if letters else {},
             pending=0,
             free_slots=0,
@@ -147,12 +148,12 @@ class Machine:
         )
         seen = ClusterSnapshot(
             cluster="alpha",
-            taken_at=self.service.clock.now(),
+            taken_at=self.service.resources.clock.now(),
             jobs={7: (row,)},
             pending=0,
             free_slots=0,
         )
-        self.service.observers["alpha"].next = Answer(  # type: ignore[attr-defined]  # Told
+        self.service.resources.observers["alpha"].next = Answer(  # type: ignore[attr-defined]  # Told
             cluster="alpha", snapshot=seen
         )
         self.service.round()
@@ -175,7 +176,7 @@ class Machine:
 
     def settle(self) -> None:
         """Wait until no thread of the service does anything."""
-        for _, future in self.service.dispatcher.open.values():
+        for _, future in self.service.acting.dispatcher.open.values():
             future.exception(10)
         self.service.round()
 
@@ -205,33 +206,33 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 @pytest.mark.parametrize("news", ["another record", "an answer", "time", "a new process"])
 def test_an_end_that_is_home_waits_for_other_news(machine: Machine, news: str) -> None:
-    machine.service.mail.linger_s = 1e9
+    machine.service.known.mail.linger_s = 1e9
     machine.send(RECORD, CLOSED)
-    before = len(machine.service.ledger.all())
+    before = len(machine.service.known.ledger.all())
     if news == "another record":
         machine.send(RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1"))
     elif news == "an answer":
         machine.answer("r")
     elif news == "time":
-        machine.service.mail.linger_s = 0
+        machine.service.known.mail.linger_s = 0
         machine.service.round()
     else:
         machine.restart()
         machine.service.round()
 
     assert before == 1
-    assert (NAME, os.getuid()) not in machine.service.ledger.open
-    [ended] = machine.service.ledger.ended.values()
+    assert (NAME, os.getuid()) not in machine.service.known.ledger.open
+    [ended] = machine.service.known.ledger.ended.values()
     assert ended.reason == "ended here: exit status 0"
 
 
 def test_ends_that_keep_coming_do_not_linger_for_ever(machine: Machine) -> None:
     machine.send(RECORD)
-    machine.service.mail.linger_s = 100.0
+    machine.service.known.mail.linger_s = 100.0
     left = []
     for number in range(4):
         machine.send(CLOSED.but(at=f"176722560{number}.000"))
-        left.append(len(machine.service.ledger.all()))
+        left.append(len(machine.service.known.ledger.all()))
         machine.passed_s += 40
 
     assert left == [1, 1, 1, 0]
@@ -249,7 +250,7 @@ def test_a_task_that_was_refused_and_cleared_while_no_service_ran_is_taken_home(
 
     machine.service.round()
 
-    [known] = machine.service.ledger.all()
+    [known] = machine.service.known.ledger.all()
     assert (known.wake, known.remote_id) == ("f1", 40)
 
 
@@ -273,7 +274,10 @@ def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: M
     shown_at = history.stat().st_mtime_ns
     for _ in range(3):
         machine.answer("")
-    told = [event.text for event in Transfers(machine.service.database).events(NAME, os.getuid())]
+    told = [
+        event.text
+        for event in Transfers(machine.service.resources.database).events(NAME, os.getuid())
+    ]
 
     assert machine.records() == 1
     assert [text for text in told if "kept" in text] == [
@@ -289,7 +293,7 @@ def test_another_process_looks_after_what_has_ended(machine: Machine) -> None:
 
     assert 40 in machine.beta.wanted
     machine.answer("")
-    assert (machine.records(), machine.service.ledger.ended) == (0, {})
+    assert (machine.records(), machine.service.known.ledger.ended) == (0, {})
 
 
 def test_what_a_killed_process_left_of_an_ended_transfer_is_removed(machine: Machine) -> None:
@@ -305,12 +309,12 @@ def test_what_a_killed_process_left_of_an_ended_transfer_is_removed(machine: Mac
 def test_a_transfer_that_is_taken_up_again_is_not_laid_to_rest(machine: Machine) -> None:
     """Its task was put back at home; its remote job is gone long since."""
     machine.send(RECORD, CLOSED.but(kind=Kind.ENDED), CLOSED)
-    for one in tuple(machine.service.ledger.ended.values()):
-        machine.service.ledger.reopen(one)
+    for one in tuple(machine.service.known.ledger.ended.values()):
+        machine.service.known.ledger.reopen(one)
     machine.answer("")
     machine.restart()
 
-    assert (NAME, os.getuid()) in machine.service.ledger.open
+    assert (NAME, os.getuid()) in machine.service.known.ledger.open
 
 
 @pytest.mark.parametrize(
@@ -331,7 +335,7 @@ def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear
     reply = published.read_message(published.reply_path("f1", os.getuid(), folder))
     assert reply is not None
     assert reply.transfer == f"gb.alpha.7.0.{attempt}"
-    assert [one.name for one in machine.service.ledger.all()] == [NAME] * (attempt == 1)
+    assert [one.name for one in machine.service.known.ledger.all()] == [NAME] * (attempt == 1)
 
 
 def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_transfer(
@@ -342,7 +346,7 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
     machine.send(RECORD, closed.but(kind=Kind.ENDED), closed)
     now = datetime.now(UTC)
     gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
-    machine.service.hearing.hear((Answer(cluster="alpha", snapshot=gone),))
+    machine.service.order.intake.hearing.hear((Answer(cluster="alpha", snapshot=gone),))
     machine.send(Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"))
 
     folder = str(machine.folder / "published")
@@ -356,16 +360,16 @@ def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(
 ) -> None:
     """The accounting record was looked up while the wrapper's own word came home."""
     machine.send(RECORD)
-    [one] = machine.service.ledger.all()
+    [one] = machine.service.known.ledger.all()
     found: Future[Message | None] = Future()
     found.set_result(CLOSED.but(kind=Kind.ENDED))
     sought = Action(act=Act.LOOK_UP_END, transfer=one, why="missing")
-    machine.service.dispatcher.open[Act.LOOK_UP_END, one.name, one.uid] = sought, found
+    machine.service.acting.dispatcher.open[Act.LOOK_UP_END, one.name, one.uid] = sought, found
     machine.send(CLOSED)
 
     machine.service.round()
 
-    assert not machine.service.ledger.open
+    assert not machine.service.known.ledger.open
 
 
 def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
@@ -373,20 +377,23 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
 ) -> None:
     """It is no lack of a trace, and what anybody may have written closes no queue."""
     machine.send(RECORD)
-    [one] = machine.service.ledger.all()
+    [one] = machine.service.known.ledger.all()
 
     def seek(one: Transfer) -> None:
-        machine.service.ledger.keep(one)
+        machine.service.known.ledger.keep(one)
         disputed: Future[Message | None] = Future()
         disputed.set_exception(Disputed("two records of job 40"))
         sought = Action(act=Act.LOOK_UP_END, transfer=one, why="missing")
-        machine.service.dispatcher.open[Act.LOOK_UP_END, one.name, one.uid] = sought, disputed
+        machine.service.acting.dispatcher.open[Act.LOOK_UP_END, one.name, one.uid] = (
+            sought,
+            disputed,
+        )
         machine.service.round()
 
     seek(one)
-    events = Transfers(machine.service.database).events(one.name, one.uid)
+    events = Transfers(machine.service.resources.database).events(one.name, one.uid)
     seek(one.but(missing_since=datetime.now(UTC) - timedelta(days=1), missed_polls=9))
-    verdict = machine.service.ledger.open[one.name, one.uid].verdict
+    verdict = machine.service.known.ledger.open[one.name, one.uid].verdict
 
     assert events[-1].text == "two records of job 40 at beta disagree on its end"
     assert "event=two_ends name=gb.alpha.7.0.1" in caplog.text
@@ -399,18 +406,18 @@ def test_what_is_at_rest_stays_at_rest(machine: Machine) -> None:
     machine.answer("")
     machine.restart()
 
-    assert machine.service.ledger.ended == {}
-    assert Transfers(machine.service.database).find(NAME, os.getuid()) is not None
+    assert machine.service.known.ledger.ended == {}
+    assert Transfers(machine.service.resources.database).find(NAME, os.getuid()) is not None
 
 
 def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Machine) -> None:
     machine.policy = replace(machine.policy, retention=Retention(closed_h=0))
     machine.restart()
     machine.send(RECORD, CLOSED)
-    machine.service.sweeper.swept_at = float("-inf")
+    machine.service.order.showing.sweeper.swept_at = float("-inf")
     machine.service.round()
 
-    assert (machine.records(), machine.service.ledger.ended) == (0, {})
+    assert (machine.records(), machine.service.known.ledger.ended) == (0, {})
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["while it runs", "while it does not"])
@@ -422,7 +429,7 @@ def test_a_clock_that_is_set_back_stalls_nothing(machine: Machine, restarts: boo
     machine.restart() if restarts else machine.service.round()
     machine.answer("")
 
-    assert machine.service.ledger.open[NAME, os.getuid()].missed_polls == 1
+    assert machine.service.known.ledger.open[NAME, os.getuid()].missed_polls == 1
 
 
 def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slots(
@@ -430,24 +437,24 @@ def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slo
 ) -> None:
     now = datetime.now(UTC)
     until = now + timedelta(minutes=1)
-    machine.service.breakers._put(ShownBreaker(cluster="beta", times=1, until=until))
-    machine.service.recalls._free_at["alpha"] = now
+    machine.service.known.breakers._put(ShownBreaker(cluster="beta", times=1, until=until))
+    machine.service.care.recalls._free_at["alpha"] = now
     machine.set_clock(-3600)
 
-    [known] = machine.service.views.shown_breakers()
+    [known] = machine.service.resources.views.shown_breakers()
     assert known.until
     assert is_near(known.until, until - timedelta(hours=1))
-    assert is_near(machine.service.recalls._free_at["alpha"], now - timedelta(hours=1))
+    assert is_near(machine.service.care.recalls._free_at["alpha"], now - timedelta(hours=1))
 
 
 def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_than_any_pause(
     machine: Machine,
 ) -> None:
     far = datetime.now(UTC) + timedelta(hours=30)
-    machine.service.breakers._put(ShownBreaker(cluster="beta", times=1, until=far))
+    machine.service.known.breakers._put(ShownBreaker(cluster="beta", times=1, until=far))
     machine.restart()
 
-    until = machine.service.breakers._known["beta"].until
+    until = machine.service.known.breakers._known["beta"].until
     assert until
     longest = timedelta(seconds=machine.policy.breaker.pause_max_s)
     assert until <= datetime.now(UTC) + longest
@@ -468,10 +475,10 @@ def test_a_cluster_that_refuses_is_noticed_after_two_answers_and_open_after_a_go
 def test_a_clock_that_is_set_on_uses_up_no_patience(machine: Machine) -> None:
     machine.send(RECORD)
     machine.answer("")
-    before = machine.service.ledger.open[NAME, os.getuid()].missing_since
+    before = machine.service.known.ledger.open[NAME, os.getuid()].missing_since
     machine.set_clock(7200)
 
-    after = machine.service.ledger.open[NAME, os.getuid()].missing_since
+    after = machine.service.known.ledger.open[NAME, os.getuid()].missing_since
     assert before
     assert after
     assert is_near(after, before + timedelta(hours=2))
@@ -481,11 +488,11 @@ def test_a_clock_that_is_set_on_leaves_a_starter_its_time_to_delete(machine: Mac
     machine.send(RECORD)
     machine.answer_at_home("dr")
     machine.answer("r")
-    before = dict(machine.service.worlds.unwanted)
+    before = dict(machine.service.known.worlds.unwanted)
     machine.set_clock(7200)
 
     assert list(before) == [NAME]
-    assert is_near(machine.service.worlds.unwanted[NAME], before[NAME] + timedelta(hours=2))
+    assert is_near(machine.service.known.worlds.unwanted[NAME], before[NAME] + timedelta(hours=2))
 
 
 def is_near(one: datetime, other: datetime) -> bool:
@@ -502,10 +509,10 @@ def test_a_cluster_that_is_configured_no_more_is_told_and_its_transfers_wait(
     machine.answer("")
 
     assert "event=dropped cluster=beta" in caplog.text
-    [known] = machine.service.ledger.all()
+    [known] = machine.service.known.ledger.all()
     assert known.reason == dropped_clusters.sentence("beta")
     machine.send(RECORD.but(wake="f1"), CLOSED.but(wake="f1"))
-    assert not machine.service.ledger.open
+    assert not machine.service.known.ledger.open
 
 
 def test_a_route_is_withdrawn_once_no_transfer_uses_it(machine: Machine) -> None:
@@ -529,7 +536,10 @@ def test_who_is_sent_after_a_restart_by_a_route_that_still_holds_is_taken_home(
     machine.restart()
     machine.send(RECORD)
 
-    assert {one.name for one in machine.service.ledger.all()} == {other.transfer, RECORD.transfer}
+    assert {one.name for one in machine.service.known.ledger.all()} == {
+        other.transfer,
+        RECORD.transfer,
+    }
 
 
 def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
@@ -560,12 +570,12 @@ def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
     """Every cluster counts its jobs from 1; the first deletion may still be under way."""
     gate = threading.Event()
     for _ in range(A_PERSON):
-        machine.service.workers.do(_login(os.getuid()), gate.wait, 10.0)
+        machine.service.resources.workers.do(_login(os.getuid()), gate.wait, 10.0)
     machine.answer("hqw", name=NAME)
-    beta = machine.service.answers.good["beta"]
-    machine.service.answers.good["alpha"] = replace(beta, cluster="alpha")
+    beta = machine.service.known.answers.good["beta"]
+    machine.service.known.answers.good["alpha"] = replace(beta, cluster="alpha")
     for _ in range(3):
-        machine.service.cleaner.clean(machine.service.worlds.of(()))
+        machine.service.care.cleaner.clean(machine.service.known.worlds.of(()))
     gate.set()
 
     assert re.findall(r"event=orphan cluster=(\w+)", caplog.text) == ["beta", "alpha"]
@@ -575,7 +585,7 @@ def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads
     machine: Machine,
 ) -> None:
     unused = replace(machine.policy, queues={})
-    database = machine.service.database
+    database = machine.service.resources.database
     before = _clusters(unused, _left(database))
     machine.send(RECORD)
     while_open = _clusters(unused, _left(database))

@@ -78,7 +78,7 @@ def list_at_home(machine: Machine, letters: str) -> None:
         pending=0,
         free_slots=0,
     )
-    machine.service.observers["alpha"].next = Answer(cluster="alpha", snapshot=seen)  # type: ignore[attr-defined]  # Told
+    machine.service.resources.observers["alpha"].next = Answer(cluster="alpha", snapshot=seen)  # type: ignore[attr-defined]  # Told
     machine.service.round()
 
 
@@ -135,7 +135,7 @@ def test_a_release_that_failed_is_tried_until_it_succeeds(
         machine.settle()
 
     assert cell.acts == [GUARD, RELEASE]
-    assert Transfers(machine.service.database).reguarded() == ()
+    assert Transfers(machine.service.resources.database).reguarded() == ()
 
 
 def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -> None:
@@ -143,7 +143,7 @@ def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)
-    ledger, transfers = machine.service.ledger, Transfers(machine.service.database)
+    ledger, transfers = machine.service.known.ledger, Transfers(machine.service.resources.database)
     closed = transfers.find(NAME, os.getuid())
     assert closed
     transfers.put(closed.but(listed="yes", record=""))

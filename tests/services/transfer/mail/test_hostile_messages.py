@@ -19,6 +19,7 @@ from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.sections import Poller, TransferQueue
 from gridbridge.services.transfer.journalled import refusals
 from gridbridge.services.transfer.mail.mail import PREMATURE_OF_UID
+from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.services.work.workers import Workers
@@ -88,8 +89,7 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
     )
     database = Database.open(f"sqlite:///{tmp_path}/state.db")
     views = NoViews(policy, Clock(), str(folder))
-    service = TransferService(
-        policy=policy,
+    resources = Resources(
         database=database,
         inbox=Inboxes(),
         acts=Acts(policy, str(folder), str(tmp_path / "spool")),
@@ -97,7 +97,8 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
         observers={},
         spool=str(tmp_path / "spool"),
     )
-    service.mail.linger_s = 0
+    service = TransferService.of(policy, resources)
+    service.known.mail.linger_s = 0
     yield service
     database.close()
 
@@ -112,14 +113,14 @@ class NoViews(Views):
 def send(service: TransferService, *messages: Message, uid: int = ALICE) -> None:
     """Let a person send messages, and the service do a round after each."""
     for message in messages:
-        service.inbox.put(message, uid)
+        service.resources.inbox.put(message, uid)
         service.round()
 
 
 def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> None:
     send(service, RECORD, RECORD.but(remote="gamma"))
 
-    (kept,) = Decisions(service.database).last(9)
+    (kept,) = Decisions(service.resources.database).last(9)
     assert kept.program == refusals.PROGRAM
     assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
     assert refusals.again(kept.inputs) == kept.inputs["actions"]
@@ -141,16 +142,16 @@ def test_a_forged_message_leaves_anothers_transfer_alone(
     service: TransferService, forged: Message
 ) -> None:
     send(service, RECORD)
-    before = Transfers(service.database).find(NAME, ALICE)
+    before = Transfers(service.resources.database).find(NAME, ALICE)
     send(service, RECORD, forged.but(transfer=NAME, at="1767225601.000"), uid=BOB)
 
-    assert Transfers(service.database).find(NAME, ALICE) == before
-    assert service.ledger.open[NAME, ALICE] == before
+    assert Transfers(service.resources.database).find(NAME, ALICE) == before
+    assert service.known.ledger.open[NAME, ALICE] == before
     assert not Path(verdicts(service, ALICE)).exists()
 
 
 def verdicts(service: TransferService, uid: int) -> str:
-    return f"{service.acts._folder}/verdicts/{uid}"
+    return f"{service.resources.acts._folder}/verdicts/{uid}"
 
 
 @pytest.mark.parametrize("wake", ["../1001/gb.alpha.7.0.1", "../../load", "", "f" * 200, "a/b"])
@@ -159,7 +160,7 @@ def test_an_answer_goes_nowhere_else(service: TransferService, wake: str) -> Non
     send(service, RECORD)
     send(service, Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake), uid=BOB)
 
-    root = Path(service.acts._folder)
+    root = Path(service.resources.acts._folder)
     assert list(root.glob("verdicts/**/*")) == []
     assert not (root / "load").exists()
     assert sorted(os.listdir(root.parent)) == ["published", "spool", "state.db", "state.db-journal"]
@@ -168,11 +169,17 @@ def test_an_answer_goes_nowhere_else(service: TransferService, wake: str) -> Non
 def test_a_question_that_comes_with_the_end_is_answered_after_it(service: TransferService) -> None:
     """Else a task that runs again would adopt a transfer of which nothing lives."""
     send(service, RECORD)
-    service.inbox.put(Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", at="3", wake="f1"))
-    service.inbox.put(Message(kind=Kind.CLOSED, transfer=NAME, at="2", outcome=Outcome.REQUEUE))
+    service.resources.inbox.put(
+        Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", at="3", wake="f1")
+    )
+    service.resources.inbox.put(
+        Message(kind=Kind.CLOSED, transfer=NAME, at="2", outcome=Outcome.REQUEUE)
+    )
     service.round()
 
-    reply = published.read_message(published.reply_path("f1", ALICE, service.acts._folder))
+    reply = published.read_message(
+        published.reply_path("f1", ALICE, service.resources.acts._folder)
+    )
 
     assert reply is not None
     assert reply.transfer == "gb.alpha.7.0.2"
@@ -191,7 +198,7 @@ def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) 
 
 def test_nobody_has_endless_answers(service: TransferService) -> None:
     for number in range(LIMIT + 5):
-        service.inbox.put(
+        service.resources.inbox.put(
             Message(kind=Kind.ASK, transfer=f"gb.alpha.{number}.0.0", at="1", wake=f"f{number}")
         )
     service.round()
@@ -201,23 +208,23 @@ def test_nobody_has_endless_answers(service: TransferService) -> None:
 
 def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> None:
     send(service, Message(kind=Kind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
-    path = published.reply_path("f1", ALICE, service.acts._folder)
-    service.acts.sweep(frozenset(), os.stat(path).st_mtime)
+    path = published.reply_path("f1", ALICE, service.resources.acts._folder)
+    service.resources.acts.sweep(frozenset(), os.stat(path).st_mtime)
     assert os.path.exists(path)
 
-    service.acts.sweep(frozenset({"f1"}), time.time() + 1)
+    service.resources.acts.sweep(frozenset({"f1"}), time.time() + 1)
     assert os.path.exists(path)
 
-    service.acts.sweep(frozenset(), time.time() + 1)
+    service.resources.acts.sweep(frozenset(), time.time() + 1)
     assert not os.path.exists(path)
 
 
 def test_what_a_killed_writer_left_is_removed(service: TransferService) -> None:
-    left = Path(service.acts._folder, ".0")
+    left = Path(service.resources.acts._folder, ".0")
     kept = left.with_name("load")
     left.touch()
     kept.touch()
-    service.acts.sweep(frozenset(), time.time() + 1)
+    service.resources.acts.sweep(frozenset(), time.time() + 1)
 
     assert (left.exists(), kept.exists()) == (False, True)
 
@@ -226,16 +233,16 @@ def test_one_user_has_so_many_open_transfers_and_the_next_wait(service: Transfer
     """Half of what the spool may hold of a person: the other half is for news of them."""
 
     def open_of_bob() -> set[str]:
-        return {name for name, uid in service.ledger.open if uid == BOB}
+        return {name for name, uid in service.known.ledger.open if uid == BOB}
 
     for number in range(LIMIT + 5):
-        service.inbox.put(RECORD.but(transfer=f"gb.alpha.{number}.0.1"), BOB)
+        service.resources.inbox.put(RECORD.but(transfer=f"gb.alpha.{number}.0.1"), BOB)
     service.round()
     send(service, RECORD)
 
     first = open_of_bob()
     assert len(first) == LIMIT // 2
-    assert (NAME, ALICE) in service.ledger.open
+    assert (NAME, ALICE) in service.known.ledger.open
     send(service, Message(kind=Kind.CLOSED, transfer=min(first), at="1"), uid=BOB)
     service.round()
     assert len(open_of_bob()) == LIMIT // 2
@@ -251,7 +258,7 @@ def test_a_record_that_waits_gives_way_to_a_later_one_of_its_starter(
     send(service, Message(kind=Kind.CLOSED, transfer=others[0].transfer, at=RECORD.at))
     service.round()
 
-    assert service.ledger.open[NAME, ALICE].phase == Phase.RELEASED
+    assert service.known.ledger.open[NAME, ALICE].phase == Phase.RELEASED
 
 
 def test_messages_before_their_record_are_kept_for_a_while_but_few(
@@ -262,24 +269,24 @@ def test_messages_before_their_record_are_kept_for_a_while_but_few(
     )
     send(service, ended)
     for number in range(PREMATURE_OF_UID + 50):
-        service.inbox.put(ended.but(transfer=f"gb.alpha.{number + 8}.0.1"), BOB)
+        service.resources.inbox.put(ended.but(transfer=f"gb.alpha.{number + 8}.0.1"), BOB)
     service.round()
-    assert len(service.mail.premature) == PREMATURE_OF_UID + 1
+    assert len(service.known.mail.premature) == PREMATURE_OF_UID + 1
 
     send(service, RECORD)
 
-    assert service.ledger.open[NAME, ALICE].verdict == ended
+    assert service.known.ledger.open[NAME, ALICE].verdict == ended
 
 
 @pytest.mark.parametrize("squat", [os.mkdir, lambda path: os.symlink("/", path)])
 def test_what_lies_in_place_of_a_fifo_is_no_trouble(
     service: TransferService, squat: Callable[[str], None]
 ) -> None:
-    path = f"{service.spool}/{spool.WAKE}/f0"
+    path = f"{service.resources.spool}/{spool.WAKE}/f0"
     squat(path)
     send(service, RECORD, Message(kind=Kind.CLOSED, transfer=NAME, at="2"))
 
-    assert service.ledger.open == {}
+    assert service.known.ledger.open == {}
 
 
 @given(
@@ -303,7 +310,7 @@ def test_no_content_stops_the_service(
             if len(encode(message)) <= 4096:
                 send(service, message, uid=BOB)
 
-    assert isinstance(service.worlds.of(()), World)
+    assert isinstance(service.known.worlds.of(()), World)
 
 
 def test_who_makes_his_acts_slow_delays_nobody_else() -> None:

@@ -31,7 +31,7 @@ ENDED = Message(
 @pytest.fixture
 def full(service: TransferService) -> TransferService:
     """Return a service that knows as many unproved transfers of hers as it may."""
-    service.mail.unproved.most = MOST
+    service.known.mail.unproved.most = MOST
     for number in range(MOST):
         send(service, of(100 + number))
     return service
@@ -50,20 +50,20 @@ def answer(cluster: str, *rows: JobStatus, owner: str = str(ALICE)) -> ClusterSn
 
 def hear(service: TransferService, home: ClusterSnapshot, *others: ClusterSnapshot) -> None:
     """Let answers come, and the service do a round."""
-    service.mail.hear(home, {one.cluster: one for one in others})
+    service.known.mail.hear(home, {one.cluster: one for one in others})
     service.round()
 
 
 def test_too_many_wait_for_home_and_come_in_once_it_lists_them(full: TransferService) -> None:
     """Also after a restart, and however long home does not answer."""
     send(full, RECORD)
-    assert (NAME, ALICE) not in full.ledger.open
+    assert (NAME, ALICE) not in full.known.ledger.open
     assert {7, 40} <= full.wanted()
 
     hear(full, answer("alpha", a_row(7, "r")))
 
-    assert full.ledger.open[NAME, ALICE].listed == Listed.YES
-    assert full.mail.unproved.jobs() == set()
+    assert full.known.ledger.open[NAME, ALICE].listed == Listed.YES
+    assert full.known.mail.unproved.jobs() == set()
 
 
 def test_an_answer_from_before_says_nothing(full: TransferService) -> None:
@@ -72,7 +72,7 @@ def test_an_answer_from_before_says_nothing(full: TransferService) -> None:
     hear(full, before)
     hear(full, answer("alpha", a_row(7, "r")))
 
-    assert (NAME, ALICE) in full.ledger.open
+    assert (NAME, ALICE) in full.known.ledger.open
 
 
 def test_what_home_does_not_list_is_refused_in_one_line(
@@ -83,7 +83,7 @@ def test_what_home_does_not_list_is_refused_in_one_line(
     hear(full, answer("alpha"))
 
     told = [one.message for one in caplog.records if one.levelno >= logging.WARNING]
-    assert len(full.ledger.open) == MOST
+    assert len(full.known.ledger.open) == MOST
     assert len(told) == 1
     assert f"uid={ALICE} refused=100" in told[0]
 
@@ -92,18 +92,18 @@ def test_another_persons_job_is_no_proof(full: TransferService) -> None:
     send(full, RECORD.but(remote_id="", phase=Phase.SUBMITTING))
     hear(full, answer("alpha", a_row(7, "r"), owner=str(BOB)))
 
-    assert (NAME, ALICE) not in full.ledger.open
+    assert (NAME, ALICE) not in full.known.ledger.open
 
 
 def test_a_job_that_lives_there_alone_comes_in_too(full: TransferService) -> None:
     """Home may list it no more, and its starter be killed: somebody has to look after it."""
     send(full, RECORD)
     hear(full, answer("alpha"))
-    assert (NAME, ALICE) not in full.ledger.open
+    assert (NAME, ALICE) not in full.known.ledger.open
 
     hear(full, answer("alpha"), answer("beta", a_row(40, "r")))
 
-    assert full.ledger.open[NAME, ALICE].listed == ""
+    assert full.known.ledger.open[NAME, ALICE].listed == ""
 
 
 def test_what_is_told_of_one_that_waits_waits_with_it(full: TransferService) -> None:
@@ -111,7 +111,7 @@ def test_what_is_told_of_one_that_waits_waits_with_it(full: TransferService) -> 
     send(full, Message(kind=Kind.INTENT, transfer=NAME, at="2", desired=Desired.SUSPENDED))
     hear(full, answer("alpha", a_row(7, "r")))
 
-    one = full.ledger.open[NAME, ALICE]
+    one = full.known.ledger.open[NAME, ALICE]
     assert one.verdict is not None
     assert one.desired == Desired.SUSPENDED
 
@@ -120,45 +120,45 @@ def test_a_newer_record_takes_the_place_of_the_one_that_waits(full: TransferServ
     send(full, RECORD.but(phase=Phase.SUBMITTING, remote_id=""), RECORD)
     hear(full, answer("alpha", a_row(7, "r")))
 
-    assert full.ledger.open[NAME, ALICE].remote_id == 40
+    assert full.known.ledger.open[NAME, ALICE].remote_id == 40
 
 
 def test_everybody_else_comes_in_at_once(full: TransferService) -> None:
     send(full, RECORD, uid=BOB)
 
-    assert (NAME, BOB) in full.ledger.open
+    assert (NAME, BOB) in full.known.ledger.open
 
 
 def test_a_held_job_of_one_that_waits_is_no_orphan(full: TransferService) -> None:
     send(full, RECORD)
 
-    assert full.mail.unproved.names() == {(NAME, str(ALICE))}
+    assert full.known.mail.unproved.names() == {(NAME, str(ALICE))}
 
 
 def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService) -> None:
     """So records and ends of jobs that don't exist leave no row each."""
-    service.mail.unproved.most = MOST
+    service.known.mail.unproved.most = MOST
     for job in range(200, 210):
         send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
-        service.ledger.lay_to_rest(service.ledger.ended[of(job).transfer, ALICE])
-        service.mail.hear(answer("alpha"), {})
-    transfers = Transfers(service.database)
+        service.known.ledger.lay_to_rest(service.known.ledger.ended[of(job).transfer, ALICE])
+        service.known.mail.hear(answer("alpha"), {})
+    transfers = Transfers(service.resources.database)
     known = [job for job in range(200, 210) if transfers.find(of(job).transfer, ALICE)]
 
     assert known == [207, 208, 209]
-    assert Transfers(service.database).events(of(200).transfer, ALICE) == ()
+    assert Transfers(service.resources.database).events(of(200).transfer, ALICE) == ()
 
 
 def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -> None:
     """A task that is put back finds what it was; what is too much waits as if it were open."""
-    service.mail.unproved.most = MOST
+    service.known.mail.unproved.most = MOST
     for job in range(200, 210):
         send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
-        if ended := service.ledger.ended.get((of(job).transfer, ALICE)):
-            service.ledger.lay_to_rest(ended)
+        if ended := service.known.ledger.ended.get((of(job).transfer, ALICE)):
+            service.known.ledger.lay_to_rest(ended)
 
-    assert Transfers(service.database).find(of(200).transfer, ALICE) is not None
-    assert len(service.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
+    assert Transfers(service.resources.database).find(of(200).transfer, ALICE) is not None
+    assert len(service.known.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
 
 
 def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(
@@ -166,10 +166,10 @@ def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(
 ) -> None:
     for job, values in ((200, {}), (201, {"reguarded": True}), (202, {"listed": Listed.YES})):
         send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
-        ended = service.ledger.ended[of(job).transfer, ALICE]
-        service.ledger.lay_to_rest(ended.but(**values))
-    service.ledger.sweep_unproved(datetime.now(UTC) + timedelta(seconds=1))
-    transfers = Transfers(service.database)
+        ended = service.known.ledger.ended[of(job).transfer, ALICE]
+        service.known.ledger.lay_to_rest(ended.but(**values))
+    service.known.ledger.sweep_unproved(datetime.now(UTC) + timedelta(seconds=1))
+    transfers = Transfers(service.resources.database)
     known = [job for job in (200, 201, 202) if transfers.find(of(job).transfer, ALICE)]
 
     assert known == [201, 202]
@@ -181,24 +181,24 @@ def test_a_sentence_of_hers_is_kept_in_part(
     caplog.set_level(logging.INFO)
     send(service, RECORD.but(reason="call 555-1234 " * 200))
     send(service, RECORD.but(remote="b" * 3000), ENDED.but(transfer=NAME, host="h" * 3000))
-    kept = Transfers(service.database).events(NAME, ALICE)
+    kept = Transfers(service.resources.database).events(NAME, ALICE)
 
     assert max(len(one.text) for one in kept) < MOST_REASON + 100
     assert max(len(one.getMessage()) for one in caplog.records) < MOST_REASON + 200
-    assert service.ledger.open[NAME, ALICE].verdict is None
+    assert service.known.ledger.open[NAME, ALICE].verdict is None
 
 
 def test_what_she_brings_about_is_told_in_part(
     service: TransferService, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    service.ledger._logged_of = Quota(LINES)
+    service.known.ledger._logged_of = Quota(LINES)
     for number in range(2 * EVENTS_AN_HOUR):
         send(service, RECORD.but(reason=f"reason {number}"))
     for number in range(2 * LINES):
         send(service, RECORD.but(transfer=f"gb.omega.{number}.0.1"))
 
-    assert len(Transfers(service.database).events(NAME, ALICE)) == EVENTS_AN_HOUR
+    assert len(Transfers(service.resources.database).events(NAME, ALICE)) == EVENTS_AN_HOUR
     assert len(caplog.records) <= 2 * LINES
 
 
@@ -207,17 +207,17 @@ def test_what_was_withheld_is_told_once_home_has_proved_it(
 ) -> None:
     """Many short jobs at once, of which no answer of home has told yet."""
     caplog.set_level(logging.INFO)
-    service.ledger._logged_of = Quota(LINES)
+    service.known.ledger._logged_of = Quota(LINES)
     send(service, RECORD)
-    one = service.ledger.open[NAME, ALICE]
+    one = service.known.ledger.open[NAME, ALICE]
     for number in range(LINES):
-        service.ledger.note(one, f"line {number}")
+        service.known.ledger.note(one, f"line {number}")
     assert ("line 9" in caplog.text, f"line {LINES - 1}" in caplog.text) == (True, False)
 
-    service.ledger.keep(one.but(listed=Listed.NO))
+    service.known.ledger.keep(one.but(listed=Listed.NO))
     assert f"line {LINES - 1}" not in caplog.text
-    service.ledger.keep(one.but(listed=Listed.YES))
-    service.ledger.keep(one.but(listed=Listed.YES))
+    service.known.ledger.keep(one.but(listed=Listed.YES))
+    service.known.ledger.keep(one.but(listed=Listed.YES))
     assert caplog.text.count(f"line {LINES - 1}") == 1
 
 
@@ -233,17 +233,17 @@ def test_how_many_lines_were_left_out_is_told_once() -> None:
 
 def test_twenty_thousand_tasks_of_an_array_come_in(service: TransferService) -> None:
     """They all start while home does not answer; one answer brings them in, in a second."""
-    service.mail.unproved.most = 0
-    room, count = service.mail.unproved, 20_000
+    service.known.mail.unproved.most = 0
+    room, count = service.known.mail.unproved, 20_000
     for task in range(1, count + 1):
-        service.inbox.put(of(8, task), ALICE)
-    for spooled in service.inbox.read():
-        room.park(spooled, judge(service.mail._received(spooled, None)))
+        service.resources.inbox.put(of(8, task), ALICE)
+    for spooled in service.resources.inbox.read():
+        room.park(spooled, judge(service.known.mail._received(spooled, None)))
     rows = (replace(a_row(8, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
     home = answer("alpha", *rows)
     began_s = time.process_time()
 
     assert room.hear(home, {}) == []
     assert len(room._admitted) == count
-    assert len(service.inbox.messages) == count
+    assert len(service.resources.inbox.messages) == count
     assert time.process_time() - began_s < 5

@@ -1,0 +1,56 @@
+"""What acts for transfers."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.services.transfer.claims import Claims
+from gridbridge.services.transfer.dispatch import Dispatcher
+from gridbridge.services.transfer.guards.late import LateGuards
+from gridbridge.services.transfer.parts.knowledge import Knowledge
+from gridbridge.services.transfer.parts.resources import Resources
+from gridbridge.services.transfer.round.actions import Actions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acting:
+    """All by which something is done for a transfer."""
+
+    claims: Claims
+    dispatcher: Dispatcher
+    late_guards: LateGuards
+    actions: Actions
+
+
+def build(policy: Policy, at: Resources, known: Knowledge) -> Acting:
+    """Make what acts by what is known."""
+    claims = Claims(policy, known.ledger, at.acts, at.workers, at.clock)
+    dispatcher = Dispatcher(at.acts, at.workers, known.usage_records, at.clock.steady_s)
+    late_guards = LateGuards(at.database, known.ledger, dispatcher, at.clock)
+    actions = Actions(
+        policy=policy,
+        ledger=known.ledger,
+        acts=at.acts,
+        dispatcher=dispatcher,
+        usage_records=known.usage_records,
+        claims=claims,
+        late_guards=late_guards,
+        asked=at.observers,
+        over=partial(_let_go, known, dispatcher, late_guards),
+        clock=at.clock,
+    )
+    return Acting(claims=claims, dispatcher=dispatcher, late_guards=late_guards, actions=actions)
+
+
+def _let_go(
+    known: Knowledge, dispatcher: Dispatcher, late_guards: LateGuards, closed: Transfer
+) -> None:
+    """Tell those who keep something of a transfer that it is over."""
+    known.worlds.unwanted.pop(closed.name, None)
+    known.ledger.forget(closed)
+    known.mail.questions.asked.discard(closed.key)
+    known.unheard_ends.say(closed)
+    late_guards.say(closed)
+    dispatcher.forget(closed.key)
+    known.decided.forget(closed.key)

@@ -1,0 +1,69 @@
+"""What knows of transfers and clusters."""
+
+from dataclasses import dataclass
+
+from gridbridge.model.policy import Policy
+from gridbridge.services.journal import Journal
+from gridbridge.services.transfer.breakers import Breakers
+from gridbridge.services.transfer.journalled.plans import Decided
+from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.mail.mail import Mail
+from gridbridge.services.transfer.parts.resources import Resources
+from gridbridge.services.transfer.published.history import JobHistory
+from gridbridge.services.transfer.round.worlds import Worlds
+from gridbridge.services.transfer.strangers import Strangers
+from gridbridge.services.transfer.unheard import UnheardEnds
+from gridbridge.services.transfer.usage.records import UsageRecords
+from gridbridge.services.watch.answers import Answers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """All that remembers; what matters of it is in the state file too."""
+
+    job_history: JobHistory
+    breakers: Breakers
+    ledger: Ledger
+    decided: Decided
+    journal: Journal
+    unheard_ends: UnheardEnds
+    mail: Mail
+    answers: Answers
+    strangers: Strangers
+    usage_records: UsageRecords
+    worlds: Worlds
+
+
+def build(policy: Policy, at: Resources) -> Knowledge:
+    """Make what knows."""
+    job_history = JobHistory(policy.site.cluster, at.database, at.views)
+    breakers = Breakers(policy.breaker, at.views, at.clock)
+    ledger = Ledger(at.database, job_history, breakers, at.clock)
+    journal = Journal(at.database)
+    unheard_ends = UnheardEnds(at.database, at.clock)
+    mail = Mail(policy, at.inbox, ledger, at.acts, unheard_ends, at.clock, journal)
+    answers = Answers(at.observers, at.database, at.views.answer, at.clock)
+    strangers = Strangers(ledger, at.acts, at.workers, at.clock.steady_s)
+    return Knowledge(
+        job_history=job_history,
+        breakers=breakers,
+        ledger=ledger,
+        decided=Decided(),
+        journal=journal,
+        unheard_ends=unheard_ends,
+        mail=mail,
+        answers=answers,
+        strangers=strangers,
+        usage_records=UsageRecords(
+            policy=policy, database=at.database, views=at.views, clock=at.clock
+        ),
+        worlds=Worlds(
+            policy=policy,
+            ledger=ledger,
+            answers=answers,
+            mail=mail,
+            strangers=strangers,
+            spool=at.spool,
+            clock=at.clock,
+        ),
+    )

@@ -1,0 +1,95 @@
+"""What a round consists of: what takes news in, its order, and what shows its end."""
+
+from gridbridge.model.policy import Policy
+from gridbridge.services.transfer.parts.acting import Acting
+from gridbridge.services.transfer.parts.care import Care
+from gridbridge.services.transfer.parts.knowledge import Knowledge
+from gridbridge.services.transfer.parts.resources import Resources
+from gridbridge.services.transfer.round.hearing import Hearing
+from gridbridge.services.transfer.round.intake import Intake
+from gridbridge.services.transfer.round.order import Order
+from gridbridge.services.transfer.round.recovery import Recovery
+from gridbridge.services.transfer.round.showing import Showing
+from gridbridge.services.transfer.round.sweeper import Sweeper
+from gridbridge.services.transfer.round.upkeep import Upkeep
+from gridbridge.services.watch.room import RoomWatch
+
+
+def build(policy: Policy, at: Resources, known: Knowledge, acting: Acting, care: Care) -> Order:
+    """Make the order of a round of all that there is."""
+    return Order(
+        policy=policy,
+        journal=known.journal,
+        ledger=known.ledger,
+        intake=_intake(policy, at, known, acting),
+        worlds=known.worlds,
+        decided=known.decided,
+        actions=acting.actions,
+        upkeep=_upkeep(policy, at, known, acting, care),
+        showing=_showing(policy, at, known, acting, care),
+    )
+
+
+def _intake(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> Intake:
+    hearing = Hearing(
+        policy=policy,
+        ledger=known.ledger,
+        unheard_ends=known.unheard_ends,
+        breakers=known.breakers,
+        late_guards=acting.late_guards,
+        mail=known.mail,
+        recovery=Recovery(at.spool),
+        dispatcher=acting.dispatcher,
+        strangers=known.strangers,
+        worlds=known.worlds,
+    )
+    return Intake(
+        answers=known.answers,
+        mail=known.mail,
+        usage_records=known.usage_records,
+        pushes=at.pushes,
+        actions=acting.actions,
+        hearing=hearing,
+    )
+
+
+def _upkeep(policy: Policy, at: Resources, known: Knowledge, acting: Acting, care: Care) -> Upkeep:
+    return Upkeep(
+        policy=policy,
+        worlds=known.worlds,
+        guards=care.guards,
+        copies=care.copies,
+        cleaner=care.cleaner,
+        claims=acting.claims,
+        recalls=care.recalls,
+        suspensions=care.suspensions,
+        views=at.views,
+        breakers=known.breakers,
+    )
+
+
+def _showing(
+    policy: Policy, at: Resources, known: Knowledge, acting: Acting, care: Care
+) -> Showing:
+    sweeper = Sweeper(
+        policy=policy,
+        database=at.database,
+        inbox=at.inbox,
+        acts=at.acts,
+        ledger=known.ledger,
+        job_history=known.job_history,
+        cleaner=care.cleaner,
+        claims=acting.claims,
+        usage_records=known.usage_records,
+        clock=at.clock,
+    )
+    return Showing(
+        ledger=known.ledger,
+        answers=known.answers,
+        observers=at.observers,
+        breakers=known.breakers,
+        room=RoomWatch((at.spool, at.views.folder), at.clock.steady_s),
+        job_history=known.job_history,
+        views=at.views,
+        sweeper=sweeper,
+    )
