@@ -38,7 +38,7 @@ class AccountingRecord:
     max_rss_kb: float
     pe: str = ""  # parallel environment; NONE without one
     pe_task: str = ""  # set of a part of a parallel job; qacct does not print it
-    deleted_by: str = ""  # printed by Open Cluster Scheduler alone
+    deleted_by: str = ""  # only Open Cluster Scheduler prints it
 
     @property
     def has_usage(self) -> bool:
@@ -56,18 +56,18 @@ class RemoteRecord:
     transfer: str  # gb.<cluster>.<job>.<task>.<attempt>, the account that it ran under
     cluster: str
     source: Source
-    mark: str  # tells it from the others of its cluster: the line's digest, or the transfer's uid
+    mark: str  # unique in its cluster: the line's digest, or the transfer's uid
     job_id: int
     owner: str  # by the name here
     pe_task: str = ""  # set of a part of a parallel job: its end is not the job's
     queue: str = ""
     host: str = ""
     submitted_at: datetime | None = None
-    started_at: datetime | None = None  # None when it never started, or nobody told
+    started_at: datetime | None = None  # None when it never started, or is not known
     ended_at: datetime | None = None
     failed: int | None = None  # sge_status(5); None where only a message tells
     exit_status: int | None = None  # 128 + N when signal N ended it
-    wallclock_s: float | None = None  # None, as below: nobody told
+    wallclock_s: float | None = None  # None, as below: not known
     user_s: float | None = None
     system_s: float | None = None
     max_rss_kb: float | None = None
@@ -85,7 +85,7 @@ class Place:
     device: int = 0
     inode: int = 0
     offset: int = 0  # bytes that were read, whole lines
-    tail: str = ""  # digest of the last of them: who begins anew under the same name differs
+    tail: str = ""  # digest of the last of them: a new file of the same name has another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ NO_LIMIT = ("INFINITY", "NONE")  # queue_conf(5), in any case of letters
 MOST = 1e18  # of anything: an exabyte
 HEXADECIMAL = ("0x", "0X")
 DIGITS = frozenset("0123456789.eE+-")
-NOISE = 1e-15  # the part of a number that the arithmetic of floating ones may have added
+NOISE = 1e-15  # how large a rounding error of floating point may be, as a part of the number
 
 
 def is_unlimited(text: str) -> bool:
@@ -69,7 +69,7 @@ def _digits(text: str) -> float:
 
 
 def write(number: float, unit: str) -> str:
-    """Write a number in a unit, in whole ones, rounded up: who asks for some gets no less.
+    """Write a number in a unit, in whole ones, rounded up so that no job gets less.
 
     The unit of memory stands behind the number, that of a time does not.
     """
@@ -87,6 +87,6 @@ def bare(amount: str) -> str:
 
 
 def round_up(number: float) -> int:
-    """Return the next whole number; noise above one is not worth another."""
+    """Return the next whole number; a rounding error above one does not count."""
     whole = int(number)
     return whole + (number - whole > number * NOISE)

@@ -71,5 +71,5 @@ class Cluster:
     claim_wait_s: float = setting(600.0, "how long a started job awaits its grant", "s", 10, 86400)
 
     def filled(self, name: str) -> "Cluster":
-        """Return it with every inherited value in its place."""
+        """Return it with every inherited value filled in."""
         return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])

@@ -1,6 +1,6 @@
-"""A cluster from its section of gridbridge.toml, for a program that reads no more of it.
+"""A cluster from its section of gridbridge.toml, for programs that need nothing else of it.
 
-Only root writes that file, so what is wrong in it is not judged here: `gridbridge check` does.
+Only root writes that file, so mistakes in it are not judged here: `gridbridge check` does that.
 """
 
 from collections.abc import Mapping

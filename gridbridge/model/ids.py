@@ -77,7 +77,7 @@ def _is_count(part: str) -> bool:
 
 
 def job_ids(told: bytes) -> list[int]:
-    """Return the job ids among the words of a push; anybody may write there, and anything."""
+    """Return the job ids among the words of a push; anybody may write anything there."""
     return [int(word) for word in told.split() if word.isdigit() and len(word) < 10]
 
 

@@ -1,4 +1,4 @@
-"""One job as its cluster tells it to who asks for that one: what it is, and how it ended."""
+"""One job as its cluster shows it to a question about that job: what it is, and how it ended."""
 
 from dataclasses import dataclass
 
@@ -26,20 +26,20 @@ class SubmittedJob:
     pe: str  # its parallel environment; empty: it is serial
     slots: int  # the most that it asks for
     cwd: str  # empty: its owner's home
-    is_interactive: bool  # somebody sits at a terminal and waits for it
+    is_interactive: bool  # interactive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
     """How a job ended for good, as its cluster's accounting tells it.
 
-    Neither an exit status nor a signal means that nobody saw its end: its host was lost, or it
-    was removed by force. It may have done its work or not.
+    If it has neither an exit status nor a signal, nobody saw its end: its host was lost, or it was
+    removed by force. It may have done its work or not.
     """
 
     exit_status: int | None = None
     signal: int | None = None
-    is_preempted: bool = False  # nobody saw its end, for the cluster needed its place
+    is_preempted: bool = False  # nobody saw its end: the cluster needed its place
     is_unstarted: bool = False  # nobody saw its end, and its cluster never launched it
     reason: str = ""  # the cluster's own words, unless it just exited
     host: str = ""

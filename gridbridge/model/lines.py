@@ -17,7 +17,7 @@ def encode(values: dict[str, str]) -> bytes:
 def decode(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
     """Read values; ParseError for unknown or repeated keys, bad escapes, or a cut end.
 
-    Without `keys` all are known.
+    Without `keys` every key is allowed.
     """
     if not data.endswith(b"\n"):
         raise ParseError("not whole lines")

@@ -17,8 +17,8 @@ ERROR = 100  # sge_shepherd(8): the one by which it puts the job into the error 
 class Kind:
     """What a message is about."""
 
-    RECORD = "record"  # the starter: what it has done; the proof of who owns the transfer
-    ASK = "ask"  # a restarted task's starter: is there a transfer of mine to adopt?
+    RECORD = "record"  # the starter: how far it is; the file proves who owns the transfer
+    ASK = "ask"  # a restarted task's starter: asks for a transfer to adopt
     INTENT = "intent"  # a method: what the local job should be now
     SPARED = "spared"  # a method: the local h_rt has passed, which ends nothing
     ENDED = "ended"  # the remote wrapper: the job's end, with its usage
@@ -39,17 +39,17 @@ class Outcome:
     EXIT = "exit"  # with exit_status
     SIGNAL = "signal"  # killed by it
     REQUEUE = "requeue"  # 99: nothing lives elsewhere, run it again
-    RECALL = "recall"  # none yet: the service wishes it to be brought home, if it waits
-    AGREE = "agree"  # none yet: the local job is `desired` and not as its methods told
+    RECALL = "recall"  # no end: the service wants the job brought home, if it waits
+    AGREE = "agree"  # no end: the local job is as `desired` says, not as its methods reported
     ERROR = "error"  # 100: an administrator has to look; reason
 
     WISHES = (RECALL, AGREE)
 
 
 class Cause:
-    """Why something did not go on, or failed: what decides; words are made for readers alone."""
+    """Why something failed or did not go on; programs decide by it, never by the reason's words."""
 
-    UNKNOWN = "unknown"  # a word that we don't know
+    UNKNOWN = "unknown"  # a word that this version does not know
     UNREACHED = "unreached"  # the cluster did not take it, for now, or did not answer
     DENIED = "denied"  # the cluster takes no job that comes from here
     BLOCKED = "blocked"  # the cluster put the job into the error state
@@ -59,19 +59,19 @@ class Cause:
     PREEMPTED = "preempted"  # the cluster needed its place
     HOST = "host"  # its host there could not even begin
     BARRED = "barred"  # the cluster does not let in this person, or has enough of theirs
-    FILES = "files"  # what is carried for it can't be
-    REFUSED = "refused"  # its request, by the cluster
-    UNMAPPABLE = "unmappable"  # its request, by the words that the cluster knows
+    FILES = "files"  # its files can't be carried
+    REFUSED = "refused"  # the cluster refused its request
+    UNMAPPABLE = "unmappable"  # its request can't be translated for the cluster
     JOB = "job"  # its own shell, input or output is not there
     HERE = "here"  # its starter could not go on for a reason at home
     RECALLED = "recalled"  # home took it back
-    FENCED = "fenced"  # its claim was home's, or could not be had
+    FENCED = "fenced"  # home had its claim, or the claim could not be made
     UNGRANTED = "ungranted"  # no grant of ours came
-    DROPPED = "dropped"  # gridbridge.toml has its cluster no more
+    DROPPED = "dropped"  # gridbridge.toml no longer has its cluster
 
 
 class Desired:
-    """What the local job should be; DEAD wins over whatever comes later."""
+    """The state that the local job should have; DEAD wins over whatever comes later."""
 
     RUNNING = "running"
     SUSPENDED = "suspended"
@@ -144,9 +144,9 @@ def short(sentence: str) -> str:
 
 
 def too_long(message: Message) -> str:
-    """Return the key of a value that nobody has to keep, empty when there is none.
+    """Return the key of a value that is too long to be kept, empty when there is none.
 
-    What a reason is cut to is not counted here, and a folder stays where its record lies.
+    A reason is cut anyway, and a folder is kept in the record alone, so neither counts here.
     """
     free = ("reason", "stage") if message.kind == Kind.RECORD else ("reason",)
     values = vars(message).items()

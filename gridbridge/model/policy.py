@@ -1,4 +1,4 @@
-"""Everything that gridbridge.toml says, each capability's part in its place.
+"""Everything that gridbridge.toml says, with each capability's part.
 
 A section of the file is a class and a key is a field; `model.settings.describe` gives what else is
 known of a key, so that the reader, the shipped sample and docs/configuration.md all say the same.
@@ -17,7 +17,7 @@ from gridbridge.model.transfer.sections import Breaker, Poller, Retention, Trans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The whole configuration; every inherited value is in its place."""
+    """The whole configuration; every inherited value is filled in."""
 
     site: Site
     clusters: Mapping[str, Cluster]
@@ -29,7 +29,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         clusters = {name: cluster.filled(name) for name, cluster in self.clusters.items()}
-        object.__setattr__(self, "clusters", clusters)  # frozen for everybody else
+        object.__setattr__(self, "clusters", clusters)  # the class is frozen
 
     @property
     def is_personal(self) -> bool:

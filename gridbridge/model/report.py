@@ -1,4 +1,4 @@
-"""What people are shown of the service and of one job: facts, each with the reason."""
+"""What commands show people about the service and about one job: facts, each with the reason."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,11 +6,11 @@ from datetime import datetime
 from gridbridge.model.shown import ShownEvent, ShownTransfer
 
 FIRST_EVENTS, LAST_EVENTS = 10, 40  # of an attempt that are shown when there are more
-UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # for what would steer a reader's terminal
+UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # replaces what would control a reader's terminal
 
 
 def printable(text: str) -> str:
-    """Replace what a terminal would obey: texts come from people's own messages."""
+    """Replace control characters: texts come from people's own messages."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
@@ -51,7 +51,7 @@ class TransferReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything; `alarm` says first that the rest may be old, and is empty when it is not."""
+    """Everything; `alarm` says that the rest may be old, and is empty when it is not."""
 
     alarm: str
     clusters: tuple[ClusterReport, ...] = ()
@@ -61,7 +61,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt to run a task elsewhere, told: where it is, both sides, what it waits for."""
+    """One attempt to run a task elsewhere in words: where it is, both sides, what it waits for."""
 
     transfer: ShownTransfer
     where: str

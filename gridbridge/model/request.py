@@ -1,13 +1,13 @@
-"""What a job asks for, in no batch system's form, and what another cluster is given to run.
+"""What a job asks for, whatever its batch system, and what another cluster is given to run.
 
 Hot programs load this module. Each adapter reads its own system's answers into a Request.
 """
 
 OURS = "gridbridge_"  # what the names of our notes in a job's context begin with
 OWN_QUEUES = f"{OURS}queues"  # while it is pinned to a transfer queue: its own list
-OWN_START = f"{OURS}start"  # while its start time is ours: its own, 0 for none
-OWN_JOB = f"{OURS}job"  # beside it: its number, for qresub copies all of this
-OWN_HOLD = f"{OURS}hold"  # the service has held a task that its starter did not
+OWN_START = f"{OURS}start"  # its own start time, 0 for none, while we have set another
+OWN_JOB = f"{OURS}job"  # beside it: the job's number, because qresub copies all of this
+OWN_HOLD = f"{OURS}hold"  # the service has held a task that its starter had not held
 LATEST_S = 2**32 - 1  # Grid Engine keeps no later start time
 FAR_S = 2051222400  # the start time of a job that is away: 2035
 
@@ -69,8 +69,8 @@ class Request:
         self.context = context
         self.variables = variables  # names of those that its owner gave it
         self.queues = queues
-        self.targets = targets  # queues at the remote cluster, when a mapping names some
-        self.stays = stays  # it asks there for queues that send nothing away
+        self.targets = targets  # queues at the remote cluster, if the mapping names any
+        self.stays = stays  # there it asks for queues that send no jobs on
         self.types = types  # of a job of OAR
         self.groups = groups  # of OAR: nodes and slots; none: one node
         self.ranges = ranges  # of slots, as they were asked for: `smp 2-4,8`
@@ -80,8 +80,8 @@ class Request:
         self.priority = priority
         self.share = share
         self.start = start  # not before; 0: at once
-        self.submitted = submitted  # anew when it is put back
-        self.rerun = rerun  # yes, no, or empty: as its queue says
+        self.submitted = submitted  # Grid Engine sets it anew when it puts the job back
+        self.rerun = rerun  # yes, no, or empty: its queue decides
 
     def but(self, **changes: object) -> "Request":
         """Return the same request with some of it replaced."""
@@ -97,12 +97,12 @@ class Request:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether it may start in a transfer queue only, for a task of it waits for adoption."""
+        """Whether it may start in a transfer queue only: a task of it waits for adoption."""
         return OWN_QUEUES in dict(self.context)
 
     @property
     def is_deferred(self) -> bool:
-        """Whether its start time is ours."""
+        """Whether we have set its start time."""
         return self.start == FAR_S
 
     @property
@@ -116,7 +116,7 @@ class Request:
 
     @property
     def odd_start(self) -> str:
-        """What stands where we keep its own start time, if that can be none."""
+        """The text in the place of its own start time, if that is no time."""
         kept = dict(self.context).get(OWN_START, "")
         is_number = kept.isascii() and kept.isdigit() and len(kept) <= len(str(LATEST_S))
         return kept if kept and not (is_number and int(kept) <= LATEST_S) else ""
@@ -130,7 +130,7 @@ class Request:
 
 
 class JobSpec:
-    """What a cluster is given to run a job; a new wish is a field with a default."""
+    """What a cluster is given to run a job; whatever is added is a field with a default."""
 
     __slots__ = ("cwd", "pe", "request", "script", "shell", "slots", "transfer")
 

@@ -1,4 +1,4 @@
-"""A route: what a starter must know of its queue. The poller publishes one file a queue.
+"""A route: what a starter must know of its queue. The poller publishes one file for each queue.
 
 The published form is lines of `key=value` (lines.py), so that a hot program reads no
 configuration file.
@@ -13,7 +13,7 @@ EMBEDDED = "embedded"
 
 
 class Login:
-    """Whose account on which host runs a cluster's client programs, by ssh with our own key."""
+    """The account and host for a cluster's client programs, reached by ssh with our own key."""
 
     __slots__ = ("host", "person", "port", "user")
 
@@ -21,7 +21,7 @@ class Login:
         self.host = host
         self.user = user  # empty: the one of the same name
         self.port = port  # empty: as ssh_config(5) says, or 22
-        self.person = person  # whose key it is that root uses; empty: root's own
+        self.person = person  # root uses this person's key; empty: root's own
 
 
 def login(place: str, user: str, person: str = "") -> Login | None:
@@ -56,7 +56,7 @@ class Cell:
         self.login = login  # None: the programs are run here
 
     def within(self, timeout_s: float) -> "Cell":
-        """Return the same cell, asked with a shorter limit."""
+        """Return the same cell with a shorter time limit."""
         return Cell(
             root=self.root,
             cell=self.cell,
@@ -88,10 +88,10 @@ class Folder:
         self.path = path
         self.python = python
         self.timeout_s = timeout_s
-        self.login: Login | None = None  # it is always here
+        self.login: Login | None = None  # an embedded cluster is never reached by ssh
 
     def within(self, timeout_s: float) -> "Folder":
-        """Return the same cluster, asked with a shorter limit."""
+        """Return the same cluster with a shorter time limit."""
         limit_s = min(timeout_s, self.timeout_s)
         return Folder(path=self.path, python=self.python, timeout_s=limit_s)
 
@@ -117,10 +117,10 @@ class OarServer:
         self.login = login  # None: the programs are run here
         self.binaries = binaries
         self.timeout_s = timeout_s
-        self.ends = ends  # the FIFO there in which jobs tell their ends; empty: they don't
+        self.ends = ends  # the FIFO there in which jobs report their ends; empty: they don't
 
     def within(self, timeout_s: float) -> "OarServer":
-        """Return the same server, asked with a shorter limit."""
+        """Return the same server with a shorter time limit."""
         limit_s = min(timeout_s, self.timeout_s)
         return OarServer(
             login=self.login, binaries=self.binaries, timeout_s=limit_s, ends=self.ends
@@ -141,7 +141,7 @@ class Route:
     cluster: str  # the local cluster's name
     remote: str  # the other one's
     local_kind: str  # its batch system; empty, from an older poller, is Grid Engine
-    local_root: str  # of an embedded cluster its folder; so remote_root
+    local_root: str  # of an embedded cluster its folder; remote_root too
     local_cell: str
     local_qmaster_port: str
     local_execd_port: str
@@ -154,15 +154,15 @@ class Route:
     remote_execd_port: str
     remote_binaries: str
     remote_timeout_s: str
-    remote_shell: str  # runs the wrapper there; empty from a poller that did not know of it
+    remote_shell: str  # the shell that runs the wrapper there; empty from an older poller
     remote_mapped: str  # yes when requests are translated (model.mapping)
     remote_spool: str  # where remote hosts see our spool; empty when they don't
     remote_ssh: str  # where its programs run, HOST or HOST:PORT; empty for here
-    remote_ends: str  # the FIFO there in which jobs of OAR tell their ends; empty: they don't
+    remote_ends: str  # the FIFO there in which jobs of OAR report their ends; empty: they don't
     remote_stage_dir: str  # where transfers have their folders for carried files there
     identity: str  # `remote`: JOB_ID is the job's number there; empty: the one at home
     remote_claim: str  # as model.claim says: `file`, or `grant SECONDS ACCOUNT`; empty: none
-    staged: str  # yes: the streams of every job come home, also of one that declares nothing
+    staged: str  # yes: the streams of every job come home, even if it declares nothing
     stage_in: str  # what is carried there for a job that declares nothing (staging)
     stage_out: str  # what is carried back
     remote_users: str  # who has another account there: `alice=al_there bob=bo_there`
@@ -204,7 +204,7 @@ class Route:
         return away
 
     def _folder(self, side: str) -> Folder:
-        from gridbridge.model.places import PYTHON  # loaded already by whoever has a route
+        from gridbridge.model.places import PYTHON  # every program with a route has loaded it
 
         values = vars(self)
         timeout_s = float(values[f"{side}_timeout_s"])

@@ -1,4 +1,4 @@
-"""What is known of a key of gridbridge.toml: its meaning, unit, limits and form."""
+"""What describes a key of gridbridge.toml: its meaning, unit, limits and form."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -78,7 +78,7 @@ OAR_QUEUE = Form(
     holds=lambda text: not text or OBJECT_NAME.holds(text),
     right=f"{OBJECT_NAME.right}; empty for OAR's own default",
 )
-OAR_TYPES = Form(  # OAR would run an idempotent one again under another id; the service does that
+OAR_TYPES = Form(  # OAR would run an idempotent job again, as the service does, under another id
     holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
     right="besteffort and other types with blanks between them, but not idempotent",
 )
@@ -114,7 +114,7 @@ def known(
     form: Form = ANY_TEXT,
     inherits: str = "",
 ) -> Mapping[str, Setting]:
-    """Make the metadata of a key; one without a default has nothing else."""
+    """Make the metadata of a key; a key without a default has only that."""
     about = Setting(meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits)
     return {"setting": about}
 

@@ -1,4 +1,4 @@
-"""What the service shows people of itself: the values in the published JSON files.
+"""What the service shows people: the values in the published JSON files.
 
 Nothing in them is more than `qstat` would show anybody: no arguments, no environments.
 """
@@ -38,7 +38,7 @@ class ShownTransfer:
     outcome: str = ""  # how the remote job ended, once that is known
     closed_at: datetime | None = None
     cause: str = ""  # message.Cause
-    reason: str = ""  # the same in words, and how far it is
+    reason: str = ""  # the same in words, or how far it is
 
     @property
     def there(self) -> JobState:
@@ -127,7 +127,7 @@ class ShownRoute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownConfiguration:
-    """Which gridbridge.toml is in force, and why the one that came after it is not."""
+    """Which gridbridge.toml is in force, and why a newer one is not."""
 
     sha256: str  # of its bytes
     since: datetime
@@ -144,8 +144,8 @@ class ShownService:
     started_at: datetime
     keep_closed_h: float
     routes: tuple[ShownRoute, ...] = ()
-    configuration: ShownConfiguration | None = None  # None: by a version that did not tell
-    full: str = ""  # which of our folders takes nothing more, so that the queues are closed
+    configuration: ShownConfiguration | None = None  # None: a version that did not publish it
+    full: str = ""  # which of our folders is full, so that the queues are closed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class ShownReading:
     cluster: str
     path: str
     read_at: datetime | None = None  # None before the first time
-    is_behind: bool = False  # there was more than one look takes
+    is_behind: bool = False  # there was more than one look reads
     trouble: str = ""  # of the last look
     skipped: int = 0  # lines under our accounts that could not be read
 
@@ -178,7 +178,7 @@ class ShownReadings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownDrain:
-    """Who lets no more jobs go to a cluster, since when and why."""
+    """Who drained a cluster, since when and why."""
 
     by: str
     at: datetime
@@ -191,7 +191,7 @@ class ShownFailure:
 
     job: int
     owner: str
-    was_accepted: bool  # the cluster had taken it
+    was_accepted: bool  # the cluster had accepted it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +200,7 @@ class ShownBreaker:
 
     cluster: str
     failed: tuple[ShownFailure, ...] = ()  # in a row, since it was last closed
-    owners: tuple[str, ...] = ()  # of those that closed it, two at most
+    owners: tuple[str, ...] = ()  # owners of those that closed it, two at most
     times: int = 0  # closings since a job ran there; those by one owner alone count once
     failures: int = 0  # jobs that closed it
     until: datetime | None = None  # after that a job may probe it
@@ -209,7 +209,7 @@ class ShownBreaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownBreakers:
-    """Those of all remote clusters at which jobs failed."""
+    """The breakers of all remote clusters at which jobs failed."""
 
     breakers: tuple[ShownBreaker, ...] = ()
 

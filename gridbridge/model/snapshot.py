@@ -1,4 +1,4 @@
-"""What a cluster is at one moment: its queues, the jobs that matter to us, and two counts.
+"""A cluster at one moment: its queues, the jobs that matter to us, and two counts.
 
 Of a cluster with 100,000 waiting jobs only the counts and our own jobs are kept.
 """
@@ -51,9 +51,9 @@ class QueueStatus:
     slots_reserved: int  # by advance reservations
     slots_total: int
     state: QueueState = OPEN
-    takes_batch: bool = True  # not interactive jobs alone, say
+    takes_batch: bool = True  # it takes batch jobs
     sends_away: bool = False  # its jobs run at yet another cluster: its slots are not this one's
-    says_stay: bool = False  # it says of itself that none of its jobs does
+    says_stay: bool = False  # it says that none of its jobs runs elsewhere
 
     @property
     def queue(self) -> str:
@@ -85,7 +85,7 @@ class ClusterSnapshot:
     taken_at: datetime
     queues: tuple[QueueStatus, ...] = ()
     jobs: Mapping[int, tuple[JobStatus, ...]]  # by job id: only ours, in the order listed
-    copies: tuple[JobStatus, ...] = ()  # what OAR made by itself of our jobs; not among `jobs`
+    copies: tuple[JobStatus, ...] = ()  # jobs that OAR made by itself from ours; not among `jobs`
     pending: int  # tasks of anybody that could start: neither held nor in error
     free_slots: (
         int  # of its own queues, as they count them; shared hosts and consumables may allow fewer

@@ -14,7 +14,7 @@ class Fact:
     WAITING = "waiting"  # it has no host
     HELD = "held"  # one that runs goes on, and may not start again once it was put back
     RUNNING = "running"  # it has a host, though it may be suspended or be being deleted
-    STARTING = "starting"  # it is on its way to that host: nothing of it has begun
+    STARTING = "starting"  # it is on its way to that host: it has not begun
     SUSPENDED = "suspended"
     BY_HAND = "by-hand"  # who suspended it: somebody, ...
     BY_QUEUE = "by-queue"  # ... what suspended its whole queue, ...
@@ -29,7 +29,7 @@ class Fact:
 class QueueFact:
     """What may be true of a queue on one host; each of them keeps batch jobs from starting."""
 
-    ERROR = "error"  # until somebody clears that
+    ERROR = "error"  # until somebody clears the error
     DISABLED = "disabled"  # by hand
     OFF_HOURS = "off-hours"  # disabled by its calendar
     SUSPENDED = "suspended"  # by hand, another queue or its calendar

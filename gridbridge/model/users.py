@@ -1,11 +1,11 @@
-"""Tables of texts in a section: who is who in another domain, and what a queue asks for."""
+"""Tables of texts in a section: who has which account elsewhere, and what a queue asks for."""
 
 
 class Users(dict[str, str]):
-    """Whose account there is which person's, for people who have another name there."""
+    """Which person has which account there, for people who have another name there."""
 
     def account_of(self, person: str) -> str:
-        """Return a person's account there: that of the same name, unless another is named."""
+        """Return a person's account there: the one of the same name, unless another is listed."""
         return self.get(person, person)
 
     def person_of(self, account: str, cluster: str) -> str:

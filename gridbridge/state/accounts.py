@@ -61,7 +61,7 @@ def _folders(folder: str) -> Iterator[str]:
 
 
 def _tasks(around: str) -> Iterator[tuple[int, int, float]]:
-    """Give job, task and time of change of each file in one of the folders."""
+    """Yield job, task and time of change of each file in one of the folders."""
     if not os.path.isdir(around):
         return
     for entry in os.scandir(around):

@@ -1,9 +1,9 @@
-"""Claims as files below the shared spool: who creates one has it (the service's half).
+"""Claims as files below the shared spool: the first to create one has it (the service's half).
 
-Creating a name that must not be there is atomic, on NFS too (open(2), O_EXCL; symlink(2)).
-Home's is a link to itself, through which nobody opens anything; its job's is a file, made by the
-wrapper as the job's owner. A name begins with that owner's uid, which the kernel told us: what
-lies there of somebody else's decides nothing. The service removes both, the folder is its own.
+Creating a name that must not be there is atomic, on NFS too (open(2), O_EXCL; symlink(2)). Home's
+is a link to itself, through which nobody opens anything; its job's is a file, made by the wrapper
+as the job's owner. A name begins with that owner's uid, which the kernel told us: a file there that
+belongs to somebody else decides nothing. The service removes both, since the folder is its own.
 """
 
 import os
@@ -22,7 +22,7 @@ MAX_AGE_S = 86400  # of a job's claim that no transfer knows
 def take(name: str, uid: int, spool: str = SPOOL) -> bool:
     """Take a claim for home, again if it has it already; False when the job of `uid` has it.
 
-    Raises StateError when it can't be told.
+    Raises StateError when nobody can know.
     """
     path = f"{spool}/{FOLDER}/{name}"
     try:
@@ -61,7 +61,7 @@ def remove(name: str, spool: str = SPOOL) -> None:
 
 
 def sweep(known: Container[str], now_s: float, spool: str = SPOOL) -> None:
-    """Remove old claims of jobs that no transfer knows; home's fence what may still start."""
+    """Remove old claims of jobs that no transfer knows; home's stay: they fence what may start."""
     try:
         _refuse_foreign(f"{spool}/{FOLDER}")
         with os.scandir(f"{spool}/{FOLDER}") as entries:

@@ -27,7 +27,7 @@ def make_folder(folder: str = PUBLISHED) -> None:
 
 
 def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
-    """Note that a cluster is drained; StateError for who may not."""
+    """Note that a cluster is drained; StateError for a user who may not."""
     values = {"by": drain.by, "at": drain.at.isoformat(), "reason": drain.reason}
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "a poller of this version makes it at its start, end the running one"
@@ -66,7 +66,7 @@ def _read(cluster: str, folder: str) -> Iterator[ShownDrain]:
     try:
         values = lines.decode(files.read(path, MAX_BYTES)[0], KEYS)
         at = datetime.fromisoformat(values["at"])
-    except FileNotFoundError:  # taken back just now, or being written
+    except FileNotFoundError:  # taken back just now, or not written completely
         return
     except (ParseError, KeyError, ValueError) as error:
         raise StateError(f"{path}: not what gridbridge drain writes") from error

@@ -1,6 +1,6 @@
-"""The inbox: the spool as the service sees it, with so much room for each person.
+"""The inbox: the spool as the service sees it, with a limit for each person.
 
-Anybody may put anything there, so nothing in it is an error of ours: what is no message is
+Anybody may put anything there, so nothing in it is an error of ours: files that are no messages are
 removed and reported.
 """
 
@@ -20,10 +20,10 @@ from gridbridge.state import reading
 from gridbridge.state.reading import Found, Reader, SpooledMessage
 from gridbridge.state.spool import WAKE
 
-MESSAGES_A_SCAN = 200  # of one uid, so that a flood costs the others little
+MESSAGES_A_SCAN = 200  # messages of one uid at once, so that a flood costs the others little
 UIDS_TOLD = 5  # of those whose folders lie in the spool
 REMOVALS_A_SCAN = 10_000  # of surplus files: a tenth of a second on ext4
-ASLEEP_S = 86400  # a starter that never became a transfer has given up by then
+ASLEEP_S = 86400  # a starter whose record never came has given up by then
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Inbox:
         self._clock = clock
         self._quota = Quota(clock=clock)  # of lines about each uid
         self._reader = Reader(folder, clock)
-        self._full: frozenset[str] = frozenset()  # folders with something in them, which stay
+        self._full: frozenset[str] = frozenset()  # folders that are not empty, which stay
 
     def read(self) -> tuple[SpooledMessage, ...]:
         """Return the messages that are new since the last call, at most 200 of each uid.
@@ -96,7 +96,7 @@ class Inbox:
         return sum(self._remove(f"{WAKE}/{name}") for name in old)
 
     def _scan(self) -> list[Found]:
-        """List the spool, oldest first, and remove folders and what its writer never finished."""
+        """List the spool, oldest first, and remove folders and files that were never finished."""
         folders, entries = _apart(_entries(self._folder))
         self._remove_folders(folders)
         found = [one for one in map(reading.look, entries) if one is not None]
@@ -106,7 +106,7 @@ class Inbox:
         return sorted(found)
 
     def _remove_folders(self, folders: list[os.DirEntry[str]]) -> None:
-        """Remove the empty ones, each tried once; nobody may empty another's, so the rest stay."""
+        """Remove the empty ones, trying each once; nobody may empty another's, so the rest stay."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
         full = [entry for entry in new if not _remove_folder(entry.path)]
         names = {entry.name for entry in folders}
@@ -130,7 +130,7 @@ class Inbox:
             return None
 
     def _refuse(self, found: Found, error: Exception) -> None:
-        """Remove what is no message; what can't be removed is not tried or reported again.
+        """Remove a file that is no message; if that fails it is not tried or reported again.
 
         When the trouble is ours (no more descriptors, a failing disk) the file stays, to be
         read later.
@@ -195,7 +195,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 def _apart(
     entries: Iterable[os.DirEntry[str]],
 ) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
-    """Return the folders that are not ours, and all else; the kernel's list alone tells."""
+    """Return the folders that are not ours, and the files, as the kernel lists them."""
     folders, others = [], []
     for entry in entries:
         if not entry.is_dir(follow_symlinks=False):

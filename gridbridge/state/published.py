@@ -14,10 +14,10 @@ from gridbridge.model.route import Route
 from gridbridge.shell import files
 
 JOBS = "jobs"  # the folder of the histories
-TOLD = "told"  # of those that home's list has not proved, a folder a person
+TOLD = "told"  # histories that home's list has not proved, a folder for each person
 ACCOUNTING = "accounting"  # the folder of what remote jobs used
-JOBS_A_FOLDER = 1000  # of that one: a site keeps a million of them
-LATEST_S = 32503680000  # the year 3000; what is no number is not below it either
+JOBS_A_FOLDER = 1000  # below that one: a site keeps a million files
+LATEST_S = 32503680000  # the year 3000; NaN is not below it either
 WORDS_MAX_BYTES = 1 << 20
 LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor passes it on in one write
 
@@ -33,12 +33,12 @@ def mapping_path(queue: str, published: str = PUBLISHED) -> str:
 
 
 def vocabulary_path(cluster: str, published: str = PUBLISHED) -> str:
-    """Return where the words that a remote cluster knows are published."""
+    """Return where the names that a remote cluster offers are published."""
     return f"{published}/vocabularies/{cluster}"
 
 
 def stay_path(cluster: str, published: str = PUBLISHED) -> str:
-    """Return where lies what keeps jobs at a cluster, if a queue there would send them on."""
+    """Return where the queues that keep jobs at a cluster are published, if one sends jobs on."""
     return f"{published}/stays/{cluster}"
 
 
@@ -63,7 +63,7 @@ def told_path(local: str, uid: int | str, published: str = PUBLISHED) -> str:
 
 
 def accounting_path(job: int, task: int, published: str = PUBLISHED) -> str:
-    """Return where lies what the remote jobs of a local job or task used."""
+    """Return where the usage of the remote jobs of a local job or task lies."""
     name = f"{job}.{task}" if task else str(job)
     return f"{published}/{ACCOUNTING}/{job // JOBS_A_FOLDER}/{name}.json"
 
@@ -91,7 +91,7 @@ def read_mapping(queue: str, published: str = PUBLISHED) -> bytes:
 
 
 def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read the words that a cluster knows, for model.vocabulary; None while it has told none."""
+    """Read the names that a cluster offers, for model.vocabulary; None while it has told none."""
     try:
         return files.read(vocabulary_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
@@ -99,7 +99,7 @@ def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
 
 
 def read_stay(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read what keeps jobs at a cluster, for model.stay; None where nothing has to."""
+    """Read which queues keep jobs at a cluster, for model.stay; None where none have to."""
     try:
         return files.read(stay_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
@@ -146,9 +146,9 @@ def hide_verdicts(mode: int, published: str = PUBLISHED) -> None:
 
 
 def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
-    """Remove what nobody fetched or finished until that time; return how many files.
+    """Remove files that nobody fetched or finished until that time; return how many.
 
-    That is verdicts and replies of no open transfer, and what a killed writer left anywhere.
+    These are verdicts and replies of no open transfer, and unfinished files of killed writers.
     """
     removed = 0
     for folder, folders, names in os.walk(published):

@@ -1,4 +1,4 @@
-"""Reading the spool's files: what is a whole message, and whose it is.
+"""Reads the spool's files: which are whole messages, and whose they are.
 
 Who wrote a message is the uid that the kernel tells of the open file; neither a file's name nor
 its times prove anything.
@@ -20,7 +20,7 @@ UNFINISHED_S = 3600  # a writer ends or renames its file at once, or has died
 WHOLE = b"\n\n"  # what a message ends with that a shell wrote
 OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (Kind.ENDED, Kind.CLOSED))
 YEAR_10000_S = 253402300800  # datetime ends there
-# How opening what is no readable file fails; anything else is trouble of our own.
+# How opening fails when it is no readable file; any other failure is trouble of our own.
 WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
 
 
@@ -34,7 +34,7 @@ class SpooledMessage:
 
 
 class Mark(NamedTuple):
-    """What tells a file from another that takes its name."""
+    """Identifies a file, so that another under its name is noticed."""
 
     inode: int
     mtime_ns: int
@@ -64,7 +64,7 @@ class Reader:
         self._folder = folder
         self._clock = clock
         self._read: dict[str, Mark] = {}
-        self._growing: dict[str, Found] = {}  # what was read before it was whole
+        self._growing: dict[str, Found] = {}  # files that were read before they were whole
         self._linked: frozenset[Mark] = frozenset()
 
     def remember(self, found: Iterable[Found]) -> None:
@@ -82,21 +82,21 @@ class Reader:
         )
 
     def is_due(self, found: Found) -> bool:
-        """Say whether a file was not read and may be whole, as far as its looks tell."""
+        """Say whether a file was not read yet and looks whole."""
         if found.name in self._read or found.is_unfinished:
             return False
         return self._growing.get(found.name) != found or not self.is_young(found)
 
     def is_young(self, found: Found) -> bool:
-        """Say whether its writer may be at work yet."""
+        """Say whether its writer may still be at work."""
         return self._clock() - found.changed_s < UNFINISHED_S
 
     def has_replaced(self, name: str, now: Mark) -> bool:
-        """Say whether another file lies now where the one was that was read."""
+        """Say whether another file has taken the place of the one that was read."""
         return self._read.get(name, now) != now
 
     def skip(self, found: Found) -> None:
-        """Read a file never, as long as it is this one."""
+        """Never read a file, as long as it is this one."""
         self._read[found.name] = found.mark
 
     def again(self, names: Iterable[str]) -> None:
@@ -107,8 +107,7 @@ class Reader:
     def read(self, found: Found) -> SpooledMessage | None:
         """Return a file's message, None while its writer may be at work or when it is gone.
 
-        Raises ParseError, StateError or OSError for what is no message, or no file that may be
-        read.
+        Raises ParseError, StateError or OSError if it is no message, or no file that may be read.
         """
         path = f"{self._folder}/{found.name}"
         self._refuse_linked(found)
@@ -150,7 +149,7 @@ def look(entry: os.DirEntry[str]) -> Found | None:
 
 
 def mark(facts: os.stat_result) -> Mark:
-    """Return what tells a file from another of its name."""
+    """Return what identifies a file among others of its name."""
     return Mark(facts.st_ino, facts.st_mtime_ns)
 
 
@@ -164,7 +163,7 @@ def record(path: str) -> Message:
 
 
 def is_writers_fault(error: Exception) -> bool:
-    """Say whether a file can't be read for what it is, and not for trouble of ours."""
+    """Say whether a file can't be read because of what it is, not for trouble of ours."""
     if isinstance(error, OSError):
         return False
     cause = error.__cause__
@@ -172,12 +171,12 @@ def is_writers_fault(error: Exception) -> bool:
 
 
 def age(one: SpooledMessage) -> tuple[float, str]:
-    """Return what letters are sorted by: their own times."""
+    """Return the time by which messages are sorted: their own."""
     return _seconds(one.message.at), one.path
 
 
 def _whole(name: str, data: bytes) -> bytes:
-    """Return a message's lines; ParseError for one of a shell that is cut or of another kind."""
+    """Return a message's lines; ParseError for a shell's message that is cut or of another kind."""
     if not name.startswith(IN_PLACE):
         return data
     if not data.endswith(WHOLE):

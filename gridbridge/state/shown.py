@@ -51,7 +51,7 @@ def plain(value: object) -> object:
 
 
 def read(path: str, kind: type[T]) -> T | None:
-    """Read a published value; None when it is not there, StateError when it is not one of ours."""
+    """Read a published value; None when there is none, StateError for what we did not write."""
     try:
         return _CONVERTER.loads(files.read(path, MAX_BYTES)[0], kind)
     except FileNotFoundError:
@@ -77,12 +77,12 @@ def read_all(folder: str) -> Shown:
 
 
 def read_service(folder: str) -> ShownService | None:
-    """Read what the service says of itself; None when it never did."""
+    """Read what the service says about itself; None when there is nothing."""
     return read(f"{folder}/{SERVICE}", ShownService)
 
 
 def read_breakers(folder: str) -> ShownBreakers:
-    """Read at which clusters jobs failed; none when that was never published."""
+    """Read the clusters at which jobs failed; none when that was never published."""
     return read(f"{folder}/{BREAKERS}", ShownBreakers) or ShownBreakers()
 
 
@@ -93,9 +93,9 @@ def read_transfers(folder: str) -> tuple[ShownTransfer, ...]:
 
 
 def read_job(folder: str, local: str) -> tuple[ShownTask, ...]:
-    """Read the histories of a job or task; of an array without a task all of its tasks.
+    """Read the histories of a job or task; of all tasks for an array's job number.
 
-    A task of which several people tell, and none is proved its owner, is there several times.
+    A task that several people claim, while nobody is proved to own it, is there several times.
     """
     found = read_task(folder, local)
     if found or "." in local:
@@ -106,7 +106,7 @@ def read_job(folder: str, local: str) -> tuple[ShownTask, ...]:
 
 
 def read_task(folder: str, local: str) -> tuple[ShownTask, ...]:
-    """Read the history of a task as its owner's; while that is not proved, as anybody tells it."""
+    """Read the history of a task as its owner's; while nothing is proved, everybody's."""
     if found := read(published.history_path(local, folder), ShownTask):
         return (found,)
     every = (read(path, ShownTask) for path in told.paths(folder, local))
@@ -114,7 +114,7 @@ def read_task(folder: str, local: str) -> tuple[ShownTask, ...]:
 
 
 def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:
-    """Remove the histories that nothing was added to since then, but those of living jobs."""
+    """Remove the histories to which nothing was added since then, except those of living jobs."""
     for job, task in tuple(_jobs(folder)):
         local = f"{job}.{task}" if task else str(job)
         path = published.history_path(local, folder)

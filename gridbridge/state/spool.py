@@ -1,4 +1,4 @@
-"""The spool: how people's processes speak to the service (the writers' half).
+"""The spool: how people's processes send messages to the service (the writers' half).
 
 The folder belongs to the service account and has mode 1733: everybody may add a message,
 nobody but the service may list it, and the sticky bit keeps each file its owner's. Names are
@@ -16,7 +16,7 @@ from gridbridge.shell import files
 
 WAKE = "wake"  # the folder of the starters' FIFOs, below the spool
 MESSAGE = "m."  # what a finished message's name begins with
-IN_PLACE = "w."  # the same of one that a shell writes where it stays: an empty line ends it
+IN_PLACE = "w."  # the same for a message that a shell writes in its place: an empty line ends it
 
 
 def send(message: Message, spool: str = SPOOL) -> str:
@@ -34,7 +34,7 @@ def make_wake(spool: str = SPOOL) -> str:
 
 
 def keep_wake(name: str, spool: str = SPOOL) -> None:
-    """Make a starter's FIFO unless it is there.
+    """Make a starter's FIFO if it is missing.
 
     Others may write: the service is another user. Only the service can list the names.
     """
@@ -51,7 +51,7 @@ def keep_wake(name: str, spool: str = SPOOL) -> None:
 def remove_wake(name: str, spool: str = SPOOL) -> None:
     """Remove a FIFO that nobody will sleep on again; only its owner and the service may.
 
-    What else may lie there (a folder) is left to its owner.
+    Anything else that lies there (a folder) is left to its owner.
     """
     try:
         if name.isalnum():
@@ -88,7 +88,7 @@ def is_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
 
 
 def _open_wake(name: str, spool: str, owner: int | None) -> int:
-    """Open a FIFO that somebody reads; -1 for anything else that may lie there."""
+    """Open a FIFO that somebody reads; -1 for anything else."""
     if not name.isalnum():
         return -1
     path = f"{spool}/{WAKE}/{name}"

@@ -1,4 +1,4 @@
-"""Histories that only people's own processes have told and home's list has not proved.
+"""Histories that rest on people's own messages, and that home's list has not proved.
 
 `told/UID/12.json`, of the form of `jobs/12.json`. Each person has a limited number and the
 oldest are removed first, so that nobody can fill the folder or hide another's history.
@@ -17,19 +17,19 @@ MOST = 1000  # of a person
 
 
 def paths(folder: str, local: str) -> Iterator[str]:
-    """Give the paths of each person's history of a task."""
+    """Yield the paths of each person's history of a task."""
     for uid in files.names(f"{folder}/{published.TOLD}"):
         yield published.told_path(local, uid, folder)
 
 
 def tasks(folder: str, job: int) -> frozenset[int]:
-    """Return the tasks of an array of which anybody has a history here."""
+    """Return the tasks of an array that have a history here."""
     found = (_local(name) for _, name in _files(folder))
     return frozenset(task for number, task in found if number == job and task)
 
 
 def keep_few(folder: str, uid: int) -> None:
-    """Remove the oldest of somebody who has told too much."""
+    """Remove the oldest of a person who has too many."""
     around = f"{folder}/{published.TOLD}/{uid}"
     names = [name for name in files.names(around) if not name.startswith(files.TEMPORARY)]
     if len(names) > MOST:
@@ -39,7 +39,7 @@ def keep_few(folder: str, uid: int) -> None:
 
 
 def sweep(folder: str, before: datetime) -> None:
-    """Remove the histories that nothing was added to since then."""
+    """Remove the histories to which nothing was added since then."""
     for around, name in tuple(_files(folder)):
         path = f"{around}/{name}"
         if os.stat(path).st_mtime < before.timestamp():

@@ -45,7 +45,7 @@ def worst(findings: tuple[Finding, ...]) -> State:
 
 
 def no_queue(policy: Policy) -> Iterator[Finding]:
-    """Say so when there is nothing to check: the poller would have nothing to do."""
+    """Report a site without a transfer queue: there is nothing to check."""
     if policy.queues:
         return
     if why := policy.why_no_queues:
@@ -107,7 +107,7 @@ def _folder(name: str, cell: CellFacts, _host: str) -> Iterator[Finding]:
 
 
 def _answer(name: str, cell: CellFacts, host: str) -> Finding:
-    """Judge a qmaster's answer; it refuses qconf's questions to all but its admin hosts."""
+    """Judge a qmaster's answer; it answers qconf only on its admin hosts."""
     item = f"{name}: qmaster"
     if not cell.trouble:
         return Finding(item=item, state=State.OK, found=f"answers from {cell.master}")
@@ -131,7 +131,7 @@ def _answer(name: str, cell: CellFacts, host: str) -> Finding:
 
 
 def _first(name: str, cell: CellFacts, *, is_refused: bool) -> str:
-    """Say what is to be looked at before a qmaster is started: a second one does harm."""
+    """Say what to look at before anybody starts a qmaster: a second one does harm."""
     if is_refused:
         return ""
     ports = f"compare the ports of [cluster.{name}] first"
@@ -139,7 +139,7 @@ def _first(name: str, cell: CellFacts, *, is_refused: bool) -> str:
 
 
 def _wrong_port(name: str, cell: CellFacts) -> Finding:
-    """Judge a qmaster that answers where nobody asks: a second one would do harm."""
+    """Judge a qmaster that answers on another port: a second one would do harm."""
     return Finding(
         item=f"{name}: qmaster",
         state=State.BROKEN,
@@ -221,7 +221,7 @@ def _key(key: KeyFacts) -> Finding:
 
 
 def _rsync(name: str, place: str) -> Finding:
-    """Judge what carries the files of jobs that declare some (docs/staging.md)."""
+    """Judge rsync, which carries the files that jobs declare (docs/staging.md)."""
     item = f"{name}: rsync"
     if not place:
         return Finding(item=item, state=State.OK, found="here and there")
@@ -235,7 +235,7 @@ def _rsync(name: str, place: str) -> Finding:
 
 
 def _queue(queue: str, state: QueueState, policy: Policy) -> Iterator[Finding]:
-    """Judge a queue's state: error and disabled need somebody, the others pass by themselves."""
+    """Judge a queue's state: error and disabled need a person, others pass by themselves."""
     item, home = f"queue {queue}: state", policy.site.cluster
     if QueueFact.ERROR in state.facts:
         clear = Edit(verb=Verb.CLEAR, cell=home, name=queue)

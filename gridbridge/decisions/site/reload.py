@@ -12,18 +12,18 @@ ITEM = "poller: gridbridge.toml"
 OLDER = "the service has an older gridbridge.toml"
 ANEW = "only a new service takes that: end the poller when nothing is away"
 
-Stay: TypeAlias = tuple[str, str, str]  # who has a job away, the cluster where it is, its queue
+Stay: TypeAlias = tuple[str, str, str]  # a job that is away: its owner, cluster, queue
 
 
 def unchangeable(
     before: Policy, after: Policy, path: str = CONFIG, away: Iterable[Stay] = ()
 ) -> tuple[str, ...]:
-    """Return what a running service can't take, a line each as `config.load` writes them.
+    """Return the changes that a running service can't take, as lines like those of `config.load`.
 
-    Transfers bear the cluster's name, a site of embedded clusters has other rights, a process has
-    its account for life, and another state file knows nothing of what is away. Whose account a
-    remote job is of says whose it is, and the queue of the local one leads its methods there: both
-    stay while the job is away.
+    Transfers bear the cluster's name, a site of embedded clusters has other rights, a process keeps
+    its account, and another state file knows nothing of the jobs that are away. The account of a
+    remote job tells whose it is, and the methods of the local job find it by the queue: both stay
+    the same while the job is away.
     """
     stays = frozenset(away)
     fixed, accounts = _fixed(before, after, path), _accounts(before, after, path, stays)
@@ -49,7 +49,7 @@ def _kind(policy: Policy) -> str:
 
 
 def _accounts(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:
-    """Tell the accounts that would be others while jobs run there as the old ones."""
+    """Return the accounts that would change while jobs run under the old ones."""
     for person, cluster in sorted({(person, cluster) for person, cluster, _ in away}):
         if cluster not in before.clusters or cluster not in after.clusters:
             continue
@@ -62,7 +62,7 @@ def _accounts(before: Policy, after: Policy, path: str, away: Iterable[Stay]) ->
 
 
 def _queues(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:
-    """Tell the queues that would lead elsewhere while jobs are away by them."""
+    """Return the queues that would lead elsewhere while their jobs are away."""
     for name, old in sorted({(queue, cluster) for _, cluster, queue in away}):
         if name not in before.queues or name not in after.queues:
             continue
@@ -75,13 +75,13 @@ def _queues(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> I
 
 
 def is_refused(poller: PollerFacts) -> bool:
-    """Say whether a living service does not take the file that is there, though it is right."""
+    """Say whether a running service refuses the file that is there, though it is right."""
     known = poller.configuration
     return known is not None and not known.is_same and bool(known.refused)
 
 
 def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[Finding]:
-    """Say so while a living service has another gridbridge.toml than the one that is there.
+    """Report a running service that uses another gridbridge.toml than the one that is there.
 
     The mistakes of a wrong file are findings of their own.
     """
@@ -102,7 +102,7 @@ def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[Finding]:
 
 
 def _late(pid: int) -> Finding:
-    """Return the finding whose mend has the file taken now."""
+    """Return the finding that makes the service read the file now."""
     edit = Edit(verb=Verb.SHELL, value=f"kill -HUP {pid}")
     return Finding(
         item=ITEM,

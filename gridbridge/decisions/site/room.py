@@ -1,4 +1,4 @@
-"""Whether a folder of ours takes more files: without room nobody can tell the service anything."""
+"""Whether our folders take more files: nobody can send messages to a full spool."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,7 +12,7 @@ KIB = 1024
 
 
 def lack(folder: str, room: Room) -> str:
-    """Say what a folder lacks, empty when it takes more files."""
+    """Say what a folder has too little of; empty when it takes more files."""
     if room.free_bytes is not None and room.free_bytes < LEAST_BYTES:
         told = f"{room.free_bytes // KIB} KiB are free, {LEAST_BYTES // KIB} are needed"
         return f"{folder} is full: {told}"
@@ -22,7 +22,7 @@ def lack(folder: str, room: Room) -> str:
 
 
 def lacks(rooms: Mapping[str, Room]) -> str:
-    """Say what the first of our folders lacks that lacks something."""
+    """Say what the first full one of our folders has too little of."""
     return next(filter(None, (lack(folder, room) for folder, room in rooms.items())), "")
 
 
@@ -41,7 +41,7 @@ def findings(rooms: Mapping[str, Room]) -> Iterator[Finding]:
 
 
 def _strange(folder: str, folders: Mapping[str, int]) -> Finding:
-    """Tell of the folders that people have made among the messages, most first."""
+    """Report the folders that people have made among the messages."""
     ranked = sorted(folders.items(), key=lambda one: (-one[1], one[0]))
     told = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
     item, right = f"folders in {folder}", "messages alone"

@@ -1,4 +1,4 @@
-"""The queue's section of gridbridge.toml, which the poller and the starters go by."""
+"""The queue's section of gridbridge.toml, which the poller and the starters obey."""
 
 import json
 import shlex
@@ -17,7 +17,7 @@ FEWER = "or give the queues fewer slots"
 
 
 def findings(policy: Policy, wanted: Wanted) -> tuple[Finding, ...]:
-    """Judge the section; what people wrote there of the rest is theirs."""
+    """Judge the section; other keys that people wrote there are left alone."""
     known = policy.queues.get(wanted.queue)
     unset = TransferQueue(cluster="", pending_limit=-1, slots=0)
     right = replace(
@@ -42,7 +42,7 @@ def findings(policy: Policy, wanted: Wanted) -> tuple[Finding, ...]:
 
 
 def older(keys: Iterable[Moved]) -> Iterator[Finding]:
-    """Tell of each key that stands where an earlier version had it; it holds all the same."""
+    """Report each key that stands where an earlier version had it; it still counts."""
     for key in keys:
         yield Finding(
             item=f"file {CONFIG}: {key.before}",
@@ -54,7 +54,7 @@ def older(keys: Iterable[Moved]) -> Iterator[Finding]:
 
 
 def room(policy: Policy, slots: int) -> Finding:
-    """Judge whether one user may fill all transfer slots: what is over the limit is removed."""
+    """Judge whether one user may fill all transfer slots; messages over the limit are removed."""
     needed, limit = MESSAGES_A_SLOT * slots, policy.poller.spool_files_per_uid
     item, found = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
     if needed <= limit:
@@ -75,7 +75,7 @@ def all_slots(policy: Policy, wanted: Wanted | None = None) -> int:
 
 
 def removal(policy: Policy, wanted: Wanted) -> tuple[Edit, ...]:
-    """Return what takes the section out of the file."""
+    """Return the edit that takes the section out of the file."""
     return (_edit("drop", wanted.queue),) if wanted.queue in policy.queues else ()
 
 

@@ -1,6 +1,6 @@
 """Where execd makes TMPDIR (queue_conf(5), tmpdir): whoever can write there can put a link there.
 
-Grid Engine 8.1.9's execd takes a TMPDIR that is there and gives what it leads to to the job's
+If TMPDIR is there already, Grid Engine 8.1.9's execd follows it and gives its target to the job's
 owner, with gridbridge or without (docs/security.md). Most sites have /tmp, so it is a note.
 """
 
@@ -28,7 +28,7 @@ def folders(queues: Mapping[str, Settings]) -> dict[str, tuple[str, ...]]:
 def findings(
     cell: str, queues: Mapping[str, Settings], written: Collection[str]
 ) -> Iterator[Finding]:
-    """Judge each folder; into those that are `written` others than root may write."""
+    """Judge each folder; others than root may write into those in `written`."""
     for folder, names in folders(queues).items():
         item = f"{TMPDIR} {folder}"
         if folder not in written:

@@ -96,7 +96,7 @@ def state_path(site: Site) -> str:
 
 
 def untrusted(path: str, wrong: str, mend: str) -> Finding:
-    """Return the finding of a file that root does not obey, since others can change it."""
+    """Return the finding about a file that root does not obey because others can change it."""
     return Finding(
         item=f"file {path}",
         state=State.BROKEN,
@@ -169,7 +169,7 @@ def _program(path: str, facts: HostFacts) -> Finding:
 
 
 def _tree(folder: str, found: TreeFacts) -> Finding:
-    """Judge what root runs, and reads for that: whoever changes it is root."""
+    """Judge the files that root runs or obeys: a person who can change one is root."""
     item, name = f"folder {folder}", shlex.quote(folder)
     if not found.wrong:
         return Finding(item=item, state=State.OK, found=f"root's alone, {found.files} files")
@@ -210,7 +210,7 @@ def _shell(line: str) -> Edit:
 
 
 def _unseen(item: str, right: str = "") -> Finding:
-    """Return the finding of what this user may not look at: neither well nor broken."""
+    """Return the finding about files that this user may not look at: neither right nor broken."""
     return Finding(item=item, state=State.WARNING, found=UNSEEN, right=right)
 
 

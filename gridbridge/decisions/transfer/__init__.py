@@ -1,1 +1,1 @@
-"""What becomes of jobs that run elsewhere, of their guards and of their queues."""
+"""What to do about jobs that run elsewhere, their guards and their queues."""

@@ -1,11 +1,11 @@
-"""Close the queues to a cluster at which jobs fail fast, for a while, before it swallows them all.
+"""Closes the queues to a cluster at which jobs fail fast, for a while.
 
-Jobs are counted, not tasks or tries, so one bad array is one failure. A job that runs there proves
-the cluster well. Once the time is over one job is let in to probe it: its failure doubles the time,
-if more than one owner's have failed.
+Jobs are counted, not tasks or tries, so one bad array is one failure. A job that runs there shows
+that the cluster works. After the pause one job is let in to probe it: if that fails, and jobs of
+more than one owner have failed, the pause doubles.
 
-People's processes tell all of this, so a transfer counts only once home's own list has its job as
-its owner's, and what is one owner's trouble alone closes nothing that others use.
+People's own processes report all of this. So a transfer counts only once home's own list has its
+job as its owner's, and failures of one owner alone close nothing that others use.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,11 +23,11 @@ from gridbridge.model.transfer.sections import Breaker
 from gridbridge.model.transfer.transfer import Listed, Transfer
 
 MAX_DOUBLINGS = 32
-SEVERAL = 2  # owners: more need not be remembered
+SEVERAL = 2  # as many owners are remembered as matter: one, or several
 
 
 class Sign(Enum):
-    """What a transfer's news says about its cluster."""
+    """What a change of a transfer says about its cluster."""
 
     FAILED = "failed"  # its job failed fast, and the cluster is to blame
     TAKEN = "taken"  # the cluster took its job
@@ -36,7 +36,7 @@ class Sign(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """A transfer's news of its cluster."""
+    """What a change of one transfer says about its cluster, and whose it is."""
 
     sign: Sign
     cluster: str
@@ -60,8 +60,8 @@ class News:
 def is_in_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
     """Say whether home lists the task as its owner's, in that queue.
 
-    One that was put back or is in error is in none, but it has been started; anybody may hold
-    back jobs that were never let into a queue.
+    A task that was put back or is in error is in no queue, but it has been started. Anybody may
+    submit held jobs, which were never let into a queue.
     """
     name = parse_transfer(transfer)
     row = home.find(name.job, name.task)
@@ -117,7 +117,7 @@ def has_run(one: Transfer) -> bool:
 def hear(
     known: ShownBreaker, one: News, transfers: Iterable[Transfer], now: datetime, policy: Breaker
 ) -> ShownBreaker:
-    """Take proved news; `transfers` are all that are open."""
+    """Count proved news; `transfers` are all that are open."""
     if one.sign is Sign.RAN:
         return ShownBreaker(cluster=known.cluster)
     if one.sign is Sign.TAKEN:
@@ -126,7 +126,7 @@ def hear(
 
 
 def forgive(known: ShownBreaker, one: News) -> ShownBreaker:
-    """Take news that is not proved: it can only clear its owner's own failures."""
+    """Count news that is not proved: it can only clear its owner's own failures."""
     if one.sign is Sign.FAILED or known.times:
         return known
     keeps_accepted = one.sign is Sign.TAKEN
@@ -149,13 +149,13 @@ def has_others(one: News, transfers: Iterable[Transfer]) -> bool:
 def fail(
     known: ShownBreaker, one: News, has_others: bool, now: datetime, policy: Breaker
 ) -> ShownBreaker:
-    """Count a failure; the last that is borne, or that of a probe, closes the queues.
+    """Count a failure; the last one allowed, or that of a probe, closes the queues.
 
-    With `has_others` those of one owner alone close nothing; and nobody's alone count as those of
-    several do: as many as at first are borne each time, and the pause stays as long.
+    With `has_others` failures of one owner alone close nothing. Without, they close the queues each
+    time only after the full number of failures, and the pause does not grow.
     """
     if known.until and now < known.until:
-        return known  # those that were on their way
+        return known  # jobs that were on their way when the queues closed
     fresh = ShownFailure(job=one.job, owner=one.owner, was_accepted=one.was_accepted)
     older = (each for each in known.failed if each.job != one.job)
     failed = (*older, fresh)[-policy.failures :]
@@ -189,7 +189,7 @@ def accept(known: ShownBreaker) -> ShownBreaker:
 
 
 def first_probes(known: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str, datetime]:
-    """Return when each owner's first probe began: a job that came after the pause.
+    """Return when each owner's first probe began: the first job after the pause.
 
     Only what home's own list has proved is a probe.
     """
@@ -204,9 +204,9 @@ def first_probes(known: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str
 def is_closed(
     known: ShownBreaker, probes: Mapping[str, datetime], now: datetime, policy: Breaker
 ) -> bool:
-    """Say whether no job is let in: the time is not over, or an owner's first probe is young.
+    """Say whether no job is let in: in the pause, or while an owner's first probe is young.
 
-    Another probe of the same owner keeps nothing closed.
+    A further probe of the same owner keeps nothing closed.
     """
     if not known.until:
         return False

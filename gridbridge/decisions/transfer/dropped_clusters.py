@@ -1,4 +1,4 @@
-"""Transfers whose cluster was taken out of gridbridge.toml: they wait, and that is told."""
+"""Transfers whose cluster was taken out of gridbridge.toml: they wait, and people are told so."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator

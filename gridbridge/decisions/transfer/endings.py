@@ -6,11 +6,11 @@ from gridbridge.model.message import ERROR, REQUEUE, Cause, Message, Outcome
 from gridbridge.model.transfer.claim import FENCED, JOB, is_grant
 from gridbridge.model.transfer.transfer import Transfer
 
-FENCED_STATUS = 199  # grant.sh; of a job that was granted it is an exit 99
-UNABLE = 200  # with a reason, an adapter says so of a job that its cluster could not start
+FENCED_STATUS = 199  # grant.sh ends with it; if the job had a grant it means exit 99
+UNABLE = 200  # with a reason: an adapter's sign that its cluster could not start the job
 UNMAPPED = {199: REQUEUE, 200: ERROR}  # what job.sh ends with instead
 CARRIED = {63: 199, 64: 200}  # signals by which it ends for those
-UNSTARTED_BY = {  # signals by which it ends where no message tells why it could not start the job
+UNSTARTED_BY = {  # signals by which it ends where it can't send why it could not start the job
     57: (Cause.JOB, "can not change to its working directory"),
     58: (Cause.HOST, "can not write to its TMPDIR"),
     59: (Cause.JOB, "can not append to standard output"),
@@ -24,8 +24,8 @@ def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
     """Return the verdict that the other cluster's accounting stands for.
 
     The wrapper's own end carries 99 and 100 as 199 and 200, and those as signals. A job whose end
-    nobody saw is run again at home if the transfer says that it may be. Else it ends as killed, or,
-    when it was never launched, goes into error state, from which its owner can have it run.
+    nobody saw runs again at home if the transfer allows that. Else it ends as killed, or, when it
+    was never launched, goes into error state, from which its owner can have it run.
     """
     told = Message(
         transfer=transfer.name,
@@ -63,7 +63,7 @@ def _unseen(told: Message, transfer: Transfer, end: JobEnd, reason: str) -> Mess
 
 
 def _told(amount: float | None) -> str:
-    """Write an amount; an unknown one is empty, never 0."""
+    """Write an amount; an unknown one as empty text, never as 0."""
     return "" if amount is None else f"{amount:g}"
 
 
@@ -76,7 +76,7 @@ def why_unstarted(end: JobEnd) -> tuple[str, str] | None:
 
 
 def true_status(end: JobEnd) -> int | None:
-    """Return the exit status that the wrapper's end stands for; None for a signal or nothing.
+    """Return the exit status that the wrapper's end means; None for a signal or no end.
 
     A wrapper that is killed while it ends may leave any other end, but none that runs a job again.
     """

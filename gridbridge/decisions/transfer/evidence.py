@@ -12,7 +12,8 @@ from gridbridge.model.transfer.transfer import Transfer
 def evidence(transfers: Collection[Transfer], world: World) -> World:
     """Return a world in which the same is decided about these transfers.
 
-    The counts of a snapshot are as they were; of its rows those are left that may be looked at.
+    The counts of a snapshot stay as they are; of its rows only those stay that a decision may look
+    at.
     """
     local_ids = {parse_transfer(one.name).job for one in transfers}
     names = {one.name for one in transfers}
@@ -34,7 +35,7 @@ def evidence(transfers: Collection[Transfer], world: World) -> World:
 def _rows(
     snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]
 ) -> ClusterSnapshot:
-    """Leave the rows of these job ids, and those by the id or the name of a transfer there."""
+    """Keep only the rows of these job ids, and rows with the id or name of a transfer."""
     there = [one for one in transfers if one.remote == snapshot.cluster]
     ids = ids | {one.remote_id for one in there}
     names = {one.name for one in there}

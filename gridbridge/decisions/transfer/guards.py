@@ -1,6 +1,6 @@
-"""Guards that somebody has taken away at home, by qrls or by qalter: they are put back.
+"""Which guards to put back because somebody has taken them away at home, by qrls or qalter.
 
-What waits to be started again is left alone: nobody can tell who let it start, we or another.
+A task that waits to be started again is left alone: nobody can tell who released it.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping
@@ -18,17 +18,17 @@ from gridbridge.model.transfer.transfer import Transfer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What a job at home asks for by now, as far as its guard depends on it."""
+    """What a job at home asks for now, as far as its guard depends on it."""
 
     owner: str
-    is_deferred: bool  # its start time is ours
-    deferred_job: int = 0  # which we gave to this job
+    is_deferred: bool  # we set its start time
+    deferred_job: int = 0  # and it was this job's
     hard: Pairs
     queues: str  # its own, though it may be pinned
 
 
 def unheld(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
-    """Return the names of the transfers whose running tasks should have a hold, and have none."""
+    """Return the transfers, by name, whose running tasks should have a hold and have none."""
     guarded = (one for one in transfers if one.guard == Guard.HOLD)
     running = ((one.name, _running(one, local)) for one in guarded)
     return frozenset(name for name, row in running if row and not row.state.is_held)
@@ -52,7 +52,7 @@ def needed(transfer: Transfer, kept: Kept, transfer_queues: Collection[str]) -> 
 
 
 def copied(waiting: Mapping[int, Kept], away: Container[int]) -> tuple[int, ...]:
-    """Return the jobs that wait behind the guard of another: qresub has copied it with that.
+    """Return the jobs that wait because qresub copied them with the guard of another job.
 
     A job that is away itself is no copy, whatever its owner writes into its context.
     """
@@ -66,7 +66,7 @@ def may_stay(closed: Transfer) -> bool:
 
 
 def _running(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
-    """Return its task while that stands for a job that is, and is to be, away."""
+    """Return the transfer's task while it runs at home for a job that shall stay away."""
     row = row_at_home(transfer, local)
     is_ending = transfer.verdict or transfer.pinned or transfer.desired == Desired.DEAD
     is_known = local.taken_at > transfer.updated_at

@@ -25,7 +25,7 @@ _CLOSED = (  # the strongest first
 
 
 def age(passed: timedelta) -> str:
-    """Say how long something is ago, in one or two units."""
+    """Say how long ago something was, in one or two units."""
     seconds = max(0, round(passed.total_seconds()))
     if seconds < 120:
         return f"{seconds} s"
@@ -54,7 +54,7 @@ def alarm(shown: Shown, now: datetime) -> str:
 
 
 def full(shown: Shown) -> str:
-    """Say that a folder of the service takes nothing more; empty when none is full."""
+    """Say that a folder of the service is full; empty when none is."""
     lacks = shown.service.full if shown.service else ""
     return f"{lacks}; every transfer queue is closed until it has room" if lacks else ""
 

@@ -1,13 +1,13 @@
-"""Remote jobs that must not live: what outlives its transfer's end, and what is no transfer's.
+"""Remote jobs that must not live: jobs that outlive their transfer's end, and orphans.
 
-Whoever takes a job's end home can't tell whether the other cluster puts that job back: with
-`qmod -f -rj` it lists it without a gap, as `Rq`, `Rt` and `Rr` (sge_status(5)), whatever `-r n`
-said. Of another run nobody would take the end home. OAR makes a copy of what it could not launch.
-A starter that was killed, or whose submission's answer was lost, leaves a held job behind (design:
-exactly once).
+A starter that takes a job's end home can't tell whether the other cluster puts that job back. With
+`qmod -f -rj` the cluster lists the job without a gap, as `Rq`, `Rt` and `Rr` (sge_status(5)), even
+with `-r n`. Nobody would take home the end of such a second run. OAR makes a copy of what it could
+not launch. A starter that was killed, or whose submission's answer was lost, leaves a held job
+behind (design: exactly once).
 
-A transfer's record proves whose the first is: it is deleted as its owner. None proves it of the
-second: the service deletes that as an operator, and only while it is held.
+A transfer's record proves who owns the first kind: such a job is deleted as its owner. Nothing
+proves who owns an orphan: the service deletes it as an operator, and only while it is held.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,14 +22,14 @@ from gridbridge.model.transfer.claim import HOME
 from gridbridge.model.transfer.plan import Act, Action, Orphan
 from gridbridge.model.transfer.transfer import Transfer
 
-AT_ONCE = timedelta()  # what waits after its end will only run again
+AT_ONCE = timedelta()  # a job that waits after its end can only run again
 RESTARTED = timedelta(seconds=10)  # a second or two are usual before a qmaster hears of an end
 STILL = timedelta(minutes=10)  # the first run's epilog may still copy its results
-ORPHAN_AGE = timedelta(seconds=60)  # a held job whose record we never saw is nobody's by then
+ORPHAN_AGE = timedelta(seconds=60)  # without a record by then a held job has no starter
 
 
 def survivors(ended: Iterable[Transfer], world: World) -> Iterator[Action]:
-    """Have each remote job deleted that runs after its own end, closed or not."""
+    """Return a deletion for each remote job that runs after its own end, closed or not."""
     for transfer in ended:
         remote = _fresh(transfer, world)
         row = _row(transfer, remote, world) if remote else None
@@ -41,8 +41,8 @@ def survivors(ended: Iterable[Transfer], world: World) -> Iterator[Action]:
 def orphans(transfers: Iterable[Transfer], world: World) -> Iterator[Orphan]:
     """Find held jobs under our transfers' names that are not the recorded ones.
 
-    Id 0 is one still being submitted: its starter, or its burial, sees to that job. Another
-    person's transfer of the same name says nothing about a job.
+    Id 0 is a job that is still being submitted: its starter, or the deletion of its transfer, takes
+    care of it. Another person's transfer of the same name says nothing about a job.
     """
     recorded = frozenset((one.name, one.owner, one.remote_id) for one in transfers)
     open_names = frozenset((name, owner) for name, owner, _ in recorded)
@@ -97,7 +97,7 @@ def _outlives(transfer: Transfer, row: JobStatus, remote: ClusterSnapshot) -> bo
 
 
 def _grace(row: JobStatus, transfer: Transfer) -> timedelta:
-    if row.state.is_waiting or transfer.claimed == HOME:  # of such a job nothing runs
+    if row.state.is_waiting or transfer.claimed == HOME:  # nothing of such a job runs
         return AT_ONCE
     return RESTARTED if row.state.is_restarted else STILL
 

@@ -1,7 +1,7 @@
 """Says who owns a local task: the person whose transfer of it home's own list has proved.
 
-Anybody may claim a transfer of any job. What home's list did not prove is shown as that person's
-word alone, and no longer once the job is proved to be another's.
+Anybody may claim a transfer of any job. Without a proof by home's list it is shown as that person's
+claim alone, and no longer once the job is proved to be another's.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from gridbridge.model.report import FIRST_EVENTS, LAST_EVENTS
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Listed, Transfer
 
-MOST_ATTEMPTS = 20  # of a task that are shown
+MOST_ATTEMPTS = 20  # attempts of a task that are shown
 MOST_UNPROVED = 1000  # transfers of a person that home's list has not proved
 
 T = TypeVar("T")
@@ -24,8 +24,8 @@ T = TypeVar("T")
 def listed(transfer: Transfer, local: ClusterSnapshot) -> str:
     """Return whether home's list has had the task; once it had, that stays.
 
-    Only an answer that was asked for after the transfer began says that it had not, and none when
-    the task may just have ended.
+    Only an answer that was asked for after the transfer began can say that the list has not had it,
+    and no answer can when the task may just have ended.
     """
     if is_listed(transfer.name, transfer.owner, local):
         return Listed.YES
@@ -35,7 +35,7 @@ def listed(transfer: Transfer, local: ClusterSnapshot) -> str:
 
 
 def listed_after(ended: Transfer, local: ClusterSnapshot) -> str:
-    """Return the same for one that is over: its task may be gone, but not another person's."""
+    """Return the same for a transfer that is over: its task may be gone, but not another's."""
     if is_listed(ended.name, ended.owner, local):
         return Listed.YES
     rows = local.jobs.get(parse_transfer(ended.name).job, ())
@@ -44,33 +44,33 @@ def listed_after(ended: Transfer, local: ClusterSnapshot) -> str:
 
 
 def is_listed(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
-    """Say whether home lists the task as its owner's; what is no array has none with a number."""
+    """Say whether home lists the task as its owner's; only arrays have numbered tasks."""
     name = parse_transfer(transfer)
     row = local.find(name.job, name.task)
     return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
 
 
 def proved(transfers: Iterable[Transfer]) -> frozenset[int]:
-    """Return the uids of those whose task it is."""
+    """Return the uids whose task home's list has proved it to be."""
     return frozenset(one.uid for one in transfers if one.listed == Listed.YES)
 
 
 def told(transfers: Sequence[Transfer]) -> frozenset[int]:
-    """Return the uids of those whose task it may be while that is not proved."""
+    """Return the uids that claim the task while nothing is proved."""
     if proved(transfers):
         return frozenset()
     return frozenset(one.uid for one in transfers if one.listed != Listed.NO)
 
 
 def may_be_shown(one: Transfer, young: datetime) -> bool:
-    """Say whether an open transfer is listed among all: home has its task, or may yet list it."""
+    """Say whether all may see an open transfer: home lists its task, or may list it soon."""
     return one.listed == Listed.YES or (not one.listed and one.created_at > young)
 
 
 def accounted(
     records: Sequence[RemoteRecord], transfers: Iterable[Transfer]
 ) -> Sequence[RemoteRecord]:
-    """Return the records of the task's owner, and of their jobs; all while nobody is proved.
+    """Return the records of the task's owner and jobs; all while no owner is proved.
 
     Anybody may give jobs there a transfer's account.
     """

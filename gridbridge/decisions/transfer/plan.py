@@ -1,8 +1,8 @@
 """What to do about each transfer, given what both clusters show (Transfer Queues how-to).
 
-Absence of news is never an end: only a good answer that was asked for after the last word from
-the owner counts, a job has to be missing from several in a row, and even then its accounting
-record decides. A remote job that may live keeps its local task guarded.
+No answer never means an end. Only a good answer counts that was asked for after the owner's last
+message, a job has to be missing from several in a row, and even then its accounting record decides.
+While a remote job may live, its local task stays guarded.
 """
 
 from collections.abc import Iterable
@@ -21,9 +21,9 @@ from gridbridge.model.transfer.plan import Act, Action, Plan
 from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Listed, Transfer
 
-SETTLE = timedelta(seconds=10)  # a starter that just began is given the time to say so
-UNWANTED = timedelta(seconds=30)  # a terminate method that runs has long done its work by then
-UNSTARTED = timedelta(seconds=30)  # the longest way of a record of a job that has just started
+SETTLE = timedelta(seconds=10)  # a starter that just began needs time to send its record
+UNWANTED = timedelta(seconds=30)  # a terminate method has done its work long before that
+UNSTARTED = timedelta(seconds=30)  # the longest time until a started job's first record has come
 ANOTHERS = "its number is another job's here by now"
 
 
@@ -39,7 +39,7 @@ def plan(transfers: Iterable[Transfer], world: World, policy: Poller) -> Plan:
 
 
 def observe(transfer: Transfer, world: World, here: JobStatus | None) -> Transfer:
-    """Return the transfer with what the newest answers of both clusters say of it.
+    """Return the transfer as the newest answers of both clusters show it.
 
     `here` is its task as home lists it, which `World.at_home` looks up once for all.
     """
@@ -59,7 +59,7 @@ def observe(transfer: Transfer, world: World, here: JobStatus | None) -> Transfe
 
 
 def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
-    """Say whether the answer is younger than the owner's word and not counted yet."""
+    """Say whether the answer is younger than the owner's last message and not counted yet."""
     counted = transfer.missing_since is not None and transfer.seen_at == remote.taken_at
     return remote.taken_at > transfer.updated_at and not counted
 
@@ -114,7 +114,7 @@ def decide(
 
 
 def _learn_end(transfer: Transfer, policy: Poller) -> list[Action]:
-    """Find out about the end of a job whose cluster shows that there is one."""
+    """Find out how a job ended that its cluster shows as ended."""
     if transfer.remote_state.is_error and transfer.missed_polls == 0:
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
         return [_action(Act.GIVE_UP, transfer, why)]
@@ -124,7 +124,7 @@ def _learn_end(transfer: Transfer, policy: Poller) -> list[Action]:
 
 
 def _deliver(transfer: Transfer, world: World) -> list[Action]:
-    """Bring a verdict to the starter; a task that left its host gets a new one to take it."""
+    """Give the verdict to the starter; a task that left its host needs a new starter first."""
     assert transfer.verdict
     if transfer.wake in world.asleep:
         return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
@@ -138,7 +138,7 @@ def _deliver(transfer: Transfer, world: World) -> list[Action]:
 
 
 def _bury(transfer: Transfer, world: World, why: str, here: JobStatus | None) -> list[Action]:
-    """Delete the remote job; close once a fresh answer does not list it and nobody submits."""
+    """Delete the remote job; close once a fresh answer lacks it and nobody submits."""
     remote = world.snapshots.get(transfer.remote)
     if remote is None or remote.taken_at <= transfer.updated_at:
         return []
@@ -158,7 +158,7 @@ def is_unwanted(transfer: Transfer, world: World) -> bool:
 
 
 def _delete_unheeded(transfer: Transfer, world: World) -> list[Action]:
-    """Delete the remote job of a task that home has deleted long ago, if a starter still sleeps.
+    """Delete the remote job of a task that home deleted long ago, if its starter sleeps.
 
     Its methods are the job owner's processes, which may end before they do anything.
     """
@@ -174,11 +174,11 @@ def _delete_unheeded(transfer: Transfer, world: World) -> list[Action]:
 
 
 def _still_runs(transfer: Transfer, world: World, here: JobStatus | None) -> bool:
-    """Say whether home has yet to tell what becomes of the task: deleted, put back or gone.
+    """Say whether home does not show yet that the task is deleted, put back or gone.
 
-    One that is put back (qmod -rj) is listed as running until its execd has told of its end. One
-    without a guard, which may have been taken away, can run again by now: its new starter waits
-    for our answer, or it runs in a queue of home's own.
+    A task that is put back (qmod -rj) is listed as running until its execd has reported its end. A
+    task without a guard (somebody may have taken it away) may run again already: then its new
+    starter waits for our answer, or it runs in a queue that is no transfer queue.
     """
     if transfer.guard == Guard.NONE or transfer.key in world.asked:
         return False
@@ -195,7 +195,7 @@ def _runs_at_home(transfer: Transfer, here: JobStatus | None, queues: frozenset[
 
 
 def is_anothers(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
-    """Say whether its number is another job's at home by now."""
+    """Say whether its number belongs to another job at home by now."""
     return _is_anothers(transfer, home, row_at_home(transfer, home), queues)
 
 
@@ -205,7 +205,7 @@ def _is_anothers(
     here: JobStatus | None,
     queues: frozenset[str],
 ) -> bool:
-    """Say whether its number is another job's at home: that one has begun in a queue of home's own.
+    """Say whether another job has its number at home: one in a queue that is no transfer queue.
 
     Numbers begin anew where a qmaster's spool is restored. The same job, put back and started there
     since somebody took its guard away, was started before.
@@ -229,19 +229,19 @@ def _bring_home(transfer: Transfer, world: World, here: JobStatus | None) -> lis
 
 
 def _has_left(transfer: Transfer, world: World) -> bool:
-    """Say whether no starter works for it: its FIFO has no reader and its task does not run."""
+    """Say whether it has no starter: its FIFO has no reader and its task does not run."""
     if transfer.wake in world.asleep or _is_to_be_adopted(transfer):
         return False
     return transfer.local_state.is_put_back or _is_gone_at_home(transfer, world)
 
 
 def _is_to_be_adopted(transfer: Transfer) -> bool:
-    """Say whether its task waits to be started again where whatever starter comes adopts it."""
+    """Say whether its task waits to be started again where its next starter will adopt it."""
     return transfer.guard == Guard.NONE and transfer.local_state.is_put_back
 
 
 def _is_adopted(transfer: Transfer, world: World) -> bool:
-    """Say whether a new starter has it, and no other task of its job still waits for one.
+    """Say whether a new starter has adopted it, and no other task of its job waits for that.
 
     A pin holds for a whole job (qalter(1): -q works on jobs, not on tasks).
     """
@@ -269,10 +269,10 @@ def _action(act: Act, transfer: Transfer, why: str, verdict: Message | None = No
 
 
 def is_lost(transfer: Transfer, policy: Poller, now: datetime) -> bool:
-    """Say whether the end of a vanished job has been looked for long enough.
+    """Say whether the service has looked long enough for the end of a vanished job.
 
-    Grid Engine accounts for no job that was deleted before it started, so the record of one
-    that was never seen to run is not awaited for long.
+    Grid Engine accounts for no job that was deleted before it started, so the service does not wait
+    long for the record of a job that was never seen to run.
     """
     if transfer.missing_since is None:
         return False

@@ -1,9 +1,9 @@
-"""Which waiting tasks come home: those that waited long elsewhere while slots are free here.
+"""Which waiting tasks come home: those that wait long elsewhere while slots are free here.
 
-A cluster that is drained or fails its jobs keeps none that waits. Nothing is known of the jobs of
-one that does not answer but what it told last; the claim decides whether one has started since.
-Only slots that stayed free over two answers count: tasks that wait here could have had them, and
-did not want them.
+All waiting tasks come home from a cluster that is drained or fails its jobs. Of a cluster that does
+not answer only its last answer is known; the claim decides whether a job has started since. Only
+slots that stayed free over two answers count: tasks that wait here could have taken them, and did
+not.
 """
 
 from collections import Counter
@@ -22,10 +22,10 @@ from gridbridge.model.transfer.claim import JOB, is_grant
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 
-FRESH = timedelta(seconds=60)  # an older answer says nothing of who waits
+FRESH = timedelta(seconds=60)  # an older answer does not show which tasks wait
 SETTLED = timedelta(seconds=10)  # a job that was just released may start at once
 
-Wanted: TypeAlias = tuple[Transfer, int, str, str]  # the slots that it needs, why, how it is there
+Wanted: TypeAlias = tuple[Transfer, int, str, str]  # slots it needs, why it comes, state there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ def due(
     troubles: Mapping[str, str],
     free: int,
 ) -> Iterator[Recall]:
-    """Give the tasks that are to come home, as far as slots go, those of each owner in turn.
+    """Give the tasks to bring home, as far as slots go, from each owner in turn.
 
-    Of one owner the longest waiting comes first, and so does the owner whose task that is.
+    An owner's longest waiting task comes first, and so does the owner of the longest waiting one.
 
     `troubles` tells why no more jobs go to a cluster; `free` are the slots free here.
     """
@@ -63,9 +63,9 @@ def wanted(
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
 ) -> tuple[Transfer, ...]:
-    """Return those that would come home if all slots were free, the first one first.
+    """Return the tasks that would come home if all slots were free, in order.
 
-    Whether any of them does depends on these alone, and of the first ones on no later one.
+    Which of them come home depends on no other task; for the first ones, on no later one.
     """
     return tuple(one for one, *_ in _wanted(transfers, world, queues, troubles))
 
@@ -85,7 +85,7 @@ def _wanted(
 
 
 def _in_turn(wanted: Iterable[Wanted]) -> list[Wanted]:
-    """Order these by how many of their owners' come before them."""
+    """Order these by how many of the same owner come before each."""
     before: Counter[str] = Counter()
     ranked = []
     for each in wanted:
@@ -114,7 +114,7 @@ def _asked(
 
 
 def _waiting(one: Transfer, world: World) -> JobStatus | None:
-    """Return what is listed of a job that waits there while its starter sleeps; else None."""
+    """Return the row of a job that waits there while its starter sleeps; else None."""
     row = world.row(one)
     if row is None or not one.since or not _sleeps(one, world, (Phase.RELEASED,)):
         return None
@@ -123,7 +123,7 @@ def _waiting(one: Transfer, world: World) -> JobStatus | None:
 
 
 def is_waiting(row: JobStatus) -> bool:
-    """Say whether it could start there and has not."""
+    """Say whether the job could start there and has not."""
     return row.state.word == Fact.WAITING
 
 
@@ -145,13 +145,13 @@ def _slots(wanted: int, free: int) -> str:
 
 
 def may_be_had(one: Transfer) -> bool:
-    """Say whether its task may come home by its claim: no job is known to have it."""
+    """Say whether its claim lets the task come home: the job is not known to have it."""
     is_waiting = one.remote_state.is_waiting or not one.remote_state.is_listed
     return bool(one.claim) and one.claimed != JOB and is_waiting
 
 
 def _slots_at_home(one: Transfer, world: World) -> int:
-    """Return the slots that its task takes at home, 0 when home does not tell."""
+    """Return the slots that its task takes at home, 0 when home does not show it."""
     local = world.snapshots.get(world.home)
     name = parse_transfer(one.name)
     row = local.find(name.job, name.task) if local else None
@@ -169,14 +169,14 @@ def _why_silent(one: Transfer, world: World, queue: TransferQueue | None) -> str
 
 
 def _sleeps(one: Transfer, world: World, phases: tuple[str, ...]) -> bool:
-    """Say whether its starter sleeps and nobody wants anything but that the job runs."""
+    """Say whether its starter sleeps and nobody has asked to suspend or delete the job."""
     is_wanted = one.desired in ("", Desired.RUNNING) and not (one.verdict or one.is_over)
     is_there = one.phase in phases and one.missed_polls == 0
     return is_wanted and is_there and one.wake in world.asleep
 
 
 def silence(one: Transfer, world: World) -> timedelta:
-    """Return how long a transfer's cluster has been asked in vain."""
+    """Return how long a transfer's cluster has not answered."""
     remote = world.snapshots.get(one.remote)
     heard = (one.seen_at, one.created_at, remote.taken_at if remote else None)
     return world.now - max(world.since, *(moment for moment in heard if moment))

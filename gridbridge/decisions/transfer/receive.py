@@ -1,8 +1,8 @@
-"""What a spool message changes: the owner's word about a transfer, taken as far as it goes.
+"""How a spool message changes a transfer: what its owner may say, and what is refused.
 
-The uid comes from the kernel. A transfer is known by (name, uid), so a message can only ever
-change its sender's own transfers. Messages may come twice and late: what is known stays known
-(dead wins, an id is never unlearned, a verdict is given once).
+The uid comes from the kernel. A transfer's key is (name, uid), so a message can only change its
+sender's own transfers. Messages may come twice and late, so nothing known is taken back: DEAD wins,
+an id stays, a verdict is given once.
 """
 
 from collections.abc import Container
@@ -36,7 +36,7 @@ ORDER = (Phase.SUBMITTING, Phase.HELD, Phase.RELEASED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A message, and what beside it decides whether it is taken."""
+    """A message, and what else decides whether it is accepted."""
 
     message: Message
     known: Transfer | None  # of that name and uid
@@ -51,7 +51,7 @@ class Received:
 def receive(
     known: Transfer | None, message: Message, *, uid: int, owner: str, record: str, now: datetime
 ) -> Transfer | Rejected:
-    """Return the transfer as the message leaves it; `record` is the file it came in."""
+    """Return the transfer after the message; `record` is the file it came in."""
     if reason := fault(message):
         return Rejected(what=message.transfer, reason=reason)
     message = message.but(reason=short(message.reason))
@@ -73,14 +73,14 @@ def receive(
 
 
 def judge(one: Received) -> Transfer | Rejected:
-    """Return the transfer as a message leaves it, or why it is not taken."""
+    """Return the transfer after a message, or why the message is refused."""
     return refuse_route(one.message, one.home, one.routes) or receive(
         one.known, one.message, uid=one.uid, owner=one.owner, record=one.record, now=one.now
     )
 
 
 def refuse_route(message: Message, home: str, routes: Container[Way]) -> Rejected | None:
-    """Refuse a record that names no route of ours."""
+    """Refuse a record whose queue does not lead to its cluster."""
     if parse_transfer(message.transfer).cluster != home:
         return Rejected(what=message.transfer, reason=f"not of cluster {home}")
     if message.kind == Kind.RECORD and (message.queue, message.remote) not in routes:
@@ -95,8 +95,8 @@ def answer(
     """Answer a restarted task: the live transfer to adopt, or the name of a new one.
 
     `transfers` are all attempts of that task by that uid, `asleep` the FIFOs on which starters
-    sleep. None while one of them is being deleted, or its starter lives on, as that of a silent
-    host: the task asks again.
+    sleep. None while one of them is being deleted, or while its former starter is alive, as on a
+    silent host: the task asks again.
     """
     live = [transfer for transfer in transfers if not transfer.is_over]
     if any(transfer.desired == Desired.DEAD for transfer in live):
@@ -124,7 +124,7 @@ def answer(
 def is_of_another_job(message: Message, submitted: str) -> bool:
     """Say whether home's numbers have begun anew since the record of a transfer.
 
-    The job that asks was not put back, so it was submitted when it says; that was another moment.
+    The job that asks was not put back, so its submission time is true; the record has another one.
     """
     is_known = message.submitted and submitted
     return bool(is_known) and message.submitted != submitted and not message.restarted
@@ -133,14 +133,14 @@ def is_of_another_job(message: Message, submitted: str) -> bool:
 def is_succeeded(transfer: Transfer, message: Message) -> bool:
     """Say whether another starter asks about a task whose transfer is being deleted.
 
-    Grid Engine starts nothing twice: the run that the transfer belongs to is over.
+    Grid Engine runs no task twice at once, so the run that the transfer belongs to is over.
     """
     is_dying = not transfer.is_over and transfer.desired == Desired.DEAD
     return is_dying and bool(message.wake) and message.wake != transfer.wake
 
 
 def fault(message: Message) -> str:
-    """Say which value is wrong; people write these, so they may be anything."""
+    """Say which value is wrong; people write these, so anything may come."""
     if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
         return "the remote id is no number"
     if message.exit_status and not _is_number(message.exit_status, 3):
@@ -218,14 +218,14 @@ def _record(
 
 
 def _is_repeated(known: Transfer, fresh: Transfer) -> bool:
-    """Say whether a starter only repeats what is known, which is no news."""
+    """Say whether a starter only repeats what is known."""
     told = (fresh.phase, fresh.wake, fresh.remote_id or known.remote_id, fresh.rerun or known.rerun)
     is_same = told == (known.phase, known.wake, known.remote_id, known.rerun)
     return is_same and fresh.claim == known.claim
 
 
 def _progress(message: Message) -> str:
-    """Note a starter's progress, and what it says about it: a trouble, or what it left out."""
+    """Note a starter's progress, and its reason: a failure, or what it left out."""
     added = f"; {message.reason}" if message.reason else ""
     if message.phase == Phase.SUBMITTING:
         return f"being submitted to {message.remote}{added}"
@@ -267,9 +267,9 @@ def _is_end(message: Message) -> bool:
 
 
 def _closed(known: Transfer, message: Message, now: datetime) -> Transfer:
-    """End a transfer, unless another starter than the one that ended has it by now.
+    """Close a transfer, unless another starter than the one that ended has it by now.
 
-    A task whose first attempt nobody had read of yet uses its name again (qmod -cj).
+    A task uses the same name again (qmod -cj) if no message of its first attempt was read yet.
     """
     is_anothers = message.wake and known.wake and message.wake != known.wake
     if known.is_over or is_anothers:
@@ -283,7 +283,7 @@ def _closed(known: Transfer, message: Message, now: datetime) -> Transfer:
 def _ended_by_home(closed: Transfer) -> Transfer:
     """Don't count an end that home has brought about (-notify) as the job's own.
 
-    Grid Engine may run the task again (qmod -rj), and its starter has left the guard.
+    Grid Engine may run the task again (qmod -rj), and its starter left the guard there.
     """
     return closed.but(desired=Desired.DEAD, reguarded=closed.guard != Guard.NONE)
 

@@ -1,4 +1,4 @@
-"""Says when a remote id may belong to another job by now, so that its cluster has to be asked.
+"""Whether a remote id may belong to another job by now, so that its cluster has to be asked.
 
 A cluster's numbers begin anew when its qmaster's spool is lost or an older one is put back. No list
 shows a job's account, but the start time of a job that goes on stays the same.

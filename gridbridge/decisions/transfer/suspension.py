@@ -1,8 +1,8 @@
 """Whether the two sides of a transfer agree on who is suspended.
 
-The shepherd may skip a method that follows another at once, so what home lists goes before what
-methods told. Only answers to questions that are younger than the owner's last word count, and
-only two of them in a row that show the same.
+The shepherd may skip a method that follows another at once, so home's list takes precedence over
+what methods reported. Only answers to questions that are younger than the owner's last message
+count, and only two in a row that show the same.
 """
 
 from collections.abc import Container
@@ -30,14 +30,14 @@ class Disagreement:
         return self.desired == earlier.desired and len(self.at) == len(earlier.at)
 
     def follows(self, earlier: "Disagreement") -> bool:
-        """Say whether each answer is a later one than those that showed the same before."""
+        """Say whether each answer is later than those that showed the same before."""
         return self.is_like(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
 
 
 def disagreement(one: Transfer, world: World, shows: Container[str]) -> Disagreement | None:
-    """Return what one answer shows; None if both halves agree, or nobody can say.
+    """Return the disagreement in one answer; None if both halves agree or it does not show.
 
-    `shows` are the clusters that list a job as suspended when we suspend it.
+    `shows` are the clusters whose lists show that we have suspended a job.
     """
     home = world.snapshots.get(world.home)
     if not _may_follow(one, world) or home is None or home.taken_at <= one.updated_at:
@@ -56,20 +56,20 @@ def disagreement(one: Transfer, world: World, shows: Container[str]) -> Disagree
 
 
 def _may_follow(one: Transfer, world: World) -> bool:
-    """Say whether its starter is there, with nothing more important to do."""
+    """Say whether its starter is there and has nothing more important to do."""
     is_free = not one.is_over and one.verdict is None and one.desired != Desired.DEAD
     return is_free and one.phase in FOLLOWING and one.wake in world.asleep
 
 
 def _at_home(state: JobState) -> str:
-    """Return what a local job is, whoever suspended it; empty unless it has a host."""
+    """Return whether a local job runs or is suspended, by anybody; empty without a host."""
     if not state.is_running or _is_ending(state):
         return ""
     return Desired.SUSPENDED if state.is_suspended else Desired.RUNNING
 
 
 def _is_otherwise(one: Transfer, is_now: str) -> bool:
-    """Say whether the remote job runs though suspended here, or is kept by us though it runs here.
+    """Say whether the remote job runs while suspended here, or we suspend it while it runs here.
 
     A job that is suspended there without our hold was suspended by an administrator there.
     """

@@ -1,10 +1,9 @@
-"""Finds ends that nobody received: the qmaster put a task back whose starter had ended.
+"""Finds ends that home did not hear: the qmaster put a task back whose starter had ended.
 
-A starter may end while the qmaster does not hear its execd. With reschedule_unknown
-(sge_conf(5)) the task is then put back, still guarded, and nobody is left to let it start; or it
-comes to a transfer queue again, whose starter asks which transfer it is. That it is the same job
-and no other under its number is known because home has listed it ever since
-(services/transfer/unheard).
+A starter may end while the qmaster does not hear its execd. With reschedule_unknown (sge_conf(5))
+the task is then put back, still guarded, and no starter is left to release it; or it comes to a
+transfer queue again, whose starter asks which transfer it is. It is the same job and no other with
+its number if home has listed it ever since (services/transfer/unheard).
 """
 
 from collections.abc import Iterable

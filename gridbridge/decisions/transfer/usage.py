@@ -1,4 +1,4 @@
-"""What remote jobs used: who tells it best, and what it comes to."""
+"""What remote jobs used, and which of two sources of it counts."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -8,7 +8,7 @@ from gridbridge.model.message import Kind, Outcome
 from gridbridge.model.transfer.transfer import Transfer
 
 SIGNALLED = 128  # an exit status above it stands for a signal
-MOST = 1e15  # of anything that is counted here
+MOST = 1e15  # the largest number that is counted here
 
 
 def told_by_verdict(transfer: Transfer) -> RemoteRecord | None:
@@ -51,7 +51,7 @@ def _amount(text: str) -> float | None:
 
 
 def best_told(records: Iterable[RemoteRecord]) -> tuple[RemoteRecord, ...]:
-    """Leave out what a verdict tells of a job that its cluster has accounted for."""
+    """Leave out a verdict's usage where the cluster's accounting has the job."""
     all_of_them = tuple(records)
     accounted = {(one.transfer, one.job_id) for one in all_of_them if one.failed is not None}
     return tuple(

@@ -1,4 +1,4 @@
-"""Why a transfer is as it is: where its job is, both sides' states, what is waited for."""
+"""Explains a transfer: where its job is, the states on both sides, what it waits for."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -73,7 +73,7 @@ def waits_for(one: ShownTransfer, shown: Shown, now: datetime) -> str:
 
 
 def _waits_away(one: ShownTransfer, shown: Shown, now: datetime) -> str:
-    """Say what a transfer waits for of which no end is known."""
+    """Say what a transfer waits for while its end is not known."""
     if one.desired == Desired.DEAD:
         return f"{one.remote} to be rid of it: it was deleted here"
     if quiet := silence(shown.clusters.get(one.remote), now):
@@ -88,7 +88,7 @@ def _waits_away(one: ShownTransfer, shown: Shown, now: datetime) -> str:
 
 
 def _tried(one: ShownTransfer) -> str:
-    """Tell of its starter's last try; empty when that went well."""
+    """Say how its starter's last try failed; empty when it did not."""
     return f": {one.reason}" if one.cause else ""
 
 

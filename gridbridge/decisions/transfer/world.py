@@ -1,4 +1,4 @@
-"""What is known of all clusters at one moment, and where a transfer's two jobs are in it."""
+"""What is known at one moment, and where a transfer's two jobs are in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class World:
     home: str
     now: datetime
     snapshots: Mapping[str, ClusterSnapshot]
-    asleep: frozenset[str]  # FIFOs that a starter sleeps on
+    asleep: frozenset[str]  # FIFOs on which a starter sleeps
     requeued_jobs: frozenset[int] = frozenset()  # local jobs of which a task waits for adoption
     dropped: frozenset[str] = frozenset()  # clusters that are not in gridbridge.toml any more
     queues: frozenset[str] = frozenset()  # the transfer queues at home

@@ -1,1 +1,1 @@
-"""What the programs of a site know: its set-up and its transfer host."""
+"""What describes a site: its set-up and its transfer host."""

@@ -28,11 +28,11 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFacts:
-    """What somebody other than root could change in a folder and above it."""
+    """What others than root could change in a folder and above it."""
 
     files: int  # how many were looked at
     wrong: tuple[str, ...]
-    above: tuple[str, ...] = ()  # the commands that mend what lies above
+    above: tuple[str, ...] = ()  # the commands that repair the folders above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +48,12 @@ class ConfigurationFacts:
 class PollerFacts:
     """The poller and what it last published."""
 
-    is_running: bool | None  # somebody holds its lock; None when that is not ours to see
+    is_running: bool | None  # somebody holds its lock; None when this user can't see that
     pid: int = 0  # 0 when its process was not found
     age_s: float | None = None  # of the load values; None when there are none
     last_words: str = ""  # the last line of its log
     values: frozenset[str] = frozenset()  # the names of the load values
-    configuration: ConfigurationFacts | None = None  # None when no living service tells it
+    configuration: ConfigurationFacts | None = None  # None when no running service tells it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Whether a site can have transfer queues: what its own cluster has to be."""
+"""Whether a site can have transfer queues: that depends on its own cluster."""
 
 from gridbridge.model.cluster import Kind
 
@@ -6,7 +6,7 @@ HOMES = (Kind.GRIDENGINE, Kind.EMBEDDED)
 
 
 def why_none(cluster: str, kind: str | None) -> str:
-    """Say why a site of that cluster can have none; empty when it can.
+    """Say why a site with that cluster can have none; empty when it can.
 
     No kind: the cluster has no section, so the site has no batch system.
     """

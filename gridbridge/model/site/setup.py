@@ -1,4 +1,4 @@
-"""What a set-up consists of: observed configuration, findings about it, and edits that mend it.
+"""What a set-up consists of: configuration that was found, findings about it, and edits.
 
 An edit says what to change; batch/gridengine/qconf.py knows which command line does it.
 """
@@ -12,10 +12,10 @@ Settings = Mapping[str, str]  # one object of qconf(1): attribute to value, both
 
 
 class State(StrEnum):
-    """How an item of the check is."""
+    """The result of an item of the check."""
 
     OK = "ok"
-    NOTE = "note"  # could be better, as at most sites; it counts as right
+    NOTE = "note"  # could be better, as at most sites; counts as right
     WARNING = "warning"
     BROKEN = "broken"
 
@@ -57,7 +57,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
-    """How to take a shared setting back, once nothing needs it any more."""
+    """How to give a shared setting its former value, once nothing needs ours any more."""
 
     done: Edit
     undo: Edit
@@ -65,14 +65,14 @@ class Undo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One item: what was found, what would be right, and what mends it."""
+    """One item: what was found, what would be right, and what corrects it."""
 
     item: str
     state: State
     found: str
     right: str = ""
     mend: tuple[Edit, ...] = ()
-    undo: tuple[Undo, ...] = ()  # of shared settings only; the rest is known to be ours by name
+    undo: tuple[Undo, ...] = ()  # of shared settings only; our own things are known by name
     where: str = ""  # the host to run it on, when this one may not
     hint: str = ""  # what to do when no command of this host can mend it
 
@@ -99,7 +99,7 @@ class Complex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSetup:
-    """What a cell's qconf shows of what a set-up touches."""
+    """What a cell's qconf shows of everything that a set-up touches."""
 
     master: str = ""
     complexes: Mapping[str, Complex]
@@ -144,14 +144,14 @@ class Wanted:
     slots: int
     pending_limit: int  # 0: no threshold, for short jobs
     service_account: str = "gridbridge"
-    has_operators: bool = True  # the remote cluster: of OAR only root may do what is not its own
+    has_operators: bool = True  # the remote cluster's: at OAR only root may act on others' jobs
     remote_usage: bool = True  # the epilog is root's, and accounts for the remote job here
     far_account: str = ""  # the service's there, by ssh; empty: the remote clients run here
     renamed: Mapping[str, str] = field(
         default_factory=dict
     )  # parallel environments, by the mapping
-    rejected: Mapping[str, str] = field(default_factory=dict)  # those that it does not let go: why
-    resources: tuple[str, ...] = ()  # what the mapping names that a job may ask for
+    rejected: Mapping[str, str] = field(default_factory=dict)  # refused by the mapping: why
+    resources: tuple[str, ...] = ()  # resources in the mapping that a job may ask for
     people: tuple[str, ...] = ()  # who has an account there; empty: everybody may have
 
     @property

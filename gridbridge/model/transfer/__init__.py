@@ -1,1 +1,1 @@
-"""What a transfer is, and all that it carries."""
+"""A transfer, and everything that belongs to it."""

@@ -1,12 +1,12 @@
-"""The claim on a remote job: who has it runs the task, home or the job; never both.
+"""The claim on a remote job: home or the job has it, and whichever has it runs the task.
 
-In records it is `KIND.TOKEN`. `file`: who creates the file TOKEN in the shared spool has it.
-`grant`: home has it, until the state file says that it was given to the job.
+In records it is `KIND.TOKEN`. `file`: the first to create the file TOKEN in the shared spool has
+it. `grant`: home has it, until the state file says that it was given to the job.
 """
 
 FILE, GRANT = "file", "grant"
 HOME, JOB = "home", "job"  # who has it
-FENCED = "fenced"  # the job gave way though nobody told it who has it
+FENCED = "fenced"  # the job gave way without knowing who has it
 MAX_TOKEN = 64
 FOLDER = "claims"  # below the spool
 

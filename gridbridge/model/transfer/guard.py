@@ -15,9 +15,9 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Guard:
-    """The three ways."""
+    """The three guards."""
 
-    NONE = "none"  # it could only come to a transfer queue, where its starter adopts the copy
+    NONE = "none"  # it can only come to a transfer queue, where its starter adopts the copy
     START = "start"  # the job's start time lies far ahead (qalter -a); of no single task
     HOLD = "hold"  # a user hold on the task
 
@@ -30,7 +30,7 @@ def choose(hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_arra
 
 
 def leaves(hard: Pairs) -> bool:
-    """Say whether a job asks to leave."""
+    """Say whether a job asks to go away (`remote=true`)."""
     return any(name == REMOTE and is_remote(value) for name, value in hard)
 
 

@@ -1,4 +1,4 @@
-"""What a job asks for at home and what that is at a remote cluster: the rules, as values.
+"""The rules that translate a job's request for a remote cluster, as values.
 
 The service publishes those of a queue as lines of `KIND/NAME/KEY=value`, so that a starter
 reads no configuration file. Hot programs load this module when a queue has a mapping.
@@ -7,7 +7,7 @@ reads no configuration file. Hot programs load this module when a queue has a ma
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts, lines
 
-ANY = "*"  # the name of a rule for all that have none of their own
+ANY = "*"  # the name of the rule for all that have no rule of their own
 
 
 class Rule:
@@ -15,7 +15,7 @@ class Rule:
 
     to: str  # its name there; empty: the same
     scale: str  # a number: so many times the amount
-    unit: str  # in which the amount is written there (model.amounts); empty: as it is
+    unit: str  # the unit of the amount there (model.amounts); empty: unchanged
     relation: str  # of a property of OAR: how its value compares to the amount
     default: str  # asked for when the job does not; in the words of home
     drop: str  # yes: not asked for there

@@ -1,4 +1,4 @@
-"""What keeps a job from the queues of another cluster that would send it on; a file for each.
+"""What keeps a job from queues of another cluster that would send it on; a file for each cluster.
 
 Hot programs load this module where another cluster has such a queue.
 """
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Stay:
-    """The queues of another cluster that send nothing away, and whether all of them say so."""
+    """The queues of another cluster that send no jobs on, and whether all of them say so."""
 
     queues: str  # their names, with commas
     all_say: str  # yes: `-l remote=false` finds each of them

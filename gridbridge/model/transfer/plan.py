@@ -1,4 +1,4 @@
-"""What the service means to do about transfers: actions, each with the one sentence why."""
+"""What the service is going to do about transfers: actions, each with a sentence that says why."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,7 +11,7 @@ class Act(Enum):
     """The closed set of acts; apply/transfer/acts.py re-checks and does each."""
 
     PUBLISH = "publish"  # the verdict, and wake the starter
-    CLOSE = "close"  # it has no job any more: forget it
+    CLOSE = "close"  # it has no job any more
     DELETE_REMOTE = "delete remote"  # as the owner
     RELEASE_LOCAL = "release local"  # take its guard back, then close: no copy lives elsewhere
     ADOPT_LOCAL = "adopt local"  # pin the task to its queue, take its guard back: a copy lives
@@ -44,7 +44,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A message that the service does not take, and why."""
+    """A message that the service refuses, and why."""
 
     what: str
     reason: str
@@ -52,7 +52,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What one round found and means to do: the transfers as now known, and the actions."""
+    """What one round found and is going to do: the transfers as now known, and the actions."""
 
     transfers: tuple[Transfer, ...] = ()
     actions: tuple[Action, ...] = ()

@@ -36,7 +36,7 @@ AMOUNT = Form(holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as q
 
 
 class Unit(StrEnum):
-    """In what an amount is written there."""
+    """The unit in which an amount is written there."""
 
     AS_IT_IS = ""
     KILO = "k"
@@ -99,7 +99,7 @@ class ProjectRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRule:
-    """What becomes of a queue that a job asks for with -q; one without a rule is home's alone."""
+    """What becomes of a queue that a job asks for with -q; without a rule it is for home only."""
 
     to: str = setting("", "the queue that is asked for there", form=ASKED_FOR)
     reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)

@@ -14,7 +14,7 @@ CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
 def lists(stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return both lists of a job: its context counts more than its queue."""
+    """Return both lists of a job: its context takes precedence over its queue."""
     said = dict(context)
     return {IN: said.get(IN, stage_in), OUT: said.get(OUT, stage_out)}
 
@@ -57,7 +57,7 @@ def _decoded(key: str, word: str) -> str:
 
 
 def _hex(part: bytes) -> bytes:
-    """Return what follows a percent sign if that are two digits; int() takes `+1` as well."""
+    """Return the two digits after a percent sign, if they are digits; int() takes `+1` as well."""
     if not part[:2].isalnum() or len(part) < 2:
         raise ValueError(part)
     return part

@@ -9,7 +9,7 @@ from gridbridge.model.states import UNSEEN, JobState
 from gridbridge.model.transfer.guard import Guard
 
 Key = tuple[str, int]  # a transfer's name, and the uid of whoever made it
-MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # that answers are compared with
+MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # with which answers are compared
 
 
 class Listed:
@@ -48,11 +48,11 @@ class Transfer:
     missing_since: datetime | None = None
     seen_at: datetime | None = None  # of the last answer that was counted
     verdict: Message | None = None
-    closed_at: datetime | None = None  # since then it has no job any more
+    closed_at: datetime | None = None  # when it had no job any more
     pinned: bool = False  # its local job may start in its queue only, until it is adopted
-    claim: str = ""  # what decides whether its remote job may run (model.claim)
+    claim: str = ""  # decides whether its remote job may run (model.claim)
     guard: str = Guard.HOLD  # what keeps its task from starting beside it
-    reguarded: bool = False  # by the service: that may come after its starter let the task go
+    reguarded: bool = False  # by the service, perhaps after its starter let the task go
     claimed: str = ""  # by home or by the job, as far as the service knows
     cause: str = ""  # message.Cause: why it did not go on, or failed
     reason: str = ""  # the same in one sentence, for readers
@@ -60,7 +60,7 @@ class Transfer:
 
     @property
     def key(self) -> Key:
-        """What it is known by: two people may each have one of a name."""
+        """Its key: two people may each have a transfer of one name."""
         return self.name, self.uid
 
     def but(self, **values: object) -> "Transfer":
@@ -68,11 +68,11 @@ class Transfer:
         return replace(self, **values)  # type: ignore[arg-type]  # checked by the dataclass's users
 
     def moved(self, step: timedelta) -> "Transfer":
-        """Return it by a clock that was set by so much: how long ago each thing was stays."""
+        """Return it after the clock was set: how long ago everything was stays."""
         return self._with_moments(lambda moment: moment + step)
 
     def not_after(self, now: datetime) -> "Transfer":
-        """Return it with nothing in the future, where a clock that was set back leaves things."""
+        """Return it without times in the future, which a clock that was set back leaves."""
         return self._with_moments(lambda moment: min(moment, now))
 
     def _with_moments(self, change: Callable[[datetime], datetime]) -> "Transfer":

@@ -1,7 +1,7 @@
-"""The words that a cluster knows: what a job may ask for there by name, as published lines.
+"""The names that a cluster offers: what a job may ask for there, as published lines.
 
-The service learns them from the cluster now and then. Hot programs load this module when a job
-asks for something: what a cluster does not know is not worth a submission.
+The service asks the cluster for them now and then. Hot programs load this module when a job asks
+for something: it would be no use to submit what the cluster does not offer.
 """
 
 from gridbridge.model import lines
@@ -14,11 +14,11 @@ class Vocabulary:
 
     __slots__ = KINDS = ("resource", "pe", "project", "queue", "node")
 
-    resource: frozenset[str]  # of what can be requested, with the shortcuts
+    resource: frozenset[str]  # resources that can be requested, with their shortcuts
     pe: frozenset[str]
     project: frozenset[str]
     queue: frozenset[str]
-    node: frozenset[str]  # of OAR: those that run jobs, or can be woken to
+    node: frozenset[str]  # of OAR: those that run jobs or can be woken
 
     def __init__(self, **names: frozenset[str]) -> None:
         for kind in self.KINDS:

@@ -28,7 +28,7 @@ CURSORS = Table(
     METADATA,
     Column("cluster", Words, primary_key=True),
     Column("path", Words, nullable=False),
-    Column("device", Text, nullable=False),  # 64 bits without a sign: more than SQL's numbers
+    Column("device", Text, nullable=False),  # 64 bits without a sign: too much for SQL's numbers
     Column("inode", Text, nullable=False),
     Column("offset", BigInteger, nullable=False),
     Column("tail", Text, nullable=False),
@@ -86,9 +86,9 @@ class Accounting:
         return tuple(_cursor(row) for row in self._database.rows(select(CURSORS)))
 
     def put_record(self, record: RemoteRecord, at: datetime) -> tuple[RemoteRecord, ...]:
-        """Keep what a remote job used, once; return all that its task has now.
+        """Keep what a remote job used, once; return all records of its task.
 
-        None is added to more than enough of a transfer and owner. ParseError when it names no
+        Nothing is added to a transfer and owner that have enough. ParseError when it names no
         transfer.
         """
         name = parse_transfer(record.transfer)
@@ -107,7 +107,7 @@ class Accounting:
     ) -> tuple[RemoteRecord, ...]:
         """Return what the remote jobs of a local task used, in the order in which they ended.
 
-        With `since` only what was kept from then on.
+        With `since` only what was added from then on.
         """
         rows = self._database.rows(
             _RECORDS_OF, home=home, job=job, task=task, since=since or ALWAYS

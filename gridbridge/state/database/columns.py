@@ -85,7 +85,7 @@ class Verdict(TypeDecorator[Message]):
 
 
 class Job(TypeDecorator[JobState]):
-    """What a job is: its facts, a blank, and what people are shown; empty while not listed."""
+    """A job's state: its facts, a blank, and the text for people; empty while not listed."""
 
     impl = Text
     cache_ok = True
@@ -112,7 +112,7 @@ class Json(TypeDecorator[Mapping[str, object]]):
     cache_ok = True
 
     def process_bind_param(self, value: Mapping[str, object] | None, dialect: Dialect) -> str:
-        """Write it; what JSON has no word for is written as Python says it."""
+        """Write it; values that JSON does not have are written as text."""
         return json.dumps(value, sort_keys=True, default=str)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:

@@ -69,11 +69,11 @@ class Database:
         with self._begun() as connection, telling(self._name):
             try:
                 return connection.execute(change, values)
-            except OverflowError as error:  # a number of somebody's message
+            except OverflowError as error:  # a number in somebody's message is too large
                 raise StateError(f"{self._name}: {error}") from error
 
     def upsert(self, table: Table) -> Executable:
-        """Return what adds a row to a table, or replaces the one of its key."""
+        """Return the statement that adds a row to a table, or replaces the one with its key."""
         is_sqlite = self._engine.dialect.name == "sqlite"
         adding = (sqlite.insert if is_sqlite else postgresql.insert)(table)
         key = [column.name for column in table.primary_key]

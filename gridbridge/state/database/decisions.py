@@ -72,7 +72,7 @@ class Decisions:
         return self._found(_LAST, count=count)[::-1]
 
     def forget(self, before: datetime, most_bytes: int) -> None:
-        """Remove what was decided before that time, and the oldest of what is more than so much."""
+        """Remove decisions from before that time, and the oldest beyond that many bytes."""
         self._database.execute(_FORGET, {"before": before, "most": most_bytes})
 
     def _found(self, query: Executable, **values: object) -> tuple[Decision, ...]:

@@ -43,5 +43,5 @@ class Snapshots:
         self._database.execute(_ADD, values)
 
     def forget(self, before: datetime) -> None:
-        """Remove what was answered before that time."""
+        """Remove answers from before that time."""
         self._database.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))

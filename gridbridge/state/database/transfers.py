@@ -107,7 +107,7 @@ _ADD_EVENT = insert(EVENTS)
 
 
 class Transfers:
-    """What is kept of each transfer; whoever reads gets values that nothing changes."""
+    """What is kept of each transfer; readers get values that never change."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -131,7 +131,7 @@ class Transfers:
         return tuple(sorted(found, key=lambda one: (parse_transfer(one.name).attempt, one.uid)))
 
     def open(self) -> tuple[Transfer, ...]:
-        """Return the transfers of which something may live, oldest first."""
+        """Return the transfers that may have a job, oldest first."""
         return self._found(_OPEN)
 
     def ended(self) -> tuple[Transfer, ...]:
@@ -139,7 +139,7 @@ class Transfers:
         return self._found(_ENDED)
 
     def reguarded(self) -> tuple[Transfer, ...]:
-        """Return the closed transfers whose tasks may have a guard still, oldest first."""
+        """Return the closed transfers whose tasks may still have a guard, oldest first."""
         return self._found(_REGUARDED)
 
     def closed_since(self, at: datetime) -> tuple[Transfer, ...]:
@@ -178,7 +178,7 @@ class Transfers:
                 self._database.execute(events)
 
     def sweep_unproved(self, before: datetime) -> None:
-        """Remove all such that closed before that time, with their events."""
+        """Remove all unproved transfers that closed before that time, with their events."""
         gone = and_(TRANSFERS.c.closed_at < before, _UNPROVED)
         theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         with self._database.transaction():

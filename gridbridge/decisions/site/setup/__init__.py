@@ -1,4 +1,4 @@
-"""What a transfer queue's set-up lacks, item by item, and what takes it back.
+"""What is missing from a transfer queue's set-up, item by item, and how to remove a set-up.
 
 The rules are those of the Transfer Queues how-to (2002), corrected where Grid Engine 8.1.9 does
 not do what it says. `gridbridge setup` makes the edits of these findings in this order, and

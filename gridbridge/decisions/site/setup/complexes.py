@@ -21,7 +21,7 @@ from gridbridge.model.site.setup import (
 )
 
 REMOTE = "remote"
-BOTH = ("YES", "FORCED")  # FORCED is a site's own choice: only who asks for it is sent away
+BOTH = ("YES", "FORCED")  # FORCED is a site's own choice: only jobs that ask for it are sent away
 
 
 def wanted_complexes(wanted: Wanted) -> tuple[Complex, ...]:

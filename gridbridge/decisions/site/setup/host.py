@@ -23,7 +23,7 @@ from gridbridge.model.site.setup import (
 )
 
 SENSOR = f"{METHODS}/sensor"
-REPORT_S = 5  # as often as the poller asks by default; more often tells nothing new
+REPORT_S = 5  # as often as the poller asks by default; there is nothing newer
 SPARE_GROUPS = 20  # for jobs that are just ending
 FIRST_GID, NOGROUP = 20000, 65534
 VALUES = "load values"

@@ -1,7 +1,8 @@
 """Whose jobs a transfer queue takes: if gridbridge.toml names people, only theirs.
 
-The job of a person without an account there would be sent in vain. The list is a userset of ours
-(access_list(5)), kept in step with the file; other lists that an administrator gave the queue stay.
+It would be no use to send the job of a person without an account there. The list is a userset of
+ours (access_list(5)), which `setup` keeps equal to the file; other lists that an administrator gave
+the queue stay.
 """
 
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ def people_findings(world: SetupWorld) -> Iterator[Finding]:
 
 
 def list_findings(world: SetupWorld, queue: Settings) -> Iterator[Finding]:
-    """Judge whether the queue keeps to that list, or to none where nobody is named."""
+    """Judge whether the queue has that list, or none where nobody is named."""
     wanted, lists = world.wanted, words(queue.get(USER_LISTS, "NONE"))
     is_kept, is_wanted = wanted.people_list in lists, bool(wanted.people)
     item, found = f"queue {wanted.queue}: {USER_LISTS}", " ".join(lists) or "NONE"

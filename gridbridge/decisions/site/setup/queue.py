@@ -73,14 +73,14 @@ def wanted_queue(world: SetupWorld) -> Mapping[str, str]:
 
 
 def thresholds(wanted: Wanted) -> str:
-    """Return when the queue is closed; np_load_avg is not among it, the host only waits."""
+    """Return the load thresholds; not np_load_avg, because jobs on this host only wait."""
     limit = wanted.pending_limit
     pending = f",{wanted.prefix}_pending={limit}" if limit else ""
     return f"{wanted.prefix}_up=false{pending}"
 
 
 def _seq_no(world: SetupWorld) -> str:
-    """Return a number above every home queue's; any but 0 that is there is somebody's choice."""
+    """Return a number above every home queue's; one that is not 0 is somebody's choice."""
     others = [
         int(number)
         for name, queue in world.home.queues.items()
@@ -130,7 +130,7 @@ def _attribute(wanted: Wanted, name: str, found: str, right: str) -> Finding:
 
 
 def _plain(value: str) -> str:
-    """Return what two spellings of a value share: 0:0:60 and 00:01:00 are one time."""
+    """Return one spelling for equal values: 0:0:60 and 00:01:00 are one time."""
     words = value.replace(" ", "").lower()
     parts = words.split(":")
     if len(parts) != 3 or not all(part.isdigit() for part in parts):

@@ -1,4 +1,4 @@
-"""What takes a transfer queue's set-up back.
+"""How a transfer queue's set-up is removed.
 
 Things that bear our names are removed by name. Shared settings get the value that they had, as
 it was written down when they were changed, if nobody has changed them since; and only with the
@@ -52,8 +52,8 @@ def _queue(world: SetupWorld) -> Iterator[Edit]:
 def _sensor(world: SetupWorld, others: list[str]) -> Iterator[Edit]:
     """Take the sensor away unless another transfer queue of that host needs it.
 
-    execd notices a changed configuration, and not one that is gone: so the sensor leaves the
-    list first, its values are awaited to go, and what is empty then is deleted.
+    execd notices a changed configuration, and not one that is gone. So the sensor is taken off the
+    list first, then a wait lets its values go, and a configuration that is empty is deleted last.
     """
     wanted = world.wanted
     hosts = (each for name in others for each in words(world.home.queues[name]["hostlist"]))

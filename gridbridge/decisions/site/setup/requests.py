@@ -1,9 +1,8 @@
 """Resources that the mapping names: the queue needs a value of each, or jobs never go there.
 
 A request is looked up on the queue, its host and `global`; with a value nowhere the job waits for
-ever (complex(5)). The queue promises the most that there can be; the remote
-cluster knows what there is. A FORCED resource keeps all other jobs away, so only the administrator
-gives it a value.
+ever (complex(5)). The queue promises the largest value there is; the remote cluster knows what it
+has. A FORCED resource keeps all other jobs away, so only the administrator gives it a value.
 """
 
 from collections.abc import Iterator, Mapping

@@ -30,8 +30,8 @@ def right_findings(world: SetupWorld) -> tuple[Finding, ...]:
 def _by_ssh(world: SetupWorld) -> Finding:
     """Judge what the service may do where the clients run on the cluster's own host.
 
-    Another domain's set-up is its administrators' own. Without this right all goes on, but for a
-    held job that no transfer knows: that one stays there, held.
+    Another domain's set-up belongs to its administrators. Without this right everything works,
+    except that a held job which no transfer knows stays there, held.
     """
     wanted, account = world.wanted, world.wanted.far_account
     item = f"{wanted.remote}: operator {account}"

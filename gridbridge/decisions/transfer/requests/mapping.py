@@ -1,7 +1,7 @@
-"""What a job has to ask for at a remote cluster, given what it asks for at home.
+"""Translates what a job asks for at home into what it has to ask for at a remote cluster.
 
-A hard request that can't be met refuses the job; a soft one is left out, with a note. Hot
-programs load this module when a queue has a mapping (seeds/002: the prototype knew none).
+A hard request that can't be met refuses the job; a soft one is left out, with a note. Hot programs
+load this module when a queue has a mapping.
 """
 
 from gridbridge.errors import ParseError, Unmappable
@@ -22,7 +22,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Asked:
-    """What a job asks for, here or there."""
+    """What a job asks for, at home or at the remote cluster."""
 
     __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft", "spread", "types")
 
@@ -82,10 +82,9 @@ def translate(asked: Asked, mapping: Mapping, remote: str) -> Asked:
 
 
 def _with_defaults(there: Pairs, asked: Asked, mapping: Mapping, remote: str) -> Pairs:
-    """Add what a job has to ask for at that cluster and this one does not.
+    """Add the defaults for resources that the job does not ask for.
 
-    A job that asks for no limit asks for nothing; a default yields to what is asked for under its
-    name.
+    An unlimited amount counts as no request. A request under the same name replaces a default.
     """
     names = {name for name, value in asked.hard if not amounts.is_unlimited(value)}
     missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if name not in names]
@@ -100,7 +99,7 @@ def _with_defaults(there: Pairs, asked: Asked, mapping: Mapping, remote: str) ->
 
 
 def _met(hard: Pairs) -> Pairs:
-    """Merge two resources of home that are one there: ask for what suits both."""
+    """Merge two resources of home that are one there: ask for an amount that suits both."""
     most: dict[str, str] = {}
     for name, value in hard:
         most[name] = _larger(name, most.get(name, value), value)
@@ -139,7 +138,7 @@ def _soft(name: str, value: str, mapping: Mapping, remote: str, notes: list[str]
 
 
 def _pair(name: str, value: str, rule: Rule) -> Pairs:
-    """Return a resource under its name and in its unit there, nothing if it is no limit."""
+    """Return a resource with its name and unit there; nothing if it is no limit."""
     there = (rule.to or name) + rule.relation
     is_ordered = rule.relation in ORDERS
     if amounts.is_unlimited(value) and (rule.scale or rule.unit or is_ordered):
@@ -185,9 +184,9 @@ def _project(project: str, mapping: Mapping, remote: str) -> str:
 
 
 def _queues(queues: tuple[str, ...], mapping: Mapping, remote: str) -> tuple[str, ...]:
-    """Return the queues there; a queue without a rule is a place at home alone.
+    """Return the queues there; a queue without a rule exists at home only.
 
-    Who asks for none that is one there gets the one of every job, if there is one.
+    A job whose queues have no rule gets the queue of the rule for all, if there is one.
     """
     rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
     for name, rule in rules:

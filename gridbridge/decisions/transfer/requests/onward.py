@@ -10,9 +10,9 @@ from gridbridge.model.transfer.onward import Stay
 
 
 def stay(queues: Iterable[QueueStatus]) -> Stay | None:
-    """Return what keeps a job there; None where no queue, or every queue, sends jobs on.
+    """Return which queues keep a job there; None where no queue, or every one, sends jobs on.
 
-    A queue that sends jobs on from one of its hosts does so.
+    A queue that sends jobs on from one of its hosts counts as one that does.
     """
     shown = tuple(queues)
     onward = {each.queue for each in shown if each.sends_away}

@@ -33,7 +33,7 @@ class Mark:
 
 
 def marks(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[Mark, ...]:
-    """Return the ways to keep a job at home, best first; none for one that asks to leave.
+    """Return the ways to keep a job at home, best first; none for a job that asks to go away.
 
     `queues` is the job's list as it asked for it, empty for any.
     """
@@ -45,7 +45,7 @@ def marks(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[M
 
 
 def without_remote(hard: Pairs) -> Pairs:
-    """Return a request that asks neither to stay nor to leave."""
+    """Return the request without any `remote`."""
     return tuple(pair for pair in hard if pair[0] != REMOTE)
 
 

@@ -1,7 +1,7 @@
 """How a parallel job's slots lie on the nodes of OAR (sge_pe(5), allocation_rule).
 
-OAR takes a request literally: a job waits until as many nodes have exactly as much free. Groups of
-one request get different slots, but some of their nodes may be the same.
+OAR takes a request literally: a job waits until as many nodes have as much free. Groups of one
+request get different slots, but some of their nodes may be the same.
 """
 
 from gridbridge.model.transfer.mapping import FILL_UP, ROUND_ROBIN, is_fixed
@@ -13,8 +13,9 @@ ONE_NODE: Groups = ()  # as many as there are
 def groups(slots: int, spread: str, nodes: int) -> Groups:
     """Return the groups to ask for, `slots` in all, of a cluster with that many nodes.
 
-    A fixed number a node leaves a rest, which lies on one more node, or beside others where a
-    node has room. Each node in turn is every node once, then again; 0 nodes: nobody knows.
+    With a fixed number for each node a rest goes to one more node, or beside others where a node
+    has room. With round robin each node gets one slot, then each gets another; 0 nodes: the number
+    is not known.
     """
     if is_fixed(spread):
         full, rest = divmod(slots, int(spread))

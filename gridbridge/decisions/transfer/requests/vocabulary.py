@@ -1,6 +1,6 @@
-"""Whether a cluster knows what a job asks for there, by the words that it last told.
+"""Whether a cluster offers what a job asks for there, by the names in its last answer.
 
-A hard request that nobody there knows refuses the job before anything is submitted; a soft one,
+A job with an unknown hard request is refused before anything is submitted. An unknown soft request,
 for which Grid Engine would refuse the whole job as well, is left out with a note.
 """
 
