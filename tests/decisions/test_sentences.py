@@ -10,14 +10,16 @@ PACKAGE = Path(__file__).parents[2] / "gridbridge"
 LAYERS = ("decisions", "services", "apply", "methods")
 DECIDING = sorted(path for layer in LAYERS for path in (PACKAGE / layer).rglob("*.py"))
 SENTENCES = {ast.Attribute: ("reason", "why", "text"), ast.Name: ("reason", "why")}
+CASES = ("lower", "upper", "casefold", "strip")
 TOLD = "_told"  # what was told last: the same is not told again
+LOOKING = ("search", "match", "fullmatch", "findall", "finditer", "get")  # patterns, tables
 READING = ("startswith", "endswith", "partition", "rpartition", "split", "find", "index", "count")
 
 
 def looks(tree: ast.AST) -> Iterator[int]:
     """Give the lines that compare a sentence, look for words in it, or take it apart."""
     for node in ast.walk(tree):
-        if any(map(_is_sentence, _read(node))):
+        if any(_is_sentence(one) for read in _read(node) for one in _within(read)):
             yield node.lineno  # type: ignore[attr-defined]  # what reads is an expression
 
 
@@ -28,10 +30,24 @@ def _read(node: ast.AST) -> tuple[ast.AST, ...]:
         return () if any(getattr(one, "attr", "") == TOLD for one in parts) else parts
     if isinstance(node, ast.Match):
         return (node.subject,)
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in LOOKING:
+        return tuple(node.args)
+    if isinstance(node, ast.Subscript) and _is_sentence(node.slice):
+        return (node.slice,)
     if not isinstance(node, ast.Attribute | ast.Subscript):
         return ()
     is_made = isinstance(node.value, ast.Name) and getattr(node, "attr", "") not in READING
     return () if is_made else (node.value,)
+
+
+def _within(node: ast.AST) -> Iterator[ast.AST]:
+    """Give an expression, and those that it is in other letters or by default."""
+    yield node
+    if isinstance(node, ast.BoolOp):
+        for value in node.values:
+            yield from _within(value)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        yield from _within(node.func.value) if node.func.attr in CASES else ()
 
 
 def _is_sentence(node: ast.AST) -> bool:
@@ -59,6 +75,13 @@ def test_nothing_that_decides_reads_a_sentence_back(path: Path) -> None:
         '"gone" in why',
         'why == "gone"',
         'reason.partition("; ")[2]',
+        '"gone" in one.reason.lower()',
+        '(one.reason or "").startswith("gone")',
+        're.search("gone", one.reason)',
+        "GONE.search(one.reason)",
+        'SENTENCES.get(one.reason, "")',
+        "any(word in told.reason for word in WORDS)",
+        "SENTENCES[one.reason]",
     ],
 )
 def test_a_sentence_that_is_read_back_is_seen(line: str) -> None:
