@@ -1,6 +1,5 @@
 """Limits the log lines that one person can cause in a while, and counts those left out."""
 
-import time
 from collections import Counter
 from collections.abc import Callable, Hashable
 from logging import Logger
@@ -15,9 +14,9 @@ class Quota:
 
     def __init__(
         self,
+        clock: Callable[[], float],
         most: int = LINES,
         interval_s: float = INTERVAL_S,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most = most
         self._interval_s = interval_s

@@ -7,14 +7,14 @@ removed and reported.
 import logging
 import os
 import stat
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import chain
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.message import Message, short
 from gridbridge.model.transfer import claim
 from gridbridge.shell import files
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
 from gridbridge.state import reading
 from gridbridge.state.reading import Found, Reader, SpooledMessage
@@ -31,14 +31,12 @@ _log = logging.getLogger(__name__)
 class Inbox:
     """The service's view of the spool."""
 
-    def __init__(
-        self, folder: str, limit_per_uid: int, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, folder: str, limit_per_uid: int, clock: Clock) -> None:
         self._folder = folder
         self.limit_per_uid = limit_per_uid
         self._clock = clock
-        self._quota = Quota(clock=clock)  # of lines about each uid
-        self._reader = Reader(folder, clock)
+        self._quota = Quota(clock.steady_s)  # of lines about each uid
+        self._reader = Reader(folder, clock.now_s)
         self._full: frozenset[str] = frozenset()  # folders that are not empty, which stay
 
     def read(self) -> tuple[SpooledMessage, ...]:
@@ -90,7 +88,7 @@ class Inbox:
         """
         folder = f"{self._folder}/{WAKE}"
         _refuse_foreign(folder)
-        newest_s = self._clock() - ASLEEP_S
+        newest_s = self._clock.now_s() - ASLEEP_S
         unknown = (entry for entry in _entries(folder) if entry.name not in known)
         old = [entry.name for entry in unknown if _changed_s(entry) < newest_s]
         return sum(self._remove(f"{WAKE}/{name}") for name in old)

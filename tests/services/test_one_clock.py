@@ -1,4 +1,4 @@
-"""Services and decisions read no clock but the one that they are given."""
+"""Decisions, services, acts and the state read no clock but the one that they are given."""
 
 import ast
 from collections.abc import Iterator
@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "gridbridge"
+LAYERS = ("apply", "decisions", "services", "state")
 GIVEN = sorted(
-    path for layer in ("decisions", "services") for path in (PACKAGE / layer).rglob("*.py")
+    [path for layer in LAYERS for path in (PACKAGE / layer).rglob("*.py")]
+    + [PACKAGE / "shell/quota.py"]
 )
 TOLD = {"now", "utcnow", "today"}  # by datetime and date
 READ = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "clock_gettime", "sleep"}

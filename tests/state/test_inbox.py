@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gridbridge.errors import StateError
 from gridbridge.model.message import MAX_BYTES, Kind, Message, encode
 from gridbridge.shell import files
+from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.inbox import Inbox
 
@@ -34,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_message_is_returned_with_its_writer(folder: Path) -> None:
     path = spool.send(message(), str(folder))
 
-    [letter] = Inbox(str(folder), 10).read()
+    [letter] = Inbox(str(folder), 10, Clock()).read()
 
     assert (letter.path, letter.uid, letter.message) == (path, os.getuid(), message())
 
@@ -42,7 +43,7 @@ def test_a_message_is_returned_with_its_writer(folder: Path) -> None:
 def test_a_message_is_returned_once_and_stays(folder: Path) -> None:
     """It is the proof of who owns a transfer, for as long as that lives."""
     path = spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10)
+    inbox = Inbox(str(folder), 10, Clock())
     inbox.read()
 
     assert inbox.read() == ()
@@ -51,14 +52,14 @@ def test_a_message_is_returned_once_and_stays(folder: Path) -> None:
 
 def test_a_new_process_is_told_everything_again(folder: Path) -> None:
     spool.send(message(), str(folder))
-    Inbox(str(folder), 10).read()
+    Inbox(str(folder), 10, Clock()).read()
 
-    assert len(Inbox(str(folder), 10).read()) == 1
+    assert len(Inbox(str(folder), 10, Clock()).read()) == 1
 
 
 def test_a_message_that_was_replaced_is_returned_again(folder: Path) -> None:
     path = spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10)
+    inbox = Inbox(str(folder), 10, Clock())
     inbox.read()
     files.replace(path, encode(message(phase="held")))
 
@@ -67,7 +68,7 @@ def test_a_message_that_was_replaced_is_returned_again(folder: Path) -> None:
 
 def test_a_processed_message_is_removed(folder: Path) -> None:
     spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10)
+    inbox = Inbox(str(folder), 10, Clock())
     [letter] = inbox.read()
     inbox.remove(letter.path)
     inbox.remove(letter.path)  # gone already
@@ -77,7 +78,7 @@ def test_a_processed_message_is_removed(folder: Path) -> None:
 
 def test_a_newer_message_in_its_place_is_not_removed_with_it(folder: Path) -> None:
     path = spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10)
+    inbox = Inbox(str(folder), 10, Clock())
     [letter] = inbox.read()
     files.replace(path, encode(message(phase="held")))
     inbox.remove(letter.path)
@@ -89,7 +90,9 @@ def test_messages_come_in_the_order_of_their_times(folder: Path) -> None:
     for at in ("10", "9.5", "100"):
         spool.send(message(at=at), str(folder))
 
-    assert [one.message.at for one in Inbox(str(folder), 10).read()] == ["9.5", "10", "100"]
+    found = Inbox(str(folder), 10, Clock()).read()
+
+    assert [one.message.at for one in found] == ["9.5", "10", "100"]
 
 
 def test_a_message_without_a_time_is_as_old_as_its_file(folder: Path) -> None:
@@ -97,13 +100,13 @@ def test_a_message_without_a_time_is_as_old_as_its_file(folder: Path) -> None:
     path.write_bytes(encode(message(at="")))
     os.utime(path, (12.5, 12.5))
 
-    assert [one.message.at for one in Inbox(str(folder), 10).read()] == ["12.500"]
+    assert [one.message.at for one in Inbox(str(folder), 10, Clock()).read()] == ["12.500"]
 
 
 def test_one_scan_reads_a_limited_number_of_a_uid(folder: Path) -> None:
     for _ in range(300):
         files.replace(f"{folder}/{files.random_name('m.')}", encode(message()), durable=False)
-    inbox = Inbox(str(folder), 1000)
+    inbox = Inbox(str(folder), 1000, Clock())
 
     assert [len(inbox.read()) for _ in range(3)] == [200, 100, 0]
 
@@ -114,7 +117,7 @@ def test_the_newest_beyond_the_limit_are_removed(
     for second in range(5):
         path = spool.send(message(at=str(second)), str(folder))
         os.utime(path, (second + 1, second + 1))
-    inbox = Inbox(str(folder), 3)
+    inbox = Inbox(str(folder), 3, Clock())
 
     assert [letter.message.at for letter in inbox.read()] == ["0", "1", "2"]
     assert len(os.listdir(folder)) == 3 + len(["wake"])
@@ -124,7 +127,7 @@ def test_the_newest_beyond_the_limit_are_removed(
 
 
 def test_files_with_forged_old_times_do_not_pass_the_limit(folder: Path) -> None:
-    inbox = Inbox(str(folder), 3)
+    inbox = Inbox(str(folder), 3, Clock())
     for second in range(100, 0, -1):
         os.utime(spool.send(message(), str(folder)), (second, second))
         inbox.read()
@@ -135,9 +138,9 @@ def test_files_with_forged_old_times_do_not_pass_the_limit(folder: Path) -> None
 def test_unfinished_messages_are_left_for_an_hour(folder: Path) -> None:
     (folder / ".half").write_bytes(b"kind=rec")
 
-    assert Inbox(str(folder), 10).read() == ()
+    assert Inbox(str(folder), 10, Clock()).read() == ()
     assert (folder / ".half").exists()
-    Inbox(str(folder), 10, clock=lambda: time.time() + HOUR_S + 1).read()
+    Inbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1)).read()
     assert not (folder / ".half").exists()
 
 
@@ -150,7 +153,7 @@ def write_in_place(folder: Path, data: bytes) -> Path:
 def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Path) -> None:
     """Until then it is neither taken nor refused, wherever its writer is."""
     told = message(kind=Kind.ENDED)
-    inbox, whole = Inbox(str(folder), 10), encode(told) + b"\n"
+    inbox, whole = Inbox(str(folder), 10, Clock()), encode(told) + b"\n"
     for length in range(len(whole)):
         write_in_place(folder, whole[:length])
         assert inbox.read() == ()
@@ -163,7 +166,7 @@ def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Pat
 @pytest.mark.parametrize("end", [b"", b"\n", b"x\n", b"\nx", b"\n\nx"], ids=repr)
 def test_a_message_whose_writer_died_is_removed_in_the_end(folder: Path, end: bytes) -> None:
     path = write_in_place(folder, encode(message(kind=Kind.ENDED))[:-1] + end)
-    inbox = Inbox(str(folder), 10, clock=lambda: time.time() + HOUR_S + 1)
+    inbox = Inbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1))
 
     assert inbox.read() == ()
     assert not path.exists()
@@ -172,7 +175,7 @@ def test_a_message_whose_writer_died_is_removed_in_the_end(folder: Path, end: by
 def test_many_that_are_never_finished_delay_nothing(folder: Path) -> None:
     for number in range(300):
         (folder / f"w.{number}").write_bytes(b"kind=ended\n" if number % 2 else b"")
-    inbox = Inbox(str(folder), 1000)
+    inbox = Inbox(str(folder), 1000, Clock())
     inbox.read()
     inbox.read()
     path = spool.send(message(), str(folder))
@@ -181,7 +184,7 @@ def test_many_that_are_never_finished_delay_nothing(folder: Path) -> None:
 
 
 def test_a_message_that_grew_after_a_look_is_read_again(folder: Path) -> None:
-    inbox, whole = Inbox(str(folder), 10), encode(message(kind=Kind.CLOSED)) + b"\n"
+    inbox, whole = Inbox(str(folder), 10, Clock()), encode(message(kind=Kind.CLOSED)) + b"\n"
     path = write_in_place(folder, whole[:20])
     looks = [inbox.read() for _ in range(2)]
     with path.open("ab") as file:
@@ -195,7 +198,7 @@ def test_a_shell_can_not_send_a_record(folder: Path) -> None:
     """Gridbridge-as-user takes none under such a name."""
     path = write_in_place(folder, encode(message()) + b"\n")
 
-    assert Inbox(str(folder), 10).read() == ()
+    assert Inbox(str(folder), 10, Clock()).read() == ()
     assert not path.exists()
 
 
@@ -244,7 +247,7 @@ def test_what_is_no_message_is_removed_and_reported_once(
     assert callable(make)
     make(folder / "m.broken")
     good = spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10)
+    inbox = Inbox(str(folder), 10, Clock())
 
     assert [good] == [letter.path for letter in inbox.read()]
     assert inbox.read() == ()
@@ -258,7 +261,7 @@ def test_a_full_folder_stays_and_is_reported_once(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (folder / "m.full" / "in").mkdir(parents=True)
-    inbox = Inbox(str(folder), 10)
+    inbox = Inbox(str(folder), 10, Clock())
     for number in range(3):
         inbox.read()
         (folder / "m.full" / f"more{number}").touch()
@@ -268,7 +271,7 @@ def test_a_full_folder_stays_and_is_reported_once(
 
 def test_an_empty_folder_is_removed(folder: Path) -> None:
     (folder / "m.empty").mkdir()
-    Inbox(str(folder), 10).read()
+    Inbox(str(folder), 10, Clock()).read()
 
     assert os.listdir(folder) == ["wake"]
 
@@ -278,7 +281,7 @@ def test_folders_are_not_looked_at_again(folder: Path, monkeypatch: pytest.Monke
     for number in range(20):
         (folder / f"m.{number}" / "in").mkdir(parents=True)
     path = spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 2)
+    inbox = Inbox(str(folder), 2, Clock())
     letters = [letter.path for letter in inbox.read()]
     looked: list[object] = []
     for name in ("rmdir", "lstat", "unlink"):
@@ -290,7 +293,7 @@ def test_folders_are_not_looked_at_again(folder: Path, monkeypatch: pytest.Monke
 
 def test_a_name_cannot_forge_a_log_line(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "m.\nevent=login\udcff").touch()
-    Inbox(str(folder), 10).read()
+    Inbox(str(folder), 10, Clock()).read()
 
     [line] = caplog.messages
     assert "\n" not in line
@@ -302,7 +305,7 @@ def test_trouble_of_our_own_removes_nothing(
 ) -> None:
     """A service without file descriptors must not take messages for broken."""
     spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10)
+    inbox = Inbox(str(folder), 10, Clock())
 
     def no_descriptors(*_: object) -> None:
         raise StateError("open") from OSError(24, "Too many open files")
@@ -327,19 +330,19 @@ def test_a_file_that_vanishes_meanwhile_is_no_event(
 
     monkeypatch.setattr(files, "read", vanish)
 
-    assert Inbox(str(folder), 10).read() == ()
+    assert Inbox(str(folder), 10, Clock()).read() == ()
     assert caplog.messages == []
 
 
 def test_a_spool_that_is_missing_is_an_error() -> None:
     with pytest.raises(StateError, match="/nowhere: No such file"):
-        Inbox("/nowhere", 10).read()
+        Inbox("/nowhere", 10, Clock()).read()
 
 
 def test_old_fifos_that_nobody_knows_are_removed(folder: Path) -> None:
     known, unknown = (spool.make_wake(str(folder)) for _ in range(2))
     now, tomorrow = (
-        Inbox(str(folder), 10, clock=lambda late=late: time.time() + late)
+        Inbox(str(folder), 10, Clock(lambda late=late: time.time() + late))
         for late in (0, DAY_S + 1)
     )
 
@@ -354,7 +357,7 @@ def test_a_link_in_place_of_wake_is_not_followed(folder: Path, tmp_path: Path) -
     (folder / "wake").symlink_to(tmp_path)
 
     with pytest.raises(StateError, match="not a folder of ours"):
-        Inbox(str(folder), 10).sweep(frozenset())
+        Inbox(str(folder), 10, Clock()).sweep(frozenset())
 
 
 @given(st.binary(max_size=200))
@@ -363,4 +366,4 @@ def test_any_content_is_survived(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "m.any").write_bytes(content)
 
-        assert Inbox(folder, 10).read() == ()
+        assert Inbox(folder, 10, Clock()).read() == ()

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import time
 
 from gridbridge.apply.adapters import adapter_of, status_of
 from gridbridge.apply.clusters import away
@@ -150,9 +149,9 @@ class Acts:
         """Remove a claim that is a file."""
         claims.remove(name_of(transfer.claim, transfer.uid), self._spool)
 
-    def sweep_claims(self, known: frozenset[str]) -> None:
+    def sweep_claims(self, known: frozenset[str], now_s: float) -> None:
         """Remove the claims of jobs that no transfer knows."""
-        claims.sweep(known, time.time(), self._spool)
+        claims.sweep(known, now_s, self._spool)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Make grants at another cluster; may be repeated."""

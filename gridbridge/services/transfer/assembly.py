@@ -56,7 +56,7 @@ def build(configuration: Configuration, clock: Clock) -> TransferService:
     clusters = _clusters(policy, _left(database))
     resources = Resources(
         database=database,
-        inbox=Inbox(SPOOL, policy.poller.spool_files_per_uid),
+        inbox=Inbox(SPOOL, policy.poller.spool_files_per_uid, clock),
         acts=Acts(policy),
         views=Views(policy, clock, configuration=configuration.shown()),
         observers={name: _observer(policy, name, clock) for name in clusters},

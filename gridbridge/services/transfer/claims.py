@@ -164,7 +164,8 @@ class Claims:
     def sweep(self) -> None:
         """Remove the files of claims that nobody knows."""
         known = (*self._ledger.all(), *self._ledger.ended.values())
-        self._acts.sweep_claims(frozenset(name_of(one.claim, one.uid) for one in known))
+        names = frozenset(name_of(one.claim, one.uid) for one in known)
+        self._acts.sweep_claims(names, self._clock.now_s())
 
     def _take(self, cluster: str) -> None:
         """Take the answer to what was sent; without one it is sent again."""

@@ -33,9 +33,9 @@ class Ledger:
         # closed, their remote jobs perhaps still listed
         self.ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unproved, when each closed
-        self._told_of = Quota(EVENTS_AN_HOUR, 3600.0, clock.steady_s)  # events of a transfer
+        self._told_of = Quota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)  # events of a transfer
         # lines about a person's unproved ones
-        self._logged_of = Quota(LOGGED_AN_HOUR, 3600.0, clock.steady_s)
+        self._logged_of = Quota(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
         self._withheld = Withheld()  # until they are proved
         self._clock = clock
         self._database = database

@@ -93,7 +93,7 @@ class Machine:
         clock = Clock(self._wall_s, self._steady_s)
         resources = Resources(
             database=Database.open(f"sqlite:///{self.folder}/state.db"),
-            inbox=Inbox(str(self.spool), 100),
+            inbox=Inbox(str(self.spool), 100, clock),
             acts=Acts(self.policy, shown, str(self.spool)),
             views=Views(self.policy, clock, shown),
             observers={"alpha": Told(), "beta": self.beta},

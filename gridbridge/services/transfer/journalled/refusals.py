@@ -8,6 +8,7 @@ from gridbridge.decisions.transfer.receive import Received, judge
 from gridbridge.model.message import short
 from gridbridge.model.transfer.plan import Rejected
 from gridbridge.services.journal import Journal, decode, encode, telling
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
 
 PROGRAM = "poller refusal"
@@ -17,9 +18,9 @@ AN_HOUR = 20  # of a person: anybody may write what is refused
 class Refusals:
     """Keeps few of each person."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
-        self._quota = Quota(AN_HOUR, 3600.0)
+        self._quota = Quota(clock.steady_s, AN_HOUR, 3600.0)
 
     def keep(self, received: Received, refusal: Rejected) -> None:
         """Keep a message that was not taken, with what else decided that."""

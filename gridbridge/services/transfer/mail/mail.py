@@ -56,10 +56,10 @@ class Mail:
         self._lingering_since = 0.0
         self._inbox = inbox
         self._clock = clock
-        self._refusals = Refusals(journal)
+        self._refusals = Refusals(journal, clock)
         self._ledger = ledger
         self._routes: set[Way] = set()
-        self._quota = Quota(clock=clock.steady_s)  # of lines about each uid
+        self._quota = Quota(clock.steady_s)  # of lines about each uid
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:

@@ -11,6 +11,7 @@ from gridbridge.model.transfer.plan import Rejected
 from gridbridge.services.journal import Journal, encode
 from gridbridge.services.transfer.journalled import refusals
 from gridbridge.services.transfer.journalled.refusals import AN_HOUR, Refusals
+from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import NOON, a_transfer
@@ -60,7 +61,7 @@ def test_a_refusal_is_made_again_from_its_message(
 ) -> None:
     refusal = judge(one)
     assert isinstance(refusal, Rejected)
-    Refusals(Journal(database)).keep(one, refusal)
+    Refusals(Journal(database), Clock()).keep(one, refusal)
 
     (kept,) = Decisions(database).last(9)
     assert (kept.program, kept.inputs["actions"]) == (refusals.PROGRAM, [told])
@@ -72,7 +73,7 @@ def test_a_message_that_would_be_taken_by_now_is_told_so(database: Database) -> 
     early = received(message=message)
     refusal = judge(early)
     assert isinstance(refusal, Rejected)
-    Refusals(Journal(database)).keep(early, refusal)
+    Refusals(Journal(database), Clock()).keep(early, refusal)
 
     (kept,) = Decisions(database).last(9)
     known = encode(replace(early, known=a_transfer()))
@@ -80,7 +81,7 @@ def test_a_message_that_would_be_taken_by_now_is_told_so(database: Database) -> 
 
 
 def test_nobody_fills_the_journal_with_what_is_refused(database: Database) -> None:
-    refusals = Refusals(Journal(database))
+    refusals = Refusals(Journal(database), Clock())
     for uid in [1001] * (2 * AN_HOUR) + [1002]:
         refusals.keep(received(uid=uid), Rejected(what="x", reason="y"))
 

@@ -13,6 +13,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer import Listed
 from gridbridge.services.transfer.ledger import EVENTS_AN_HOUR
 from gridbridge.services.transfer.service import TransferService
+from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LINES, Quota
 from gridbridge.state.database.transfers import Transfers
 from tests.decisions.transfer.test_plan import a_row, a_snapshot
@@ -192,7 +193,7 @@ def test_what_she_brings_about_is_told_in_part(
     service: TransferService, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    service.known.ledger._logged_of = Quota(LINES)
+    service.known.ledger._logged_of = Quota(Clock().steady_s, LINES)
     for number in range(2 * EVENTS_AN_HOUR):
         send(service, RECORD.but(reason=f"reason {number}"))
     for number in range(2 * LINES):
@@ -207,7 +208,7 @@ def test_what_was_withheld_is_told_once_home_has_proved_it(
 ) -> None:
     """Many short jobs at once, of which no answer of home has told yet."""
     caplog.set_level(logging.INFO)
-    service.known.ledger._logged_of = Quota(LINES)
+    service.known.ledger._logged_of = Quota(Clock().steady_s, LINES)
     send(service, RECORD)
     one = service.known.ledger.open[NAME, ALICE]
     for number in range(LINES):
@@ -223,7 +224,7 @@ def test_what_was_withheld_is_told_once_home_has_proved_it(
 
 def test_how_many_lines_were_left_out_is_told_once() -> None:
     now_s = 0.0
-    quota = Quota(2, 60.0, lambda: now_s)
+    quota = Quota(lambda: now_s, 2, 60.0)
     allowed = [quota.allows(ALICE) for _ in range(5)]
     early, now_s = quota.left_out(), 61.0
 
