@@ -13,12 +13,14 @@ from typing import Protocol, TypeVar
 
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.work.backoff import doubled
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.heart import BEAT_S, Heart
 from gridbridge.shell.signals import Signals
 
-TROUBLE_PAUSE_S = 5.0  # after a cycle that failed: a full disk is not mended sooner
+FIRST_PAUSE_S = 5.0  # after a cycle that failed: a full disk is not mended sooner
+LONGEST_PAUSE_S = 60.0  # after many in a row; it doubles
 NOTHING = "nothing to be done"
 
 Seen = TypeVar("Seen")
@@ -52,24 +54,24 @@ class Program(Protocol[Seen, Plan]):
         ...
 
 
-class Lasting(Protocol[Seen, Plan]):
-    """A program that goes on until it is told to stop."""
+class Daemon(Protocol[Seen, Plan]):
+    """A program that runs until it is told to stop."""
 
     @property
     def pause_s(self) -> float:
         """How long it waits between two cycles."""
         ...
 
-    def turn(self) -> AbstractContextManager[Program[Seen, Plan]]:
+    def open_cycle(self) -> AbstractContextManager[Program[Seen, Plan]]:
         """Begin a cycle of the program, and end it; GridbridgeError when it failed as a whole."""
         ...
 
-    def begin_anew(self) -> None:
-        """Take up what is kept, after a cycle that failed; GridbridgeError when that is vain."""
+    def recover(self) -> None:
+        """Take up what is kept, after a cycle that failed; GridbridgeError when that fails too."""
         ...
 
-    def give_up(self) -> None:
-        """Let go of all that is held, until it is begun anew. May be repeated."""
+    def release(self) -> None:
+        """Give back all that is held of the machine, until it recovers. May be repeated."""
         ...
 
 
@@ -96,30 +98,33 @@ def once(
     return plan
 
 
-def go_on(lasting: Lasting[Seen, Plan], signals: Signals, heart: Heart, clock: Clock) -> None:
-    """Do cycles until told to stop; after one that failed begin anew from what is kept.
+def run_forever(daemon: Daemon[Seen, Plan], signals: Signals, heart: Heart, clock: Clock) -> None:
+    """Do cycles until told to stop; after one that failed recover what is kept, and go on.
 
-    The log may lie on the same full disk, so a trouble is told once more when it is over.
+    Each failure in a row doubles the pause; a signal ends it. The log may lie on the same full
+    disk, so a trouble is told once more when it is over.
     """
     trouble: GridbridgeError | None = None
+    pause_s = 0.0
     while not signals.is_stopped:
         heart.beat()
-        before, trouble = trouble, _try(lasting, heart, is_anew=trouble is not None)
+        before, trouble = trouble, _try(daemon, heart, has_failed=trouble is not None)
         if before and not trouble:
             _log.info("event=well_again after=%r", str(before))
-        _pause(TROUBLE_PAUSE_S if trouble else lasting.pause_s, signals, heart, clock)
+        pause_s = doubled(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
+        _pause(pause_s or daemon.pause_s, signals, heart, clock)
 
 
-def _try(lasting: Lasting[Seen, Plan], heart: Heart, *, is_anew: bool) -> GridbridgeError | None:
-    """Do a cycle, or begin anew with one; return why it failed, when it did."""
+def _try(daemon: Daemon[Seen, Plan], heart: Heart, *, has_failed: bool) -> GridbridgeError | None:
+    """Do a cycle, after one that failed with a recovery before it; return why it failed."""
     try:
-        if is_anew:
+        if has_failed:
             heart.begin()
-            lasting.begin_anew()
-        with lasting.turn() as program:
+            daemon.recover()
+        with daemon.open_cycle() as program:
             once(program, _log.debug)
     except GridbridgeError as error:
-        lasting.give_up()
+        daemon.release()
         is_usual = isinstance(error, StateError)
         _log.error("event=trouble why=%r", str(error), exc_info=not is_usual)
         return error

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -11,7 +12,7 @@ import pytest
 
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.services import cycle
-from gridbridge.services.cycle import NOTHING, TROUBLE_PAUSE_S
+from gridbridge.services.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -57,17 +58,17 @@ class Balance:
         self.done += [f"{act}, {len(self.kept())} kept" for act in plan]
 
     @contextmanager
-    def turn(self) -> Iterator["Balance"]:
+    def open_cycle(self) -> Iterator["Balance"]:
         """Begin a cycle."""
         yield self
 
-    def begin_anew(self) -> None:
+    def recover(self) -> None:
         """Take up what is kept."""
-        self.done.append("begin anew")
+        self.done.append("recover")
 
-    def give_up(self) -> None:
+    def release(self) -> None:
         """Let go."""
-        self.done.append("give up")
+        self.done.append("release")
 
     def kept(self) -> list[str]:
         """Return what the journal has."""
@@ -153,17 +154,17 @@ def test_what_fails_from_cron_is_its_callers_to_tell(balance: Balance) -> None:
     assert (balance.told, balance.kept()) == ([], [])
 
 
-def test_after_a_failed_cycle_the_next_one_begins_anew_later(
+def test_after_a_failed_cycle_the_program_recovers_and_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=3)
     balance.faults += [UNREACHED, UNREACHED]
-    cycle.go_on(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+    cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
 
     why = "qstat: unable to contact qmaster"
-    anew = ["give up", "begin anew", "gather"]
+    anew = ["release", "recover", "gather"]
     assert balance.done[:7] == ["gather", *anew, *anew]
     assert [one.getMessage() for one in caplog.records if one.name == cycle.__name__] == [
         f"event=trouble why={why!r}",
@@ -171,13 +172,42 @@ def test_after_a_failed_cycle_the_next_one_begins_anew_later(
         f"event=well_again after={why!r}",
     ]
     assert waiting.lived == ["begin", "begin"]
-    assert sum(waiting.waits) == 2 * TROUBLE_PAUSE_S + balance.pause_s
+    assert sum(waiting.waits) == 3 * FIRST_PAUSE_S + balance.pause_s
+
+
+class Failing(Stopping):
+    """A balance some of whose cycles fail; it notes when each begins."""
+
+    pause_s = 7.0
+
+    def __init__(self, folder: Path, waiting: Waiting, fails: str) -> None:
+        super().__init__(folder, waiting, cycles=len(fails))
+        self.began_s: list[float] = []
+        self.fails = fails
+
+    def gather(self) -> int:
+        """Fail where a letter says so."""
+        self.began_s.append(self.signals.now_s)
+        if self.fails[len(self.began_s) - 1] == "x":
+            self.faults.append(UNREACHED)
+        return super().gather()
+
+
+def test_each_failure_in_a_row_doubles_the_pause_up_to_a_minute(tmp_path: Path) -> None:
+    """After a good cycle the next failure is the first one again."""
+    waiting = Waiting()
+    balance = Failing(tmp_path, waiting, fails="xxxxxx.x.")
+    cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+
+    pauses = [after - before for before, after in pairwise(balance.began_s)]
+    first, longest = FIRST_PAUSE_S, LONGEST_PAUSE_S
+    assert pauses == [first, 2 * first, 4 * first, 8 * first, longest, longest, 7.0, first]
 
 
 def test_a_program_that_is_told_to_stop_ends_its_cycle_and_no_other(tmp_path: Path) -> None:
     waiting = Waiting()
     balance = Stopping(tmp_path, waiting, cycles=1)
-    cycle.go_on(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+    cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
 
     assert balance.done == ["gather", "add, 1 kept", "add, 1 kept"]
 
@@ -189,7 +219,7 @@ def test_what_is_no_error_of_ours_ends_the_program(tmp_path: Path) -> None:
     balance.faults.append(ZeroDivisionError())  # type: ignore[arg-type]  # that is the point
 
     with pytest.raises(ZeroDivisionError):
-        cycle.go_on(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+        cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
 
 
 HOLD = """

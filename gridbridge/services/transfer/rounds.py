@@ -40,7 +40,7 @@ def run(signals: Signals) -> None:
     heart.begin()
     poller, policy = Poller(configuration, signals, clock), configuration.policy
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
-    cycle.go_on(poller, signals, heart, clock)
+    cycle.run_forever(poller, signals, heart, clock)
     _log.info("event=stop")
     os._exit(0)  # a thread may wait for a cluster that does not answer; nothing of it is ours
 
@@ -93,20 +93,20 @@ class Poller:
         return self._configuration.policy.poller.spool_interval_s
 
     @contextmanager
-    def turn(self) -> Iterator[Order]:
+    def open_cycle(self) -> Iterator[Order]:
         """Do a round by the newest right file."""
         if self._configuration.take(self._signals.hung_up(), self.service.known.ledger.stays):
             put_in_force(self._configuration, self.service)
-        with self.service.turn() as order:
+        with self.service.open_round() as order:
             yield order
         if self.service.has_unasked():
             follow(self.service, self.service.policy)
 
-    def give_up(self) -> None:
+    def release(self) -> None:
         """Give back what the service holds of the machine."""
         self.service.shut_down()
 
-    def begin_anew(self) -> None:
+    def recover(self) -> None:
         """Put another service together: what a failed round took from the spool is read again."""
         self._configuration.take(self._signals.hung_up(), self.service.known.ledger.stays)
         self.service = build(self._configuration, self._clock)

@@ -79,11 +79,11 @@ class TransferService:
 
     def round(self) -> None:
         """Do one round by itself."""
-        with self.turn() as order:
+        with self.open_round() as order:
             cycle.once(order, _log.debug)
 
     @contextmanager
-    def turn(self) -> Iterator[Order]:
+    def open_round(self) -> Iterator[Order]:
         """Keep all that a round changes or nothing, and then send what it led to."""
         self._keep_time()
         with self.known.ledger.transaction():

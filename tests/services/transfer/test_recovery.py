@@ -1,4 +1,4 @@
-"""A poller that begins anew from its state file may take as long for it as at its start."""
+"""A poller that recovers from its state file may take as long for it as at its start."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
     signals = SimpleNamespace(is_stopped=False, wait=lambda _: True, hung_up=lambda: False)
 
     @contextmanager
-    def turn() -> object:  # type: ignore[misc]  # it never gives anything
+    def open_round() -> object:  # type: ignore[misc]  # it never gives anything
         done.append("round")
         signals.is_stopped = done.count("round") > 1
         raise StateError("full")
@@ -32,14 +32,16 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
         if done.count("build") == 2:
             raise StateError("still full")
         known = SimpleNamespace(ledger=SimpleNamespace(stays=None))
-        return SimpleNamespace(shut_down=lambda: done.append("end"), known=known, turn=turn)
+        return SimpleNamespace(
+            shut_down=lambda: done.append("end"), known=known, open_round=open_round
+        )
 
     monkeypatch.setattr(rounds, "build", build)
     monkeypatch.setattr(rounds, "_set_level", lambda _: None)
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
     poller = Poller(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
-    cycle.go_on(poller, signals, heart, Clock())  # type: ignore[arg-type]  # what it needs of them
+    cycle.run_forever(poller, signals, heart, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     anew = ["end", "begin", "build"]
     assert done == ["build", "round", *anew, *anew, "round", "end"]
