@@ -7,23 +7,18 @@ what would be right`. The file is TOML 1.0; a capability's sections are in a mod
 import os
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
-from gridbridge.config import moved, site, transfer
-from gridbridge.config.sections import Capability, Group
+from gridbridge.config import moved
+from gridbridge.config.capabilities import CAPABILITIES, GROUPS
 from gridbridge.config.words import Table, key_name, table_of
 from gridbridge.errors import ConfigError
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import Moved
 from gridbridge.shell import trust
 
-CAPABILITIES: tuple[Capability, ...] = (site, transfer)  # a new one has its line here
-GROUPS: Mapping[str, Group] = MappingProxyType(
-    {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}
-)
 _TITLES = [group.title for group in GROUPS.values()]
 SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
 AT_ONCE = os.O_NONBLOCK  # a FIFO would wait for its writer

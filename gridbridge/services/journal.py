@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from cattrs import Converter
 
@@ -27,6 +27,16 @@ class Entry:
     program: str
     sentence: str
     inputs: Mapping[str, object]
+
+
+class Journalled(Protocol):
+    """A module of a capability by which a decision that was kept is made again."""
+
+    PROGRAM: str  # under which its decisions are kept
+
+    def again(self, kept: Mapping[str, Any]) -> list[str]:
+        """Decide from the rows that were kept; return the actions, one sentence each."""
+        ...
 
 
 def telling(

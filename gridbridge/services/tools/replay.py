@@ -1,25 +1,21 @@
 """Kept decisions, and what would be decided from the same rows today."""
 
 import os
-from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from gridbridge import config
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.decision import Decision
 from gridbridge.model.places import CONFIG
-from gridbridge.services.transfer.journalled import plans, recalls, refusals
+from gridbridge.services.capabilities import JOURNALLED
 from gridbridge.shell.account import become
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 
 SQLITE = "sqlite:///"
-PROGRAMS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = MappingProxyType(
-    {each.PROGRAM: each.again for each in (plans, recalls, refusals)}
-)
+PROGRAMS = MappingProxyType({each.PROGRAM: each for each in JOURNALLED})
 
 
 class UnknownDecision(GridbridgeError):
@@ -51,7 +47,7 @@ def replay(number: int, path: str = CONFIG) -> Replay:
     if decision is None:
         raise UnknownDecision(f"decision {number}: none of this number is kept")
     try:
-        now = PROGRAMS[decision.program](decision.inputs)
+        now = PROGRAMS[decision.program].again(decision.inputs)
         kept = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
     except Exception as error:  # whatever another version has kept
         why = "it was kept by another version of gridbridge"

@@ -1,0 +1,15 @@
+"""The capabilities that bring sections to gridbridge.toml: a new one has its line here."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from gridbridge.config import site, transfer
+from gridbridge.config.sections import Capability, Group
+
+CAPABILITIES: tuple[Capability, ...] = (
+    site,
+    transfer,
+)
+GROUPS: Mapping[str, Group] = MappingProxyType(
+    {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}
+)

@@ -1,0 +1,6 @@
+"""The capabilities whose decisions are kept and made again: a new one has its line here."""
+
+from gridbridge.services.journal import Journalled
+from gridbridge.services.transfer import journalled as transfer
+
+JOURNALLED: tuple[Journalled, ...] = (*transfer.JOURNALLED,)

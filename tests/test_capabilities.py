@@ -1,0 +1,101 @@
+"""All places that know every capability know the same ones: CONTRIBUTING names these places."""
+
+import ast
+import re
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from gridbridge.config.capabilities import CAPABILITIES
+from gridbridge.services.capabilities import JOURNALLED
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "gridbridge"
+LAYERS = ("model", "decisions", "apply", "services")
+SHARED = {"tools", "watch", "work"}  # folders of services that are no capability's
+
+
+def folders(layer: str) -> set[str]:
+    """Return the capabilities of a layer, by its folders."""
+    found = {path.parent.name for path in (PACKAGE / layer).glob("*/__init__.py")}
+    return found - SHARED
+
+
+KNOWN = folders("model")
+
+
+def contract(name: str) -> list[str]:
+    """Return the layers of an import contract."""
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    return setup[f"importlinter:contract:{name}"]["layers"].split("\n")
+
+
+def page(name: str) -> str:
+    """Return a page of the docs."""
+    return (ROOT / name).read_text()
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_capability_is_called_alike_in_every_layer(layer: str) -> None:
+    assert folders(layer) == KNOWN
+
+
+def test_each_capability_has_a_module_of_config_in_the_table() -> None:
+    assert {one.__name__.rpartition(".")[2] for one in CAPABILITIES} == KNOWN  # type: ignore[attr-defined]  # they are modules
+
+
+@pytest.mark.parametrize("name", ["capabilities", "services"])
+def test_the_import_contracts_name_each_capability(name: str) -> None:
+    (line,) = (line for line in contract(name) if "transfer" in line)
+
+    assert set(line.split(" | ")) == KNOWN
+
+
+def test_each_module_whose_decisions_are_kept_is_in_the_table() -> None:
+    """A decision of another program could be kept, but not made again."""
+    keeps = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in (PACKAGE / "services").rglob("*.py")
+        if "PROGRAM" in assigned(path)
+    }
+
+    assert {one.__name__ for one in JOURNALLED} == keeps  # type: ignore[attr-defined]  # they are modules
+    assert len({one.PROGRAM for one in JOURNALLED}) == len(keeps)
+
+
+def assigned(path: Path) -> set[str]:
+    """Return the names that a module assigns by itself."""
+    assigns = (one for one in ast.parse(path.read_text()).body if isinstance(one, ast.Assign))
+    return {name.id for one in assigns for name in one.targets if isinstance(name, ast.Name)}
+
+
+def test_the_picture_of_the_tree_has_a_column_for_each_capability() -> None:
+    (head,) = re.findall(
+        r"^\| layer \| shared by all \|(.*)\|$", page("docs/architecture.md"), re.M
+    )
+
+    assert set(re.findall(r"`(\w+)/`", head)) == KNOWN
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_the_picture_of_the_tree_has_the_folders_that_there_are(layer: str) -> None:
+    """A folder in a capability's folder is named in that capability's cell."""
+    (row,) = re.findall(rf"^\| `{layer}/` \|(.*)\|$", page("docs/architecture.md"), re.M)
+    told = set(re.findall(r"`(\w+)/`", row))
+    inner = {path.parent.name for path in (PACKAGE / layer).glob("*/*/__init__.py")}
+
+    assert told == inner | ({one for one in SHARED if (PACKAGE / layer / one).is_dir()})
+
+
+def test_contributing_names_the_files_that_get_a_line() -> None:
+    (told,) = re.findall(
+        r"^A new capability is new files.*?\n\n", page("CONTRIBUTING.md"), re.M | re.S
+    )
+    names = re.findall(r"`((?:gridbridge/|docs/|setup)[\w/.]+)`", told)
+
+    assert [one for one in names if not (ROOT / one).exists()] == []
+    assert {one for one in names if one.endswith("capabilities.py")} == {
+        str(path.relative_to(ROOT)) for path in PACKAGE.rglob("capabilities.py")
+    }
