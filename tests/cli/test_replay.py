@@ -9,10 +9,10 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import GridbridgeError
 from gridbridge.services.journal import Journal
-from gridbridge.services.transfer.journalled.plans import Decided
+from gridbridge.services.transfer.journalled.plans import PlanJournal
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
-from tests.decisions.transfer.test_plan import POLICY, a_transfer, a_world, plan, second
+from tests.decisions.transfer.test_plan import POLICY, a_situation, a_transfer, plan, second
 
 WHY = "look up end gb.alpha.7.0.1: beta lists it no more"
 
@@ -32,8 +32,8 @@ def config(tmp_path: Path) -> Path:
 def database(config: Path) -> Database:
     database = Database.open(f"sqlite:///{config.parent}/state.db")
     transfers = [a_transfer(missed_polls=9, missing_since=second(1))]
-    world = a_world(remote="")
-    entry = Decided().entry(transfers, world, POLICY, plan(transfers, world, POLICY))
+    situation = a_situation(remote="")
+    entry = PlanJournal().entry(transfers, situation, POLICY, plan(transfers, situation, POLICY))
     assert entry
     Journal(database).keep(entry)
     return database

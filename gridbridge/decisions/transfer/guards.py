@@ -6,8 +6,8 @@ A task that waits to be started again is left alone: nobody can tell who release
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
+from gridbridge.decisions.transfer.situation import row_at_home
 from gridbridge.decisions.transfer.unheard import may_be_unheard
-from gridbridge.decisions.transfer.world import row_at_home
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus

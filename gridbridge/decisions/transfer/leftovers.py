@@ -13,7 +13,7 @@ proves who owns an orphan: the service deletes it as an operator, and only while
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import PREFIX, TransferId, parse_transfer
 from gridbridge.model.message import Desired
@@ -28,17 +28,17 @@ STILL = timedelta(minutes=10)  # the first run's epilog may still copy its resul
 ORPHAN_AGE = timedelta(seconds=60)  # without a record by then a held job has no starter
 
 
-def survivors(ended: Iterable[Transfer], world: World) -> Iterator[Action]:
+def survivors(ended: Iterable[Transfer], situation: Situation) -> Iterator[Action]:
     """Return a deletion for each remote job that runs after its own end, closed or not."""
     for transfer in ended:
-        remote = _fresh(transfer, world)
-        row = _row(transfer, remote, world) if remote else None
+        remote = _fresh(transfer, situation)
+        row = _row(transfer, remote, situation) if remote else None
         if remote and row and _outlives(transfer, row, remote):
             why = f"its end was told, and {remote.cluster} lists it as {row.state.text}"
             yield Action(act=Act.DELETE_REMOTE, transfer=transfer, why=why)
 
 
-def orphans(transfers: Iterable[Transfer], world: World) -> Iterator[Orphan]:
+def orphans(transfers: Iterable[Transfer], situation: Situation) -> Iterator[Orphan]:
     """Find held jobs under our transfers' names that are not the recorded ones.
 
     Id 0 is a job that is still being submitted: its starter, or the deletion of its transfer, takes
@@ -46,13 +46,15 @@ def orphans(transfers: Iterable[Transfer], world: World) -> Iterator[Orphan]:
     """
     recorded = frozenset((one.name, one.owner, one.remote_id) for one in transfers)
     open_names = frozenset((name, owner) for name, owner, _ in recorded)
-    for remote in world.snapshots.values():
+    for remote in situation.snapshots.values():
         for row in (row for rows in remote.jobs.values() for row in rows):
-            is_ours = _our_name(row, world.home) and row.state.is_held and not row.state.is_deleting
+            is_ours = (
+                _our_name(row, situation.home) and row.state.is_held and not row.state.is_deleting
+            )
             name = (row.name, row.owner)
             if not is_ours or {(*name, row.job_id), (*name, 0)} & recorded:
                 continue
-            if why := _orphaned(row, name in open_names, world.now):
+            if why := _orphaned(row, name in open_names, situation.now):
                 yield Orphan(
                     cluster=remote.cluster,
                     job_id=row.job_id,
@@ -62,10 +64,10 @@ def orphans(transfers: Iterable[Transfer], world: World) -> Iterator[Orphan]:
                 )
 
 
-def is_at_rest(transfer: Transfer, world: World) -> bool:
+def is_unlisted(transfer: Transfer, situation: Situation) -> bool:
     """Say whether the other cluster no longer lists it: a job that has left never comes back."""
-    remote = _fresh(transfer, world)
-    return remote is not None and _row(transfer, remote, world) is None
+    remote = _fresh(transfer, situation)
+    return remote is not None and _row(transfer, remote, situation) is None
 
 
 def holds_outputs(transfer: Transfer) -> bool:
@@ -78,14 +80,14 @@ def holds_outputs(transfer: Transfer) -> bool:
     return may_have_run and transfer.desired != Desired.DEAD
 
 
-def _fresh(transfer: Transfer, world: World) -> ClusterSnapshot | None:
-    remote = world.snapshots.get(transfer.remote)
+def _fresh(transfer: Transfer, situation: Situation) -> ClusterSnapshot | None:
+    remote = situation.snapshots.get(transfer.remote)
     return remote if remote and remote.taken_at > transfer.updated_at else None
 
 
-def _row(transfer: Transfer, remote: ClusterSnapshot, world: World) -> JobStatus | None:
+def _row(transfer: Transfer, remote: ClusterSnapshot, situation: Situation) -> JobStatus | None:
     """Return the job, or one that OAR made of it since it could not launch it."""
-    if transfer.remote_id and (row := world.row(transfer)):
+    if transfer.remote_id and (row := situation.row(transfer)):
         return row
     whose = transfer.name, transfer.owner
     return next((row for row in remote.copies if (row.name, row.owner) == whose), None)

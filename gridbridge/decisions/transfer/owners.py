@@ -50,14 +50,14 @@ def is_listed(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
     return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
 
 
-def proved(transfers: Iterable[Transfer]) -> frozenset[int]:
+def proved_owners(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return the uids whose task home's list has proved it to be."""
     return frozenset(one.uid for one in transfers if one.listed == Listed.YES)
 
 
-def told(transfers: Sequence[Transfer]) -> frozenset[int]:
+def unproved_owners(transfers: Sequence[Transfer]) -> frozenset[int]:
     """Return the uids that claim the task while nothing is proved."""
-    if proved(transfers):
+    if proved_owners(transfers):
         return frozenset()
     return frozenset(one.uid for one in transfers if one.listed != Listed.NO)
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.decisions.transfer.owners import listed
 from gridbridge.decisions.transfer.receive import ending
-from gridbridge.decisions.transfer.world import World, row_at_home
+from gridbridge.decisions.transfer.situation import Situation, row_at_home
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Cause, Desired, Message
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -22,38 +22,38 @@ from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Listed, Transfer
 
 SETTLE = timedelta(seconds=10)  # a starter that just began needs time to send its record
-UNWANTED = timedelta(seconds=30)  # a terminate method has done its work long before that
+DELETION_OVERDUE = timedelta(seconds=30)  # a terminate method has done its work long before that
 UNSTARTED = timedelta(seconds=30)  # the longest time until a started job's first record has come
-ANOTHERS = "its number is another job's here by now"
+NUMBER_REUSED = "its number is another job's here by now"
 
 
-def plan(transfers: Iterable[Transfer], world: World, policy: Poller) -> Plan:
+def plan(transfers: Iterable[Transfer], situation: Situation, policy: Poller) -> Plan:
     """Decide about every transfer that is not over."""
     seen, actions = [], []
     for transfer in transfers:
-        here = world.at_home(transfer)
-        now_known = observe(transfer, world, here)
+        here = situation.at_home(transfer)
+        now_known = observe(transfer, situation, here)
         seen.append(now_known)
-        actions += decide(now_known, world, policy, here)
+        actions += decide(now_known, situation, policy, here)
     return Plan(transfers=tuple(seen), actions=tuple(actions))
 
 
-def observe(transfer: Transfer, world: World, here: JobStatus | None) -> Transfer:
+def observe(transfer: Transfer, situation: Situation, here: JobStatus | None) -> Transfer:
     """Return the transfer as the newest answers of both clusters show it.
 
-    `here` is its task as home lists it, which `World.at_home` looks up once for all.
+    `here` is its task as home lists it, which `Situation.at_home` looks up once for all.
     """
-    local = world.snapshots.get(world.home)
+    local = situation.snapshots.get(situation.home)
     if local and local.taken_at > transfer.updated_at:
         transfer = transfer.but(local_state=here.state if here else UNSEEN)
-    if not transfer.is_over and _is_anothers(transfer, local, here, world.queues):
+    if not transfer.is_over and _has_reused_number(transfer, local, here, situation.queues):
         transfer = transfer.but(desired=Desired.DEAD)
     if local and transfer.listed != Listed.YES:
         transfer = transfer.but(listed=listed(transfer, local))
-    remote = world.snapshots.get(transfer.remote)
+    remote = situation.snapshots.get(transfer.remote)
     if remote and transfer.remote_id and _is_news(transfer, remote):
-        transfer = _observe_remote(transfer, remote, world)
-    if transfer.remote in world.dropped and not transfer.verdict:
+        transfer = _observe_remote(transfer, remote, situation)
+    if transfer.remote in situation.dropped and not transfer.verdict:
         return transfer.but(cause=Cause.DROPPED, reason=dropped_clusters.sentence(transfer.remote))
     return transfer if transfer.cause != Cause.DROPPED else transfer.but(cause="")
 
@@ -64,8 +64,8 @@ def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
     return remote.taken_at > transfer.updated_at and not counted
 
 
-def _observe_remote(transfer: Transfer, remote: ClusterSnapshot, world: World) -> Transfer:
-    row = world.row(transfer)
+def _observe_remote(transfer: Transfer, remote: ClusterSnapshot, situation: Situation) -> Transfer:
+    row = situation.row(transfer)
     if row is None:
         return transfer.but(
             missed_polls=transfer.missed_polls + 1,
@@ -94,26 +94,28 @@ def _remote_reason(row: JobStatus, remote: ClusterSnapshot) -> str:
 
 
 def decide(
-    transfer: Transfer, world: World, policy: Poller, here: JobStatus | None
+    transfer: Transfer, situation: Situation, policy: Poller, here: JobStatus | None
 ) -> list[Action]:
     """Return the actions that are due; an empty list is the usual answer."""
-    if transfer.is_over or (transfer.remote in world.dropped and not transfer.verdict):
+    if transfer.is_over or (transfer.remote in situation.dropped and not transfer.verdict):
         return []
-    if transfer.pinned and _is_adopted(transfer, world):
+    if transfer.pinned and _is_adopted(transfer, situation):
         return [_action(Act.UNPIN, transfer, "a new starter has it")]
     is_dead = transfer.desired == Desired.DEAD
-    if transfer.verdict and (transfer.wake in world.asleep or not is_dead):
-        return _deliver(transfer, world)
+    if transfer.verdict and (transfer.wake in situation.asleep or not is_dead):
+        return _publish_end(transfer, situation)
     if is_dead:
-        local = world.snapshots.get(world.home)
-        is_new = _is_anothers(transfer, local, here, world.queues)
-        return _bury(transfer, world, ANOTHERS if is_new else "deleted at home", here)
-    if _has_left(transfer, world):
-        return _bring_home(transfer, world, here)
-    return _delete_unheeded(transfer, world) or _learn_end(transfer, policy)
+        local = situation.snapshots.get(situation.home)
+        is_new = _has_reused_number(transfer, local, here, situation.queues)
+        return _delete_and_close(
+            transfer, situation, NUMBER_REUSED if is_new else "deleted at home", here
+        )
+    if _has_no_starter(transfer, situation):
+        return _adopt_or_delete(transfer, situation, here)
+    return _delete_overdue(transfer, situation) or _find_end(transfer, policy)
 
 
-def _learn_end(transfer: Transfer, policy: Poller) -> list[Action]:
+def _find_end(transfer: Transfer, policy: Poller) -> list[Action]:
     """Find out how a job ended that its cluster shows as ended."""
     if transfer.remote_state.is_error and transfer.missed_polls == 0:
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
@@ -123,70 +125,72 @@ def _learn_end(transfer: Transfer, policy: Poller) -> list[Action]:
     return []
 
 
-def _deliver(transfer: Transfer, world: World) -> list[Action]:
+def _publish_end(transfer: Transfer, situation: Situation) -> list[Action]:
     """Give the verdict to the starter; a task that left its host needs a new starter first."""
     assert transfer.verdict
-    if transfer.wake in world.asleep:
+    if transfer.wake in situation.asleep:
         return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
     if _is_to_be_adopted(transfer):
         return []
     if transfer.local_state.is_put_back:
         return [_action(Act.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
-    if _is_gone_at_home(transfer, world):
+    if _is_gone_at_home(transfer, situation):
         return [_action(Act.CLOSE, transfer, "the local job is gone")]
     return [_action(Act.PUBLISH, transfer, ending(transfer.verdict), transfer.verdict)]
 
 
-def _bury(transfer: Transfer, world: World, why: str, here: JobStatus | None) -> list[Action]:
+def _delete_and_close(
+    transfer: Transfer, situation: Situation, why: str, here: JobStatus | None
+) -> list[Action]:
     """Delete the remote job; close once a fresh answer lacks it and nobody submits."""
-    remote = world.snapshots.get(transfer.remote)
+    remote = situation.snapshots.get(transfer.remote)
     if remote is None or remote.taken_at <= transfer.updated_at:
         return []
-    row = world.row(transfer)
+    row = situation.row(transfer)
     if row and not row.state.is_deleting:
         return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
-    if row or transfer.wake in world.asleep or _still_runs(transfer, world, here):
+    if row or transfer.wake in situation.asleep or _may_still_run(transfer, situation, here):
         return []
     is_guarded = transfer.local_state.is_put_back and transfer.guard != Guard.NONE
     act = Act.RELEASE_LOCAL if is_guarded else Act.CLOSE
     return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
 
 
-def is_unwanted(transfer: Transfer, world: World) -> bool:
+def is_deleted_at_home(transfer: Transfer, situation: Situation) -> bool:
     """Say whether home deletes its task, or no longer lists it."""
-    return transfer.local_state.is_deleting or _is_gone_at_home(transfer, world)
+    return transfer.local_state.is_deleting or _is_gone_at_home(transfer, situation)
 
 
-def _delete_unheeded(transfer: Transfer, world: World) -> list[Action]:
+def _delete_overdue(transfer: Transfer, situation: Situation) -> list[Action]:
     """Delete the remote job of a task that home deleted long ago, if its starter sleeps.
 
     Its methods are the job owner's processes, which may end before they do anything.
     """
-    remote = world.snapshots.get(transfer.remote)
-    since = world.unwanted.get(transfer.name)
-    if since is None or world.now - since < UNWANTED or remote is None:
+    remote = situation.snapshots.get(transfer.remote)
+    since = situation.deleted_at_home.get(transfer.name)
+    if since is None or situation.now - since < DELETION_OVERDUE or remote is None:
         return []
-    row = world.row(transfer)
+    row = situation.row(transfer)
     if row is None or row.state.is_deleting or remote.taken_at <= transfer.updated_at:
         return []
     why = "deleted at home, and its starter did nothing"
     return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
 
 
-def _still_runs(transfer: Transfer, world: World, here: JobStatus | None) -> bool:
+def _may_still_run(transfer: Transfer, situation: Situation, here: JobStatus | None) -> bool:
     """Say whether home does not show yet that the task is deleted, put back or gone.
 
     A task that is put back (qmod -rj) is listed as running until its execd has reported its end. A
     task without a guard (somebody may have taken it away) may run again already: then its new
     starter waits for our answer, or it runs in a queue that is no transfer queue.
     """
-    if transfer.guard == Guard.NONE or transfer.key in world.asked:
+    if transfer.guard == Guard.NONE or transfer.key in situation.with_new_starter:
         return False
-    home = world.snapshots.get(world.home)
+    home = situation.snapshots.get(situation.home)
     if home is None or home.taken_at <= transfer.updated_at:
         return True
     is_running = transfer.local_state.is_running and not transfer.local_state.is_deleting
-    return is_running and not _runs_at_home(transfer, here, world.queues)
+    return is_running and not _runs_at_home(transfer, here, situation.queues)
 
 
 def _runs_at_home(transfer: Transfer, here: JobStatus | None, queues: frozenset[str]) -> bool:
@@ -194,12 +198,12 @@ def _runs_at_home(transfer: Transfer, here: JobStatus | None, queues: frozenset[
     return bool(queue) and queue not in queues | {transfer.queue}
 
 
-def is_anothers(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
+def has_reused_number(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
     """Say whether its number belongs to another job at home by now."""
-    return _is_anothers(transfer, home, row_at_home(transfer, home), queues)
+    return _has_reused_number(transfer, home, row_at_home(transfer, home), queues)
 
 
-def _is_anothers(
+def _has_reused_number(
     transfer: Transfer,
     home: ClusterSnapshot | None,
     here: JobStatus | None,
@@ -216,23 +220,25 @@ def _is_anothers(
     return is_new and _runs_at_home(transfer, here, queues)
 
 
-def _bring_home(transfer: Transfer, world: World, here: JobStatus | None) -> list[Action]:
+def _adopt_or_delete(
+    transfer: Transfer, situation: Situation, here: JobStatus | None
+) -> list[Action]:
     """Decide about a transfer whose starter is gone: adopt what runs, delete what waits."""
-    remote = world.snapshots.get(transfer.remote)
+    remote = situation.snapshots.get(transfer.remote)
     if remote is None or remote.taken_at <= transfer.updated_at:
         return []
-    row = world.row(transfer)
+    row = situation.row(transfer)
     is_running = row is not None and row.state.is_running
     if transfer.local_state.is_put_back and is_running:
         return [_action(Act.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
-    return _bury(transfer, world, "its starter is gone", here)
+    return _delete_and_close(transfer, situation, "its starter is gone", here)
 
 
-def _has_left(transfer: Transfer, world: World) -> bool:
+def _has_no_starter(transfer: Transfer, situation: Situation) -> bool:
     """Say whether it has no starter: its FIFO has no reader and its task does not run."""
-    if transfer.wake in world.asleep or _is_to_be_adopted(transfer):
+    if transfer.wake in situation.asleep or _is_to_be_adopted(transfer):
         return False
-    return transfer.local_state.is_put_back or _is_gone_at_home(transfer, world)
+    return transfer.local_state.is_put_back or _is_gone_at_home(transfer, situation)
 
 
 def _is_to_be_adopted(transfer: Transfer) -> bool:
@@ -240,13 +246,13 @@ def _is_to_be_adopted(transfer: Transfer) -> bool:
     return transfer.guard == Guard.NONE and transfer.local_state.is_put_back
 
 
-def _is_adopted(transfer: Transfer, world: World) -> bool:
+def _is_adopted(transfer: Transfer, situation: Situation) -> bool:
     """Say whether a new starter has adopted it, and no other task of its job waits for that.
 
     A pin holds for a whole job (qalter(1): -q works on jobs, not on tasks).
     """
     job = parse_transfer(transfer.name).job
-    return transfer.wake in world.asleep and job not in world.requeued_jobs
+    return transfer.wake in situation.asleep and job not in situation.requeued_jobs
 
 
 def requeued_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
@@ -255,8 +261,8 @@ def requeued_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
     return frozenset(parse_transfer(name).job for name in put_back)
 
 
-def _is_gone_at_home(transfer: Transfer, world: World) -> bool:
-    local = world.snapshots.get(world.home)
+def _is_gone_at_home(transfer: Transfer, situation: Situation) -> bool:
+    local = situation.snapshots.get(situation.home)
     return (
         local is not None
         and local.taken_at > transfer.updated_at + SETTLE

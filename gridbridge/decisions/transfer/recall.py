@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from gridbridge.decisions.transfer.health import age, count
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Desired, Phase
 from gridbridge.model.snapshot import JobStatus
@@ -39,7 +39,7 @@ class Recall:
 
 def due(
     transfers: Iterable[Transfer],
-    world: World,
+    situation: Situation,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
     free: int,
@@ -50,7 +50,7 @@ def due(
 
     `troubles` tells why no more jobs go to a cluster; `free` are the slots free here.
     """
-    for one, slots, why, there in _wanted(transfers, world, queues, troubles):
+    for one, slots, why, there in _wanted(transfers, situation, queues, troubles):
         if slots <= free:
             told = f"recalled from {one.remote}: {why}, {_slots(slots, free)}{there}"
             yield Recall(transfer=one, slots=slots, why=told)
@@ -59,7 +59,7 @@ def due(
 
 def wanted(
     transfers: Iterable[Transfer],
-    world: World,
+    situation: Situation,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
 ) -> tuple[Transfer, ...]:
@@ -67,18 +67,18 @@ def wanted(
 
     Which of them come home depends on no other task; for the first ones, on no later one.
     """
-    return tuple(one for one, *_ in _wanted(transfers, world, queues, troubles))
+    return tuple(one for one, *_ in _wanted(transfers, situation, queues, troubles))
 
 
 def _wanted(
     transfers: Iterable[Transfer],
-    world: World,
+    situation: Situation,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
 ) -> list[Wanted]:
     oldest = sorted(transfers, key=lambda one: (one.since or one.created_at, one.name))
     asked = (
-        (one, *_asked(one, world, queues.get(one.queue), troubles.get(one.remote, "")))
+        (one, *_asked(one, situation, queues.get(one.queue), troubles.get(one.remote, "")))
         for one in oldest
     )
     return _in_turn(each for each in asked if each[1] and each[2])
@@ -96,29 +96,29 @@ def _in_turn(wanted: Iterable[Wanted]) -> list[Wanted]:
 
 
 def _asked(
-    one: Transfer, world: World, queue: TransferQueue | None, trouble: str
+    one: Transfer, situation: Situation, queue: TransferQueue | None, trouble: str
 ) -> tuple[int, str, str]:
     """Return the slots that a task needs here, why it comes home, and its state there.
 
     Without slots or without a reason it does not come home.
     """
-    if why := _why_silent(one, world, queue):
-        slots, there = _slots_at_home(one, world), ""
-    elif row := _waiting(one, world):
-        remote = world.snapshots[one.remote]
+    if why := _why_silent(one, situation, queue):
+        slots, there = _slots_at_home(one, situation), ""
+    elif row := _waiting(one, situation):
+        remote = situation.snapshots[one.remote]
         there = f" ({remote.pending} waiting and {remote.free_slots} free there)"
-        slots, why = row.slots, _why(one, world, queue, trouble)
+        slots, why = row.slots, _why(one, situation, queue, trouble)
     else:
         return 0, "", ""
     return slots, why, there
 
 
-def _waiting(one: Transfer, world: World) -> JobStatus | None:
+def _waiting(one: Transfer, situation: Situation) -> JobStatus | None:
     """Return the row of a job that waits there while its starter sleeps; else None."""
-    row = world.row(one)
-    if row is None or not one.since or not _sleeps(one, world, (Phase.RELEASED,)):
+    row = situation.row(one)
+    if row is None or not one.since or not _sleeps(one, situation, (Phase.RELEASED,)):
         return None
-    is_fresh = world.now - world.snapshots[one.remote].taken_at < FRESH
+    is_fresh = situation.now - situation.snapshots[one.remote].taken_at < FRESH
     return row if is_fresh and is_waiting(row) else None
 
 
@@ -127,9 +127,9 @@ def is_waiting(row: JobStatus) -> bool:
     return row.state.word == Fact.WAITING
 
 
-def _why(one: Transfer, world: World, queue: TransferQueue | None, trouble: str) -> str:
+def _why(one: Transfer, situation: Situation, queue: TransferQueue | None, trouble: str) -> str:
     assert one.since
-    waited = world.now - one.since
+    waited = situation.now - one.since
     if queue is None or not queue.recall_wait_s or waited < SETTLED:
         return ""
     if trouble:
@@ -150,43 +150,43 @@ def may_be_had(one: Transfer) -> bool:
     return bool(one.claim) and one.claimed != JOB and is_waiting
 
 
-def _slots_at_home(one: Transfer, world: World) -> int:
+def _slots_at_home(one: Transfer, situation: Situation) -> int:
     """Return the slots that its task takes at home, 0 when home does not show it."""
-    local = world.snapshots.get(world.home)
+    local = situation.snapshots.get(situation.home)
     name = parse_transfer(one.name)
     row = local.find(name.job, name.task) if local else None
     return row.slots if row and row.owner == one.owner else 0
 
 
-def _why_silent(one: Transfer, world: World, queue: TransferQueue | None) -> str:
+def _why_silent(one: Transfer, situation: Situation, queue: TransferQueue | None) -> str:
     """Say why a task comes home from a silent cluster; empty when it does not."""
     if queue is None or not queue.recall_wait_s or not may_be_had(one):
         return ""
-    silent, limit = silence(one, world), timedelta(seconds=queue.recall_unreachable_s)
-    if silent < limit or not _sleeps(one, world, (Phase.HELD, Phase.RELEASED)):
+    silent, limit = silence(one, situation), timedelta(seconds=queue.recall_unreachable_s)
+    if silent < limit or not _sleeps(one, situation, (Phase.HELD, Phase.RELEASED)):
         return ""
     return f"{one.remote} has not answered for {age(silent)}, {age(limit)} is the limit"
 
 
-def _sleeps(one: Transfer, world: World, phases: tuple[str, ...]) -> bool:
+def _sleeps(one: Transfer, situation: Situation, phases: tuple[str, ...]) -> bool:
     """Say whether its starter sleeps and nobody has asked to suspend or delete the job."""
     is_wanted = one.desired in ("", Desired.RUNNING) and not (one.verdict or one.is_over)
     is_there = one.phase in phases and one.missed_polls == 0
-    return is_wanted and is_there and one.wake in world.asleep
+    return is_wanted and is_there and one.wake in situation.asleep
 
 
-def silence(one: Transfer, world: World) -> timedelta:
+def silence(one: Transfer, situation: Situation) -> timedelta:
     """Return how long a transfer's cluster has not answered."""
-    remote = world.snapshots.get(one.remote)
+    remote = situation.snapshots.get(one.remote)
     heard = (one.seen_at, one.created_at, remote.taken_at if remote else None)
-    return world.now - max(world.since, *(moment for moment in heard if moment))
+    return situation.now - max(situation.since, *(moment for moment in heard if moment))
 
 
-def waits_for_grant(one: Transfer, world: World) -> bool:
+def waits_for_grant(one: Transfer, situation: Situation) -> bool:
     """Say whether its job has started, so that nothing but a grant keeps it from running."""
     if not is_grant(one.claim) or one.claimed or one.verdict or one.is_over:
         return False
-    row = world.row(one)
+    row = situation.row(one)
     if row is None or row.owner != one.owner:
         return False
     return row.state.is_running and one.desired != Desired.DEAD

@@ -130,8 +130,8 @@ def is_of_another_job(message: Message, submitted: str) -> bool:
     return bool(is_known) and message.submitted != submitted and not message.restarted
 
 
-def is_succeeded(transfer: Transfer, message: Message) -> bool:
-    """Say whether another starter asks about a task whose transfer is being deleted.
+def has_new_starter(transfer: Transfer, message: Message) -> bool:
+    """Say whether a new starter asks about a task whose transfer is being deleted.
 
     Grid Engine runs no task twice at once, so the run that the transfer belongs to is over.
     """

@@ -9,7 +9,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.message import Desired, Phase
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer.transfer import Transfer
@@ -34,13 +34,13 @@ class Disagreement:
         return self.is_like(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
 
 
-def disagreement(one: Transfer, world: World, shows: Container[str]) -> Disagreement | None:
+def disagreement(one: Transfer, situation: Situation, shows: Container[str]) -> Disagreement | None:
     """Return the disagreement in one answer; None if both halves agree or it does not show.
 
     `shows` are the clusters whose lists show that we have suspended a job.
     """
-    home = world.snapshots.get(world.home)
-    if not _may_follow(one, world) or home is None or home.taken_at <= one.updated_at:
+    home = situation.snapshots.get(situation.home)
+    if not _may_follow(one, situation) or home is None or home.taken_at <= one.updated_at:
         return None
     is_now = _at_home(one.local_state)
     if not is_now:
@@ -55,10 +55,10 @@ def disagreement(one: Transfer, world: World, shows: Container[str]) -> Disagree
     return None
 
 
-def _may_follow(one: Transfer, world: World) -> bool:
+def _may_follow(one: Transfer, situation: Situation) -> bool:
     """Say whether its starter is there and has nothing more important to do."""
     is_free = not one.is_over and one.verdict is None and one.desired != Desired.DEAD
-    return is_free and one.phase in FOLLOWING and one.wake in world.asleep
+    return is_free and one.phase in FOLLOWING and one.wake in situation.asleep
 
 
 def _at_home(state: JobState) -> str:

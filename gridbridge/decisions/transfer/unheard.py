@@ -8,7 +8,7 @@ its number if home has listed it ever since (services/transfer/unheard).
 
 from collections.abc import Iterable
 
-from gridbridge.decisions.transfer.world import row_at_home
+from gridbridge.decisions.transfer.situation import row_at_home
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import ERROR, REQUEUE, Desired, Message, Outcome
 from gridbridge.model.snapshot import ClusterSnapshot

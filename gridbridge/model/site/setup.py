@@ -176,7 +176,7 @@ class Daemon:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetupWorld:
+class SetupSituation:
     """Everything a set-up decision is made from."""
 
     wanted: Wanted

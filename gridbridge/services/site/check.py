@@ -25,7 +25,7 @@ from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.site.host import CellFacts, PollerFacts
-from gridbridge.model.site.setup import Finding, SetupWorld, State, words
+from gridbridge.model.site.setup import Finding, SetupSituation, State, words
 from gridbridge.services.configuration import digest
 from gridbridge.services.site.inspection import (
     cell_facts,
@@ -112,7 +112,7 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     yield transfer_host.state_finding(facts, policy.site)
     yield from room.findings(facts.room)
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
-        worlds = {queue: threads.submit(_world, policy, queue) for queue in policy.queues}
+        situations = {queue: threads.submit(_situation, policy, queue) for queue in policy.queues}
         keys, rsync = threads.submit(key_facts, policy), threads.submit(rsync_facts, policy)
         cells = _cells(policy, threads, clock)
     facts = replace(facts, cells=cells, poller=poller_facts(sha256, clock.now_s()))
@@ -122,17 +122,17 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     yield from decisions.no_queue(policy)
     yield from dropped_clusters.findings(shown.read_transfers(PUBLISHED), policy.clusters)
     yield from decisions.running_findings(facts, policy)
-    yield from _tmpdirs(worlds, policy)
+    yield from _tmpdirs(situations, policy)
     if policy.queues:
         yield section.room(policy, section.all_slots(policy))
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
-    for queue, world in worlds.items():
-        yield from _queue(queue, world, facts.poller if has_values else None)
+    for queue, situation in situations.items():
+        yield from _queue(queue, situation, facts.poller if has_values else None)
 
 
-def _tmpdirs(worlds: Mapping[str, Future[SetupWorld]], policy: Policy) -> Iterator[Finding]:
+def _tmpdirs(situations: Mapping[str, Future[SetupSituation]], policy: Policy) -> Iterator[Finding]:
     """Judge where execd makes TMPDIR for the queues here; by this host for all."""
-    seen = (each.result().home.queues for each in worlds.values() if not each.exception())
+    seen = (each.result().home.queues for each in situations.values() if not each.exception())
     queues = next(seen, {})
     written = frozenset(folder for folder in tmpdir.folders(queues) if is_written(folder))
     yield from tmpdir.findings(policy.site.cluster, queues, written)
@@ -156,12 +156,14 @@ def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[st
     return dict(zip(names, facts, strict=True))
 
 
-def _queue(queue: str, seen: Future[SetupWorld], poller: PollerFacts | None) -> Iterator[Finding]:
+def _queue(
+    queue: str, seen: Future[SetupSituation], poller: PollerFacts | None
+) -> Iterator[Finding]:
     """Judge a transfer queue's set-up; nothing can be said while one of its cells is silent."""
     try:
-        world = seen.result()
-        yield from setup.findings(world)
-        yield from value_findings(world, poller) if poller else ()
+        situation = seen.result()
+        yield from setup.findings(situation)
+        yield from value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
         yield Finding(
             item=f"queue {queue}",
@@ -171,15 +173,15 @@ def _queue(queue: str, seen: Future[SetupWorld], poller: PollerFacts | None) -> 
         )
 
 
-def _world(policy: Policy, queue: str) -> SetupWorld:
+def _situation(policy: Policy, queue: str) -> SetupSituation:
     """Look at both cells; the queue's own host is the one that counts, once it has one."""
     order = Order(cluster=policy.queues[queue].cluster, queue=queue)
     wanted = choose(policy, order)
-    world = observe(policy, wanted)
-    hosts = words(world.home.queues.get(queue, {}).get("hostlist", ""))
+    situation = observe(policy, wanted)
+    hosts = words(situation.home.queues.get(queue, {}).get("hostlist", ""))
     if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != wanted.host:
         return observe(policy, replace(wanted, host=hosts[0]))
-    return world
+    return situation
 
 
 def _unreadable(error: ConfigError) -> Iterator[Finding]:

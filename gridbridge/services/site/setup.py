@@ -15,7 +15,7 @@ from gridbridge.model.site.setup import (
     CellSetup,
     Edit,
     Finding,
-    SetupWorld,
+    SetupSituation,
     State,
     Undo,
     Verb,
@@ -47,8 +47,8 @@ class Step:
 def transfer_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
     """Return what is missing of a transfer queue, in the order in which it is to be made."""
     wanted = choose(policy, order)
-    world = _own_world(policy, wanted)
-    found = (*section.findings(policy, wanted), *decisions.findings(world))
+    situation = _own_situation(policy, wanted)
+    found = (*section.findings(policy, wanted), *decisions.findings(situation))
     return steps(policy, _possible(found))
 
 
@@ -67,23 +67,23 @@ def removal_steps(policy: Policy, order: Order, warn: Callable[[str], None]) -> 
     and a warning says that nothing was changed at the other.
     """
     wanted = choose(policy, order, must_exist=True)
-    world = _own_world(policy, wanted, warn)
+    situation = _own_situation(policy, wanted, warn)
     others = [name for name, queue in policy.queues.items() if queue.cluster == order.cluster]
-    if others and wanted.queue not in {*others, *world.home.queues}:
+    if others and wanted.queue not in {*others, *situation.home.queues}:
         raise GridbridgeError(
             f"no queue {wanted.queue}; to {order.cluster} lead: {', '.join(others)}"
         )
-    return _removal(policy, world)
+    return _removal(policy, situation)
 
 
 def left_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
     """Return what a removal has left of a transfer queue's set-up."""
     wanted = choose(policy, order, must_exist=True)
-    return _removal(policy, _own_world(policy, wanted, unheard=lambda _: None))
+    return _removal(policy, _own_situation(policy, wanted, unheard=lambda _: None))
 
 
-def _removal(policy: Policy, world: SetupWorld) -> tuple[Step, ...]:
-    edits = [*removal(world, changes.recall()), *section.removal(policy, world.wanted)]
+def _removal(policy: Policy, situation: SetupSituation) -> tuple[Step, ...]:
+    edits = [*removal(situation, changes.recall()), *section.removal(policy, situation.wanted)]
     return tuple(_step(policy, edit, _named(edit)) for edit in edits)
 
 
@@ -140,7 +140,7 @@ def steps(policy: Policy, findings: Iterable[Finding]) -> tuple[Step, ...]:
 
 def observe(
     policy: Policy, wanted: Wanted, unheard: Callable[[str], None] | None = None
-) -> SetupWorld:
+) -> SetupSituation:
     """Look at both cells; CommandFailed or StateError when one of them doesn't answer.
 
     With `unheard` the remote one need not answer: `unheard` is told why, and it counts as empty.
@@ -156,7 +156,7 @@ def observe(
             raise
         unheard(f"{wanted.remote} was not asked and nothing is changed there: {error}")
         there = CellSetup.bare("", {})
-    return SetupWorld(
+    return SetupSituation(
         wanted=wanted,
         home=home,
         away=there,
@@ -172,15 +172,15 @@ def _away(policy: Policy, wanted: Wanted, home: CellSetup) -> CellSetup:
     return sets_up(there).remote_setup(there, wanted.host, home)
 
 
-def _own_world(
+def _own_situation(
     policy: Policy, wanted: Wanted, unheard: Callable[[str], None] | None = None
-) -> SetupWorld:
+) -> SetupSituation:
     """Look at both cells; refuse to touch a queue that is the site's own."""
     keep_connections(policy)
-    world = observe(policy, wanted, unheard)
-    if wanted.queue not in policy.queues and is_foreign(world):
+    situation = observe(policy, wanted, unheard)
+    if wanted.queue not in policy.queues and is_foreign(situation):
         raise GridbridgeError(f"queue {wanted.queue} is no transfer queue; give another --queue")
-    return world
+    return situation
 
 
 def _possible(found: Iterable[Finding]) -> Iterable[Finding]:

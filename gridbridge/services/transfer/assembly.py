@@ -86,7 +86,7 @@ def follow(service: TransferService, policy: Policy) -> None:
     _follow_observers(service, policy, clusters, same)
     _follow_pushes(service, policy, clusters, same)
     if any(one.remote in clusters - same for one in ledger.all()):
-        service.known.worlds.listen_anew()
+        service.known.situations.listen_anew()
     service.policy = policy
     service.resources.inbox.limit_per_uid = policy.poller.spool_files_per_uid
     for part in _parts(service):
@@ -99,10 +99,10 @@ def _parts(service: TransferService) -> tuple[Part, ...]:
     at, known, order = service.resources, service.known, service.order
     return (
         *(at.acts, at.views),
-        *(known.breakers, known.mail, known.usage_records, known.worlds),
+        *(known.breakers, known.mail, known.usage_records, known.situations),
         *(service.acting.actions, service.acting.claims),
         *(service.care.guards, service.care.recalls, service.care.suspensions),
-        *(order, order.intake.hearing, order.upkeep, order.showing.sweeper),
+        *(order, order.intake.answer_handlers, order.upkeep, order.publication.sweeper),
     )
 
 

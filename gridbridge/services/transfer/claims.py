@@ -11,7 +11,7 @@ from functools import partial
 
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.recall import waits_for_grant
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.errors import StateError
 from gridbridge.model.message import REQUEUE, Cause, Message, Outcome
 from gridbridge.model.policy import Policy
@@ -56,10 +56,10 @@ class Claims:
             if is_grant(one.claim) and one.claimed == JOB and not one.verdict:
                 self._due.setdefault(one.remote, {})[one.key] = one
 
-    def decide(self, world: World) -> None:
+    def decide(self, situation: Situation) -> None:
         """Give the claim to each job that waits for it; nothing is sent before that is kept."""
         for one in tuple(self._ledger.all()):
-            if one.claim and waits_for_grant(one, world):
+            if one.claim and waits_for_grant(one, situation):
                 self._ledger.keep(one.but(claimed=JOB))
                 self._ledger.note(one, f"granted: its job has started at {one.remote}")
                 self._due.setdefault(one.remote, {})[one.key] = one

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import leftovers
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.transfer.plan import Action, Orphan
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.claims import Claims
@@ -42,22 +42,22 @@ class Cleaner:
         self._unstaging: dict[Key, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
-    def clean(self, world: World, waiting: Container[tuple[str, str]] = ()) -> None:
+    def clean(self, situation: Situation, waiting: Container[tuple[str, str]] = ()) -> None:
         """Have jobs deleted that must not live, and stop looking after those that are gone.
 
         `waiting` are names and owners of transfers whose records were not taken yet.
         """
-        for orphan in leftovers.orphans(self._ledger.all(), world):
+        for orphan in leftovers.orphans(self._ledger.all(), situation):
             if (orphan.name, orphan.owner) in waiting:
                 continue
             self._delete(orphan)
         closed = tuple(self._ledger.ended.values())
         ended = (one for one in self._ledger.all() if one.verdict)
-        for action in leftovers.survivors((*ended, *closed), world):
+        for action in leftovers.survivors((*ended, *closed), situation):
             self._act(action)
         for one in closed:
-            if leftovers.is_at_rest(one, world) and self._is_cleared(one):
-                self._lay_to_rest(one)
+            if leftovers.is_unlisted(one, situation) and self._is_cleared(one):
+                self._stop_watching(one)
 
     def let_go(self, before: datetime) -> None:
         """Forget the transfers that closed before that time, in the state file too."""
@@ -71,7 +71,7 @@ class Cleaner:
                 if one.claimed:
                     words = f"cluster={one.remote} owner={one.owner} claim={one.claim}"
                     _log.error("event=left_behind %s why='its job may still start'", words)
-                self._lay_to_rest(one)
+                self._stop_watching(one)
 
     def _is_cleared(self, ended: Transfer) -> bool:
         """Say whether it left no files anywhere; have them removed if it did."""
@@ -100,10 +100,10 @@ class Cleaner:
             self._unstaging[name] = self._workers.do(ended.owner, self._acts.unstage, ended)
         return False
 
-    def _lay_to_rest(self, ended: Transfer) -> None:
+    def _stop_watching(self, ended: Transfer) -> None:
         """Stop looking after it. Its record goes first: without its row it would be read as new."""
         self._inbox.remove(ended.record)
-        self._ledger.lay_to_rest(ended)
+        self._ledger.stop_watching(ended)
 
     def _delete(self, orphan: Orphan) -> None:
         """Have an orphan deleted, once at a time; every cluster counts its jobs from 1."""

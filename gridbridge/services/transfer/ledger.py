@@ -167,7 +167,7 @@ class Ledger:
         if transfer.record:
             self.ended[transfer.key] = transfer
 
-    def lay_to_rest(self, transfer: Transfer) -> None:
+    def stop_watching(self, transfer: Transfer) -> None:
         """Look after an ended transfer no more; its record is gone."""
         self.ended.pop(transfer.key, None)
         self._told.pop(transfer.key, None)

@@ -14,7 +14,7 @@ from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.recall import Recall, may_be_had
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.message import Cause, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import HOME
@@ -76,36 +76,40 @@ class Recalls:
         """Return the transfers that are being recalled."""
         return self._out.keys()
 
-    def decide(self, world: World, troubles: dict[str, str]) -> None:
+    def decide(self, situation: Situation, troubles: dict[str, str]) -> None:
         """Take back wishes that came too late, and publish those that are due."""
-        self._count_free(world)
+        self._count_free(situation)
         for each in tuple(self._out):
-            self._follow(each, world)
-        self._take_checks(world)
+            self._follow(each, situation)
+        self._take_checks(situation)
         busy = self._out.keys() | self._checking.keys()
         asked = sum(one.slots for one in self._out.values())
         asked += sum(one.slots for one, _ in self._checking.values())
         others = (one for one in self._ledger.all() if one.key not in busy and self._may(one))
         free = min(self._free) - asked
-        self._begin(tuple(others), world, troubles, free)
+        self._begin(tuple(others), situation, troubles, free)
 
     def _begin(
-        self, others: tuple[Transfer, ...], world: World, troubles: dict[str, str], free: int
+        self,
+        others: tuple[Transfer, ...],
+        situation: Situation,
+        troubles: dict[str, str],
+        free: int,
     ) -> None:
         """Have those that are due checked, and keep why they are."""
         queues = self._policy.queues
-        due = tuple(recall.due(others, world, queues, troubles, free))
+        due = tuple(recall.due(others, situation, queues, troubles, free))
         begun = [one for one in due if self._backoff.may_try(one.transfer.key)]
         for one in begun:
             check = self._workers.do(one.transfer.owner, self._acts.check_home, one.transfer)
             self._checking[one.transfer.key] = one, check
         if begun:
-            wanted = recall.wanted(others, world, queues, troubles)
-            kept = journalled.entry(wanted, due, world, queues, troubles, free)
+            wanted = recall.wanted(others, situation, queues, troubles)
+            kept = journalled.entry(wanted, due, situation, queues, troubles, free)
             self._journal.keep(kept)
 
-    def _count_free(self, world: World) -> None:
-        home = world.snapshots.get(world.home)
+    def _count_free(self, situation: Situation) -> None:
+        home = situation.snapshots.get(situation.home)
         if home and home.taken_at > self._free_at.get(home.cluster, NEVER):
             self._free = self._free[1], home.free_slots
             self._free_at[home.cluster] = home.taken_at
@@ -126,14 +130,14 @@ class Recalls:
         before = self._ledger.attempts(one.name, one.uid)
         return sum(each.cause == Cause.RECALLED for each in before) < queue.recall_limit
 
-    def _take_checks(self, world: World) -> None:
+    def _take_checks(self, situation: Situation) -> None:
         """Publish wishes for the tasks that some queue at home could run."""
         for each in [each for each, (_, check) in self._checking.items() if check.done()]:
             wanted, check = self._checking.pop(each)
             one = self._ledger.open.get(each)
             if error := check.exception():
                 _log.info("event=no_recall name=%s why=%r", each[0], str(error))
-            elif one and not one.verdict and not _has_started(one, world):
+            elif one and not one.verdict and not _has_started(one, situation):
                 self._bring(wanted, one)
 
     def _bring(self, wanted: Recall, one: Transfer) -> None:
@@ -151,12 +155,12 @@ class Recalls:
         wish = Message(transfer=one.name, outcome=Outcome.RECALL, cause=Cause.RECALLED, reason=why)
         self._acts.publish(Action(act=Act.PUBLISH, transfer=one, why=why, verdict=wish))
 
-    def _follow(self, each: Key, world: World) -> None:
+    def _follow(self, each: Key, situation: Situation) -> None:
         """Forget a recall that is done; take back one whose job has started."""
         one = self._ledger.open.get(each)
         if one is None or (one.verdict and one.claimed != HOME):
             self._forget(each)
-        elif not one.verdict and _has_started(one, world):
+        elif not one.verdict and _has_started(one, situation):
             self._take_back(one, f"recall: too late, it runs at {one.remote}")
         elif not one.verdict and self._is_unheeded(each):
             self._take_back(one, "recall: taken back, its starter did not do it")
@@ -174,6 +178,6 @@ class Recalls:
         self._wished_at_s.pop(each, None)
 
 
-def _has_started(one: Transfer, world: World) -> bool:
-    row = world.row(one)
+def _has_started(one: Transfer, situation: Situation) -> bool:
+    row = situation.row(one)
     return row is not None and row.state.is_running

@@ -72,7 +72,7 @@ class TransferService:
         known.mail.allow(used)  # their routes stay where starters read them
         views.routes(frozenset(queue for queue, _ in used))
         views.asked(self.resources.observers)
-        for cluster in sorted(known.worlds.dropped()):
+        for cluster in sorted(known.situations.dropped()):
             _log.warning(
                 "event=dropped cluster=%s why=%r", cluster, dropped_clusters.sentence(cluster)
             )
@@ -101,7 +101,7 @@ class TransferService:
             self.known.ledger.rewrite()
             self.known.breakers.begin_anew()
             self.care.suspensions.forget()
-        self.known.worlds.notice_pause()
+        self.known.situations.notice_pause()
 
     def has_unasked(self) -> bool:
         """Say whether a configured cluster has open transfers, and nobody asks it.

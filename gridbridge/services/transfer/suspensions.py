@@ -9,8 +9,8 @@ from collections.abc import Callable, Container
 
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Acts
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.decisions.transfer.suspension import Disagreement, disagreement
-from gridbridge.decisions.transfer.world import World
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Act, Action
@@ -53,7 +53,7 @@ class Suspensions:
         """Count answers anew: the clock was set."""
         self._seen.clear()
 
-    def decide(self, world: World, taken: Container[Key]) -> None:
+    def decide(self, situation: Situation, taken: Container[Key]) -> None:
         """Tell starters what two answers showed, and take back what is done.
 
         Those in `taken` are being recalled, and have that wish at the same place.
@@ -66,7 +66,7 @@ class Suspensions:
         found = {
             one.key: shown
             for one in self._ledger.all()
-            if one.key not in taken and (shown := disagreement(one, world, shows))
+            if one.key not in taken and (shown := disagreement(one, situation, shows))
         }
         for each in self._out.keys() - found.keys():
             self._take_back(each, taken)

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer.owners import listed_after
-from gridbridge.decisions.transfer.plan import is_anothers
+from gridbridge.decisions.transfer.plan import has_reused_number
 from gridbridge.decisions.transfer.unheard import is_gone, is_unheard, may_be_unheard
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -27,9 +27,9 @@ class UnheardEnds:
     def load(self, now: datetime) -> None:
         """Take up what an earlier process may have left."""
         for one in self._transfers.closed_since(now - RECENT):
-            self.say(one.not_after(now))
+            self.remember(one.not_after(now))
 
-    def say(self, closed: Transfer) -> None:
+    def remember(self, closed: Transfer) -> None:
         """Keep a transfer in mind until home lists its task no more."""
         if may_be_unheard(closed):
             self._ended[closed.key] = closed
@@ -53,7 +53,7 @@ class UnheardEnds:
         """Say whether home has listed a transfer's task ever since it closed."""
         return closed.key in self._ended
 
-    def hear(
+    def take_answer(
         self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()
     ) -> tuple[Transfer, ...]:
         """Take home's answer; return the transfers whose end was not heard there.
@@ -63,6 +63,6 @@ class UnheardEnds:
         """
         unheard = tuple(one for one in self._ended.values() if is_unheard(one, local))
         for each, one in tuple(self._ended.items()):
-            if one in unheard or is_gone(one, local) or is_anothers(one, local, queues):
+            if one in unheard or is_gone(one, local) or has_reused_number(one, local, queues):
                 del self._ended[each]
         return unheard

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gridbridge.decisions.site.setup.complexes import wanted_complexes
 from gridbridge.decisions.site.setup.queue import wanted_queue
-from gridbridge.model.site.setup import CellSetup, Complex, Daemon, Settings, SetupWorld, Wanted
+from gridbridge.model.site.setup import CellSetup, Complex, Daemon, Settings, SetupSituation, Wanted
 
 SENSOR = "/opt/gridbridge/sge-methods/sensor"
 WANTED = Wanted(
@@ -49,11 +49,11 @@ def a_cell(
     )
 
 
-def a_world(
+def a_situation(
     home: CellSetup | None = None, away: CellSetup | None = None, wanted: Wanted = WANTED
-) -> SetupWorld:
-    """Return a world in which nothing was set up."""
-    return SetupWorld(
+) -> SetupSituation:
+    """Return a situation in which nothing was set up."""
+    return SetupSituation(
         wanted=wanted,
         home=home or a_cell(),
         away=away or a_cell(),
@@ -61,9 +61,9 @@ def a_world(
     )
 
 
-def a_ready_world(wanted: Wanted = WANTED, **queue: str) -> SetupWorld:
-    """Return a world in which all is well, but for the given attributes of the queue."""
-    right = {**wanted_queue(a_world(wanted=wanted)), "pe_list": "NONE"}
+def a_ready_situation(wanted: Wanted = WANTED, **queue: str) -> SetupSituation:
+    """Return a situation in which all is well, but for the given attributes of the queue."""
+    right = {**wanted_queue(a_situation(wanted=wanted)), "pe_list": "NONE"}
     transfer = {**right, "complex_values": "remote=TRUE", **queue}
     home = a_cell(
         complexes={row.name: row for row in wanted_complexes(wanted)},
@@ -79,9 +79,9 @@ def a_ready_world(wanted: Wanted = WANTED, **queue: str) -> SetupWorld:
         host={"load_sensor": SENSOR, "load_report_time": "00:00:05"},
         operators=("gridbridge",),
     )
-    return a_world(home, a_cell(operators=("gridbridge",)), wanted)
+    return a_situation(home, a_cell(operators=("gridbridge",)), wanted)
 
 
-def at_home(world: SetupWorld, **changes: object) -> SetupWorld:
-    """Return the world with another home cell."""
-    return replace(world, home=replace(world.home, **changes))  # type: ignore[arg-type]
+def at_home(situation: SetupSituation, **changes: object) -> SetupSituation:
+    """Return the situation with another home cell."""
+    return replace(situation, home=replace(situation.home, **changes))  # type: ignore[arg-type]

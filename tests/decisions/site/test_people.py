@@ -7,22 +7,22 @@ import pytest
 from gridbridge.batch.gridengine import qconf
 from gridbridge.decisions.site.setup import findings
 from gridbridge.decisions.site.setup.removal import removal
-from gridbridge.model.site.setup import Edit, SetupWorld, State
-from tests.decisions.site.setups import WANTED, a_ready_world, at_home
+from gridbridge.model.site.setup import Edit, SetupSituation, State
+from tests.decisions.site.setups import WANTED, a_ready_situation, at_home
 
 NAMED = replace(WANTED, people=("alice", "bob"))
 
 
-def a_world(listed: tuple[str, ...] | None, lists: str, people: bool = True) -> SetupWorld:
-    """Return a ready world with that userset, None for none, and the queue's user_lists."""
+def a_situation(listed: tuple[str, ...] | None, lists: str, people: bool = True) -> SetupSituation:
+    """Return a ready situation with that userset, None for none, and the queue's user_lists."""
     wanted = NAMED if people else WANTED
-    world = a_ready_world(wanted, user_lists=lists)
-    return at_home(world, user_lists={} if listed is None else {"gb_beta_users": listed})
+    situation = a_ready_situation(wanted, user_lists=lists)
+    return at_home(situation, user_lists={} if listed is None else {"gb_beta_users": listed})
 
 
-def lines(world: SetupWorld) -> list[str]:
+def lines(situation: SetupSituation) -> list[str]:
     """Return the command lines that mend what is wrong."""
-    edits = (edit for each in findings(world) if each.state != State.OK for edit in each.mend)
+    edits = (edit for each in findings(situation) if each.state != State.OK for edit in each.mend)
     return list(map(qconf.command, edits))
 
 
@@ -31,20 +31,20 @@ DROP = "qconf -dattr queue user_lists gb_beta_users transfer-beta"
 
 
 @pytest.mark.parametrize(
-    ("world", "expected"),
+    ("situation", "expected"),
     [
-        (a_world(None, "NONE"), ["qconf -au alice,bob gb_beta_users", ADD]),
-        (a_world(("alice", "bob"), "gb_beta_users"), []),
-        (a_world(("bob", "alice"), "staff gb_beta_users"), []),
-        (a_world(("alice",), "gb_beta_users"), ["qconf -au bob gb_beta_users"]),
+        (a_situation(None, "NONE"), ["qconf -au alice,bob gb_beta_users", ADD]),
+        (a_situation(("alice", "bob"), "gb_beta_users"), []),
+        (a_situation(("bob", "alice"), "staff gb_beta_users"), []),
+        (a_situation(("alice",), "gb_beta_users"), ["qconf -au bob gb_beta_users"]),
         (
-            a_world(("alice", "carol"), "gb_beta_users"),
+            a_situation(("alice", "carol"), "gb_beta_users"),
             ["qconf -au bob gb_beta_users", "qconf -du carol gb_beta_users"],
         ),
-        (a_world(("alice", "bob"), "NONE"), [ADD]),
-        (a_world(None, "NONE", people=False), []),
-        (a_world(None, "staff", people=False), []),
-        (a_world(("alice",), "gb_beta_users", people=False), [DROP]),
+        (a_situation(("alice", "bob"), "NONE"), [ADD]),
+        (a_situation(None, "NONE", people=False), []),
+        (a_situation(None, "staff", people=False), []),
+        (a_situation(("alice",), "gb_beta_users", people=False), [DROP]),
     ],
     ids=[
         "nothing",
@@ -58,13 +58,15 @@ DROP = "qconf -dattr queue user_lists gb_beta_users transfer-beta"
         "nobody named any more",
     ],
 )
-def test_the_queue_keeps_to_whom_the_file_names(world: SetupWorld, expected: list[str]) -> None:
-    assert expected == lines(world)
+def test_the_queue_keeps_to_whom_the_file_names(
+    situation: SetupSituation, expected: list[str]
+) -> None:
+    assert expected == lines(situation)
 
 
 def test_a_new_queue_has_the_list_that_was_made_before() -> None:
-    world = a_world(None, "NONE")
-    new = at_home(world, queues={"all.q": world.home.queues["all.q"]})
+    situation = a_situation(None, "NONE")
+    new = at_home(situation, queues={"all.q": situation.home.queues["all.q"]})
 
     people, queue = lines(new)[-2:]
     assert people == "qconf -au alice,bob gb_beta_users"
@@ -75,9 +77,9 @@ def test_a_new_queue_has_the_list_that_was_made_before() -> None:
     ("others", "expected"), [("NONE", True), ("gb_beta_users", False)], ids=["last", "shared"]
 )
 def test_the_list_goes_with_the_last_queue_that_has_it(others: str, expected: bool) -> None:
-    world = a_world(("alice",), "gb_beta_users")
+    situation = a_situation(("alice",), "gb_beta_users")
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "user_lists": others}
-    shared = at_home(world, queues={**world.home.queues, "transfer-too": other})
+    shared = at_home(situation, queues={**situation.home.queues, "transfer-too": other})
 
     edits: tuple[Edit, ...] = removal(shared, ())
     assert expected == ("qconf -dul gb_beta_users" in map(qconf.command, edits))

@@ -15,35 +15,51 @@ from gridbridge.decisions.site.setup.queue import (
 )
 from gridbridge.decisions.site.setup.removal import removal
 from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
-from gridbridge.model.site.setup import Complex, Daemon, Edit, SetupWorld, State, Undo, Verb, Wanted
-from tests.decisions.site.setups import SENSOR, WANTED, a_cell, a_ready_world, a_world, at_home
+from gridbridge.model.site.setup import (
+    Complex,
+    Daemon,
+    Edit,
+    SetupSituation,
+    State,
+    Undo,
+    Verb,
+    Wanted,
+)
+from tests.decisions.site.setups import (
+    SENSOR,
+    WANTED,
+    a_cell,
+    a_ready_situation,
+    a_situation,
+    at_home,
+)
 
 PUBLISHING = PollerFacts(is_running=True, pid=5, age_s=1.0, values=frozenset({"gb_beta_up"}))
 WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_args": "NONE"}
 
 
-def edits(world: SetupWorld) -> list[tuple[str, str, str, str]]:
+def edits(situation: SetupSituation) -> list[tuple[str, str, str, str]]:
     """Return what would be changed: verb, name, attribute, value."""
-    made = (edit for each in findings(world) if each.state != State.OK for edit in each.mend)
+    made = (edit for each in findings(situation) if each.state != State.OK for edit in each.mend)
     return [(edit.verb.value, edit.name, edit.attribute, edit.value) for edit in made]
 
 
-def wrong(world: SetupWorld) -> dict[str, State]:
-    return {each.item: each.state for each in findings(world) if each.state != State.OK}
+def wrong(situation: SetupSituation) -> dict[str, State]:
+    return {each.item: each.state for each in findings(situation) if each.state != State.OK}
 
 
 def test_nothing_is_to_be_done_when_all_is_as_it_should_be() -> None:
-    assert edits(a_ready_world()) == []
+    assert edits(a_ready_situation()) == []
 
 
 def test_the_queue_is_made_last_so_that_it_opens_when_all_else_is_there() -> None:
-    assert [verb for verb, *_ in edits(a_world())][-1] == "add queue"
+    assert [verb for verb, *_ in edits(a_situation())][-1] == "add queue"
 
 
 def test_every_home_queue_says_remote_false_or_such_a_request_waits_for_ever() -> None:
-    world = a_world(a_cell(queues={"other.q": {"complex_values": "lic=3"}}))
+    situation = a_situation(a_cell(queues={"other.q": {"complex_values": "lic=3"}}))
 
-    made = [edit for edit in edits(world) if edit[2] == "complex_values"]
+    made = [edit for edit in edits(situation) if edit[2] == "complex_values"]
 
     assert made == [
         ("merge into attribute", "all.q", "complex_values", "remote=FALSE"),
@@ -52,17 +68,17 @@ def test_every_home_queue_says_remote_false_or_such_a_request_waits_for_ever() -
 
 
 def test_another_transfer_queue_keeps_its_remote_true() -> None:
-    world = a_ready_world()
-    other = {**world.home.queues, "transfer-gamma": {"complex_values": "remote=1,x=2"}}
+    situation = a_ready_situation()
+    other = {**situation.home.queues, "transfer-gamma": {"complex_values": "remote=1,x=2"}}
 
-    assert edits(at_home(world, queues=other)) == []
+    assert edits(at_home(situation, queues=other)) == []
 
 
 @pytest.mark.parametrize("host", ["global", "tee"])
 def test_a_value_of_remote_on_a_host_contradicts_its_queues(host: str) -> None:
     hosts = {"global": {}, "tee": {}, host: {"complex_values": "remote=false"}}
 
-    assert edits(at_home(a_ready_world(), exec_hosts=hosts)) == [
+    assert edits(at_home(a_ready_situation(), exec_hosts=hosts)) == [
         ("drop from attribute", host, "complex_values", "remote=false")
     ]
 
@@ -78,21 +94,21 @@ def test_a_value_of_remote_on_a_host_contradicts_its_queues(host: str) -> None:
     ],
 )
 def test_remote_is_a_bool_that_jobs_may_ask_for(row: str, is_right: bool) -> None:
-    world = a_ready_world()
+    situation = a_ready_situation()
     keys = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default")
     found = Complex(**dict(zip((*keys, "urgency"), row.split(), strict=True)))
 
-    judged = edits(at_home(world, complexes={**world.home.complexes, "remote": found}))
+    judged = edits(at_home(situation, complexes={**situation.home.complexes, "remote": found}))
 
     assert (judged == []) == is_right
 
 
 def test_a_pending_count_that_closes_always_is_broken() -> None:
-    world = a_ready_world()
+    situation = a_ready_situation()
     name = "gb_beta_pending"
     found = Complex(name=name, shortcut=name, type="INT", relation="<=")
 
-    judged = wrong(at_home(world, complexes={**world.home.complexes, name: found}))
+    judged = wrong(at_home(situation, complexes={**situation.home.complexes, name: found}))
 
     assert judged == {f"complex {name}": State.BROKEN}
 
@@ -105,15 +121,15 @@ def test_a_cluster_name_with_a_dash_gets_names_that_complexes_may_have() -> None
 
 def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
     """What one queue's set-up writes is the whole list."""
-    world = a_ready_world()
+    situation = a_ready_situation()
     other = {
         "seq_no": "200",
         "complex_values": "remote=TRUE",
         "load_thresholds": "gb_delta_up=false,gb_delta_pending=60",
     }
-    queues = {**world.home.queues, "transfer-delta": other}
-    scheduler = {**world.home.scheduler, "job_load_adjustments": "NONE"}
-    made = edits(at_home(world, queues=queues, scheduler=scheduler))
+    queues = {**situation.home.queues, "transfer-delta": other}
+    scheduler = {**situation.home.scheduler, "job_load_adjustments": "NONE"}
+    made = edits(at_home(situation, queues=queues, scheduler=scheduler))
 
     assert [edit[3] for edit in made if edit[2] == "job_load_adjustments"] == [
         "gb_beta_pending=1,gb_delta_pending=1"
@@ -124,7 +140,7 @@ def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
     short = Wanted(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
 
     assert thresholds(short) == "gb_b_up=false"
-    assert "damping" not in wrong(a_world(wanted=short))
+    assert "damping" not in wrong(a_situation(wanted=short))
 
 
 @pytest.mark.parametrize(
@@ -142,19 +158,21 @@ def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
     ],
 )
 def test_each_attribute_of_the_queue_is_put_right(attribute: str, value: str) -> None:
-    world = a_ready_world(**{attribute: value})
+    situation = a_ready_situation(**{attribute: value})
 
-    assert [(verb, name) for verb, _, name, _ in edits(world)] == [("replace attribute", attribute)]
+    assert [(verb, name) for verb, _, name, _ in edits(situation)] == [
+        ("replace attribute", attribute)
+    ]
 
 
 def test_a_time_in_another_spelling_is_the_same_time() -> None:
-    assert edits(a_ready_world(notify="0:0:60")) == []
+    assert edits(a_ready_situation(notify="0:0:60")) == []
 
 
 def test_the_queue_comes_after_every_home_queue_by_its_own_seq_no() -> None:
-    world = a_world(a_cell(queues={"big.q": {"seq_no": "0,[@a=300],[@b=200]"}}))
+    situation = a_situation(a_cell(queues={"big.q": {"seq_no": "0,[@a=300],[@b=200]"}}))
 
-    value = next(value for verb, _, _, value in edits(world) if verb == "add queue")
+    value = next(value for verb, _, _, value in edits(situation) if verb == "add queue")
 
     assert "seq_no 310" in value.split("\n")
 
@@ -162,21 +180,21 @@ def test_the_queue_comes_after_every_home_queue_by_its_own_seq_no() -> None:
 @pytest.mark.parametrize("chosen", ["70", "7", "0,[tee=7]"], ids=["last", "between", "here"])
 def test_an_order_of_queues_that_was_given_by_hand_is_kept(chosen: str) -> None:
     """Its jobs go away before the slow machines at home have any."""
-    world = a_ready_world(seq_no=chosen)
+    situation = a_ready_situation(seq_no=chosen)
     slow = {"seq_no": "50", "complex_values": "remote=FALSE"}
 
-    assert edits(at_home(world, queues={**world.home.queues, "slow.q": slow})) == []
+    assert edits(at_home(situation, queues={**situation.home.queues, "slow.q": slow})) == []
 
 
 A_LICENSE = "lic lic INT <= YES YES 0 0"
 
 
-def a_mapped_world(row: str, **home: object) -> SetupWorld:
-    """Return a ready world whose mapping names the resource of a row of `qconf -sc`."""
+def a_mapped_situation(row: str, **home: object) -> SetupSituation:
+    """Return a ready situation whose mapping names the resource of a row of `qconf -sc`."""
     name = row.split()[0]
-    world = a_ready_world(replace(WANTED, resources=(name,)))
-    complexes = {**world.home.complexes, **qconf.complexes(row.encode())}
-    return at_home(world, **{"complexes": complexes, **home})
+    situation = a_ready_situation(replace(WANTED, resources=(name,)))
+    complexes = {**situation.home.complexes, **qconf.complexes(row.encode())}
+    return at_home(situation, **{"complexes": complexes, **home})
 
 
 @pytest.mark.parametrize(
@@ -192,13 +210,13 @@ def a_mapped_world(row: str, **home: object) -> SetupWorld:
 )
 def test_a_queue_promises_what_the_mapping_names(row: str, value: str) -> None:
     """Who asks for a resource that has a value nowhere waits for ever."""
-    world = a_mapped_world(row)
-    new = at_home(world, queues={"all.q": world.home.queues["all.q"]})
+    situation = a_mapped_situation(row)
+    new = at_home(situation, queues={"all.q": situation.home.queues["all.q"]})
     (made,) = [text for verb, *_, text in edits(new) if verb == "add queue"]
 
     name = row.split()[0]
-    assert wrong(world) == {f"queue transfer-beta: resource {name}": State.WARNING}
-    assert edits(world) == [("merge into attribute", "transfer-beta", "complex_values", value)]
+    assert wrong(situation) == {f"queue transfer-beta: resource {name}": State.WARNING}
+    assert edits(situation) == [("merge into attribute", "transfer-beta", "complex_values", value)]
     assert f"complex_values remote=TRUE,{value}" in made.splitlines()
 
 
@@ -211,19 +229,19 @@ def test_a_queue_promises_what_the_mapping_names(row: str, value: str) -> None:
         ("hostname h HOST == YES NO 0 0", {}),
         ("big big BOOL == FORCED NO 0 0", {}),
         ("own own INT <= NO NO 0 0", {}),
-        (A_LICENSE, {"complexes": a_ready_world().home.complexes}),
+        (A_LICENSE, {"complexes": a_ready_situation().home.complexes}),
     ],
     ids=["load", "global", "limit", "place", "forced", "not to be asked for", "unknown here"],
 )
 def test_a_queue_need_not_promise(row: str, home: dict[str, object]) -> None:
-    assert edits(a_mapped_world(row, **home)) == []
+    assert edits(a_mapped_situation(row, **home)) == []
 
 
 def test_what_was_promised_is_right_and_a_word_is_for_people_to_choose() -> None:
-    world = a_mapped_world(A_LICENSE)
-    queue = {**world.home.queues["transfer-beta"], "complex_values": "remote=TRUE,lic=2"}
-    chosen = at_home(world, queues={**world.home.queues, "transfer-beta": queue})
-    word = a_mapped_world("model m RESTRING == YES NO NONE 0")
+    situation = a_mapped_situation(A_LICENSE)
+    queue = {**situation.home.queues["transfer-beta"], "complex_values": "remote=TRUE,lic=2"}
+    chosen = at_home(situation, queues={**situation.home.queues, "transfer-beta": queue})
+    word = a_mapped_situation("model m RESTRING == YES NO NONE 0")
     (found,) = [each for each in findings(word) if each.state != State.OK]
 
     assert edits(chosen) == edits(word) == []
@@ -252,20 +270,20 @@ def test_what_was_promised_is_right_and_a_word_is_for_people_to_choose() -> None
 def test_a_parallel_environment_suits_only_when_whole_jobs_go_and_nothing_runs_here(
     home: dict[str, str], away: dict[str, str] | None, may_go: bool
 ) -> None:
-    world = a_world(
+    situation = a_situation(
         a_cell(environments={"smp": home}), a_cell(environments={"smp": away} if away else {})
     )
 
-    assert (safe_environments(world) == ("smp",)) == may_go
+    assert (safe_environments(situation) == ("smp",)) == may_go
 
 
 def test_an_environment_suits_by_its_name_there_unless_the_mapping_rejects_it() -> None:
     cells = a_cell(environments={"smp": WHOLE}), a_cell(environments={"threads": WHOLE})
     renamed = replace(WANTED, renamed={"smp": "threads"})
 
-    assert safe_environments(a_world(*cells, renamed)) == ("smp",)
-    assert safe_environments(a_world(*cells)) == ()
-    assert safe_environments(a_world(*cells, replace(renamed, rejected={"smp": "no"}))) == ()
+    assert safe_environments(a_situation(*cells, renamed)) == ("smp",)
+    assert safe_environments(a_situation(*cells)) == ()
+    assert safe_environments(a_situation(*cells, replace(renamed, rejected={"smp": "no"}))) == ()
 
 
 def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> None:
@@ -273,33 +291,33 @@ def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> No
     spread = {**WHOLE, "allocation_rule": "$round_robin"}
     cells = a_cell(environments={"away": WHOLE}), a_cell(environments={"away": spread})
 
-    assert safe_environments(a_world(*cells)) == ()
-    assert safe_environments(a_world(*cells, replace(WANTED, renamed={"away": "away"}))) == (
+    assert safe_environments(a_situation(*cells)) == ()
+    assert safe_environments(a_situation(*cells, replace(WANTED, renamed={"away": "away"}))) == (
         "away",
     )
 
 
 def test_an_unsuitable_environment_in_the_list_is_a_warning() -> None:
-    world = a_ready_world(pe_list="mpi")
+    situation = a_ready_situation(pe_list="mpi")
 
-    assert wrong(world) == {"queue transfer-beta: pe mpi": State.WARNING}
-    assert edits(world) == [("drop from attribute", "transfer-beta", "pe_list", "mpi")]
+    assert wrong(situation) == {"queue transfer-beta: pe mpi": State.WARNING}
+    assert edits(situation) == [("drop from attribute", "transfer-beta", "pe_list", "mpi")]
 
 
 def test_load_sensors_of_the_cell_are_kept_on_the_host() -> None:
-    world = at_home(
-        a_ready_world(),
+    situation = at_home(
+        a_ready_situation(),
         host={"load_report_time": "00:00:05"},
         common={"load_sensor": "/a,/b", "gid_range": "20000-20100"},
     )
 
-    assert edits(world) == [("set host configuration", "tee", "load_sensor", f"/a,/b,{SENSOR}")]
+    assert edits(situation) == [("set host configuration", "tee", "load_sensor", f"/a,/b,{SENSOR}")]
 
 
 def test_an_execd_is_started_again_when_its_host_had_no_configuration() -> None:
-    world = at_home(a_ready_world(), host=None)
+    situation = at_home(a_ready_situation(), host=None)
 
-    sensor = next(each for each in findings(world) if each.item == "load sensor")
+    sensor = next(each for each in findings(situation) if each.item == "load sensor")
 
     assert [edit.verb for edit in sensor.mend] == [Verb.SET_HOST, Verb.SHELL]
 
@@ -326,14 +344,14 @@ def test_the_default_range_of_group_ids_is_too_small_for_many_slots() -> None:
         home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=90, pending_limit=4
     )
 
-    assert wrong(a_ready_world(wanted)) == {"gid_range": State.BROKEN}
+    assert wrong(a_ready_situation(wanted)) == {"gid_range": State.BROKEN}
 
 
 def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None:
     """Its own jobs and those of another transfer queue take theirs from the same range."""
-    world = replace(a_ready_world(), other_slots=90)
+    situation = replace(a_ready_situation(), other_slots=90)
 
-    (found,) = [each for each in findings(world) if each.state != State.OK]
+    (found,) = [each for each in findings(situation) if each.state != State.OK]
     assert (found.item, found.mend[0].value) == ("gid_range", "20000-20119")
     assert found.found == "gid_range 20000-20100, 101 free for 100 slots of all queues here"
 
@@ -344,18 +362,18 @@ def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None
     ids=["default", "off", "own"],
 )
 def test_only_a_decay_time_that_nobody_chose_is_changed(decay: str, right: str) -> None:
-    world = a_ready_world()
-    scheduler = {**world.home.scheduler, "load_adjustment_decay_time": decay}
+    situation = a_ready_situation()
+    scheduler = {**situation.home.scheduler, "load_adjustment_decay_time": decay}
 
-    made = edits(at_home(world, scheduler=scheduler))
+    made = edits(at_home(situation, scheduler=scheduler))
 
     assert [value for *_, value in made] == ([right] if right else [])
 
 
 def test_rights_of_a_host_that_is_no_admin_host_are_given_elsewhere() -> None:
-    world = a_world(away=a_cell(admin_hosts=(), submit_hosts=("TEE.example.org",)))
+    situation = a_situation(away=a_cell(admin_hosts=(), submit_hosts=("TEE.example.org",)))
 
-    places = {each.item: each.where for each in findings(world) if each.item.startswith("beta")}
+    places = {each.item: each.where for each in findings(situation) if each.item.startswith("beta")}
 
     assert places == {
         "beta: admin host tee": "master",
@@ -365,25 +383,25 @@ def test_rights_of_a_host_that_is_no_admin_host_are_given_elsewhere() -> None:
 
 
 def test_a_host_without_execd_is_beyond_our_commands() -> None:
-    world = at_home(a_ready_world(), exec_hosts={"global": {}})
+    situation = at_home(a_ready_situation(), exec_hosts={"global": {}})
 
-    (found,) = [each for each in findings(world) if each.state != State.OK]
+    (found,) = [each for each in findings(situation) if each.state != State.OK]
 
     assert (found.item, found.mend) == ("host tee", ())
     assert "sge_execd" in found.hint
 
 
 def test_values_that_do_not_arrive_are_broken() -> None:
-    world = a_ready_world()
-    reporting = at_home(world, exec_hosts={"tee": {"load_values": "cpu=1,gb_beta_up=1"}})
+    situation = a_ready_situation()
+    reporting = at_home(situation, exec_hosts={"tee": {"load_values": "cpu=1,gb_beta_up=1"}})
 
-    assert [each.state for each in value_findings(world, PUBLISHING)] == [State.BROKEN]
+    assert [each.state for each in value_findings(situation, PUBLISHING)] == [State.BROKEN]
     assert [each.state for each in value_findings(reporting, PUBLISHING)] == [State.OK]
 
 
 def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> None:
     older = replace(PUBLISHING, values=frozenset({"gb_gamma_up"}))
-    (found,) = value_findings(a_ready_world(), older)
+    (found,) = value_findings(a_ready_situation(), older)
 
     assert (found.state, found.mend) == (State.WARNING, ())
     assert found.found == "the service publishes no gb_beta_up: the queue is closed"
@@ -392,7 +410,7 @@ def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> No
 @pytest.mark.parametrize(("for_s", "state"), [(9, State.WARNING), (11, State.BROKEN)])
 def test_values_of_a_file_that_just_took_force_have_yet_to_come(for_s: float, state: State) -> None:
     known = ConfigurationFacts(is_same=True, for_s=for_s)
-    (found,) = value_findings(a_ready_world(), replace(PUBLISHING, configuration=known))
+    (found,) = value_findings(a_ready_situation(), replace(PUBLISHING, configuration=known))
 
     assert (found.state, bool(found.mend)) == (state, state == State.BROKEN)
 
@@ -403,7 +421,7 @@ def test_values_of_a_file_that_just_took_force_have_yet_to_come(for_s: float, st
 def test_an_execd_that_was_just_started_has_yet_to_report(age_s: float, state: State) -> None:
     """It does so within two load report times."""
     execd = Daemon(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
-    (found,) = value_findings(replace(a_ready_world(), execd=execd), PUBLISHING)
+    (found,) = value_findings(replace(a_ready_situation(), execd=execd), PUBLISHING)
 
     assert (found.state, bool(found.mend)) == (state, state == State.BROKEN)
 
@@ -421,11 +439,13 @@ def test_an_execd_that_was_just_started_has_yet_to_report(age_s: float, state: S
 def test_a_queue_of_the_sites_own_is_not_taken_for_a_transfer_queue(
     queue: dict[str, str], expected: bool
 ) -> None:
-    assert is_foreign(a_ready_world(**queue)) == expected
+    assert is_foreign(a_ready_situation(**queue)) == expected
 
 
 def test_removal_takes_everything_of_ours_and_the_queue_first() -> None:
-    made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(a_ready_world(), ())]
+    made = [
+        (edit.verb.value, edit.name or edit.attribute) for edit in removal(a_ready_situation(), ())
+    ]
 
     assert [each for each in made if each[0] != "run"] == [
         ("drop queue", "transfer-beta"),
@@ -451,30 +471,30 @@ def test_removal_gives_back_only_what_nobody_changed_since() -> None:
         undo("load_adjustment_decay_time", "0:1:0", "0:7:30"),
     )
 
-    made = [edit.value for edit in removal(a_ready_world(), former) if edit.attribute]
+    made = [edit.value for edit in removal(a_ready_situation(), former) if edit.attribute]
 
     assert "load" in made
     assert "0:7:30" not in made
 
 
 def test_removal_leaves_what_another_queue_to_the_same_cluster_needs() -> None:
-    world = a_ready_world()
+    situation = a_ready_situation()
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_beta_up=0"}
     other["load_thresholds"] += ",gb_beta_pending=5"
-    world = at_home(world, queues={**world.home.queues, "transfer-b2": other})
+    situation = at_home(situation, queues={**situation.home.queues, "transfer-b2": other})
 
-    made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(world, ())]
+    made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(situation, ())]
 
     assert made == [("drop queue", "transfer-beta")]
 
 
 def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
     """The sensor goes on reporting them as long as another queue needs it."""
-    world = a_ready_world()
+    situation = a_ready_situation()
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_g_up=0"}
-    with_other = at_home(world, queues={**world.home.queues, "transfer-g": other})
+    with_other = at_home(situation, queues={**situation.home.queues, "transfer-g": other})
     left = Complex(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
-    alone = at_home(world, complexes={**world.home.complexes, "gb_g_up": left})
+    alone = at_home(situation, complexes={**situation.home.complexes, "gb_g_up": left})
 
     made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(with_other, ())]
     dropped = {edit.name for edit in removal(alone, ()) if edit.verb == Verb.DROP_COMPLEX}
@@ -492,11 +512,11 @@ def test_a_cluster_by_ssh_is_left_as_it_is(
     operators: tuple[str, ...], expected: dict[str, State]
 ) -> None:
     """Its hosts are submit and admin hosts to themselves; a missing right is no edit of ours."""
-    ready = a_ready_world()
+    ready = a_ready_situation()
     far = a_cell(operators=operators, submit_hosts=(), admin_hosts=())
-    world = replace(ready, wanted=replace(ready.wanted, far_account="gb"), away=far)
+    situation = replace(ready, wanted=replace(ready.wanted, far_account="gb"), away=far)
 
-    assert (wrong(world), edits(world)) == (expected, [])
+    assert (wrong(situation), edits(situation)) == (expected, [])
 
 
 @pytest.mark.parametrize(
@@ -511,4 +531,4 @@ def test_the_epilog_is_roots_unless_remote_usage_is_not_wanted(
 ) -> None:
     wanted = replace(WANTED, remote_usage=is_wanted)
 
-    assert wanted_queue(a_world(wanted=wanted))["epilog"] == epilog
+    assert wanted_queue(a_situation(wanted=wanted))["epilog"] == epilog

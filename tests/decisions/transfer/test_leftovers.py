@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.leftovers import holds_outputs, is_at_rest, orphans, survivors
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.leftovers import holds_outputs, is_unlisted, orphans, survivors
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.message import Desired, Message, Outcome
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.claim import FENCED
@@ -15,9 +15,9 @@ from tests.decisions.transfer.test_plan import (
     NAME,
     NOON,
     a_row,
+    a_situation,
     a_snapshot,
     a_transfer,
-    a_world,
     second,
 )
 from tests.states import job_state
@@ -59,13 +59,13 @@ ENDED = a_transfer(closed_at=NOON)
 def test_a_job_that_outlives_its_end_is_deleted_after_its_grace(
     letters: str, at_s: float, expected: bool
 ) -> None:
-    actions = list(survivors([ENDED], a_world(remote=letters, at_s=at_s)))
+    actions = list(survivors([ENDED], a_situation(remote=letters, at_s=at_s)))
 
     assert [action.act for action in actions] == ([Act.DELETE_REMOTE] if expected else [])
 
 
 def test_it_is_said_why_it_is_deleted() -> None:
-    [action] = survivors([ENDED], a_world(remote="Rr"))
+    [action] = survivors([ENDED], a_situation(remote="Rr"))
 
     assert action.why == "its end was told, and beta lists it as Rr"
 
@@ -85,7 +85,7 @@ def test_it_is_said_why_it_is_deleted() -> None:
 def test_only_a_fresh_answer_without_its_job_lays_a_transfer_to_rest(
     transfer: Transfer, at_s: float, remote: str | None, expected: bool
 ) -> None:
-    assert is_at_rest(transfer, a_world(remote=remote, at_s=at_s)) == expected
+    assert is_unlisted(transfer, a_situation(remote=remote, at_s=at_s)) == expected
 
 
 @pytest.mark.parametrize("letters", ["qw", "hqw"])
@@ -101,18 +101,18 @@ def test_only_a_fresh_answer_without_its_job_lays_a_transfer_to_rest(
 def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
     letters: str, name: str, owner: str, expected: bool
 ) -> None:
-    world = a_world(remote="")
+    situation = a_situation(remote="")
     copy = JobStatus(job_id=99, name=name, owner=owner, state=job_state(letters))
-    remote = replace(world.snapshots["beta"], copies=(copy,))
-    seen = replace(world, snapshots={**world.snapshots, "beta": remote})
+    remote = replace(situation.snapshots["beta"], copies=(copy,))
+    seen = replace(situation, snapshots={**situation.snapshots, "beta": remote})
 
     found = [action.act for action in survivors([ENDED], seen)]
     assert found == ([Act.DELETE_REMOTE] if expected else [])
-    assert is_at_rest(ENDED, seen) is not expected
+    assert is_unlisted(ENDED, seen) is not expected
 
 
 def test_anothers_job_of_the_same_id_is_left_alone() -> None:
-    assert list(survivors([ENDED.but(owner="bob")], a_world(remote="Rr"))) == []
+    assert list(survivors([ENDED.but(owner="bob")], a_situation(remote="Rr"))) == []
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_a_job_that_gave_way_to_a_claim_made_nothing() -> None:
     assert not holds_outputs(ENDED.but(verdict=fenced))
 
 
-def a_held(**values: object) -> World:
+def a_held(**values: object) -> Situation:
     row = a_row(40, "hqw", **({"name": NAME} | values))
-    return World(
+    return Situation(
         home="alpha",
         now=second(61),
         snapshots={"beta": a_snapshot("beta", 60, row)},
@@ -151,7 +151,7 @@ def a_held(**values: object) -> World:
 
 
 @pytest.mark.parametrize(
-    ("transfers", "world", "why"),
+    ("transfers", "situation", "why"),
     [
         ([a_transfer()], a_held(), ""),
         ([a_transfer(remote_id=0)], a_held(), ""),
@@ -184,14 +184,14 @@ def a_held(**values: object) -> World:
     ],
 )
 def test_a_held_job_of_our_name_is_deleted_unless_it_is_the_recorded_one(
-    transfers: list[Transfer], world: World, why: str
+    transfers: list[Transfer], situation: Situation, why: str
 ) -> None:
-    assert [each.why for each in orphans(transfers, world)] == ([why] if why else [])
+    assert [each.why for each in orphans(transfers, situation)] == ([why] if why else [])
 
 
 @pytest.mark.parametrize("letters", ["r", "qw", "dhqw", "t", "s"])
 def test_a_job_that_is_not_held_is_no_orphan(letters: str) -> None:
     row = a_row(40, letters, name=NAME)
-    world = replace(a_held(), snapshots={"beta": a_snapshot("beta", 60, row)})
+    situation = replace(a_held(), snapshots={"beta": a_snapshot("beta", 60, row)})
 
-    assert list(orphans([], world)) == []
+    assert list(orphans([], situation)) == []

@@ -115,7 +115,7 @@ HERS, HIS = transfer(listed=Listed.YES), transfer("gb.alpha.7.0.99", "bob")
 def test_what_is_proved_stands_alone_and_what_is_denied_not_at_all(
     transfers: tuple[Transfer, ...], proved: set[int], told: set[int]
 ) -> None:
-    assert (owners.proved(transfers), owners.told(transfers)) == (proved, told)
+    assert (owners.proved_owners(transfers), owners.unproved_owners(transfers)) == (proved, told)
 
 
 def test_the_last_attempts_are_shown_and_the_others_counted() -> None:

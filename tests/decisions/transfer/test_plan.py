@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.decisions.transfer.load import load_values
 from gridbridge.decisions.transfer.plan import (
-    ANOTHERS,
+    NUMBER_REUSED,
     decide,
+    is_deleted_at_home,
     is_lost,
-    is_unwanted,
     observe,
     plan,
     requeued_jobs,
 )
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
@@ -60,8 +60,8 @@ def a_transfer(**values: object) -> Transfer:
     return Transfer(**read_states(known | values))
 
 
-def observed(transfer: Transfer, world: World) -> Transfer:
-    return observe(transfer, world, world.at_home(transfer))
+def observed(transfer: Transfer, situation: Situation) -> Transfer:
+    return observe(transfer, situation, situation.at_home(transfer))
 
 
 def a_row(job: int, state: str, **values: object) -> JobStatus:
@@ -85,21 +85,21 @@ def a_snapshot(
     )
 
 
-def a_world(
+def a_situation(
     *,
     local: str | None = "r",
     remote: str | None = "r",
     at_s: float = 60,
     asleep: bool = True,
     name: str = "x",
-) -> World:
+) -> Situation:
     """Return what both clusters answered at `at_s`: a job's letters, "" none, None no answer."""
     snapshots = {}
     for cluster, job, state in (("alpha", 7, local), ("beta", 40, remote)):
         if state is not None:
             rows = [a_row(job, state, name=name)] if state else []
             snapshots[cluster] = a_snapshot(cluster, at_s, *rows)
-    return World(
+    return Situation(
         home="alpha",
         now=second(at_s + 1),
         snapshots=snapshots,
@@ -107,13 +107,13 @@ def a_world(
     )
 
 
-def acts(transfer: Transfer, world: World) -> list[Act]:
-    return [action.act for action in plan([transfer], world, POLICY).actions]
+def acts(transfer: Transfer, situation: Situation) -> list[Act]:
+    return [action.act for action in plan([transfer], situation, POLICY).actions]
 
 
 @pytest.mark.parametrize("local", ["dr", ""], ids=["deleting", "removed by force"])
 @pytest.mark.parametrize(
-    ("unwanted_s", "remote", "expected"),
+    ("deleted_s", "remote", "expected"),
     [
         (29, "r", []),
         (31, "r", [Act.DELETE_REMOTE]),
@@ -122,13 +122,13 @@ def acts(transfer: Transfer, world: World) -> list[Act]:
     ],
 )
 def test_a_task_that_home_deletes_is_deleted_there_though_its_starter_does_nothing(
-    local: str, unwanted_s: float, remote: str, expected: list[Act]
+    local: str, deleted_s: float, remote: str, expected: list[Act]
 ) -> None:
     """The methods are the owner's processes: he may have made them end at once."""
-    world = a_world(local=local, remote=remote)
-    since = world.now - timedelta(seconds=unwanted_s)
+    situation = a_situation(local=local, remote=remote)
+    since = situation.now - timedelta(seconds=deleted_s)
 
-    assert acts(a_transfer(), replace(world, unwanted={NAME: since})) == expected
+    assert acts(a_transfer(), replace(situation, deleted_at_home={NAME: since})) == expected
 
 
 @pytest.mark.parametrize(
@@ -137,31 +137,35 @@ def test_a_task_that_home_deletes_is_deleted_there_though_its_starter_does_nothi
 def test_home_wants_a_task_until_it_deletes_it_or_lists_it_no_more(
     local: str | None, expected: bool
 ) -> None:
-    world = a_world(local=local)
+    situation = a_situation(local=local)
 
-    assert is_unwanted(observed(a_transfer(), world), world) == expected
+    assert is_deleted_at_home(observed(a_transfer(), situation), situation) == expected
 
 
 def test_a_job_that_runs_needs_nothing() -> None:
-    assert acts(a_transfer(), a_world()) == []
+    assert acts(a_transfer(), a_situation()) == []
 
 
 @pytest.mark.parametrize(
-    ("transfer", "world", "expected"),
+    ("transfer", "situation", "expected"),
     [
         # A verdict goes to whoever can take it.
-        (a_transfer(verdict=VERDICT), a_world(remote=""), [Act.PUBLISH]),
-        (a_transfer(verdict=VERDICT), a_world(local="", asleep=False), [Act.CLOSE]),
-        (a_transfer(verdict=VERDICT), a_world(local="hRq", asleep=False), [Act.ADOPT_LOCAL]),
-        (a_transfer(verdict=VERDICT), a_world(local="r", asleep=False), [Act.PUBLISH]),
-        (a_transfer(verdict=VERDICT), a_world(local=None, asleep=False), [Act.PUBLISH]),
+        (a_transfer(verdict=VERDICT), a_situation(remote=""), [Act.PUBLISH]),
+        (a_transfer(verdict=VERDICT), a_situation(local="", asleep=False), [Act.CLOSE]),
+        (a_transfer(verdict=VERDICT), a_situation(local="hRq", asleep=False), [Act.ADOPT_LOCAL]),
+        (a_transfer(verdict=VERDICT), a_situation(local="r", asleep=False), [Act.PUBLISH]),
+        (a_transfer(verdict=VERDICT), a_situation(local=None, asleep=False), [Act.PUBLISH]),
         # A dead job is deleted, and forgotten once it is gone and nobody submits any more.
-        (a_transfer(desired=Desired.DEAD), a_world(remote="r"), [Act.DELETE_REMOTE]),
-        (a_transfer(desired=Desired.DEAD), a_world(remote="hqw"), [Act.DELETE_REMOTE]),
-        (a_transfer(desired=Desired.DEAD), a_world(remote="dr"), []),
-        (a_transfer(desired=Desired.DEAD), a_world(remote=""), []),
+        (a_transfer(desired=Desired.DEAD), a_situation(remote="r"), [Act.DELETE_REMOTE]),
+        (a_transfer(desired=Desired.DEAD), a_situation(remote="hqw"), [Act.DELETE_REMOTE]),
+        (a_transfer(desired=Desired.DEAD), a_situation(remote="dr"), []),
+        (a_transfer(desired=Desired.DEAD), a_situation(remote=""), []),
         *(
-            (a_transfer(desired=Desired.DEAD), a_world(local=local, remote="", asleep=False), due)
+            (
+                a_transfer(desired=Desired.DEAD),
+                a_situation(local=local, remote="", asleep=False),
+                due,
+            )
             for local, due in (
                 ("", [Act.CLOSE]),
                 ("dr", [Act.CLOSE]),
@@ -170,75 +174,77 @@ def test_a_job_that_runs_needs_nothing() -> None:
                 ("Rr", []),
             )
         ),
-        (a_transfer(desired=Desired.DEAD), a_world(remote="", at_s=0), []),
-        (a_transfer(desired=Desired.DEAD), a_world(remote=None), []),
+        (a_transfer(desired=Desired.DEAD), a_situation(remote="", at_s=0), []),
+        (a_transfer(desired=Desired.DEAD), a_situation(remote=None), []),
         (
             a_transfer(desired=Desired.DEAD),
-            a_world(local="hRq", remote="", asleep=False),
+            a_situation(local="hRq", remote="", asleep=False),
             [Act.RELEASE_LOCAL],
         ),
         (
             a_transfer(desired=Desired.DEAD, verdict=VERDICT),
-            a_world(local="hRq", remote="", asleep=False),
+            a_situation(local="hRq", remote="", asleep=False),
             [Act.RELEASE_LOCAL],
         ),
-        (a_transfer(desired=Desired.DEAD, verdict=VERDICT), a_world(), [Act.PUBLISH]),
+        (a_transfer(desired=Desired.DEAD, verdict=VERDICT), a_situation(), [Act.PUBLISH]),
         # A starter that is gone: what runs is adopted, what waits is deleted.
-        (a_transfer(), a_world(local="hRq", asleep=False), [Act.ADOPT_LOCAL]),
-        (a_transfer(), a_world(local="Rq", remote="s", asleep=False), [Act.ADOPT_LOCAL]),
-        (a_transfer(), a_world(local="hRq", remote="hqw", asleep=False), [Act.DELETE_REMOTE]),
-        (a_transfer(), a_world(local="hRq", remote="", asleep=False), [Act.RELEASE_LOCAL]),
-        (a_transfer(), a_world(local="", remote="r", asleep=False), [Act.DELETE_REMOTE]),
-        (a_transfer(), a_world(local="", remote="", asleep=False), [Act.CLOSE]),
-        (a_transfer(), a_world(local="", remote="", asleep=True), []),
-        (a_transfer(), a_world(local="", remote="", asleep=False, at_s=9), []),
-        (a_transfer(), a_world(local=None, remote="", asleep=False), []),
-        (a_transfer(), a_world(local="hRq", remote=None, asleep=False), []),
+        (a_transfer(), a_situation(local="hRq", asleep=False), [Act.ADOPT_LOCAL]),
+        (a_transfer(), a_situation(local="Rq", remote="s", asleep=False), [Act.ADOPT_LOCAL]),
+        (a_transfer(), a_situation(local="hRq", remote="hqw", asleep=False), [Act.DELETE_REMOTE]),
+        (a_transfer(), a_situation(local="hRq", remote="", asleep=False), [Act.RELEASE_LOCAL]),
+        (a_transfer(), a_situation(local="", remote="r", asleep=False), [Act.DELETE_REMOTE]),
+        (a_transfer(), a_situation(local="", remote="", asleep=False), [Act.CLOSE]),
+        (a_transfer(), a_situation(local="", remote="", asleep=True), []),
+        (a_transfer(), a_situation(local="", remote="", asleep=False, at_s=9), []),
+        (a_transfer(), a_situation(local=None, remote="", asleep=False), []),
+        (a_transfer(), a_situation(local="hRq", remote=None, asleep=False), []),
         (  # home was asked before the deletion, and may never have been seen to list the task
             a_transfer(desired=Desired.DEAD, local_state=job_state(""), updated_at=second(10)),
             replace(
-                a_world(local="", remote="", asleep=False),
+                a_situation(local="", remote="", asleep=False),
                 snapshots={"alpha": a_snapshot("alpha", 5), "beta": a_snapshot("beta", 60)},
             ),
             [],
         ),
         # Where whatever starter comes adopts it, it waits for one; nobody has to let it start.
-        (a_transfer(guard=Guard.NONE), a_world(local="Rq", asleep=False), []),
-        (a_transfer(guard=Guard.NONE), a_world(local="Rq", remote="qw", asleep=False), []),
-        (a_transfer(guard=Guard.NONE), a_world(local="", asleep=False), [Act.DELETE_REMOTE]),
-        (a_transfer(guard=Guard.NONE, verdict=VERDICT), a_world(local="Rq", asleep=False), []),
-        (a_transfer(guard=Guard.NONE, verdict=VERDICT), a_world(local="Rr"), [Act.PUBLISH]),
+        (a_transfer(guard=Guard.NONE), a_situation(local="Rq", asleep=False), []),
+        (a_transfer(guard=Guard.NONE), a_situation(local="Rq", remote="qw", asleep=False), []),
+        (a_transfer(guard=Guard.NONE), a_situation(local="", asleep=False), [Act.DELETE_REMOTE]),
+        (a_transfer(guard=Guard.NONE, verdict=VERDICT), a_situation(local="Rq", asleep=False), []),
+        (a_transfer(guard=Guard.NONE, verdict=VERDICT), a_situation(local="Rr"), [Act.PUBLISH]),
         (
             a_transfer(guard=Guard.NONE, missed_polls=1),
-            a_world(local="Rq", remote="", asleep=False),
+            a_situation(local="Rq", remote="", asleep=False),
             [Act.LOOK_UP_END],
         ),
         (
             a_transfer(guard=Guard.NONE, desired=Desired.DEAD),
-            a_world(local="Rq", remote="", asleep=False),
+            a_situation(local="Rq", remote="", asleep=False),
             [Act.CLOSE],
         ),
         (
             a_transfer(guard=Guard.NONE, desired=Desired.DEAD),
-            a_world(local="Rr", remote="", asleep=False),
+            a_situation(local="Rr", remote="", asleep=False),
             [Act.CLOSE],
         ),
-        (a_transfer(guard=Guard.START), a_world(local="Rq", asleep=False), [Act.ADOPT_LOCAL]),
+        (a_transfer(guard=Guard.START), a_situation(local="Rq", asleep=False), [Act.ADOPT_LOCAL]),
         (
             a_transfer(guard=Guard.START),
-            a_world(local="Rq", remote="", asleep=False),
+            a_situation(local="Rq", remote="", asleep=False),
             [Act.RELEASE_LOCAL],
         ),
         # The other cluster's trouble.
-        (a_transfer(), a_world(remote="Eqw"), [Act.GIVE_UP]),
-        (a_transfer(missed_polls=1), a_world(remote=""), [Act.LOOK_UP_END]),
-        (a_transfer(missed_polls=0), a_world(remote=""), []),
-        (a_transfer(missed_polls=9), a_world(remote="r"), []),
-        (a_transfer(closed_at=NOON), a_world(local="", remote="", asleep=False), []),
+        (a_transfer(), a_situation(remote="Eqw"), [Act.GIVE_UP]),
+        (a_transfer(missed_polls=1), a_situation(remote=""), [Act.LOOK_UP_END]),
+        (a_transfer(missed_polls=0), a_situation(remote=""), []),
+        (a_transfer(missed_polls=9), a_situation(remote="r"), []),
+        (a_transfer(closed_at=NOON), a_situation(local="", remote="", asleep=False), []),
     ],
 )
-def test_each_state_has_its_act(transfer: Transfer, world: World, expected: list[Act]) -> None:
-    assert acts(transfer, world) == expected
+def test_each_state_has_its_act(
+    transfer: Transfer, situation: Situation, expected: list[Act]
+) -> None:
+    assert acts(transfer, situation) == expected
 
 
 @pytest.mark.parametrize("guard", [Guard.HOLD, Guard.START])
@@ -258,12 +264,12 @@ def test_a_deleted_one_is_over_when_its_task_runs_anew(
 ) -> None:
     """Its guard was taken away, so it was started though its transfer was not over."""
     home = a_snapshot("alpha", 60, a_row(7, "Rr", queue=queue))
-    world = a_world(remote="", asleep=False)
+    situation = a_situation(remote="", asleep=False)
     queues = frozenset({"transfer-beta", "transfer-gamma"})
-    snapshots = {**world.snapshots, "alpha": home}
-    world = replace(world, snapshots=snapshots, queues=queues, asked=asked)
+    snapshots = {**situation.snapshots, "alpha": home}
+    situation = replace(situation, snapshots=snapshots, queues=queues, with_new_starter=asked)
 
-    assert acts(a_transfer(desired=Desired.DEAD, guard=guard), world) == expected
+    assert acts(a_transfer(desired=Desired.DEAD, guard=guard), situation) == expected
 
 
 @pytest.mark.parametrize(
@@ -280,40 +286,40 @@ def test_a_deleted_one_is_over_when_its_task_runs_anew(
 def test_a_transfer_to_a_cluster_that_is_configured_no_more_waits_and_says_so(
     transfer: Transfer,
 ) -> None:
-    world = replace(a_world(remote=None, asleep=False), dropped=frozenset({"beta"}))
-    planned = plan([transfer], world, POLICY)
+    situation = replace(a_situation(remote=None, asleep=False), dropped=frozenset({"beta"}))
+    planned = plan([transfer], situation, POLICY)
 
     assert planned.actions == ()
     assert "has no [cluster.beta]" in planned.transfers[0].reason
 
 
 def test_an_end_that_is_known_comes_home_though_its_cluster_is_configured_no_more() -> None:
-    world = replace(a_world(remote=None), dropped=frozenset({"beta"}))
+    situation = replace(a_situation(remote=None), dropped=frozenset({"beta"}))
 
-    assert acts(a_transfer(verdict=VERDICT), world) == [Act.PUBLISH]
+    assert acts(a_transfer(verdict=VERDICT), situation) == [Act.PUBLISH]
 
 
 def test_a_pin_is_taken_back_when_no_task_of_the_job_waits_for_adoption() -> None:
     adopted = a_transfer(pinned=True)
     waiting = a_transfer(name="gb.alpha.7.2.1", local_state=job_state("hRq"))
 
-    world = replace(a_world(), requeued_jobs=requeued_jobs([adopted, waiting]))
+    situation = replace(a_situation(), requeued_jobs=requeued_jobs([adopted, waiting]))
 
-    assert acts(adopted, world) == []
-    assert acts(adopted, a_world()) == [Act.UNPIN]
+    assert acts(adopted, situation) == []
+    assert acts(adopted, a_situation()) == [Act.UNPIN]
 
 
 def test_one_answer_is_counted_once_however_often_it_is_looked_at() -> None:
-    world = a_world(remote="")
-    seen = observed(observed(observed(a_transfer(), world), world), world)
+    situation = a_situation(remote="")
+    seen = observed(observed(observed(a_transfer(), situation), situation), situation)
 
     assert seen.missed_polls == 1
-    assert observed(seen, a_world(remote="", at_s=65)).missed_polls == 2
-    assert observed(seen, a_world(remote="r", at_s=65)).missed_polls == 0
+    assert observed(seen, a_situation(remote="", at_s=65)).missed_polls == 2
+    assert observed(seen, a_situation(remote="r", at_s=65)).missed_polls == 0
 
 
 def test_an_answer_from_before_the_owners_word_says_nothing() -> None:
-    seen = observed(a_transfer(), a_world(local="", remote="", at_s=-1))
+    seen = observed(a_transfer(), a_situation(local="", remote="", at_s=-1))
 
     assert seen == a_transfer()
 
@@ -323,20 +329,20 @@ def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
         name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=1, state=queue_state("au")
     )
     remote = a_snapshot("beta", 60, a_row(40, "r", queue="all.q@n1"), queues=(queue,))
-    world = replace(a_world(), snapshots={"beta": remote})
+    situation = replace(a_situation(), snapshots={"beta": remote})
 
-    assert observed(a_transfer(), world).reason == "unknown: beta does not hear of host n1"
+    assert observed(a_transfer(), situation).reason == "unknown: beta does not hear of host n1"
 
 
 def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
     transfer = a_transfer(desired=Desired.DEAD, remote_id=0, phase=Phase.SUBMITTING)
-    [action] = plan([transfer], a_world(remote="hqw", name=NAME), POLICY).actions
+    [action] = plan([transfer], a_situation(remote="hqw", name=NAME), POLICY).actions
 
     assert (action.act, action.transfer.remote_id) == (Act.DELETE_REMOTE, 40)
 
 
 def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
-    [action] = decide(a_transfer(missed_polls=2), a_world(), POLICY, None)
+    [action] = decide(a_transfer(missed_polls=2), a_situation(), POLICY, None)
 
     assert action.why == "beta lists it no more"
 
@@ -364,7 +370,7 @@ def test_a_claim_to_anothers_task_touches_neither_of_its_jobs(
     """Who claims it may end his own transfer; the hold of the task is its owner's."""
     claimed = replace(claim, local_state=job_state(""), remote_state=job_state(""))
 
-    done = acts(claimed, a_world(local=local, asleep=asleep, name=NAME))
+    done = acts(claimed, a_situation(local=local, asleep=asleep, name=NAME))
 
     assert set(done) <= {Act.CLOSE, Act.PUBLISH}
 
@@ -372,10 +378,10 @@ def test_a_claim_to_anothers_task_touches_neither_of_its_jobs(
 def test_anothers_job_of_our_name_keeps_no_transfer_open() -> None:
     transfer = a_transfer(desired=Desired.DEAD, remote_id=0)
     squatter = a_snapshot("beta", 60, a_row(50, "hqw", name=NAME, owner="bob"))
-    gone = a_world(local="", asleep=False)
-    world = replace(gone, snapshots={**gone.snapshots, "beta": squatter})
+    gone = a_situation(local="", asleep=False)
+    situation = replace(gone, snapshots={**gone.snapshots, "beta": squatter})
 
-    assert acts(transfer, world) == [Act.CLOSE]
+    assert acts(transfer, situation) == [Act.CLOSE]
 
 
 # For any transfer.
@@ -398,11 +404,11 @@ def test_without_a_fresh_answer_nothing_ends(
     transfer: Transfer, local: str | None, at_s: int, asleep: bool
 ) -> None:
     """Neither a cluster that is silent nor one that answered too early reads as an end."""
-    silent = a_world(local=local, remote=None, at_s=at_s, asleep=asleep)
-    early = a_world(local=local, remote="", at_s=-abs(at_s), asleep=asleep)
+    silent = a_situation(local=local, remote=None, at_s=at_s, asleep=asleep)
+    early = a_situation(local=local, remote="", at_s=-abs(at_s), asleep=asleep)
 
-    for world in (silent, early):
-        planned = plan([transfer], world, POLICY)
+    for situation in (silent, early):
+        planned = plan([transfer], situation, POLICY)
         assert not FINAL & {action.act for action in planned.actions}
         assert not [action for action in planned.actions if action.verdict]
         assert [one.missed_polls for one in planned.transfers] == [transfer.missed_polls]
@@ -413,12 +419,12 @@ def test_nothing_is_let_go_while_the_newest_answer_lists_the_job(
     transfer: Transfer, local: str, remote: str, at_s: int, asleep: bool
 ) -> None:
     name = NAME if not transfer.remote_id else "x"
-    world = a_world(local=local, remote=remote, at_s=at_s, asleep=asleep, name=name)
+    situation = a_situation(local=local, remote=remote, at_s=at_s, asleep=asleep, name=name)
 
-    assert not FINAL & set(acts(transfer, world))
+    assert not FINAL & set(acts(transfer, situation))
 
 
-# Round after round in a world that carries out what is decided.
+# Round after round in a situation that carries out what is decided.
 
 
 @dataclass
@@ -437,7 +443,9 @@ class Grid:
     def round(self) -> None:
         """Ask both clusters, decide, act."""
         self.now_s += 5
-        heard = a_world(local=self.local, remote=self.remote, at_s=self.now_s, asleep=self.asleep)
+        heard = a_situation(
+            local=self.local, remote=self.remote, at_s=self.now_s, asleep=self.asleep
+        )
         is_heard = self.answers.pop(0) if self.answers else True
         remote = heard.snapshots["beta"] if is_heard else self.seen.get("beta")
         self.seen = {"alpha": heard.snapshots["alpha"], **({"beta": remote} if remote else {})}
@@ -553,16 +561,16 @@ def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers
     state: str, queue: str, expected: list[Act], guard: str
 ) -> None:
     """Home's numbers have begun anew: put back later, that job is given nothing of this one's."""
-    world = a_world(remote="r", asleep=False)
+    situation = a_situation(remote="r", asleep=False)
     home = a_snapshot("alpha", 60, a_row(7, state, queue=queue))
     queues = frozenset({"transfer-beta", "transfer-gamma"})
-    world = replace(world, snapshots={**world.snapshots, "alpha": home}, queues=queues)
+    situation = replace(situation, snapshots={**situation.snapshots, "alpha": home}, queues=queues)
 
-    planned = plan([a_transfer(guard=guard)], world, POLICY)
+    planned = plan([a_transfer(guard=guard)], situation, POLICY)
 
     assert [action.act for action in planned.actions] == expected
     assert [one.desired for one in planned.transfers] == [Desired.DEAD if expected else ""]
-    assert [action.why for action in planned.actions] == [ANOTHERS for _ in expected]
+    assert [action.why for action in planned.actions] == [NUMBER_REUSED for _ in expected]
 
 
 STALE = timedelta(seconds=30)
@@ -620,8 +628,10 @@ def test_the_record_of_a_job_that_never_started_is_not_awaited_for_long(
 def test_another_job_under_its_id_says_nothing_of_a_transfer(
     transfer: Transfer, expected: list[Act]
 ) -> None:
-    world = a_world(asleep=transfer.desired != Desired.DEAD, local=transfer.local_state.text)
-    strangers = frozenset({(transfer.name, transfer.uid)})
+    situation = a_situation(
+        asleep=transfer.desired != Desired.DEAD, local=transfer.local_state.text
+    )
+    reused_ids = frozenset({(transfer.name, transfer.uid)})
 
-    assert acts(transfer, world) != expected
-    assert acts(transfer, replace(world, strangers=strangers)) == expected
+    assert acts(transfer, situation) != expected
+    assert acts(transfer, replace(situation, reused_ids=reused_ids)) == expected

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.transfer import recall
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.message import Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.sections import TransferQueue
@@ -67,14 +67,14 @@ def due(
         pending=40,
         free_slots=0,
     )
-    world = World(
+    situation = Situation(
         home="alpha",
         now=NOW,
         snapshots={"beta": beta},
         asleep=frozenset(f"w{one.remote_id}" for one in transfers),
     )
     troubles = {"beta": trouble} if trouble else {}
-    found = recall.due(transfers, world, {"transfer-beta": queue}, troubles, free)
+    found = recall.due(transfers, situation, {"transfer-beta": queue}, troubles, free)
     return [(one.transfer.remote_id, one.why) for one in found]
 
 

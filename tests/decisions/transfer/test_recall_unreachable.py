@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.endings import FENCED_STATUS, verdict_of
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -25,8 +25,10 @@ def claimed(**values: object) -> Transfer:
     return waiting(minutes=1).but(**({"claim": BY_FILE, "updated_at": NOW} | values))
 
 
-def world(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1) -> World:
-    """Return a world in which beta last answered so long ago."""
+def situation(
+    one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1
+) -> Situation:
+    """Return a situation in which beta last answered so long ago."""
     there = JobStatus(job_id=7, name="x", owner="alice", state=job_state(letters))
     here = JobStatus(job_id=7, name="x", owner="alice", state=job_state("hr"), slots=slots)
     silent_since = NOW - timedelta(seconds=silent_s)
@@ -36,7 +38,7 @@ def world(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int 
     alpha = ClusterSnapshot(
         cluster="alpha", taken_at=NOW, jobs={7: (here,)}, pending=0, free_slots=9
     )
-    return World(
+    return Situation(
         home="alpha",
         now=NOW,
         snapshots={"alpha": alpha, "beta": beta},
@@ -45,12 +47,12 @@ def world(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int 
 
 
 def due(
-    one: Transfer, free: int = 9, queue: TransferQueue = QUEUE, seen: World | None = None
+    one: Transfer, free: int = 9, queue: TransferQueue = QUEUE, seen: Situation | None = None
 ) -> list[str]:
     """Return why it comes home."""
     old = one.but(created_at=NOW - timedelta(hours=1))
     queues = {"transfer-beta": queue}
-    return [each.why for each in recall.due([old], seen or world(old), queues, {}, free)]
+    return [each.why for each in recall.due([old], seen or situation(old), queues, {}, free)]
 
 
 def test_a_task_with_a_claim_comes_home_from_a_silent_cluster() -> None:
@@ -63,7 +65,7 @@ def test_a_task_with_a_claim_comes_home_from_a_silent_cluster() -> None:
 def test_a_service_that_was_down_itself_has_heard_no_silence() -> None:
     """It asks for a while before it says that nobody answered."""
     one = claimed().but(created_at=NOW - timedelta(hours=1))
-    seen = world(one, silent_s=3600)
+    seen = situation(one, silent_s=3600)
 
     assert due(claimed(), seen=replace(seen, since=NOW - timedelta(seconds=299))) == []
     assert due(claimed(), seen=replace(seen, since=NOW - timedelta(seconds=301))) != []
@@ -88,20 +90,20 @@ def test_a_service_that_was_down_itself_has_heard_no_silence() -> None:
     ],
 )
 def test_no_other_task_comes_home_from_a_silent_cluster(one: Transfer) -> None:
-    assert due(one, seen=world(waiting())) == []
+    assert due(one, seen=situation(waiting())) == []
 
 
 def test_a_cluster_that_was_silent_for_less_keeps_its_tasks() -> None:
     one = claimed()
 
-    assert due(one, seen=world(one, silent_s=299)) == []
+    assert due(one, seen=situation(one, silent_s=299)) == []
 
 
 def test_the_slots_are_those_of_the_task_at_home() -> None:
     one = claimed()
 
-    assert due(one, free=3, seen=world(one, slots=4)) == []
-    assert due(one, free=4, seen=world(one, slots=4)) != []
+    assert due(one, free=3, seen=situation(one, slots=4)) == []
+    assert due(one, free=4, seen=situation(one, slots=4)) != []
 
 
 def test_a_queue_that_recalls_nothing_recalls_nothing_from_a_silent_cluster() -> None:
@@ -110,7 +112,7 @@ def test_a_queue_that_recalls_nothing_recalls_nothing_from_a_silent_cluster() ->
 
 def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> None:
     one = claimed(seen_at=NOW - timedelta(seconds=310))
-    known = replace(world(one), snapshots={"alpha": world(one).snapshots["alpha"]})
+    known = replace(situation(one), snapshots={"alpha": situation(one).snapshots["alpha"]})
 
     assert "has not answered for 5 min" in due(one, seen=known)[0]
 
@@ -131,7 +133,7 @@ def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> Non
 def test_a_grant_is_given_once_to_a_job_that_has_started(
     one: Transfer, letters: str, waits: bool
 ) -> None:
-    assert recall.waits_for_grant(one, world(one, 1, letters)) is waits
+    assert recall.waits_for_grant(one, situation(one, 1, letters)) is waits
 
 
 @pytest.mark.parametrize(

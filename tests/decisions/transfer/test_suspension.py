@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.decisions.transfer.suspension import Disagreement, disagreement
-from gridbridge.decisions.transfer.world import World
 from gridbridge.model.message import Desired, Message, Outcome, Phase
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Transfer
@@ -51,8 +51,8 @@ def shown(
     """Return what home's answer to a question of that second shows of it."""
     home = ClusterSnapshot(cluster="alpha", taken_at=second(at_s), jobs={}, pending=0, free_slots=0)
     wakes = frozenset({"f0"} if asleep else ())
-    world = World(home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes)
-    return disagreement(one, world, shows)
+    situation = Situation(home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes)
+    return disagreement(one, situation, shows)
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_a_cluster_that_is_gone_is_asked_no_more_and_its_answer_counts_no_more(
 
     assert (running.beta.is_dismissed, running.load()) == (True, {})
     assert "beta" not in running.service.known.answers.good
-    assert running.service.known.worlds.dropped() == {"beta"}
+    assert running.service.known.situations.dropped() == {"beta"}
 
 
 def test_without_a_queue_a_cluster_is_asked_until_its_transfers_are_home(running: Running) -> None:
@@ -199,16 +199,16 @@ def test_who_was_sent_by_a_route_that_is_gone_since_is_taken_home(
 def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Running) -> None:
     """A cluster that was left out for an hour was not silent for one."""
     running.send(RECORD)
-    running.service.known.worlds.since_s = AGES_AGO_S
+    running.service.known.situations.since_s = AGES_AGO_S
     running.follow(**with_gamma(running.policy))
-    kept = running.service.known.worlds.since_s
+    kept = running.service.known.situations.since_s
     clusters = running.policy.clusters
     running.follow(clusters={"alpha": clusters["alpha"]}, queues={})
     before_s = running.service.resources.clock.steady_s()
     running.follow(clusters=clusters)
 
     assert kept == AGES_AGO_S
-    assert running.service.known.worlds.since_s >= before_s
+    assert running.service.known.situations.since_s >= before_s
 
 
 def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:

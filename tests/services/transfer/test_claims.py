@@ -124,14 +124,18 @@ def granted(link: Far) -> list[str]:
 
 def test_a_service_that_was_stopped_begins_to_listen_anew(machine: Machine) -> None:
     """What it did not ask nobody left unanswered (decisions.transfer.recall.silence)."""
-    before = machine.service.known.worlds.since_s
+    before = machine.service.known.situations.since_s
     machine.service.round()
-    unmoved = machine.service.known.worlds.since_s
-    machine.service.known.worlds.looked_at_s -= 30
+    unmoved = machine.service.known.situations.since_s
+    machine.service.known.situations.looked_at_s -= 30
     machine.service.round()
 
     assert unmoved == before
-    assert before < machine.service.known.worlds.since_s <= machine.service.known.worlds.looked_at_s
+    assert (
+        before
+        < machine.service.known.situations.since_s
+        <= machine.service.known.situations.looked_at_s
+    )
 
 
 JOBS = range(7, 10)
@@ -203,7 +207,7 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(
         for one in tuple(machine.service.known.ledger.all()):
             waits = one.but(created_at=long_ago, seen_at=long_ago, remote_state=job_state("qw"))
             machine.service.known.ledger.keep(waits)
-    machine.service.known.worlds.since_s -= 3600
+    machine.service.known.situations.since_s -= 3600
     for _ in range(6):
         home_shows(machine, free_slots=1)
 

@@ -346,7 +346,7 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
     machine.send(RECORD, closed.but(kind=Kind.ENDED), closed)
     now = datetime.now(UTC)
     gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
-    machine.service.order.intake.hearing.hear((Answer(cluster="alpha", snapshot=gone),))
+    machine.service.order.intake.answer_handlers.take((Answer(cluster="alpha", snapshot=gone),))
     machine.send(Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"))
 
     folder = str(machine.folder / "published")
@@ -414,7 +414,7 @@ def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Mach
     machine.policy = replace(machine.policy, retention=Retention(closed_h=0))
     machine.restart()
     machine.send(RECORD, CLOSED)
-    machine.service.order.showing.sweeper.swept_at = float("-inf")
+    machine.service.order.publication.sweeper.swept_at = float("-inf")
     machine.service.round()
 
     assert (machine.records(), machine.service.known.ledger.ended) == (0, {})
@@ -488,11 +488,13 @@ def test_a_clock_that_is_set_on_leaves_a_starter_its_time_to_delete(machine: Mac
     machine.send(RECORD)
     machine.answer_at_home("dr")
     machine.answer("r")
-    before = dict(machine.service.known.worlds.unwanted)
+    before = dict(machine.service.known.situations.deleted_at_home)
     machine.set_clock(7200)
 
     assert list(before) == [NAME]
-    assert is_near(machine.service.known.worlds.unwanted[NAME], before[NAME] + timedelta(hours=2))
+    assert is_near(
+        machine.service.known.situations.deleted_at_home[NAME], before[NAME] + timedelta(hours=2)
+    )
 
 
 def is_near(one: datetime, other: datetime) -> bool:
@@ -575,7 +577,7 @@ def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
     beta = machine.service.known.answers.good["beta"]
     machine.service.known.answers.good["alpha"] = replace(beta, cluster="alpha")
     for _ in range(3):
-        machine.service.care.cleaner.clean(machine.service.known.worlds.of(()))
+        machine.service.care.cleaner.clean(machine.service.known.situations.gather(()))
     gate.set()
 
     assert re.findall(r"event=orphan cluster=(\w+)", caplog.text) == ["beta", "alpha"]

@@ -23,28 +23,28 @@ def test_an_end_is_told_once_when_its_task_was_put_back(tmp_path: Path) -> None:
     put_back = a_snapshot("alpha", 1, a_row(7, "hRq"))
 
     assert unheard_ends.jobs() == {7}
-    assert unheard_ends.hear(a_snapshot("alpha", 1, a_row(7, "hr"))) == ()
-    assert [one.name for one in unheard_ends.hear(put_back)] == [ENDED.name]
-    assert (unheard_ends.hear(put_back), unheard_ends.jobs()) == ((), set())
+    assert unheard_ends.take_answer(a_snapshot("alpha", 1, a_row(7, "hr"))) == ()
+    assert [one.name for one in unheard_ends.take_answer(put_back)] == [ENDED.name]
+    assert (unheard_ends.take_answer(put_back), unheard_ends.jobs()) == ((), set())
 
 
 def test_a_clock_that_is_set_back_does_not_delay_it(tmp_path: Path) -> None:
     wall_s = [7200.0]
     clock = Clock(lambda: wall_s[0], lambda: 0.0)
     unheard_ends = UnheardEnds(Database.open(f"sqlite:///{tmp_path}/state.db"), clock)
-    unheard_ends.say(ENDED)
+    unheard_ends.remember(ENDED)
 
     wall_s[0] -= 3600
     clock.step()
 
-    assert unheard_ends.hear(a_snapshot("alpha", -3599, a_row(7, "hRq"))) != ()
+    assert unheard_ends.take_answer(a_snapshot("alpha", -3599, a_row(7, "hRq"))) != ()
 
 
 def test_a_task_that_home_lists_no_more_is_forgotten(tmp_path: Path) -> None:
     unheard_ends = UnheardEnds(Database.open(f"sqlite:///{tmp_path}/state.db"), Clock())
-    unheard_ends.say(ENDED)
+    unheard_ends.remember(ENDED)
 
-    assert unheard_ends.hear(a_snapshot("alpha", 1)) == ()
+    assert unheard_ends.take_answer(a_snapshot("alpha", 1)) == ()
     assert unheard_ends.jobs() == set()
 
 
@@ -64,9 +64,9 @@ def test_a_number_under_which_another_job_has_begun_at_home_is_awaited_no_more(
 ) -> None:
     """Home's numbers have begun anew: put back later, that job is not given this one's end."""
     unheard_ends = UnheardEnds(Database.open(f"sqlite:///{tmp_path}/state.db"), Clock())
-    unheard_ends.say(ENDED)
+    unheard_ends.remember(ENDED)
     queues = frozenset({"transfer-beta", "transfer-gamma"})
 
-    unheard_ends.hear(a_snapshot("alpha", 1, a_row(7, state, queue=queue)), queues)
+    unheard_ends.take_answer(a_snapshot("alpha", 1, a_row(7, state, queue=queue)), queues)
 
     assert unheard_ends.awaits(ENDED) == expected

@@ -11,17 +11,17 @@ from gridbridge.decisions.site.setup.people import people_findings
 from gridbridge.decisions.site.setup.queue import queue_findings
 from gridbridge.decisions.site.setup.rights import right_findings
 from gridbridge.decisions.site.setup.scheduling import scheduling_findings
-from gridbridge.model.site.setup import Finding, SetupWorld
+from gridbridge.model.site.setup import Finding, SetupSituation
 
 
-def findings(world: SetupWorld) -> tuple[Finding, ...]:
+def findings(situation: SetupSituation) -> tuple[Finding, ...]:
     """Return every item; the queue comes last, so that it opens when all else is in place."""
     return (
-        *right_findings(world),
-        *complex_findings(world),
-        *remote_findings(world),
-        *scheduling_findings(world),
-        *host_findings(world),
-        *people_findings(world),
-        *queue_findings(world),
+        *right_findings(situation),
+        *complex_findings(situation),
+        *remote_findings(situation),
+        *scheduling_findings(situation),
+        *host_findings(situation),
+        *people_findings(situation),
+        *queue_findings(situation),
     )

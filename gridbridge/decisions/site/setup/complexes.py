@@ -12,7 +12,7 @@ from gridbridge.model.site.setup import (
     Complex,
     Edit,
     Finding,
-    SetupWorld,
+    SetupSituation,
     State,
     Verb,
     Wanted,
@@ -35,10 +35,10 @@ def wanted_complexes(wanted: Wanted) -> tuple[Complex, ...]:
     )
 
 
-def complex_findings(world: SetupWorld) -> tuple[Finding, ...]:
+def complex_findings(situation: SetupSituation) -> tuple[Finding, ...]:
     """Judge each resource's type and relation: a wrong relation closes a queue for ever."""
-    rows = wanted_complexes(world.wanted)
-    return tuple(_complex(row, world.home, world.wanted.home) for row in rows)
+    rows = wanted_complexes(situation.wanted)
+    return tuple(_complex(row, situation.home, situation.wanted.home) for row in rows)
 
 
 def _complex(right: Complex, cell: CellSetup, cluster: str) -> Finding:
@@ -61,23 +61,23 @@ def _fits(found: Complex, right: Complex) -> bool:
     return same and found.requestable in may_ask
 
 
-def remote_findings(world: SetupWorld) -> tuple[Finding, ...]:
+def remote_findings(situation: SetupSituation) -> tuple[Finding, ...]:
     """Judge what the other queues, the host and `global` say of `remote`."""
     queues = (
-        _home_queue(name, values.get("complex_values", ""), world)
-        for name, values in world.home.queues.items()
-        if name != world.wanted.queue and not is_transfer(values)
+        _home_queue(name, values.get("complex_values", ""), situation)
+        for name, values in situation.home.queues.items()
+        if name != situation.wanted.queue and not is_transfer(values)
     )
-    return (*queues, *_contradictions(world))
+    return (*queues, *_contradictions(situation))
 
 
-def _home_queue(name: str, values: str, world: SetupWorld) -> Finding:
+def _home_queue(name: str, values: str, situation: SetupSituation) -> Finding:
     item, found = f"queue {name}", pairs(values).get(REMOTE)
     if found is not None:
         return Finding(item=item, state=State.OK, found=f"remote={found}")
     edit = Edit(
         verb=Verb.MERGE,
-        cell=world.wanted.home,
+        cell=situation.wanted.home,
         kind="queue",
         name=name,
         attribute="complex_values",
@@ -92,14 +92,14 @@ def _home_queue(name: str, values: str, world: SetupWorld) -> Finding:
     )
 
 
-def _contradictions(world: SetupWorld) -> Iterator[Finding]:
-    for host, values in world.home.exec_hosts.items():
+def _contradictions(situation: SetupSituation) -> Iterator[Finding]:
+    for host, values in situation.home.exec_hosts.items():
         found = pairs(values.get("complex_values", "")).get(REMOTE)
         if found is None:
             continue
         edit = Edit(
             verb=Verb.DROP,
-            cell=world.wanted.home,
+            cell=situation.wanted.home,
             kind="exechost",
             name=host,
             attribute="complex_values",

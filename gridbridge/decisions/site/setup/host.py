@@ -14,7 +14,7 @@ from gridbridge.model.site.setup import (
     Daemon,
     Edit,
     Finding,
-    SetupWorld,
+    SetupSituation,
     State,
     Undo,
     Verb,
@@ -29,43 +29,45 @@ FIRST_GID, NOGROUP = 20000, 65534
 VALUES = "load values"
 
 
-def host_findings(world: SetupWorld) -> tuple[Finding, ...]:
+def host_findings(situation: SetupSituation) -> tuple[Finding, ...]:
     """Judge the host's configuration."""
-    if world.wanted.host not in world.home.exec_hosts:
-        return (_no_execd(world),)
-    return (_gid_range(world), _report_time(world), _sensor(world))
+    if situation.wanted.host not in situation.home.exec_hosts:
+        return (_no_execd(situation),)
+    return (_gid_range(situation), _report_time(situation), _sensor(situation))
 
 
-def _no_execd(world: SetupWorld) -> Finding:
+def _no_execd(situation: SetupSituation) -> Finding:
     return Finding(
-        item=f"host {world.wanted.host}",
+        item=f"host {situation.wanted.host}",
         state=State.BROKEN,
-        found=f"no execution host of {world.wanted.home}",
+        found=f"no execution host of {situation.wanted.home}",
         right="an execution host",
-        hint=f"start sge_execd on {world.wanted.host}, or give another --host",
+        hint=f"start sge_execd on {situation.wanted.host}, or give another --host",
     )
 
 
-def _sensor(world: SetupWorld) -> Finding:
-    present = [each for each in world.home.effective("load_sensor").split(",") if words(each)]
+def _sensor(situation: SetupSituation) -> Finding:
+    present = [each for each in situation.home.effective("load_sensor").split(",") if words(each)]
     item = "load sensor"
     if SENSOR in present:
         return Finding(item=item, state=State.OK, found=",".join(present))
     right = ",".join([*present, SENSOR])
-    return _setting(world, item, "load_sensor", ",".join(present) or "none", right)
+    return _setting(situation, item, "load_sensor", ",".join(present) or "none", right)
 
 
-def _setting(world: SetupWorld, item: str, attribute: str, found: str, right: str) -> Finding:
-    wanted = world.wanted
+def _setting(
+    situation: SetupSituation, item: str, attribute: str, found: str, right: str
+) -> Finding:
+    wanted = situation.wanted
     done = Edit(
         verb=Verb.SET_HOST, cell=wanted.home, name=wanted.host, attribute=attribute, value=right
     )
-    former = (world.home.host or {}).get(attribute)
+    former = (situation.home.host or {}).get(attribute)
     verb = Verb.DROP_HOST if former is None else Verb.SET_HOST
     back = Edit(
         verb=verb, cell=wanted.home, name=wanted.host, attribute=attribute, value=former or ""
     )
-    restart = (restart_execd(world),) if world.home.host is None and world.execd else ()
+    restart = (restart_execd(situation),) if situation.home.host is None and situation.execd else ()
     return Finding(
         item=item,
         state=State.BROKEN,
@@ -76,11 +78,11 @@ def _setting(world: SetupWorld, item: str, attribute: str, found: str, right: st
     )
 
 
-def _report_time(world: SetupWorld) -> Finding:
-    found, item = world.home.effective("load_report_time"), "load report time"
+def _report_time(situation: SetupSituation) -> Finding:
+    found, item = situation.home.effective("load_report_time"), "load report time"
     if _seconds(found) <= REPORT_S:
         return Finding(item=item, state=State.OK, found=found)
-    return _setting(world, item, "load_report_time", found, f"00:00:{REPORT_S:02}")
+    return _setting(situation, item, "load_report_time", found, f"00:00:{REPORT_S:02}")
 
 
 def _seconds(text: str) -> int:
@@ -88,16 +90,16 @@ def _seconds(text: str) -> int:
     return sum(part * 60**power for power, part in enumerate(reversed(parts)))
 
 
-def _gid_range(world: SetupWorld) -> Finding:
+def _gid_range(situation: SetupSituation) -> Finding:
     """Judge the additional group ids: each running job of any queue takes one on this host."""
-    found, item = world.home.effective("gid_range"), "gid_range"
-    slots = world.wanted.slots + world.other_slots
-    free = len(_gids(found) - world.gids)
+    found, item = situation.home.effective("gid_range"), "gid_range"
+    slots = situation.wanted.slots + situation.other_slots
+    free = len(_gids(found) - situation.gids)
     if free >= slots + SPARE_GROUPS:
         return Finding(item=item, state=State.OK, found=f"{found}, {free} free")
-    right = wider_range(found, slots + SPARE_GROUPS, world.gids)
+    right = wider_range(found, slots + SPARE_GROUPS, situation.gids)
     few = f"{found}, {free} free for {slots} slots of all queues here"
-    return _setting(world, item, "gid_range", few, right)
+    return _setting(situation, item, "gid_range", few, right)
 
 
 def _gids(text: str) -> set[int]:
@@ -120,60 +122,60 @@ def wider_range(found: str, needed: int, used: frozenset[int]) -> str:
     return f"{free[0]}-{free[-1]}"
 
 
-def value_findings(world: SetupWorld, poller: PollerFacts) -> tuple[Finding, ...]:
+def value_findings(situation: SetupSituation, poller: PollerFacts) -> tuple[Finding, ...]:
     """Judge whether the sensor's values reach qmaster; only where it is configured.
 
     They do within two load report times, once the poller has published them; an execd that was
     started since then has yet to report. A poller that publishes none of the cluster has an older
     gridbridge.toml, and no start of execd helps.
     """
-    if SENSOR not in world.home.effective("load_sensor").split(","):
+    if SENSOR not in situation.home.effective("load_sensor").split(","):
         return ()
-    values = pairs(world.home.exec_hosts[world.wanted.host].get("load_values", ""))
-    name = f"{world.wanted.prefix}_up"
+    values = pairs(situation.home.exec_hosts[situation.wanted.host].get("load_values", ""))
+    name = f"{situation.wanted.prefix}_up"
     if name in values:
         return (Finding(item=VALUES, state=State.OK, found=f"{name}={values[name]}"),)
-    return (_unreported(world, poller, name),)
+    return (_unreported(situation, poller, name),)
 
 
-def _unreported(world: SetupWorld, poller: PollerFacts, value: str) -> Finding:
+def _unreported(situation: SetupSituation, poller: PollerFacts, value: str) -> Finding:
     """Judge a value that is missing: it may have to come yet."""
     if value not in poller.values:
         right = "published, once the service has this gridbridge.toml"
         found = f"the service publishes no {value}: the queue is closed"
         return Finding(item=VALUES, state=State.WARNING, found=found, right=right)
-    if late := _late(world, poller):
-        right = f"{value} is reported within {_patience_s(world)} s"
+    if late := _late(situation, poller):
+        right = f"{value} is reported within {_patience_s(situation)} s"
         return Finding(item=VALUES, state=State.WARNING, found=f"none yet: {late}", right=right)
-    mend = (restart_execd(world),) if world.execd else ()
+    mend = (restart_execd(situation),) if situation.execd else ()
     return Finding(
         item=VALUES,
         state=State.BROKEN,
-        found=f"{world.wanted.host} reports no {value}: the queue is closed",
+        found=f"{situation.wanted.host} reports no {value}: the queue is closed",
         right="reported; execd has to be started after its first load_sensor was set",
         mend=mend,
         hint="" if mend else "start sge_execd",
     )
 
 
-def _late(world: SetupWorld, poller: PollerFacts) -> str:
+def _late(situation: SetupSituation, poller: PollerFacts) -> str:
     """Say why values have yet to be reported; empty when they should have been."""
-    patience_s, known = _patience_s(world), poller.configuration
-    if world.execd and world.execd.age_s < patience_s:
-        return f"execd was started {world.execd.age_s:.0f} s ago"
+    patience_s, known = _patience_s(situation), poller.configuration
+    if situation.execd and situation.execd.age_s < patience_s:
+        return f"execd was started {situation.execd.age_s:.0f} s ago"
     if known and known.for_s < patience_s:
         return f"the service has this gridbridge.toml for {known.for_s:.0f} s"
     return ""
 
 
-def _patience_s(world: SetupWorld) -> int:
-    return 2 * _seconds(world.home.effective("load_report_time"))
+def _patience_s(situation: SetupSituation) -> int:
+    return 2 * _seconds(situation.home.effective("load_report_time"))
 
 
-def restart_execd(world: SetupWorld) -> Edit:
+def restart_execd(situation: SetupSituation) -> Edit:
     """Return what starts execd again; its jobs go on (sge_execd(8))."""
-    assert world.execd
-    return Edit(verb=Verb.SHELL, cell=world.wanted.home, value=_restart(world.execd))
+    assert situation.execd
+    return Edit(verb=Verb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd))
 
 
 def _restart(execd: Daemon) -> str:

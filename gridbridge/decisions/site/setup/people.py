@@ -7,14 +7,17 @@ the queue stay.
 
 from collections.abc import Iterator
 
-from gridbridge.model.site.setup import Edit, Finding, Settings, SetupWorld, State, Verb, words
+from gridbridge.model.site.setup import Edit, Finding, Settings, SetupSituation, State, Verb, words
 
 USER_LISTS = "user_lists"
 
 
-def people_findings(world: SetupWorld) -> Iterator[Finding]:
+def people_findings(situation: SetupSituation) -> Iterator[Finding]:
     """Judge the list of people; it is there before the queue that has it."""
-    wanted, listed = world.wanted, world.home.user_lists.get(world.wanted.people_list, ())
+    wanted, listed = (
+        situation.wanted,
+        situation.home.user_lists.get(situation.wanted.people_list, ()),
+    )
     if not wanted.people:
         return
     missing = tuple(sorted(set(wanted.people) - set(listed)))
@@ -33,9 +36,9 @@ def people_findings(world: SetupWorld) -> Iterator[Finding]:
     yield Finding(item=item, state=State.BROKEN, found=found, right=right, mend=mend)
 
 
-def list_findings(world: SetupWorld, queue: Settings) -> Iterator[Finding]:
+def list_findings(situation: SetupSituation, queue: Settings) -> Iterator[Finding]:
     """Judge whether the queue has that list, or none where nobody is named."""
-    wanted, lists = world.wanted, words(queue.get(USER_LISTS, "NONE"))
+    wanted, lists = situation.wanted, words(queue.get(USER_LISTS, "NONE"))
     is_kept, is_wanted = wanted.people_list in lists, bool(wanted.people)
     item, found = f"queue {wanted.queue}: {USER_LISTS}", " ".join(lists) or "NONE"
     if is_kept == is_wanted:
@@ -53,10 +56,10 @@ def list_findings(world: SetupWorld, queue: Settings) -> Iterator[Finding]:
     yield Finding(item=item, state=State.BROKEN, found=found, right=right, mend=(edit,))
 
 
-def taken_back(world: SetupWorld) -> Iterator[Edit]:
+def taken_back(situation: SetupSituation) -> Iterator[Edit]:
     """Remove the list with the last queue that has it."""
-    wanted = world.wanted
-    others = (queue for name, queue in world.home.queues.items() if name != wanted.queue)
+    wanted = situation.wanted
+    others = (queue for name, queue in situation.home.queues.items() if name != wanted.queue)
     is_needed = any(wanted.people_list in words(queue.get(USER_LISTS, "")) for queue in others)
-    if wanted.people_list in world.home.user_lists and not is_needed:
+    if wanted.people_list in situation.home.user_lists and not is_needed:
         yield Edit(verb=Verb.DROP_LIST, cell=wanted.home, name=wanted.people_list)

@@ -8,7 +8,7 @@ from gridbridge.model.places import METHODS
 from gridbridge.model.site.setup import (
     Edit,
     Finding,
-    SetupWorld,
+    SetupSituation,
     State,
     Verb,
     Wanted,
@@ -25,40 +25,40 @@ PROCEDURES = ("start_proc_args", "stop_proc_args")
 LIMITS = ("rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem")
 
 
-def queue_findings(world: SetupWorld) -> tuple[Finding, ...]:
+def queue_findings(situation: SetupSituation) -> tuple[Finding, ...]:
     """Judge the queue, attribute by attribute; a missing one is one finding."""
-    wanted = world.wanted
-    found = world.home.queues.get(wanted.queue)
-    right = wanted_queue(world)
+    wanted = situation.wanted
+    found = situation.home.queues.get(wanted.queue)
+    right = wanted_queue(situation)
     if found is None:
-        return (_missing(world, right),)
+        return (_missing(situation, right),)
     return (
         *(_attribute(wanted, name, found.get(name, ""), value) for name, value in right.items()),
         _remote(wanted, found),
-        *request_findings(world, found),
-        *list_findings(world, found),
-        *_environments(world, found),
+        *request_findings(situation, found),
+        *list_findings(situation, found),
+        *_environments(situation, found),
     )
 
 
-def is_foreign(world: SetupWorld) -> bool:
+def is_foreign(situation: SetupSituation) -> bool:
     """Say whether the queue is there and not a transfer queue, not even a broken one."""
-    found = world.home.queues.get(world.wanted.queue)
+    found = situation.home.queues.get(situation.wanted.queue)
     if found is None or is_transfer(found):
         return False
     return not found.get("starter_method", "").startswith(METHODS)
 
 
-def wanted_queue(world: SetupWorld) -> Mapping[str, str]:
+def wanted_queue(situation: SetupSituation) -> Mapping[str, str]:
     """Return the attributes that matter, but for complex_values and pe_list."""
-    wanted = world.wanted
+    wanted = situation.wanted
     methods = {
         f"{name}_method": f"{METHODS}/{name}"
         for name in ("starter", "suspend", "resume", "terminate")
     }
     return {
         "hostlist": wanted.host,
-        "seq_no": _seq_no(world),
+        "seq_no": _seq_no(situation),
         "load_thresholds": thresholds(wanted),
         "suspend_thresholds": "NONE",
         "qtype": "BATCH",
@@ -79,16 +79,16 @@ def thresholds(wanted: Wanted) -> str:
     return f"{wanted.prefix}_up=false{pending}"
 
 
-def _seq_no(world: SetupWorld) -> str:
+def _seq_no(situation: SetupSituation) -> str:
     """Return a number above every home queue's; one that is not 0 is somebody's choice."""
     others = [
         int(number)
-        for name, queue in world.home.queues.items()
-        if name != world.wanted.queue and not is_transfer(queue)
+        for name, queue in situation.home.queues.items()
+        if name != situation.wanted.queue and not is_transfer(queue)
         for number in _numbers(queue.get("seq_no", "0"))
     ]
     highest = max(others, default=0)
-    present = world.home.queues.get(world.wanted.queue, {}).get("seq_no", "")
+    present = situation.home.queues.get(situation.wanted.queue, {}).get("seq_no", "")
     if any(map(int, _numbers(present))):
         return present
     return str(SEQ_NO if highest < SEQ_NO else highest + SEQ_NO_STEP)
@@ -100,14 +100,14 @@ def _numbers(value: str) -> Iterator[str]:
     return (part for part in parts if part.isdigit())
 
 
-def _missing(world: SetupWorld, right: Mapping[str, str]) -> Finding:
-    wanted = world.wanted
+def _missing(situation: SetupSituation, right: Mapping[str, str]) -> Finding:
+    wanted = situation.wanted
     values = {
         "qname": wanted.queue,
         **right,
-        "pe_list": " ".join(safe_environments(world)) or "NONE",
+        "pe_list": " ".join(safe_environments(situation)) or "NONE",
         "user_lists": wanted.people_list if wanted.people else "NONE",
-        "complex_values": ",".join(("remote=TRUE", *promised(world))),
+        "complex_values": ",".join(("remote=TRUE", *promised(situation))),
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
     edit = Edit(verb=Verb.ADD_QUEUE, cell=wanted.home, name=wanted.queue, value=text)
@@ -164,25 +164,25 @@ def _remote(wanted: Wanted, queue: Mapping[str, str]) -> Finding:
     )
 
 
-def safe_environments(world: SetupWorld) -> tuple[str, ...]:
+def safe_environments(situation: SetupSituation) -> tuple[str, ...]:
     """Return the parallel environments of both cells, by the mapping, that suit the queue."""
-    home = world.home.environments
-    return tuple(name for name in home if not _unsuitable(name, world))
+    home = situation.home.environments
+    return tuple(name for name in home if not _unsuitable(name, situation))
 
 
-def _unsuitable(name: str, world: SetupWorld) -> str:
+def _unsuitable(name: str, situation: SetupSituation) -> str:
     """Say why jobs of a parallel environment must not be sent, nothing when they may."""
-    wanted = world.wanted
+    wanted = situation.wanted
     if reason := wanted.rejected.get(name, ""):
         return f"the mapping to {wanted.remote} rejects it: {reason}"
     there = wanted.renamed.get(name, name)
-    if there not in world.away.environments:
+    if there not in situation.away.environments:
         return f"{wanted.remote} has no environment {there}"
-    values = world.home.environments.get(name, {})
+    values = situation.home.environments.get(name, {})
     if values.get("allocation_rule") != WHOLE_JOB:
         rule = values.get("allocation_rule", "unknown")
         return f"allocation_rule {rule} may split a job between home and away"
-    rule = world.away.environments[there].get("allocation_rule", WHOLE_JOB)
+    rule = situation.away.environments[there].get("allocation_rule", WHOLE_JOB)
     if rule != WHOLE_JOB and name not in wanted.renamed:
         meant = f'[map.{wanted.remote}.pe.{name}] to = "{name}" says that it is meant'
         return f"allocation_rule {rule} at {wanted.remote} may spread a job over hosts; {meant}"
@@ -190,13 +190,13 @@ def _unsuitable(name: str, world: SetupWorld) -> str:
     return f"{' and '.join(run)} would run on {wanted.host}" if run else ""
 
 
-def _environments(world: SetupWorld, queue: Mapping[str, str]) -> Iterator[Finding]:
-    wanted, listed = world.wanted, words(queue.get("pe_list", ""))
+def _environments(situation: SetupSituation, queue: Mapping[str, str]) -> Iterator[Finding]:
+    wanted, listed = situation.wanted, words(queue.get("pe_list", ""))
     for name in listed:
-        why = _unsuitable(name, world)
+        why = _unsuitable(name, situation)
         if why:
             yield _environment(wanted, name, why, "not in pe_list", Verb.DROP)
-    for name in safe_environments(world):
+    for name in safe_environments(situation):
         if name not in listed:
             yield _environment(wanted, name, "not in pe_list", "in pe_list", Verb.MERGE)
         else:

@@ -14,7 +14,7 @@ from gridbridge.model.site.setup import (
     Edit,
     Finding,
     Settings,
-    SetupWorld,
+    SetupSituation,
     State,
     Verb,
     pairs,
@@ -26,30 +26,30 @@ MOST: Mapping[str, str] = MappingProxyType(
 )
 
 
-def promised(world: SetupWorld) -> tuple[str, ...]:
+def promised(situation: SetupSituation) -> tuple[str, ...]:
     """Return `name=value` for what a new queue promises of the mapping's resources."""
-    rows = _needed(world, {})
+    rows = _needed(situation, {})
     return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))
 
 
-def request_findings(world: SetupWorld, queue: Settings) -> Iterator[Finding]:
+def request_findings(situation: SetupSituation, queue: Settings) -> Iterator[Finding]:
     """Judge what the queue, its host and `global` say of the mapping's resources."""
-    for row in _needed(world, queue):
-        yield _missing(row, world)
+    for row in _needed(situation, queue):
+        yield _missing(row, situation)
     for name, value in pairs(queue.get("complex_values", "")).items():
-        if name in world.wanted.resources:
-            item = f"queue {world.wanted.queue}: resource {name}"
+        if name in situation.wanted.resources:
+            item = f"queue {situation.wanted.queue}: resource {name}"
             yield Finding(item=item, state=State.OK, found=f"{name}={value}")
 
 
-def _needed(world: SetupWorld, queue: Settings) -> Iterator[Complex]:
+def _needed(situation: SetupSituation, queue: Settings) -> Iterator[Complex]:
     """Give the resources that can be asked for and have no value where the queue is."""
     known = {*queue, *pairs(queue.get("complex_values", ""))}
-    for host in world.home.exec_hosts.values():
+    for host in situation.home.exec_hosts.values():
         known |= pairs(host.get("complex_values", "")).keys()
         known |= pairs(host.get("load_values", "")).keys()
-    for name in world.wanted.resources:
-        row = world.home.complexes.get(name)
+    for name in situation.wanted.resources:
+        row = situation.home.complexes.get(name)
         if row and row.requestable == ASKABLE and name not in known and not is_place(name):
             yield row
 
@@ -63,8 +63,8 @@ def _most(row: Complex) -> str:
     return ""
 
 
-def _missing(row: Complex, world: SetupWorld) -> Finding:
-    wanted, value = world.wanted, _most(row)
+def _missing(row: Complex, situation: SetupSituation) -> Finding:
+    wanted, value = situation.wanted, _most(row)
     edit = Edit(
         verb=Verb.MERGE,
         cell=wanted.home,

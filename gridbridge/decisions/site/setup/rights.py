@@ -8,7 +8,7 @@ from gridbridge.model.site.setup import (
     CellSetup,
     Edit,
     Finding,
-    SetupWorld,
+    SetupSituation,
     State,
     Undo,
     Verb,
@@ -16,26 +16,26 @@ from gridbridge.model.site.setup import (
 )
 
 
-def right_findings(world: SetupWorld) -> tuple[Finding, ...]:
+def right_findings(situation: SetupSituation) -> tuple[Finding, ...]:
     """Judge the rights in both cells."""
-    wanted = world.wanted
-    home = _in_cell(wanted.home, world.home, world)
+    wanted = situation.wanted
+    home = _in_cell(wanted.home, situation.home, situation)
     if not wanted.has_operators:
         return home
     if wanted.far_account:
-        return (_by_ssh(world), *home)
-    return (*_in_cell(wanted.remote, world.away, world), *home)
+        return (_by_ssh(situation), *home)
+    return (*_in_cell(wanted.remote, situation.away, situation), *home)
 
 
-def _by_ssh(world: SetupWorld) -> Finding:
+def _by_ssh(situation: SetupSituation) -> Finding:
     """Judge what the service may do where the clients run on the cluster's own host.
 
     Another domain's set-up belongs to its administrators. Without this right everything works,
     except that a held job which no transfer knows stays there, held.
     """
-    wanted, account = world.wanted, world.wanted.far_account
+    wanted, account = situation.wanted, situation.wanted.far_account
     item = f"{wanted.remote}: operator {account}"
-    if account in (*world.away.operators, *world.away.managers):
+    if account in (*situation.away.operators, *situation.away.managers):
         return Finding(item=item, state=State.OK, found="yes")
     return Finding(
         item=item,
@@ -46,8 +46,8 @@ def _by_ssh(world: SetupWorld) -> Finding:
     )
 
 
-def _in_cell(cluster: str, cell: CellSetup, world: SetupWorld) -> tuple[Finding, ...]:
-    account, host = world.wanted.service_account, world.wanted.host
+def _in_cell(cluster: str, cell: CellSetup, situation: SetupSituation) -> tuple[Finding, ...]:
+    account, host = situation.wanted.service_account, situation.wanted.host
     may_operate = account in (*cell.operators, *cell.managers)
     is_admin = any(same_host(host, name) for name in cell.admin_hosts)
     is_submit = any(same_host(host, name) for name in cell.submit_hosts)

@@ -2,32 +2,37 @@
 
 from collections.abc import Iterator
 
-from gridbridge.model.site.setup import Edit, Finding, SetupWorld, State, Undo, Verb, pairs
+from gridbridge.model.site.setup import Edit, Finding, SetupSituation, State, Undo, Verb, pairs
 
 DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # as Grid Engine ships it: meant for np_load_avg
 NO_DECAYS = ("0:0:0", "00:00:00")  # adjustments are off
 DECAY = "0:0:30"  # about how long a sent job takes to show in the published count
 
 
-def scheduling_findings(world: SetupWorld) -> tuple[Finding, ...]:
+def scheduling_findings(situation: SetupSituation) -> tuple[Finding, ...]:
     """Judge the queue order and, with a pending limit, the damping.
 
     Each job that was just sent counts as one that waits there until the sensor can know of it;
     without that, all free slots are filled in the seconds after the queue opens.
     """
-    order = _setting(world, "queue order", "queue_sort_method", "seqno", State.BROKEN)
-    if not world.wanted.pending_limit:
+    order = _setting(situation, "queue order", "queue_sort_method", "seqno", State.BROKEN)
+    if not situation.wanted.pending_limit:
         return (order,)
-    return (order, _adjustment(world), _decay(world))
+    return (order, _adjustment(situation), _decay(situation))
 
 
 def _setting(
-    world: SetupWorld, item: str, attribute: str, right: str, state: State, undo: bool = True
+    situation: SetupSituation,
+    item: str,
+    attribute: str,
+    right: str,
+    state: State,
+    undo: bool = True,
 ) -> Finding:
-    found = world.home.scheduler.get(attribute, "")
+    found = situation.home.scheduler.get(attribute, "")
     if found == right:
         return Finding(item=item, state=State.OK, found=f"{attribute} {found}")
-    cell = world.wanted.home
+    cell = situation.wanted.home
     done = Edit(verb=Verb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
     back = Edit(verb=Verb.SET_SCHEDULER, cell=cell, attribute=attribute, value=found)
     return Finding(
@@ -40,18 +45,18 @@ def _setting(
     )
 
 
-def _adjustment(world: SetupWorld) -> Finding:
+def _adjustment(situation: SetupSituation) -> Finding:
     """Judge the damping of every transfer queue: each set-up writes the whole list."""
-    found = right = world.home.scheduler.get("job_load_adjustments", "NONE")
-    for name in dict.fromkeys((f"{world.wanted.prefix}_pending", *_pending_values(world))):
+    found = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
+    for name in dict.fromkeys((f"{situation.wanted.prefix}_pending", *_pending_values(situation))):
         if name not in pairs(found):
             right = _join(right, f"{name}=1")
-    return _setting(world, "damping", "job_load_adjustments", right, State.WARNING, undo=False)
+    return _setting(situation, "damping", "job_load_adjustments", right, State.WARNING, undo=False)
 
 
-def _pending_values(world: SetupWorld) -> Iterator[str]:
+def _pending_values(situation: SetupSituation) -> Iterator[str]:
     """Give the load values at which the queues of other clusters close."""
-    for queue in world.home.queues.values():
+    for queue in situation.home.queues.values():
         for name in pairs(queue.get("load_thresholds", "")):
             if name.startswith("gb_") and name.endswith("_pending"):
                 yield name
@@ -61,8 +66,8 @@ def _join(listed: str, entry: str) -> str:
     return entry if listed.upper() == "NONE" else f"{listed},{entry}"
 
 
-def _decay(world: SetupWorld) -> Finding:
+def _decay(situation: SetupSituation) -> Finding:
     """Judge the decay; a time of the site's own choice is left alone."""
-    found = world.home.scheduler.get("load_adjustment_decay_time", "")
+    found = situation.home.scheduler.get("load_adjustment_decay_time", "")
     right = DECAY if found in (*DEFAULT_DECAYS, *NO_DECAYS) else found
-    return _setting(world, "damping time", "load_adjustment_decay_time", right, State.WARNING)
+    return _setting(situation, "damping time", "load_adjustment_decay_time", right, State.WARNING)

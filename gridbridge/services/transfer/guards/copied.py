@@ -36,7 +36,7 @@ class Copies:
         home = policy.site.cluster
         self._look = Question(workers, home, "look_for_copies", self._free_copies, clock, LOOK_S)
 
-    def see(self, came: tuple[Answer, ...]) -> None:
+    def take_answers(self, came: tuple[Answer, ...]) -> None:
         """Look once a minute, while home answers."""
         if any(answer.cluster == self._home and answer.snapshot for answer in came):
             if told := self._look.answer():

@@ -35,9 +35,9 @@ class LateGuards:
     def load(self, now: datetime) -> None:
         """Take up what an earlier process may have left."""
         for one in self._transfers.reguarded():
-            self.say(one.not_after(now))
+            self.remember(one.not_after(now))
 
-    def say(self, closed: Transfer) -> None:
+    def remember(self, closed: Transfer) -> None:
         """Remember a transfer that is over."""
         if guards.may_stay(closed):
             self._left[closed.key] = closed
@@ -46,7 +46,7 @@ class LateGuards:
         """Return the local jobs that home's next answer has to tell of."""
         return {parse_transfer(one.name).job for one in self._left.values()}
 
-    def see(self, local: ClusterSnapshot) -> None:
+    def take_answer(self, local: ClusterSnapshot) -> None:
         """Release the tasks that home still lists, but none that was sent again."""
         for one in tuple(self._left.values()):
             if is_gone(one, local) or self._is_sent_anew(one):

@@ -51,7 +51,7 @@ class Guards:
         """Go on under another configuration."""
         self._policy = policy
 
-    def see(self, came: tuple[Answer, ...], home: str) -> None:
+    def take_answers(self, came: tuple[Answer, ...], home: str) -> None:
         """Take home's answer, if it is among these."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:

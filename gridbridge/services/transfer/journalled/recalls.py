@@ -5,7 +5,7 @@ from typing import Any
 
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.recall import Recall
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import ROWS, Entry, decode, encode, telling
@@ -17,7 +17,7 @@ PROGRAM = "poller recall"
 def entry(
     wanted: Sequence[Transfer],
     due: Sequence[Recall],
-    world: World,
+    situation: Situation,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
     free: int,
@@ -25,21 +25,21 @@ def entry(
     """Tell of the tasks that are due, in their order, with the rows of all up to the last one."""
     some = wanted[: 1 + wanted.index(due[-1].transfer)]
     inputs = {
-        **rows(some, world),
+        **rows(some, situation),
         "queues": {name: encode(queues[name]) for name in {one.queue for one in some}},
         "troubles": dict(troubles),
         "free": free,
     }
     kept = frozenset(one.key for one in some[:ROWS])
     told = [_sentence(one) for one in due if one.transfer.key in kept]
-    return telling(PROGRAM, world.now, inputs, told)
+    return telling(PROGRAM, situation.now, inputs, told)
 
 
 def again(kept: Mapping[str, Any]) -> list[str]:
     """Decide again which tasks come home."""
-    transfers, world = read_rows(kept)
+    transfers, situation = read_rows(kept)
     queues = {name: decode(one, TransferQueue) for name, one in kept["queues"].items()}
-    due = recall.due(transfers, world, queues, kept["troubles"], kept["free"])
+    due = recall.due(transfers, situation, queues, kept["troubles"], kept["free"])
     return [_sentence(one) for one in due]
 
 

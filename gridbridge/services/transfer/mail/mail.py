@@ -100,9 +100,9 @@ class Mail:
                 self._done.append(spooled.path)
         return tuple(self._ledger.open[each] for each in changed)
 
-    def hear(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
+    def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
         """Take home's answer about the transfers whose records wait for it."""
-        self._done += self.unproved.hear(home, snapshots)
+        self._done += self.unproved.take_answer(home, snapshots)
 
     def put_away(self) -> None:
         """Remove the messages that were taken, once all that they lead to is done."""

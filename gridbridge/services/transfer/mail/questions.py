@@ -1,8 +1,8 @@
 """What starters ask the service: which transfer a task is that was started again."""
 
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.decisions.transfer.plan import ANOTHERS
-from gridbridge.decisions.transfer.receive import answer, fault, is_of_another_job, is_succeeded
+from gridbridge.decisions.transfer.plan import NUMBER_REUSED
+from gridbridge.decisions.transfer.receive import answer, fault, has_new_starter, is_of_another_job
 from gridbridge.decisions.transfer.unheard import of_asker
 from gridbridge.model.message import Desired, Message
 from gridbridge.model.transfer.plan import Rejected
@@ -20,7 +20,7 @@ class Questions:
     def __init__(
         self, ledger: Ledger, inbox: Inbox, acts: Acts, unheard_ends: UnheardEnds, clock: Clock
     ) -> None:
-        self.asked: set[Key] = set()  # deleted transfers of whose tasks another starter asks
+        self.with_new_starter: set[Key] = set()  # deleted transfers
         self._ledger = ledger
         self._inbox = inbox
         self._acts = acts
@@ -33,7 +33,7 @@ class Questions:
         if fault(message) or not message.wake:
             return Rejected(what="question", reason="no FIFO of ours")
         attempts = tuple(self._disowned(one, message) for one in self._attempts(spooled))
-        self.asked |= {one.key for one in attempts if is_succeeded(one, message)}
+        self.with_new_starter |= {one.key for one in attempts if has_new_starter(one, message)}
         asleep = [one.wake for one in attempts if self._acts.is_asleep(one)]
         if reply := answer(attempts, message, asleep):
             known = self._ledger.find((reply.transfer, spooled.uid))
@@ -56,7 +56,7 @@ class Questions:
         is_live = not one.is_over and one.desired != Desired.DEAD and one.wake != message.wake
         if not is_live or not is_of_another_job(message, self._inbox.submitted_of(one.record)):
             return one
-        one = one.but(desired=Desired.DEAD, updated_at=self._clock.now(), reason=ANOTHERS)
+        one = one.but(desired=Desired.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED)
         self._ledger.keep(one)
-        self._ledger.note(one, ANOTHERS)
+        self._ledger.note(one, NUMBER_REUSED)
         return one

@@ -86,7 +86,9 @@ class Unproved:
         self._counted()[taken.uid] += 1
         return taken.but(listed=self._admitted.pop(taken.key, ""))
 
-    def hear(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
+    def take_answer(
+        self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
+    ) -> list[str]:
         """Take home's answer; return the messages that are refused by it."""
         refused: list[str] = []
         uids: Counter[int] = Counter()

@@ -47,10 +47,10 @@ def _let_go(
     known: Knowledge, dispatcher: Dispatcher, late_guards: LateGuards, closed: Transfer
 ) -> None:
     """Tell those who keep something of a transfer that it is over."""
-    known.worlds.unwanted.pop(closed.name, None)
+    known.situations.deleted_at_home.pop(closed.name, None)
     known.ledger.forget(closed)
-    known.mail.questions.asked.discard(closed.key)
-    known.unheard_ends.say(closed)
-    late_guards.say(closed)
+    known.mail.questions.with_new_starter.discard(closed.key)
+    known.unheard_ends.remember(closed)
+    late_guards.remember(closed)
     dispatcher.forget(closed.key)
-    known.decided.forget(closed.key)
+    known.plan_journal.forget(closed.key)

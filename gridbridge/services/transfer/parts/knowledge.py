@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from gridbridge.model.policy import Policy
 from gridbridge.services.journal import Journal
 from gridbridge.services.transfer.breakers import Breakers
-from gridbridge.services.transfer.journalled.plans import Decided
+from gridbridge.services.transfer.journalled.plans import PlanJournal
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.mail.mail import Mail
 from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.published.history import JobHistory
-from gridbridge.services.transfer.round.worlds import Worlds
-from gridbridge.services.transfer.strangers import Strangers
+from gridbridge.services.transfer.reused_ids import ReusedIds
+from gridbridge.services.transfer.round.situations import Situations
 from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.services.watch.answers import Answers
@@ -24,14 +24,14 @@ class Knowledge:
     job_history: JobHistory
     breakers: Breakers
     ledger: Ledger
-    decided: Decided
+    plan_journal: PlanJournal
     journal: Journal
     unheard_ends: UnheardEnds
     mail: Mail
     answers: Answers
-    strangers: Strangers
+    reused_ids: ReusedIds
     usage_records: UsageRecords
-    worlds: Worlds
+    situations: Situations
 
 
 def build(policy: Policy, at: Resources) -> Knowledge:
@@ -43,26 +43,26 @@ def build(policy: Policy, at: Resources) -> Knowledge:
     unheard_ends = UnheardEnds(at.database, at.clock)
     mail = Mail(policy, at.inbox, ledger, at.acts, unheard_ends, at.clock, journal)
     answers = Answers(at.observers, at.database, at.views.answer, at.clock)
-    strangers = Strangers(ledger, at.acts, at.workers, at.clock.steady_s)
+    reused_ids = ReusedIds(ledger, at.acts, at.workers, at.clock.steady_s)
     return Knowledge(
         job_history=job_history,
         breakers=breakers,
         ledger=ledger,
-        decided=Decided(),
+        plan_journal=PlanJournal(),
         journal=journal,
         unheard_ends=unheard_ends,
         mail=mail,
         answers=answers,
-        strangers=strangers,
+        reused_ids=reused_ids,
         usage_records=UsageRecords(
             policy=policy, database=at.database, views=at.views, clock=at.clock
         ),
-        worlds=Worlds(
+        situations=Situations(
             policy=policy,
             ledger=ledger,
             answers=answers,
             mail=mail,
-            strangers=strangers,
+            reused_ids=reused_ids,
             spool=at.spool,
             clock=at.clock,
         ),

@@ -5,11 +5,11 @@ from gridbridge.services.transfer.parts.acting import Acting
 from gridbridge.services.transfer.parts.care import Care
 from gridbridge.services.transfer.parts.knowledge import Knowledge
 from gridbridge.services.transfer.parts.resources import Resources
-from gridbridge.services.transfer.round.hearing import Hearing
+from gridbridge.services.transfer.round.answer_handlers import AnswerHandlers
 from gridbridge.services.transfer.round.intake import Intake
 from gridbridge.services.transfer.round.order import Order
+from gridbridge.services.transfer.round.publication import Publication
 from gridbridge.services.transfer.round.recovery import Recovery
-from gridbridge.services.transfer.round.showing import Showing
 from gridbridge.services.transfer.round.sweeper import Sweeper
 from gridbridge.services.transfer.round.upkeep import Upkeep
 from gridbridge.services.watch.room import RoomWatch
@@ -22,16 +22,16 @@ def build(policy: Policy, at: Resources, known: Knowledge, acting: Acting, care:
         journal=known.journal,
         ledger=known.ledger,
         intake=_intake(policy, at, known, acting),
-        worlds=known.worlds,
-        decided=known.decided,
+        situations=known.situations,
+        plan_journal=known.plan_journal,
         actions=acting.actions,
         upkeep=_upkeep(policy, at, known, acting, care),
-        showing=_showing(policy, at, known, acting, care),
+        publication=_publication(policy, at, known, acting, care),
     )
 
 
 def _intake(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> Intake:
-    hearing = Hearing(
+    answer_handlers = AnswerHandlers(
         policy=policy,
         ledger=known.ledger,
         unheard_ends=known.unheard_ends,
@@ -40,8 +40,8 @@ def _intake(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> 
         mail=known.mail,
         recovery=Recovery(at.spool),
         dispatcher=acting.dispatcher,
-        strangers=known.strangers,
-        worlds=known.worlds,
+        reused_ids=known.reused_ids,
+        situations=known.situations,
     )
     return Intake(
         answers=known.answers,
@@ -49,14 +49,14 @@ def _intake(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> 
         usage_records=known.usage_records,
         pushes=at.pushes,
         actions=acting.actions,
-        hearing=hearing,
+        answer_handlers=answer_handlers,
     )
 
 
 def _upkeep(policy: Policy, at: Resources, known: Knowledge, acting: Acting, care: Care) -> Upkeep:
     return Upkeep(
         policy=policy,
-        worlds=known.worlds,
+        situations=known.situations,
         guards=care.guards,
         copies=care.copies,
         cleaner=care.cleaner,
@@ -68,9 +68,9 @@ def _upkeep(policy: Policy, at: Resources, known: Knowledge, acting: Acting, car
     )
 
 
-def _showing(
+def _publication(
     policy: Policy, at: Resources, known: Knowledge, acting: Acting, care: Care
-) -> Showing:
+) -> Publication:
     sweeper = Sweeper(
         policy=policy,
         database=at.database,
@@ -83,7 +83,7 @@ def _showing(
         usage_records=known.usage_records,
         clock=at.clock,
     )
-    return Showing(
+    return Publication(
         ledger=known.ledger,
         answers=known.answers,
         observers=at.observers,

@@ -70,7 +70,7 @@ class JobHistory:
     def _show(self, local: str) -> None:
         attempts = self._known.pop(local, None) or self._load(local)
         transfers = tuple(one.transfer for one in attempts.values())
-        known, told = owners.proved(transfers), owners.told(transfers)
+        known, told = owners.proved_owners(transfers), owners.unproved_owners(transfers)
         if known:
             self._views.task(local, _of(attempts, known))
         for uid in {one.uid for one in transfers}:

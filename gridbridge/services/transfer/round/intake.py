@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gridbridge.model.transfer.transfer import Key
 from gridbridge.services.transfer.mail.mail import Mail
 from gridbridge.services.transfer.round.actions import Actions
-from gridbridge.services.transfer.round.hearing import Hearing
+from gridbridge.services.transfer.round.answer_handlers import AnswerHandlers
 from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.services.watch.answers import Answers
 from gridbridge.services.watch.listener import Listener
@@ -22,7 +22,7 @@ class Intake:
     usage_records: UsageRecords
     pushes: dict[str, Push | Listener]
     actions: Actions
-    hearing: Hearing
+    answer_handlers: AnswerHandlers
 
     def take(self) -> tuple[tuple[Answer, ...], list[Key]]:
         """Return the answers that came, and whose transfers changed by anything else."""
@@ -30,7 +30,7 @@ class Intake:
         changed = [*self._take_messages(at_once=bool(came)), *self.actions.take_results()]
         self.usage_records.take()
         self._take_pushes()
-        self.hearing.hear(came)
+        self.answer_handlers.take(came)
         return came, changed
 
     def _take_messages(self, at_once: bool) -> list[Key]:

@@ -3,19 +3,19 @@
 from dataclasses import dataclass
 
 from gridbridge.decisions.transfer import plan as rules
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.message import Cause
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.plan import Plan
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import Entry, Journal
-from gridbridge.services.transfer.journalled.plans import Decided
+from gridbridge.services.transfer.journalled.plans import PlanJournal
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.round.actions import Actions
 from gridbridge.services.transfer.round.intake import Intake
-from gridbridge.services.transfer.round.showing import Showing
+from gridbridge.services.transfer.round.publication import Publication
+from gridbridge.services.transfer.round.situations import Situations
 from gridbridge.services.transfer.round.upkeep import Upkeep
-from gridbridge.services.transfer.round.worlds import Worlds
 from gridbridge.services.watch.observer import Answer
 
 
@@ -26,7 +26,7 @@ class Seen:
     came: tuple[Answer, ...]
     is_news: bool  # an answer, or a transfer that changed
     concerned: tuple[Transfer, ...]
-    world: World | None  # none where nothing is concerned
+    situation: Situation | None  # none where nothing is concerned
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,11 +37,11 @@ class Order:
     journal: Journal
     ledger: Ledger
     intake: Intake
-    worlds: Worlds
-    decided: Decided
+    situations: Situations
+    plan_journal: PlanJournal
     actions: Actions
     upkeep: Upkeep
-    showing: Showing
+    publication: Publication
 
     def follow(self, policy: Policy) -> None:
         """Decide by another configuration."""
@@ -55,33 +55,33 @@ class Order:
             came=came,
             is_news=bool(came or changed),
             concerned=concerned,
-            world=self.worlds.of(concerned) if concerned else None,
+            situation=self.situations.gather(concerned) if concerned else None,
         )
 
     def decide(self, seen: Seen) -> Plan:
         """Decide about the transfers that are concerned."""
-        if seen.world is None:
+        if seen.situation is None:
             return Plan()
-        return rules.plan(seen.concerned, seen.world, self.policy.poller)
+        return rules.plan(seen.concerned, seen.situation, self.policy.poller)
 
     def entry(self, seen: Seen, plan: Plan) -> Entry | None:
         """Tell what is decided anew."""
-        if seen.world is None:
+        if seen.situation is None:
             return None
-        return self.decided.entry(seen.concerned, seen.world, self.policy.poller, plan)
+        return self.plan_journal.entry(seen.concerned, seen.situation, self.policy.poller, plan)
 
     def apply(self, seen: Seen, plan: Plan) -> None:
         """Note what is now known of the transfers, act, look after the rest, and show it."""
-        if seen.world:
-            self._note(seen.concerned, plan, seen.world)
+        if seen.situation:
+            self._note(seen.concerned, plan, seen.situation)
         for action in plan.actions:
             self.actions.act(action)
         if seen.came:
-            self.upkeep.see(seen.came)
-        self.showing.show(seen.is_news)
+            self.upkeep.take_answers(seen.came)
+        self.publication.publish(seen.is_news)
 
-    def _note(self, concerned: tuple[Transfer, ...], plan: Plan, world: World) -> None:
-        self.worlds.note_unwanted(plan.transfers, world)
+    def _note(self, concerned: tuple[Transfer, ...], plan: Plan, situation: Situation) -> None:
+        self.situations.note_deleted(plan.transfers, situation)
         for before, one in zip(concerned, plan.transfers, strict=True):
             if before != one:
                 self.ledger.keep(one)

@@ -15,7 +15,7 @@ class Recovery:
         self._silent: set[str] = set()
         self._folder = folder
 
-    def hear(self, answer: Answer, transfers: Iterable[Transfer]) -> bool:
+    def take_answer(self, answer: Answer, transfers: Iterable[Transfer]) -> bool:
         """Take an answer; the first good one after silence wakes those who wait to submit.
 
         Returns whether it is that answer.

@@ -10,7 +10,7 @@ from gridbridge.services.transfer.guards.copied import Copies
 from gridbridge.services.transfer.guards.missing import Guards
 from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.recalls import Recalls
-from gridbridge.services.transfer.round.worlds import Worlds
+from gridbridge.services.transfer.round.situations import Situations
 from gridbridge.services.transfer.suspensions import Suspensions
 from gridbridge.services.watch.observer import Answer
 
@@ -20,7 +20,7 @@ class Upkeep:
     """Those who look after what is away, and after what is left of what was."""
 
     policy: Policy
-    worlds: Worlds
+    situations: Situations
     guards: Guards
     copies: Copies
     cleaner: Cleaner
@@ -34,13 +34,13 @@ class Upkeep:
         """Go on under another configuration."""
         self.policy = policy
 
-    def see(self, came: tuple[Answer, ...]) -> None:
+    def take_answers(self, came: tuple[Answer, ...]) -> None:
         """Look after all of it, once answers came and what they say of transfers is noted."""
-        mail, ledger = self.worlds.mail, self.worlds.ledger
-        self.guards.see(came, self.policy.site.cluster)
-        self.copies.see(came)
-        self.cleaner.clean(self.worlds.of(()), mail.unproved.names())
-        everything = self.worlds.of(ledger.all())
+        mail, ledger = self.situations.mail, self.situations.ledger
+        self.guards.take_answers(came, self.policy.site.cluster)
+        self.copies.take_answers(came)
+        self.cleaner.clean(self.situations.gather(()), mail.unproved.names())
+        everything = self.situations.gather(ledger.all())
         self.claims.decide(everything)
         self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
         self.suspensions.decide(everything, self.recalls.out())

@@ -47,7 +47,7 @@ class Home:
     def answers(self) -> None:
         """Have home answer twice: what the first one began the second one takes."""
         for _ in range(2):
-            self.copies.see((Answer(cluster="alpha", snapshot=a_snapshot("alpha", 9)),))
+            self.copies.take_answers((Answer(cluster="alpha", snapshot=a_snapshot("alpha", 9)),))
 
     def _do(self, owner: str, act: object, subject: frozenset[int]) -> object:
         del owner

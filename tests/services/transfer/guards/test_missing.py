@@ -38,7 +38,7 @@ class Home:
         """Have home list these jobs; return what is done then, and with which guard."""
         self.acts.clear()
         seen = a_snapshot("alpha", 9, *(a_row(job, letters) for job in jobs))
-        self.guards.see((Answer(cluster="alpha", snapshot=seen),), "alpha")
+        self.guards.take_answers((Answer(cluster="alpha", snapshot=seen),), "alpha")
         self.guards.send()
         return [(each.act.value, each.transfer.guard) for each in self.acts]
 

@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.evidence import evidence
 from gridbridge.decisions.transfer.plan import plan
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.relevant_rows import relevant_rows
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.message import Desired
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import ROWS, Journal
-from gridbridge.services.transfer.journalled.plans import Decided, again, sentence
+from gridbridge.services.transfer.journalled.plans import PlanJournal, again, sentence
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import (
     POLICY,
     VERDICT,
     a_row,
+    a_situation,
     a_snapshot,
     a_transfer,
-    a_world,
     second,
 )
 from tests.states import queue_state
@@ -47,16 +47,19 @@ def database(tmp_path: Path) -> Database:
 
 
 def keep(database: Database, *transfers: Transfer, **known: object) -> None:
-    world = a_world(**known)  # type: ignore[arg-type]
-    keep_news(database, Decided(), transfers, world)
+    situation = a_situation(**known)  # type: ignore[arg-type]
+    keep_news(database, PlanJournal(), transfers, situation)
 
 
 def keep_news(
-    database: Database, decided: Decided, transfers: Sequence[Transfer], world: World
+    database: Database,
+    plan_journal: PlanJournal,
+    transfers: Sequence[Transfer],
+    situation: Situation,
 ) -> None:
     """Decide, and keep that in the journal if it is news."""
-    planned = plan(transfers, world, POLICY)
-    if entry := decided.entry(transfers, world, POLICY, planned):
+    planned = plan(transfers, situation, POLICY)
+    if entry := plan_journal.entry(transfers, situation, POLICY, planned):
         Journal(database).keep(entry)
 
 
@@ -66,20 +69,20 @@ def test_the_kept_part_of_a_world_decides_as_the_whole_one(
 ) -> None:
     verdict = VERDICT if ended else None
     one = a_transfer(desired=desired, verdict=verdict, missed_polls=missed, remote_id=40 * missed)
-    world = a_world(local=local, remote=remote, asleep=asleep, name=one.name)
+    situation = a_situation(local=local, remote=remote, asleep=asleep, name=one.name)
     others = a_snapshot("beta", 60, a_row(41, "r", queue=QUEUE.name), queues=(QUEUE,))
     more = {"gamma": a_snapshot("gamma", 60, a_row(40, "r")), "beta": others}
     wide = replace(
-        world,
-        snapshots=more | dict(world.snapshots),
-        asleep=world.asleep | {"f1"},
-        unwanted={one.name: second(0), "gb.alpha.8.0.1": second(0)},
+        situation,
+        snapshots=more | dict(situation.snapshots),
+        asleep=situation.asleep | {"f1"},
+        deleted_at_home={one.name: second(0), "gb.alpha.8.0.1": second(0)},
         dropped=frozenset({"delta"}),
-        asked=frozenset({(one.name, one.uid), ("gb.alpha.8.0.1", 2)}),
+        with_new_starter=frozenset({(one.name, one.uid), ("gb.alpha.8.0.1", 2)}),
         requeued_jobs=frozenset({7, 8}),
     )
 
-    small = evidence([one], wide)
+    small = relevant_rows([one], wide)
 
     assert plan([one], small, POLICY) == plan([one], wide, POLICY)
     assert "gamma" not in small.snapshots
@@ -112,16 +115,16 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(
 
 def test_what_is_decided_in_the_same_words_is_kept_once(database: Database) -> None:
     one = a_transfer(missed_polls=9, missing_since=second(1))
-    decided = Decided()
+    plan_journal = PlanJournal()
     for at_s in (60, 65, 70):
-        world = a_world(remote="", at_s=at_s)
-        keep_news(database, decided, [one], world)
+        situation = a_situation(remote="", at_s=at_s)
+        keep_news(database, plan_journal, [one], situation)
     assert len(Decisions(database).last(9)) == 1
 
-    running = a_world(at_s=75)
-    keep_news(database, decided, [one], running)
-    world = a_world(remote="", at_s=80)
-    keep_news(database, decided, [one], world)
+    running = a_situation(at_s=75)
+    keep_news(database, plan_journal, [one], running)
+    situation = a_situation(remote="", at_s=80)
+    keep_news(database, plan_journal, [one], situation)
     assert len(Decisions(database).last(9)) == 2
 
 
@@ -129,9 +132,9 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
     database: Database,
 ) -> None:
     many = [a_transfer(name=f"gb.alpha.{n}.0.1", verdict=VERDICT) for n in range(1, ROWS + 6)]
-    world = a_world()
-    planned = plan(many, world, POLICY)
-    keep_news(database, Decided(), many, world)
+    situation = a_situation()
+    planned = plan(many, situation, POLICY)
+    keep_news(database, PlanJournal(), many, situation)
 
     (kept,) = Decisions(database).last(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.transfer import recall
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import Journal
 from gridbridge.services.transfer.journalled import recalls
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
-from tests.decisions.transfer.test_plan import a_row, a_snapshot, a_transfer, a_world, second
+from tests.decisions.transfer.test_plan import a_row, a_situation, a_snapshot, a_transfer, second
 
 RECALLED = TransferQueue(cluster="beta", pending_limit=9, slots=9, recall_wait_s=1)
 
@@ -28,12 +28,12 @@ def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
 ) -> None:
     """Also those that needed more slots than were free: whose turn it is depends on them."""
     transfers = [waiting(job, slots) for job, slots in ((1, 1), (2, 9), (3, 2), (4, 9))]
-    world = a_waiting_world([one for one, _ in transfers], dict(transfers))
+    situation = a_waiting_situation([one for one, _ in transfers], dict(transfers))
     queues = {"transfer-beta": RECALLED, "other": RECALLED}
     troubles = {"beta": "beta is drained"}
-    wanted = recall.wanted([one for one, _ in transfers], world, queues, troubles)
-    due = tuple(recall.due(wanted, world, queues, troubles, 3))
-    Journal(database).keep(recalls.entry(wanted, due, world, queues, troubles, 3))
+    wanted = recall.wanted([one for one, _ in transfers], situation, queues, troubles)
+    due = tuple(recall.due(wanted, situation, queues, troubles, 3))
+    Journal(database).keep(recalls.entry(wanted, due, situation, queues, troubles, 3))
 
     (kept,) = Decisions(database).last(9)
     assert kept.program == recalls.PROGRAM
@@ -52,8 +52,8 @@ def waiting(job: int, slots: int) -> tuple[Transfer, int]:
     return one.but(wake=f"w{job}"), slots
 
 
-def a_waiting_world(transfers: list[Transfer], slots: dict[Transfer, int]) -> World:
+def a_waiting_situation(transfers: list[Transfer], slots: dict[Transfer, int]) -> Situation:
     rows = [a_row(one.remote_id, "qw", slots=slots[one]) for one in transfers]
     beta = a_snapshot("beta", 60, *rows)
     asleep = frozenset(one.wake for one in transfers)
-    return replace(a_world(), snapshots={"beta": beta}, asleep=asleep, now=second(61))
+    return replace(a_situation(), snapshots={"beta": beta}, asleep=asleep, now=second(61))

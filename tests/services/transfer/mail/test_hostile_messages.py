@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phase, encode
 from gridbridge.model.policy import Policy
@@ -310,7 +310,7 @@ def test_no_content_stops_the_service(
             if len(encode(message)) <= 4096:
                 send(service, message, uid=BOB)
 
-    assert isinstance(service.known.worlds.of(()), World)
+    assert isinstance(service.known.situations.gather(()), Situation)
 
 
 def test_who_makes_his_acts_slow_delays_nobody_else() -> None:

@@ -51,7 +51,7 @@ def answer(cluster: str, *rows: JobStatus, owner: str = str(ALICE)) -> ClusterSn
 
 def hear(service: TransferService, home: ClusterSnapshot, *others: ClusterSnapshot) -> None:
     """Let answers come, and the service do a round."""
-    service.known.mail.hear(home, {one.cluster: one for one in others})
+    service.known.mail.take_answer(home, {one.cluster: one for one in others})
     service.round()
 
 
@@ -141,8 +141,8 @@ def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService)
     service.known.mail.unproved.most = MOST
     for job in range(200, 210):
         send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
-        service.known.ledger.lay_to_rest(service.known.ledger.ended[of(job).transfer, ALICE])
-        service.known.mail.hear(answer("alpha"), {})
+        service.known.ledger.stop_watching(service.known.ledger.ended[of(job).transfer, ALICE])
+        service.known.mail.take_answer(answer("alpha"), {})
     transfers = Transfers(service.resources.database)
     known = [job for job in range(200, 210) if transfers.find(of(job).transfer, ALICE)]
 
@@ -156,7 +156,7 @@ def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -
     for job in range(200, 210):
         send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
         if ended := service.known.ledger.ended.get((of(job).transfer, ALICE)):
-            service.known.ledger.lay_to_rest(ended)
+            service.known.ledger.stop_watching(ended)
 
     assert Transfers(service.resources.database).find(of(200).transfer, ALICE) is not None
     assert len(service.known.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
@@ -168,7 +168,7 @@ def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(
     for job, values in ((200, {}), (201, {"reguarded": True}), (202, {"listed": Listed.YES})):
         send(service, of(job), Message(kind=Kind.CLOSED, transfer=of(job).transfer, at="2"))
         ended = service.known.ledger.ended[of(job).transfer, ALICE]
-        service.known.ledger.lay_to_rest(ended.but(**values))
+        service.known.ledger.stop_watching(ended.but(**values))
     service.known.ledger.sweep_unproved(datetime.now(UTC) + timedelta(seconds=1))
     transfers = Transfers(service.resources.database)
     known = [job for job in (200, 201, 202) if transfers.find(of(job).transfer, ALICE)]
@@ -243,7 +243,7 @@ def bring_in(service: TransferService, job: int, count: int) -> int:
     rows = (replace(a_row(job, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
     home = answer("alpha", *rows)
     refused: list[str] = []
-    took = steps(lambda: refused.extend(room.hear(home, {})))
+    took = steps(lambda: refused.extend(room.take_answer(home, {})))
 
     assert refused == []
     assert len(room._admitted) == count

@@ -47,7 +47,7 @@ def test_the_first_answer_after_silence_wakes_who_waits_to_submit(
 
     woken = []
     for answer in (GOOD, SILENCE, SILENCE, GOOD, GOOD):
-        recovery.hear(answer, [one])
+        recovery.take_answer(answer, [one])
         woken.append(was_woken(end))
 
     assert woken == [False, False, False, True, False]
@@ -61,7 +61,7 @@ def test_nobody_else_is_woken(
 ) -> None:
     one, end = sleeper
     recovery = Recovery(folder)
-    recovery.hear(SILENCE, [one])
-    recovery.hear(GOOD, [one.but(**other)])
+    recovery.take_answer(SILENCE, [one])
+    recovery.take_answer(GOOD, [one.but(**other)])
 
     assert not was_woken(end)

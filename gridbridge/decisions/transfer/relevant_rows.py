@@ -1,16 +1,16 @@
-"""The rows on which the decision about some transfers depends, few enough to be kept."""
+"""The part of a situation on which a decision about some transfers depends: what is kept of it."""
 
 from collections.abc import Collection
 from dataclasses import replace
 
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer import Transfer
 
 
-def evidence(transfers: Collection[Transfer], world: World) -> World:
-    """Return a world in which the same is decided about these transfers.
+def relevant_rows(transfers: Collection[Transfer], situation: Situation) -> Situation:
+    """Return the smallest situation in which the same is decided about these transfers.
 
     The counts of a snapshot stay as they are; of its rows only those stay that a decision may look
     at.
@@ -18,17 +18,19 @@ def evidence(transfers: Collection[Transfer], world: World) -> World:
     local_ids = {parse_transfer(one.name).job for one in transfers}
     names = {one.name for one in transfers}
     return replace(
-        world,
+        situation,
         snapshots={
-            name: _rows(snapshot, transfers, local_ids if name == world.home else set())
-            for name, snapshot in world.snapshots.items()
-            if name == world.home or any(one.remote == name for one in transfers)
+            name: _rows(snapshot, transfers, local_ids if name == situation.home else set())
+            for name, snapshot in situation.snapshots.items()
+            if name == situation.home or any(one.remote == name for one in transfers)
         },
-        asleep=world.asleep & {one.wake for one in transfers},
-        requeued_jobs=world.requeued_jobs & local_ids,
-        dropped=world.dropped & {one.remote for one in transfers},
-        asked=world.asked & {one.key for one in transfers},
-        unwanted={name: since for name, since in world.unwanted.items() if name in names},
+        asleep=situation.asleep & {one.wake for one in transfers},
+        requeued_jobs=situation.requeued_jobs & local_ids,
+        dropped=situation.dropped & {one.remote for one in transfers},
+        with_new_starter=situation.with_new_starter & {one.key for one in transfers},
+        deleted_at_home={
+            name: since for name, since in situation.deleted_at_home.items() if name in names
+        },
     )
 
 

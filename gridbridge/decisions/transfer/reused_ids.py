@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.transfer import Key, Transfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class ListedJob:
     """A remote job as it was listed while it was this transfer's."""
 
     job_id: int
@@ -22,22 +22,22 @@ class Sight:
     is_pending: bool
 
 
-def sights(
-    transfers: Iterable[Transfer], cluster: str, world: World
-) -> Iterator[tuple[Transfer, Sight]]:
-    """Give what a cluster lists under the ids of these transfers."""
+def listed_jobs(
+    transfers: Iterable[Transfer], cluster: str, situation: Situation
+) -> Iterator[tuple[Transfer, ListedJob]]:
+    """Yield these transfers with the jobs that a cluster lists under their ids."""
     for one in transfers:
-        row = world.row(one) if one.remote == cluster and one.remote_id else None
+        row = situation.row(one) if one.remote == cluster and one.remote_id else None
         if row:
-            yield one, sight(row)
+            yield one, listed_job(row)
 
 
-def sight(row: JobStatus) -> Sight:
-    """Return what tells a job from another with the same id."""
-    return Sight(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
+def listed_job(row: JobStatus) -> ListedJob:
+    """Return what identifies a job among others with the same id."""
+    return ListedJob(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
 
 
-def is_doubtful(one: Transfer, now: Sight, known: Mapping[Key, Sight]) -> bool:
+def is_doubtful(one: Transfer, now: ListedJob, known: Mapping[Key, ListedJob]) -> bool:
     """Say whether its cluster has to be asked: it was listed otherwise before.
 
     A job that was never listed before has just been submitted; one that waited may have started.

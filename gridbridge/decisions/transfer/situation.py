@@ -1,4 +1,4 @@
-"""What is known at one moment, and where a transfer's two jobs are in it."""
+"""The situation that a decision looks at: what is known of all clusters at one moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ EVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Situation:
     """What is known at one moment: the last good answer of each cluster, by name."""
 
     home: str
@@ -22,10 +22,10 @@ class World:
     requeued_jobs: frozenset[int] = frozenset()  # local jobs of which a task waits for adoption
     dropped: frozenset[str] = frozenset()  # clusters that are not in gridbridge.toml any more
     queues: frozenset[str] = frozenset()  # the transfer queues at home
-    asked: frozenset[Key] = frozenset()  # transfers of whose tasks a new starter asks
+    with_new_starter: frozenset[Key] = frozenset()  # their tasks' new starters ask
     since: datetime = EVER  # when we began to ask
-    unwanted: Mapping[str, datetime] = field(default_factory=dict)  # since when, by transfer
-    strangers: frozenset[Key] = frozenset()  # transfers whose id another job has
+    deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # since when, by name
+    reused_ids: frozenset[Key] = frozenset()  # transfers whose remote id another job has
 
     def at_home(self, transfer: Transfer) -> JobStatus | None:
         """Return what home last listed of a transfer's task; None for nothing."""
@@ -39,7 +39,7 @@ class World:
         a job our name or claim an id, so another's job is never ours.
         """
         remote = self.snapshots.get(transfer.remote)
-        if remote is None or transfer.key in self.strangers:
+        if remote is None or transfer.key in self.reused_ids:
             return None
         if transfer.remote_id:
             return _own(remote.find(transfer.remote_id), transfer)

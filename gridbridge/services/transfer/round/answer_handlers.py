@@ -1,4 +1,4 @@
-"""What the clusters' answers tell the parts of the service, before anything is decided by them."""
+"""Gives the clusters' answers to the parts of the service, before anything is decided by them."""
 
 from dataclasses import dataclass
 
@@ -9,16 +9,16 @@ from gridbridge.services.transfer.dispatch import Dispatcher
 from gridbridge.services.transfer.guards.late import LateGuards
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.transfer.mail.mail import Mail
+from gridbridge.services.transfer.reused_ids import ReusedIds
 from gridbridge.services.transfer.round.recovery import Recovery
-from gridbridge.services.transfer.round.worlds import Worlds
-from gridbridge.services.transfer.strangers import Strangers
+from gridbridge.services.transfer.round.situations import Situations
 from gridbridge.services.transfer.unheard import UnheardEnds
 from gridbridge.services.watch.observer import Answer
 
 
 @dataclass(slots=True, kw_only=True)
-class Hearing:
-    """Those who hear of an answer."""
+class AnswerHandlers:
+    """All parts that take an answer."""
 
     policy: Policy
     ledger: Ledger
@@ -28,29 +28,29 @@ class Hearing:
     mail: Mail
     recovery: Recovery
     dispatcher: Dispatcher
-    strangers: Strangers
-    worlds: Worlds
+    reused_ids: ReusedIds
+    situations: Situations
 
     def follow(self, policy: Policy) -> None:
         """Go on under another configuration."""
         self.policy = policy
 
-    def hear(self, came: tuple[Answer, ...]) -> None:
-        """Take what the clusters answered, and what acts found out about whose jobs are whose."""
-        self.strangers.believe(self.dispatcher.not_ours)
+    def take(self, came: tuple[Answer, ...]) -> None:
+        """Take what the clusters answered, and the reused ids that acts have found."""
+        self.reused_ids.note_found(self.dispatcher.not_ours)
         for answer in came:
             if answer.snapshot and answer.cluster == self.policy.site.cluster:
-                self._hear_home(answer.snapshot)
-            if self.recovery.hear(answer, self.ledger.all()):
+                self._take_home(answer.snapshot)
+            if self.recovery.take_answer(answer, self.ledger.all()):
                 self.dispatcher.recover()
         if came:
-            self.strangers.see(came, self.policy, lambda: self.worlds.of(()))
+            self.reused_ids.take_answers(came, self.policy, lambda: self.situations.gather(()))
 
-    def _hear_home(self, seen: ClusterSnapshot) -> None:
-        for one in self.unheard_ends.hear(seen, frozenset(self.policy.queues)):
+    def _take_home(self, seen: ClusterSnapshot) -> None:
+        for one in self.unheard_ends.take_answer(seen, frozenset(self.policy.queues)):
             self.ledger.reopen(one)
         for one in self.unheard_ends.prove(seen):
             self.ledger.prove(one)
         self.breakers.prove(seen, self.ledger.all())
-        self.late_guards.see(seen)
-        self.mail.hear(seen, self.worlds.answers.good)
+        self.late_guards.take_answer(seen)
+        self.mail.take_answer(seen, self.situations.answers.good)

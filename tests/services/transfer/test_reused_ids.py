@@ -2,10 +2,10 @@
 
 from types import SimpleNamespace
 
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy, Site
-from gridbridge.services.transfer.strangers import Strangers
+from gridbridge.services.transfer.reused_ids import ReusedIds
 from gridbridge.services.watch.observer import Answer
 from tests.decisions.transfer.test_plan import NAME, NOON, a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
@@ -30,7 +30,7 @@ class Asked:
             note=lambda _, text: self.notes.append(text),
         )
         workers = SimpleNamespace(do=self._do)
-        self.strangers = Strangers(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
+        self.reused_ids = ReusedIds(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Tell the accounts of jobs."""
@@ -42,15 +42,15 @@ class Asked:
         """Have it answer twice, since what is asked after an answer is known at the next."""
         for _ in range(2):
             self.hears(a_row(40, state, since=second(since_s)))
-        return self.strangers.now()
+        return self.reused_ids.now()
 
     def hears(self, *rows: object) -> None:
         """Take an answer; one without a row is none."""
         snapshot = a_snapshot("beta", 9, *rows) if rows else None  # type: ignore[arg-type]
         snapshots = {"beta": snapshot} if snapshot else {}
-        world = World(home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset())
+        situation = Situation(home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset())
         came = (Answer(cluster="beta", snapshot=snapshot),)
-        self.strangers.see(came, POLICY, lambda: world)
+        self.reused_ids.take_answers(came, POLICY, lambda: situation)
 
     def _do(self, owner: str, act: object, subject: object) -> object:
         del owner
@@ -106,10 +106,10 @@ def test_after_a_silence_or_a_gap_every_id_is_asked_for() -> None:
 def test_what_gridbridge_as_user_was_told_is_believed_and_forgotten_with_its_transfer() -> None:
     one = Asked()
     told = [one.transfer]
-    one.strangers.believe(told)
+    one.reused_ids.note_found(told)
 
-    assert one.strangers.now() == {KEY}
+    assert one.reused_ids.now() == {KEY}
     assert told == []
-    one.strangers._ledger.open.clear()
+    one.reused_ids._ledger.open.clear()
     one.hears()
-    assert one.strangers.now() == frozenset()
+    assert one.reused_ids.now() == frozenset()

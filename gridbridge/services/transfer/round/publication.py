@@ -1,4 +1,4 @@
-"""What a round ends with: people and programs see what they may, and what is old is swept away."""
+"""The end of a round: publishes what people and programs may see, and removes what is old."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from gridbridge.services.watch.room import RoomWatch
 
 
 @dataclass(slots=True, kw_only=True)
-class Showing:
-    """Those of whom something is shown."""
+class Publication:
+    """All parts that publish something."""
 
     ledger: Ledger
     answers: Answers
@@ -26,8 +26,8 @@ class Showing:
     views: Views
     sweeper: Sweeper
 
-    def show(self, is_news: bool) -> None:
-        """Show what people and programs may see."""
+    def publish(self, is_news: bool) -> None:
+        """Publish what people and programs may see."""
         closed = self.breakers.closed(self.ledger.all()) | self.answers.silent()
         self.views.load(self.answers.good, self.observers, closed, self.room.lacks())
         self.job_history.publish()

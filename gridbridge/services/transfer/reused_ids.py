@@ -1,13 +1,13 @@
-"""Finds remote ids that belong to other jobs by now; what is listed of those is ignored."""
+"""Finds remote ids that belong to other jobs by now; what clusters list under them is ignored."""
 
 from collections.abc import Callable
 from functools import partial
 
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.decisions.transfer import strangers
-from gridbridge.decisions.transfer.strangers import Sight
-from gridbridge.decisions.transfer.world import World
+from gridbridge.decisions.transfer import reused_ids
+from gridbridge.decisions.transfer.reused_ids import ListedJob
+from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.ledger import Ledger
@@ -16,8 +16,8 @@ from gridbridge.services.work.question import AT_ONCE, Question
 from gridbridge.services.work.workers import Workers
 
 
-class Strangers:
-    """Whose the ids are that clusters list; asked only where that is in doubt."""
+class ReusedIds:
+    """Knows whose job has an id that a cluster lists; asks the cluster only in doubt."""
 
     def __init__(
         self, ledger: Ledger, acts: Acts, workers: Workers, clock: Callable[[], float]
@@ -26,22 +26,26 @@ class Strangers:
         self._acts = acts
         self._workers = workers
         self._clock = clock
-        self._known: dict[Key, Sight] = {}
+        self._known: dict[Key, ListedJob] = {}
         self._found: set[Key] = set()
-        self._asked: dict[str, Question[dict[Key, Sight], dict[int, str]]] = {}  # by cluster
+        self._questions: dict[
+            str, Question[dict[Key, ListedJob], dict[int, str]]
+        ] = {}  # by cluster
 
     def now(self) -> frozenset[Key]:
         """Return the transfers whose ids other jobs have."""
         return frozenset(self._found)
 
-    def believe(self, told: list[Transfer]) -> None:
-        """Take what gridbridge-as-user has found out."""
+    def note_found(self, told: list[Transfer]) -> None:
+        """Note the other jobs that gridbridge-as-user has found."""
         for one in told:
             self._find(one.key, one)
         told.clear()
 
-    def see(self, came: tuple[Answer, ...], policy: Policy, world: Callable[[], World]) -> None:
-        """Look at what was listed, before anything is concluded from it."""
+    def take_answers(
+        self, came: tuple[Answer, ...], policy: Policy, situation: Callable[[], Situation]
+    ) -> None:
+        """Check the ids in these answers, before anything is decided by them."""
         for answer in came:
             where = policy.clusters.get(answer.cluster)
             if where is None or not ADAPTERS[where.kind].tells_accounts:
@@ -50,32 +54,34 @@ class Strangers:
                 self._doubt(answer.cluster)
             else:
                 self._take(answer.cluster)
-                self._look(answer.cluster, world())
+                self._look(answer.cluster, situation())
         self._forget()
 
     def _doubt(self, cluster: str) -> None:
-        """Know nothing of what a cluster lists that was silent meanwhile."""
+        """Doubt all ids of a cluster that was silent."""
         for one in self._ledger.all():
             if one.remote == cluster:
                 self._known.pop(one.key, None)
 
-    def _look(self, cluster: str, world: World) -> None:
-        doubtful: dict[Key, Sight] = {}
-        for one, seen in strangers.sights(self._ledger.all(), cluster, world):
-            if strangers.is_doubtful(one, seen, self._known):
+    def _look(self, cluster: str, situation: Situation) -> None:
+        doubtful: dict[Key, ListedJob] = {}
+        for one, seen in reused_ids.listed_jobs(self._ledger.all(), cluster, situation):
+            if reused_ids.is_doubtful(one, seen, self._known):
                 doubtful[one.key] = seen
             else:
                 self._known[one.key] = seen
         if doubtful and self._question(cluster).may_ask():
             self._question(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
 
-    def _question(self, cluster: str) -> Question[dict[Key, Sight], dict[int, str]]:
-        if cluster not in self._asked:
+    def _question(self, cluster: str) -> Question[dict[Key, ListedJob], dict[int, str]]:
+        if cluster not in self._questions:
             ask = partial(self._accounts, cluster)
-            self._asked[cluster] = Question(self._workers, cluster, "whose_id", ask, self._clock)
-        return self._asked[cluster]
+            self._questions[cluster] = Question(
+                self._workers, cluster, "whose_id", ask, self._clock
+            )
+        return self._questions[cluster]
 
-    def _accounts(self, cluster: str, some: dict[Key, Sight]) -> dict[int, str]:
+    def _accounts(self, cluster: str, some: dict[Key, ListedJob]) -> dict[int, str]:
         return self._acts.accounts(cluster, tuple(sorted({one.job_id for one in some.values()})))
 
     def _take(self, cluster: str) -> None:
@@ -96,7 +102,7 @@ class Strangers:
             self._ledger.note(one, f"{one.remote} has given {one.remote_id} to another job")
 
     def _forget(self) -> None:
-        """Keep nothing of what is looked after no more."""
+        """Forget transfers that the service no longer looks after."""
         living = self._ledger.open.keys() | self._ledger.ended.keys()
         self._found &= living
         for each in self._known.keys() - living:
