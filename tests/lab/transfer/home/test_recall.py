@@ -1,8 +1,11 @@
 """Recall: a task that waits at beta comes home to a free slot, and never runs twice."""
 
+import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -14,6 +17,8 @@ from tests.lab.phases import closed_home
 pytestmark = pytest.mark.lab
 
 AT_ONCE = 4  # beta's slots
+SPOOL = "/var/spool/gridbridge"
+FORGED = r"kind=record\ntransfer=gb.alpha.999999.0.1\nat=1\nremote=nowhere\nqueue=nosuch.q\n"
 VERDICTS = "/var/lib/gridbridge/published/verdicts"
 WISH = """
 for job in {jobs}; do
@@ -51,14 +56,29 @@ class Waited:
     state_there: str  # before beta had room; empty: gone
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """The jobs that waited, by name, and what the service kept of its last decisions then."""
+
+    jobs: Mapping[str, Waited]
+    decisions: list[dict[str, Any]]
+
+
 @pytest.fixture(scope="module")
-def waited(grid: Grid) -> dict[str, Waited]:
+def waited(recalled: Recalled) -> Mapping[str, Waited]:
+    """Return the jobs that waited, by name."""
+    return recalled.jobs
+
+
+@pytest.fixture(scope="module")
+def recalled(grid: Grid) -> Recalled:
     """Let tasks come home that waited for 10 s, once each, and three jobs wait so long.
 
     `often` comes home and goes out again; `long` has waited for less then, and comes home.
     """
     quick = r"/^\[queue.transfer-beta\]/a recall_wait_s = 10\nrecall_limit = 1"
     grid.sh("alpha-master", "rm -f *.ran", user="alice")
+    grid.sh("alpha-master", f"umask 022; printf '{FORGED}' >{SPOOL}/m.forged", user="bob")
     with configured(grid, quick), full_beta(grid):
         only = grid.transfer("-N", "only", *QUIET, script=TELLS)
         often, _ = waits_away(grid, "often")
@@ -72,7 +92,7 @@ def waited(grid: Grid) -> dict[str, Waited]:
         there = grid.states("beta")
     for job in (only, often):
         grid.until(lambda j=job: ends(grid, j), "its end")
-    return {
+    found = {
         name: Waited(
             ran=tuple(lines(grid, f"{name}.ran")),
             why=told[name],
@@ -80,6 +100,12 @@ def waited(grid: Grid) -> dict[str, Waited]:
         )
         for name in jobs
     }
+    refused = f"{SPOOL}/m.forged"
+    grid.until(
+        lambda: not grid.on("alpha-master", "ls", refused).out, "the forgery to be refused", 90
+    )
+    kept = json.loads(grid.sh("alpha-master", "gridbridge replay --json"))
+    return Recalled(jobs=found, decisions=kept)
 
 
 def crosses_again(grid: Grid, job: str) -> str:
@@ -91,7 +117,7 @@ def crosses_again(grid: Grid, job: str) -> str:
     return kept[0]
 
 
-def test_a_task_that_waits_long_comes_home_to_a_free_slot(waited: dict[str, Waited]) -> None:
+def test_a_task_that_waits_long_comes_home_to_a_free_slot(waited: Mapping[str, Waited]) -> None:
     job = waited["long"]
 
     assert [line.partition("-n")[0] for line in job.ran] == ["start alpha", "end"]
@@ -100,7 +126,7 @@ def test_a_task_that_waits_long_comes_home_to_a_free_slot(waited: dict[str, Wait
     assert job.state_there == ""
 
 
-def test_what_could_run_nowhere_else_stays_where_it_waits(waited: dict[str, Waited]) -> None:
+def test_what_could_run_nowhere_else_stays_where_it_waits(waited: Mapping[str, Waited]) -> None:
     job = waited["only"]
 
     assert job.state_there == "qw"
@@ -108,7 +134,7 @@ def test_what_could_run_nowhere_else_stays_where_it_waits(waited: dict[str, Wait
 
 
 def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(
-    waited: dict[str, Waited],
+    waited: Mapping[str, Waited],
 ) -> None:
     """It goes out again; one that has waited there for less comes home then, and it does not."""
     job = waited["often"]
@@ -117,6 +143,27 @@ def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(
     assert [line.partition("-n")[0] for line in job.ran] == ["start beta", "end"]
     assert job.why.count("recall: ") == 1
     assert waited["long"].ran[0].startswith("start alpha")
+
+
+@pytest.mark.parametrize(
+    ("program", "decided"),
+    [
+        ("poller", "publish gb.alpha."),
+        ("poller recall", "recall gb.alpha."),
+        ("poller refusal", "refuse gb.alpha.999999.0.1: "),
+    ],
+    ids=["plan", "recall", "refusal"],
+)
+def test_what_was_decided_is_decided_again(
+    grid: Grid, recalled: Recalled, program: str, decided: str
+) -> None:
+    """By another process, from the rows in the state file alone."""
+    of_program = [one for one in recalled.decisions if one["program"] == program]
+    kept = next(one for one in of_program if decided in one["sentence"])
+    again = grid.on("alpha-master", "gridbridge", "replay", str(kept["decision"]))
+
+    assert (again.status, again.err) == (0, "")
+    assert "; ".join(again.out.splitlines()) == kept["sentence"]
 
 
 def test_a_drained_cluster_gives_back_what_waits(grid: Grid) -> None:
