@@ -119,9 +119,9 @@ def reason(grid: Grid, job: str) -> str:
     return "\n".join(line for line in out.splitlines() if "error reason" in line)
 
 
-def why(grid: Grid, job: str) -> str:
+def why(grid: Grid, job: str, user: str = "alice") -> str:
     """Return what `gridbridge why` tells a user of a job."""
-    return grid.on("alpha-master", "gridbridge", "why", job, user="alice").out
+    return grid.on("alpha-master", "gridbridge", "why", job, user=user).out
 
 
 @contextmanager

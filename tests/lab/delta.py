@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.lab.away import once
+from tests.lab.away import once, why
 from tests.lab.grid import Grid
 
 HOME, FAR = "alpha-master", "delta-master"
@@ -125,13 +125,9 @@ def until_ended_once(grid: Grid, job: str, user: str = "alice") -> None:
     grid.until(lambda: not far_jobs_of(grid, job), "delta to have no job of it")
 
 
-def why(grid: Grid, job: str, user: str = "alice") -> str:
-    return grid.on(HOME, "gridbridge", "why", job, user=user).out
-
-
 def until_told(grid: Grid, job: str, words: str, user: str = "alice") -> None:
     """Wait until `gridbridge why` tells what the job waits for."""
-    grid.until(lambda: words in why(grid, job, user) or None, f"why {job} to tell {words!r}")
+    grid.until(lambda: words in why(grid, job, user), f"why {job} to tell {words!r}")
 
 
 def sessions(grid: Grid, account: str = "gb_delta") -> list[str]:

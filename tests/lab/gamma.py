@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from tests.lab.away import why
 from tests.lab.grid import Grid
 
 HOME, FAR = "alpha-master", "gamma-master"
@@ -51,13 +52,11 @@ class Gamma:
         """Return a file of alice's home, as which what a job prints comes home."""
         return self.grid.sh(HOME, f"cat {name}", user="alice")
 
-    def why(self, job: str) -> str:
-        """Return what `gridbridge why` tells alice of a job."""
-        return self.grid.on(HOME, "gridbridge", "why", job, user="alice").out
-
     def until_told(self, job: str, words: str) -> None:
         """Wait until `gridbridge why` tells something of a job."""
-        self.grid.until(lambda: words in self.why(job), f"why {job} to tell {words!r}", LONG_S)
+        self.grid.until(
+            lambda: words in why(self.grid, job), f"why {job} to tell {words!r}", LONG_S
+        )
 
     def left(self) -> list[str]:
         """Return what is left of jobs at gamma: OAR's, files, folders and processes."""

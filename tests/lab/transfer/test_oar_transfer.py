@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.lab.abreast import abreast as abreast
-from tests.lab.away import reason
+from tests.lab.away import reason, why
 from tests.lab.configured import configured
 from tests.lab.gamma import ACCOUNT, FAR, HOME, LONG_S, Gamma
 from tests.lab.grid import Grid
@@ -123,7 +123,7 @@ def test_jobs_end_at_home_as_they_ended_there(gamma: Gamma) -> None:
     assert "2 3" == counts
     assert {"gamma-n1", "gamma-n2"} == {one, other, third}
     assert "137" == killed["exit_status"].split()[0]
-    assert "gamma says WALLTIME" in gamma.why(limited)
+    assert "gamma says WALLTIME" in why(gamma.grid, limited)
 
 
 @pytest.mark.usefixtures("abreast", "tidy")
@@ -171,13 +171,13 @@ def test_what_oar_refuses_is_an_error_at_home_with_its_reason(gamma: Gamma) -> N
             ): "gamma has no virtual_free: [map.gamma",
         }
         told = {job: reason(gamma.grid, job) for job in jobs}
-        why = {job: gamma.why(job) for job in jobs}
+        explained = {job: why(gamma.grid, job) for job in jobs}
     finally:
         gamma.grid.sh(HOME, f"qdel {' '.join(jobs)}; :", user="alice")
         gamma.grid.sh(FAR, f"oaradmissionrules -d {rule}; :")
 
     assert {job: words for job, words in jobs.items() if words not in told[job]} == {}
-    assert {job: words for job, words in jobs.items() if words not in why[job]} == {}
+    assert {job: words for job, words in jobs.items() if words not in explained[job]} == {}
 
 
 @pytest.mark.usefixtures("tidy")
@@ -201,7 +201,7 @@ def test_an_end_is_pushed_and_looked_at_at_once(gamma: Gamma) -> None:
     job = gamma.submit("date +%s.%N >ran.at\n")
     gamma.grid.until_gone(job)
     gone = time.time()
-    said = gamma.why(job)
+    said = why(gamma.grid, job)
 
     assert "gamma pushed its end" in said
     assert LIMIT_S > gone - float(gamma.read("ran.at"))

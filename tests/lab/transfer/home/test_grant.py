@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import pytest
 
 from tests.lab.away import QUIET, TELLS, ends, starts, why
+from tests.lab.delta import ACCOUNT, FAR, far_jobs, until_open
 from tests.lab.grid import Grid
 from tests.lab.transfer.home.claimed import claimed, cut, frozen_poller, grants, log
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
 
-FAR, QUEUE, ACCOUNT = "delta-master", "transfer-delta", "al_delta"
 LONG_S = 150  # a command over a cut link gives up after 15 s, and is tried again ever later
 WAIT_S = 30
 LOGGED = r"submitted to delta as"
@@ -24,28 +24,18 @@ def by_grant(grid: Grid, open_to_delta: None) -> Iterator[None]:
     grid.sh("alpha-master", "rm -f *.ran", user="alice")
     grid.sh(FAR, "rm -f *.ran", user=ACCOUNT)
     with claimed(grid, "delta", "grant", WAIT_S):
-        grid.until(lambda: is_open(grid), f"{QUEUE} to be open")
+        until_open(grid)
         yield
 
 
 @pytest.fixture(autouse=True)
 def _fresh(grid: Grid, by_grant: None) -> Iterator[None]:
-    grid.until(lambda: is_open(grid), f"{QUEUE} to be open")
+    until_open(grid)
     yield
     grid.lab("net", FAR, "heal")
     grid.sh(FAR, "chmod 755 ~gb_delta")
     grid.until(lambda: not far_jobs(grid), "delta to be empty", LONG_S)
     grid.until(lambda: grants(grid, "delta") == "", "no grant to be left", LONG_S)
-
-
-def is_open(grid: Grid) -> bool:
-    rows = grid.cell("alpha", "qstat", "-f", "-q", QUEUE, user="root").out.splitlines()
-    return any(len(row.split()) == 5 for row in rows if row.startswith(f"{QUEUE}@"))
-
-
-def far_jobs(grid: Grid) -> list[str]:
-    """Return delta's jobs, a line each."""
-    return grid.sh(FAR, "qstat -u '*'").splitlines()[2:]
 
 
 def submit(grid: Grid, *names: str) -> list[str]:

@@ -12,13 +12,11 @@ from tests.lab.away import (
     SLEEP,
     ends,
     global_setting,
-    kill,
     lines,
     until_all_gone,
     wait_for,
     why,
 )
-from tests.lab.configured import pollers
 from tests.lab.grid import Grid
 from tests.lab.phases import (
     Outcomes,
@@ -30,6 +28,7 @@ from tests.lab.phases import (
     no_jobs_left,
     roomy,
 )
+from tests.lab.transfer.home.claimed import frozen_poller
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
@@ -321,12 +320,10 @@ def _statuses(grid: Grid, number: str) -> list[str]:
 def asleep(grid: Grid) -> Iterator[None]:
     """Let neither the service nor the transfer host's execd see what happens at home."""
     grid.on("alpha-master", "labctl", "freeze", "execd")
-    pids = pollers(grid)
-    kill(grid, *pids, signal="STOP")
     try:
-        yield
+        with frozen_poller(grid):
+            yield
     finally:
-        kill(grid, *pids, signal="CONT")
         grid.on("alpha-master", "labctl", "start", "execd")
 
 
