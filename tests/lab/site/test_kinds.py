@@ -1,5 +1,6 @@
 """Several kinds of remote machine: a queue for each, set up as docs/configuration.md says."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,9 +101,11 @@ def test_a_job_is_explained_for_a_queue(grid: Grid) -> None:
 
 
 def test_check_finds_both_queues_right(grid: Grid) -> None:
-    found = grid.on(HOST, "gridbridge", "check").out
+    found = json.loads(grid.on(HOST, "gridbridge", "check", "--json").out)["items"]
+    states = {item["name"]: item["state"] for item in found}
 
-    assert [line for line in found.splitlines() if line.startswith("broken")] == []
+    assert [name for name, state in states.items() if state == "broken"] == []
+    assert {states[f"queue {queue}: slots"] for queue in (QUEUE, "transfer-beta")} == {"ok"}
 
 
 def test_setup_keeps_what_the_queue_asks_for(grid: Grid) -> None:
