@@ -1,1 +1,1 @@
-"""One module a program: gather, decide, apply."""
+"""The programs: each gathers, decides and applies."""

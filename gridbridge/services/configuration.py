@@ -1,7 +1,7 @@
-"""gridbridge.toml while the service runs: which one is in force, and whether another has come.
+"""gridbridge.toml while the service runs: which file is in force, and whether it has changed.
 
-A changed file is taken when it has stayed the same for a moment, since an editor may write it in
-steps, and at once when that is asked for. One that is wrong is told and left alone.
+A changed file is read when it has stayed the same for a moment, since an editor may write it in
+steps, and at once when somebody asks for it. A wrong file is logged and does not come into force.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ from gridbridge.shell.clock import Clock
 SETTLE_S = 0.5
 
 Away = Callable[[], Iterable[Stay]]
-Look = tuple[int, ...]  # what tells a file from the one that was there; empty: none can be seen
+Look = tuple[int, ...]  # identifies a file, to notice another; empty: no file can be seen
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A file that does not take force, and a line for each reason."""
+    """A file that does not come into force, and a line for each reason."""
 
     sha256: str = ""  # empty: it could not be read
     problems: tuple[str, ...]
@@ -48,7 +48,7 @@ class InForce:
 
 
 class FileWatch:
-    """Says when a file has changed: once for each change."""
+    """Notices that a file has changed: once for each change."""
 
     def __init__(self, path: str, clock: Callable[[], float]) -> None:
         self._path = path
@@ -59,8 +59,7 @@ class FileWatch:
     def has_changed(self, at_once: bool = False) -> bool:
         """Say whether the file has changed since this last said so.
 
-        It has to stay the same for a moment, unless the answer is wanted `at_once`: then it is
-        yes, whatever is there.
+        It has to stay the same for a moment, unless `at_once` is given: then the answer is yes.
         """
         now = look(self._path)
         if now != self._seen:
@@ -73,17 +72,17 @@ class FileWatch:
 
 
 class Configuration:
-    """The file that is in force, and what was wrong with the last one that came after it."""
+    """The file that is in force, and the mistakes of the last file that came after it."""
 
     def __init__(self, clock: Clock, path: str = CONFIG, earlier: InForce | None = None) -> None:
-        """Read the first one, or where it is wrong have an earlier service's, else ConfigError."""
+        """Read the file; if it is wrong take an earlier service's, else raise ConfigError."""
         self._path = path
         self._clock = clock
         self._watch = FileWatch(
             path, clock.steady_s
-        )  # before it is read, so that no change is missed
+        )  # looked at before it is read, so that no change is missed
         self.in_force, self.refused = _first(path, clock.now(), earlier)
-        self._kept = ""  # what is known of the file that the next service finds
+        self._kept = ""  # the file that is kept for the next service
 
     @property
     def policy(self) -> Policy:
@@ -91,9 +90,9 @@ class Configuration:
         return self.in_force.policy
 
     def take(self, at_once: bool = False, away: Away = tuple) -> bool:
-        """Look whether another file has come, and put it in force or refuse it; say whether so.
+        """Put a changed file in force, or refuse it; say whether another is in force now.
 
-        `away` tells whose jobs are where: what they depend on can't change.
+        `away` tells whose jobs are away and where: what they depend on can't change.
         """
         if not self._watch.has_changed(at_once):
             return False
@@ -107,7 +106,7 @@ class Configuration:
         return is_news
 
     def go_on_from(self, earlier: InForce, away: Callable[[Policy], Iterable[Stay]]) -> None:
-        """Have what an earlier service had, if what is away forbids what has come since."""
+        """Take an earlier service's file if jobs that are away forbid the changes since."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away(earlier.policy)) if is_other else ()
         found = unchangeable(earlier.policy, self.policy, self._path, stays) if stays else ()
@@ -116,18 +115,18 @@ class Configuration:
             self.in_force = earlier
 
     def tell(self) -> None:
-        """Log why the file that is there is not the one in force, if it is not."""
+        """Log why the file that is there is not in force, if it is not."""
         if self.refused:
             self._refuse(self.refused, at_once=True)
 
     def keep(self, path: str = IN_FORCE) -> None:
-        """Leave what is in force to the next service; StateError when there is no room for it."""
+        """Keep the file in force for the next service; StateError when there is no room for it."""
         if self._kept != self.in_force.sha256:
             files.replace(path, self.in_force.raw, mode=0o600)
             self._kept = self.in_force.sha256
 
     def _refuse(self, found: Refusal, at_once: bool) -> bool:
-        """Leave the old one in force; who asks for it is told again what is wrong."""
+        """Leave the old file in force; log the mistakes, again if somebody asked."""
         is_news = found != self.refused
         self.refused = found
         for problem in found.problems if is_news or at_once else ():
@@ -146,7 +145,7 @@ class Configuration:
 
 
 def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
-    """Return what an earlier service had; None without one that only we could have written.
+    """Return an earlier service's file; None without one that only we could have written.
 
     One that this version can't read counts as missing.
     """
@@ -160,7 +159,7 @@ def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
 def judge(
     path: str, in_force: InForce, now: datetime, away: Iterable[Stay] = ()
 ) -> InForce | Refusal:
-    """Read a file that came; return what is in force when it says the same."""
+    """Read a changed file; return the one in force if it says the same."""
     found = _read(path, now, in_force)
     if isinstance(found, Refusal) or found is in_force:
         return found
@@ -170,7 +169,7 @@ def judge(
 
 
 def _first(path: str, now: datetime, earlier: InForce | None) -> tuple[InForce, Refusal | None]:
-    """Return what a service begins with, and why that is not the file which is there."""
+    """Return the file with which a service begins, and why that is not the one there."""
     found = _read(path, now)
     if not isinstance(found, Refusal):
         return found, None
@@ -192,9 +191,9 @@ def _read(path: str, now: datetime, in_force: InForce | None = None) -> InForce 
 
 
 def _parsed(path: str, raw: bytes, now: datetime) -> InForce:
-    """Return a file as it takes force now; ConfigError when it is wrong, or could be a stranger's.
+    """Return a file as one in force now; ConfigError if it is wrong, or others may write it.
 
-    A site of embedded clusters has no rights but those of the one person whose it is.
+    A site of embedded clusters has no other rights than its one person's.
     """
     policy = config.parse(path, raw)
     if not policy.is_personal:
@@ -210,7 +209,7 @@ def _trust(path: str) -> None:
 
 
 def look(path: str) -> Look:
-    """Return what identifies a file, and who may change the way to it, which may have links.
+    """Return what identifies a file and the rights on its path, which may have links.
 
     A file that was refused for a folder above it is judged again once that folder is mended.
     """

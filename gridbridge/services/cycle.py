@@ -19,7 +19,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.heart import BEAT_S, Heart
 from gridbridge.shell.signals import Signals
 
-FIRST_PAUSE_S = 5.0  # after a cycle that failed: a full disk is not mended sooner
+FIRST_PAUSE_S = 5.0  # after a cycle that failed: nobody clears a full disk sooner
 LONGEST_PAUSE_S = 60.0  # after many in a row; it doubles
 NOTHING = "nothing to be done"
 
@@ -38,15 +38,15 @@ class Program(Protocol[Seen, Plan]):
         ...
 
     def gather(self) -> Seen:
-        """Return what a decision may look at; GridbridgeError when that can't be known."""
+        """Return everything that a decision may look at; GridbridgeError if that fails."""
         ...
 
     def decide(self, seen: Seen) -> Plan:
-        """Return what is to be done; it only thinks."""
+        """Return what to do, and do nothing."""
         ...
 
     def entry(self, seen: Seen, plan: Plan) -> Entry | None:
-        """Tell a decision in one sentence, with its rows; None for one that is no news."""
+        """Return a decision's sentence and rows; None for one that is no news."""
         ...
 
     def apply(self, seen: Seen, plan: Plan) -> None:
@@ -76,7 +76,7 @@ class Daemon(Protocol[Seen, Plan]):
 
 
 def hold(path: str, program: str, status: int) -> None:
-    """Be the only process of a program; when another one is, say so in a line and exit so."""
+    """Be the only process of a program; if there is another, say so and exit."""
     if not lock.take(path):
         print(f"{program}: another one runs", file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(status)
@@ -85,7 +85,7 @@ def hold(path: str, program: str, status: int) -> None:
 def once(
     program: Program[Seen, Plan], tell: Callable[[str], None], *, is_dry: bool = False
 ) -> Plan:
-    """Do one cycle and tell it in one sentence; in a dry run nothing is kept or applied."""
+    """Do one cycle and say it in one sentence; a dry run keeps and applies nothing."""
     seen = program.gather()
     plan = program.decide(seen)
     entry = program.entry(seen, plan)

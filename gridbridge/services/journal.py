@@ -1,4 +1,4 @@
-"""Decisions as they are kept: what was decided, and the rows from which it can be decided again."""
+"""Decisions as the journal keeps them, with the rows from which they can be made again."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 
 KEPT_BYTES = 64 << 20  # of all decisions together; the oldest go first
-ROWS = 100  # transfers, tasks or nodes of one decision; a round that decides about more is counted
+ROWS = 100  # transfers, tasks or nodes in one entry; further ones are only counted
 MOST_TOLD = 20  # actions in the one sentence
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Journalled(Protocol):
 def telling(
     program: str, at: datetime, inputs: Mapping[str, object], actions: Sequence[str]
 ) -> Entry:
-    """Return an entry whose sentence tells the first actions, and how many more there are."""
+    """Return an entry whose sentence has the first actions, and how many more there are."""
     told = [*actions[:MOST_TOLD]]
     told += [f"{left} more"] if (left := len(actions) - MOST_TOLD) > 0 else []
     kept = {**inputs, "actions": list(actions)}

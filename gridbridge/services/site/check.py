@@ -53,7 +53,7 @@ NO_ROOT = Finding(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Every item with its mending command lines, and the worst state of all."""
+    """Every item with the commands that correct it, and the worst state of all."""
 
     items: tuple["Item", ...]
     worst: State
@@ -73,10 +73,10 @@ class Item:
 
 
 def check(clock: Clock, path: str = CONFIG) -> Report:
-    """Check the site that a configuration describes; one that is wrong is the only finding.
+    """Check the site that a configuration describes; a wrong file is the only finding.
 
-    So is one that the service refuses, with the account that a new service would need for it:
-    what else follows from it would mend what is not in force.
+    So is a file that the service refuses, with the account that a new service would need for it:
+    other findings would correct something that is not in force.
     """
     sha256 = ""
     try:
@@ -150,7 +150,7 @@ def _folders(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
 
 
 def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[str, CellFacts]:
-    """Ask every cluster of the file: one that no queue leads to yet is about to be used."""
+    """Ask every cluster of the file, even if no queue leads to it yet."""
     names = tuple(policy.clusters)
     facts = threads.map(lambda name: cell_facts(name, policy, clock), names)
     return dict(zip(names, facts, strict=True))
@@ -159,7 +159,7 @@ def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[st
 def _queue(
     queue: str, seen: Future[SetupSituation], poller: PollerFacts | None
 ) -> Iterator[Finding]:
-    """Judge a transfer queue's set-up; nothing can be said while one of its cells is silent."""
+    """Judge a transfer queue's set-up; unknown while one of its cells is silent."""
     try:
         situation = seen.result()
         yield from setup.findings(situation)
@@ -198,7 +198,7 @@ def _report(found: tuple[Finding, ...], policy: Policy | None) -> Report:
 
 
 def _item(each: Finding, policy: Policy | None) -> Item:
-    """Show a finding to root's terminal: what is found may be people's own words."""
+    """Make a finding safe for root's terminal: it may have people's own words."""
     return Item(
         name=printable(each.item),
         state=each.state,

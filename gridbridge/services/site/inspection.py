@@ -41,7 +41,7 @@ POLLERS = ("gridbridge.services.poller", "gridbridge-poller")
 
 
 def host_facts(policy: Policy) -> HostFacts:
-    """Return what the set-up of this host is judged by."""
+    """Return everything by which the set-up of this host is judged."""
     account = policy.site.service_account
     return HostFacts(
         name=host.name(),
@@ -60,7 +60,7 @@ def host_facts(policy: Policy) -> HostFacts:
 
 
 def rooms() -> dict[str, Room]:
-    """Return how much room the folders of messages and answers have."""
+    """Return how much room the spool and the published folder have."""
     seen = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)}
     return seen | {SPOOL: replace(seen[SPOOL], folders=host.folders_of_others(SPOOL))}
 
@@ -111,14 +111,14 @@ def queue_states(policy: Policy) -> dict[str, QueueState]:
 
 
 def _paths(policy: Policy) -> dict[str, PathFacts]:
-    """Return the paths that are there; links to programs are followed, links to others are not."""
+    """Return the paths that are there, following only links to programs."""
     seen = {path: host.path_facts(path) for path in _strict(policy)}
     seen |= {path: host.path_facts(path, follow=True) for path in (*transfer_host.PROGRAMS, CONFIG)}
     return {path: found for path, found in seen.items() if found}
 
 
 def _tree(folder: str) -> TreeFacts | None:
-    """Say who but root could change a folder; None if it is missing or we can't see it."""
+    """Say who besides root could change a folder; None if it is missing or hidden from us."""
     try:
         above = dict(trust.along(folder))
         within = [doubts for _, doubts in trust.beneath(folder)]
@@ -138,7 +138,7 @@ def _strict(policy: Policy) -> tuple[str, ...]:
 
 
 def _import_trouble(account: str) -> str:
-    """Run our interpreter as an ordinary user; return what it complains of."""
+    """Run our interpreter as an ordinary user; return its error message."""
     become = (
         ("/usr/bin/setpriv", "--clear-groups", "--reuid", account, "--") if os.getuid() == 0 else ()
     )

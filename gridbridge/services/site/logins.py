@@ -22,7 +22,7 @@ NO_ACCOUNT = "no such account here"
 
 
 def key_facts(policy: Policy) -> tuple[KeyFacts, ...]:
-    """Return whom each cluster by ssh lets in, of the people named or, if not root, who asks."""
+    """Return whether each cluster by ssh lets the people named in, or for non-root the caller."""
     whose = [
         (name, cluster.ssh, cluster.users.account_of(person), person)
         for name, cluster in _by_ssh(policy)
@@ -44,7 +44,7 @@ def _missing(policy: Policy, cluster: str) -> str:
     try:
         ssh.run(there, (RSYNC, "--version"), {}, LIMIT_S)
     except CommandFailed as error:
-        return there.host if error.status == ssh.NOT_FOUND else ""  # the rest is told elsewhere
+        return there.host if error.status == ssh.NOT_FOUND else ""  # other findings say the rest
     except GridbridgeError:
         return ""
     return ""
@@ -56,7 +56,7 @@ def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
 
 
 def _people(policy: Policy, named: Users) -> Iterator[str]:
-    """Give the people whose keys we can use; the service's own key serves everything else."""
+    """Yield the people whose keys we can use; the service's own key is used for all else."""
     if os.geteuid() != 0:
         yield pwd.getpwuid(os.geteuid()).pw_name
         return

@@ -61,9 +61,9 @@ def warning(policy: Policy, order: Order) -> str:
 
 
 def removal_steps(policy: Policy, order: Order, warn: Callable[[str], None]) -> tuple[Step, ...]:
-    """Return what takes a transfer queue's set-up back; refuse one that is not there.
+    """Return the steps that remove a transfer queue's set-up; refuse one that is not there.
 
-    A remote cluster that does not answer may be gone for good: then what is at home is taken back,
+    A remote cluster that does not answer may be gone for ever: then the set-up at home is removed,
     and a warning says that nothing was changed at the other.
     """
     wanted = choose(policy, order, must_exist=True)
@@ -88,7 +88,7 @@ def _removal(policy: Policy, situation: SetupSituation) -> tuple[Step, ...]:
 
 
 def host_steps(policy: Policy) -> tuple[Step, ...]:
-    """Return what this host lacks; refuse when not all of it is ours to see."""
+    """Return the steps that this host needs; refuse if we can't see everything."""
     refuse_embedded(policy)
     found = transfer_host.host_findings(host_facts(policy), policy.site)
     for each in found:
@@ -98,7 +98,7 @@ def host_steps(policy: Policy) -> tuple[Step, ...]:
 
 
 def apply(steps: Iterable[Step], policy: Policy, tell: Callable[[Step], None]) -> None:
-    """Make the steps one by one; stop at the first that fails, where the next run goes on."""
+    """Make the steps one by one; stop at the first that fails: the next run goes on there."""
     for step in steps:
         if step.where:
             raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")
@@ -122,7 +122,7 @@ def forget(policy: Policy) -> None:
 
 
 def steps(policy: Policy, findings: Iterable[Finding]) -> tuple[Step, ...]:
-    """Turn what is wrong into steps; the same edit is made once, where it comes last."""
+    """Turn findings into steps; the same edit is made once, where it comes last."""
     made: dict[Edit, Step] = {}
     for each in findings:
         if each.state == State.OK:
@@ -143,7 +143,8 @@ def observe(
 ) -> SetupSituation:
     """Look at both cells; CommandFailed or StateError when one of them doesn't answer.
 
-    With `unheard` the remote one need not answer: `unheard` is told why, and it counts as empty.
+    With `unheard` the remote one need not answer: `unheard` is called with the reason, and the cell
+    counts as empty.
     """
     local = away(policy, wanted.home)
     home = makes_queues(local).home_setup(local, wanted.host)
@@ -175,7 +176,7 @@ def _away(policy: Policy, wanted: Wanted, home: CellSetup) -> CellSetup:
 def _own_situation(
     policy: Policy, wanted: Wanted, unheard: Callable[[str], None] | None = None
 ) -> SetupSituation:
-    """Look at both cells; refuse to touch a queue that is the site's own."""
+    """Look at both cells; refuse to change a queue that the site has made."""
     keep_connections(policy)
     situation = observe(policy, wanted, unheard)
     if wanted.queue not in policy.queues and is_foreign(situation):
@@ -184,7 +185,7 @@ def _own_situation(
 
 
 def _possible(found: Iterable[Finding]) -> Iterable[Finding]:
-    """Return the findings; refuse when no command of ours can mend one of them."""
+    """Return the findings; refuse if no command of ours can correct one of them."""
     listed = tuple(found)
     hopeless = (each for each in listed if each.state == State.BROKEN and not each.mend)
     for each in hopeless:

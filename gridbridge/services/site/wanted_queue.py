@@ -1,4 +1,4 @@
-"""Which transfer queue is wanted: what was asked for, completed by configuration and sizes."""
+"""Which transfer queue to make: what was ordered, completed from configuration and sizes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What was asked for on the command line; None: choose."""
+    """What the command line asks for; None: choose."""
 
     cluster: str
     queue: str | None = None
@@ -74,14 +74,14 @@ def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
 
 
 def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeRule]]:
-    """Give the mapping's rules for parallel environments, where there are any."""
+    """Return the mapping's rules for parallel environments."""
     for (_, name), rule in policy.maps.get(cluster, {}).items():
         if isinstance(rule, PeRule) and sets_up(away(policy, cluster)).HAS_ENVIRONMENTS:
             yield name, rule
 
 
 def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
-    """Return the people who have an account there, as far as they are named."""
+    """Return the people who are listed as having an account there."""
     return tuple(
         person for person in policy.clusters[cluster].users if person != policy.site.service_account
     )
@@ -108,7 +108,7 @@ def _default_queue(policy: Policy, cluster: str) -> str:
 
 
 def _refuse(policy: Policy, order: Order, queue: str, known: TransferQueue | None) -> None:
-    """Refuse what no set-up can make."""
+    """Refuse an order that no set-up can make."""
     if order.cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)
         raise ConfigError((f"{CONFIG}: no [cluster.{order.cluster}]; there are {defined}",))
@@ -141,14 +141,14 @@ def remote_slots(policy: Policy, cluster: str) -> int:
 
 
 def sets_up(there: Away) -> "SetsUp[Away]":
-    """Return what sets a cluster up; ConfigError where nothing can be."""
+    """Return the ability to set a cluster up; ConfigError if its adapter lacks it."""
     if found := adapter_of(there).sets_up:
         return found
     raise ConfigError((f"nothing is set up at a cluster of kind {there.kind}",))
 
 
 def makes_queues(home: Away) -> "MakesQueues[Away]":
-    """Return what makes transfer queues at home; ConfigError where set-up makes none."""
+    """Return the ability to make transfer queues; ConfigError if home's adapter lacks it."""
     if found := adapter_of(home).makes_queues:
         return found
     raise ConfigError((f"set-up makes no transfer queues in a cluster of kind {home.kind}",))

@@ -1,4 +1,4 @@
-"""Drain a remote cluster: nothing more goes there, what is there goes on."""
+"""Drains a remote cluster: no more jobs go there, jobs that are there go on."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""What a job would be submitted with at another cluster, or why it can't go there."""
+"""How a job would be submitted to another cluster, or why it can't go there."""
 
 import os
 import pwd
@@ -24,7 +24,7 @@ from gridbridge.services.tools.drain import refuse_unreached
 from gridbridge.services.tools.remote_half import shows_requests
 from gridbridge.shell import folder
 
-ENDLESS = 9999999  # slots, of a range without an end (sge_pe(5))
+ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Explanation:
 
 
 def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanation:
-    """Say with what a job would be submitted to a remote cluster; nothing is changed.
+    """Say how a job would be submitted to a remote cluster; nothing is changed.
 
     `words` are a job's id, or what qsub would be given; `to` is a cluster or a transfer queue.
     Raises ParseError for a job that qsub would not submit, GridbridgeError for a cluster to which
@@ -123,7 +123,7 @@ def _queue(to: str, policy: Policy) -> str:
 
 
 def _adds(queue: TransferQueue) -> tuple[object, ...]:
-    """Return what a queue adds to its jobs' requests."""
+    """Return the resources that a queue adds to its jobs' requests."""
     return tuple(sorted(queue.asks.items())), queue.oar_queue, queue.oar_type
 
 

@@ -31,7 +31,7 @@ class UnknownJob(GridbridgeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """One local job or task: both sides, in the order in which they ended."""
+    """One local job or task: both sides' records, in the order in which they ended."""
 
     job: str  # 12, or 12.3
     cluster: str  # at home
@@ -47,7 +47,7 @@ class Total:
     owner: str
     cluster: str
     jobs: int
-    wallclock_s: float | None  # of those that it is known of; None of none
+    wallclock_s: float | None  # of the jobs for which it is known; None if for no job
     user_s: float | None
     system_s: float | None
     max_rss_kb: float  # of the largest
@@ -75,7 +75,7 @@ def account(
     if not known:
         owners = accounted | {one.owner for of_task in transfers.values() for one in of_task}
         known, searched = _sought(policy, number, owners or {_caller()})
-        notes += () if transfers else searched  # one that is just over will be kept
+        notes += () if transfers else searched  # the service will keep a known one's records
     locals_ = _by_task(records)
     names = {*known, *transfers, *(name for name in locals_ if name in {*known, *transfers})}
     wanted = sorted((name for name in names if task in (0, parse_local(name)[1])), key=parse_local)
@@ -148,7 +148,7 @@ def _joined(
     remote: tuple[RemoteRecord, ...],
     notes: list[str],
 ) -> Account:
-    """Leave out what others submitted under a transfer's account: anybody may."""
+    """Leave out records of jobs that others submitted under a transfer's account."""
     owners = {one.owner for one in local} or {one.owner for one in transfers}
     theirs = tuple(one for one in remote if not owners or one.owner in owners)
     if len(theirs) < len(remote):
@@ -172,7 +172,7 @@ def _sought(
 ) -> tuple[dict[str, tuple[RemoteRecord, ...]], list[str]]:
     """Search the accounting files that this person can read for a job without kept records.
 
-    Anybody may give jobs there its account, so only those of its owners are told.
+    Anybody may give jobs there its account, so only records of its owners count.
     """
     found: dict[str, tuple[RemoteRecord, ...]] = {}
     searched: list[str] = []
@@ -213,7 +213,7 @@ def _alarm(shown: Shown, now: datetime) -> tuple[str, ...]:
 
 
 def _blind(told: tuple[Account, ...], policy: Policy, folder: str, now: datetime) -> Iterator[str]:
-    """Say for which of the clusters concerned no accounting can be seen, or not now."""
+    """Name the clusters concerned whose accounting can't be seen, or not now."""
     readings = {one.cluster: one for one in accounts.read_readings(folder)}
     concerned = {one.remote for each in told for one in each.transfers}
     concerned |= {one.cluster for each in told for one in each.remote}

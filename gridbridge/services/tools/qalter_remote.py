@@ -39,7 +39,7 @@ HOLD, RELEASE = "u", "U"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is to be changed; None: that stays."""
+    """The changes; None: that stays."""
 
     priority: int | None = None
     resources: Pairs | None = None  # replace the hard ones, in the words of home
@@ -54,7 +54,7 @@ def alter(
     folder: str = PUBLISHED,
     path: str = CONFIG,
 ) -> Iterator[Told]:
-    """Change the tasks of a job that are away; tell what came of each.
+    """Change the tasks of a job that are away; yield the result for each.
 
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
     """
@@ -88,7 +88,7 @@ def _alter(one: ShownTransfer, change: Change, policy: Policy, folder: str, is_d
 
 
 def alters_of(where: Away, cluster: str) -> "Alters[Away]":
-    """Return what changes jobs at a cluster; NotDone where this command can't."""
+    """Return the ability to change jobs at a cluster; NotDone if its adapter lacks it."""
     if found := adapter_of(where).alters:
         return found
     raise NotDone(f"{cluster} is of kind {where.kind}: use its own commands there")

@@ -1,8 +1,8 @@
 """qdel_remote: end jobs that are away, both halves, as the person who calls.
 
-A remote job is never deleted from under its local one: that one would end as killed, or wait for
-an accounting record that Grid Engine writes for no job that never started. The local job is
-deleted, and the transfer's ordinary end takes the remote one along.
+The remote job is never deleted first: the local one would end as killed, or wait for an accounting
+record, which Grid Engine does not write for a job that never started. The local job is deleted, and
+the transfer's ordinary end deletes the remote one.
 """
 
 import os
@@ -30,7 +30,7 @@ from gridbridge.services.tools.remote_half import (
 def delete(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[Told]:
-    """Delete the tasks of a job that are away; tell what came of each.
+    """Delete the tasks of a job that are away; yield the result for each.
 
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
     """

@@ -1,6 +1,6 @@
 """qstat_remote: the remote halves of people's jobs, from the published files.
 
-Lists never ask a cluster, so nobody can load one with them; one job's detail does, as its caller.
+Lists never ask a cluster, so nobody can load one with them; details of one job do, as the caller.
 """
 
 from collections.abc import Iterable
@@ -41,13 +41,13 @@ class Detail:
 
     attempt: Attempt
     messages: tuple[str, ...] = ()  # why it does not start, or what is wrong with it
-    asked: str = ""  # why the cluster was not asked, or did not answer; empty when it told
+    asked: str = ""  # why the cluster was not asked, or did not answer; empty when it did
 
 
 def transfers(
     choice: Choice, now: datetime, folder: str = PUBLISHED
 ) -> tuple[tuple[TransferReport, ...], tuple[str, ...]]:
-    """Return the open transfers of a choice, and what makes them old.
+    """Return the open transfers of a choice, and why they may be old.
 
     Raises StateError without published files, GridbridgeError for a cluster that nobody knows.
     """
@@ -90,7 +90,7 @@ def _refuse_unknown(
 
 
 class Asking:
-    """Asks clusters about a few single jobs, and no cluster again that did not answer."""
+    """Asks clusters about a few single jobs; a cluster that did not answer is not asked again."""
 
     def __init__(self, path: str = CONFIG) -> None:
         self.path = path
@@ -99,7 +99,7 @@ class Asking:
         self._silent: dict[str, str] = {}
 
     def ask(self, one: ShownTransfer) -> tuple[tuple[str, ...], str]:
-        """Return what its cluster tells of a remote job, or why it tells nothing."""
+        """Return what its cluster shows of a remote job, or why it shows nothing."""
         if self._left == 0:
             return (), f"not asked: {MOST_ASKED} at once are enough, name a task"
         if one.remote in self._silent:

@@ -36,7 +36,7 @@ def reach(policy: Policy, cluster: str) -> Away:
 
 
 def shows_requests(home: Away) -> "ShowsRequests[Away]":
-    """Return what tells how jobs were submitted at home; NotDone where nobody does."""
+    """Return the ability to show requests at home; NotDone if home's adapter lacks it."""
     if found := adapter_of(home).shows_requests:
         return found
     raise NotDone(f"a cluster of kind {home.kind} does not tell what its jobs ask for")
@@ -44,7 +44,7 @@ def shows_requests(home: Away) -> "ShowsRequests[Away]":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What came of an act on one job or task, in a sentence."""
+    """The result of an act on one job or task, in a sentence."""
 
     job: str  # 12, or 12.3
     is_done: bool
@@ -54,7 +54,7 @@ class Told:
 def each_away(
     job: str, folder: str, instead: str, act: Callable[[ShownTransfer], str]
 ) -> Iterator[Told]:
-    """Act on each task of a job that is away, and tell what came of it.
+    """Act on each task of a job that is away, and yield the results.
 
     `instead` is the command for one that is here. Raises ParseError and StateError.
     """
@@ -66,7 +66,7 @@ def each_away(
 
 
 def each_of(found: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]) -> Iterator[Told]:
-    """Act on each of these, and tell what came of it."""
+    """Act on each of these, and yield the results."""
     for one in found:
         local = parse_transfer(one.transfer).local
         try:

@@ -1,4 +1,4 @@
-"""Kept decisions, and what would be decided from the same rows today."""
+"""Kept decisions, and what this version would decide from the same rows."""
 
 import os
 from contextlib import closing

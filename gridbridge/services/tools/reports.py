@@ -22,7 +22,7 @@ from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
 from gridbridge.shell import host
 from gridbridge.state import shown as files
 
-MOST_TASKS = 100  # of an array that are told at once
+MOST_TASKS = 100  # tasks of an array that are explained at once
 
 
 class UnknownJob(GridbridgeError):
@@ -30,7 +30,7 @@ class UnknownJob(GridbridgeError):
 
 
 def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> Report:
-    """Tell how the clusters, the transfer queues and the open transfers are."""
+    """Return the state of the clusters, the transfer queues and the open transfers."""
     shown = files.read_all(folder)
     routes = shown.service.routes if shown.service else ()
     return Report(
@@ -53,7 +53,7 @@ def why(
 ) -> tuple[str, tuple[Explanation, ...]]:
     """Explain each task of a job, after the alarm of health.alarm.
 
-    Of a large array only the first tasks are explained, and the number of the others is told.
+    Of a large array only the first tasks are explained, and the number of the others is given.
     Raises ParseError for anything but a job id, and UnknownJob.
     """
     number, _ = parse_local(job)
@@ -69,7 +69,7 @@ def why(
 
 
 def _alarm(shown: Shown, now: datetime, folder: str, path: str) -> str:
-    """Say that the poller is silent, and why as far as it can't tell that; else what it refuses."""
+    """Say that the poller is silent, and perhaps why; else which file it refuses."""
     silent = health.alarm(shown, now)
     if not silent:
         return health.full(shown) or health.misconfigured(shown)
@@ -78,7 +78,7 @@ def _alarm(shown: Shown, now: datetime, folder: str, path: str) -> str:
 
 
 def _wrong(path: str) -> str:
-    """Say what is wrong with the file by which a poller would start; another host may have none."""
+    """Say what is wrong with the file that a new poller would read; other hosts may have none."""
     if not os.path.exists(path):
         return ""
     try:
@@ -98,7 +98,7 @@ def _explain(task: ShownTask, shown: Shown, now: datetime) -> Explanation:
 def of_its_owner(
     tasks: Sequence[ShownTask], owners: Callable[[], frozenset[str]]
 ) -> tuple[ShownTask, ...]:
-    """Return proved tasks and those of a person for whom home accounts; all if it does for none."""
+    """Return proved tasks and those whose owner is in home's accounting; all if there are none."""
     if all(one.is_proved for one in tasks):
         return tuple(tasks)
     known = owners()

@@ -1,1 +1,1 @@
-"""The transfer service: what it does in each round, and with whom."""
+"""The transfer service: its parts, and what they do in each round."""

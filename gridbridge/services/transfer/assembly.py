@@ -1,7 +1,7 @@
-"""Puts the service together from a configuration, and lets it go on under another one.
+"""Puts the service together from a configuration, and gives it a changed one.
 
-What a change does not concern goes on: its clusters are asked as before and their last answers
-stay valid, so their queues stay open, and nothing that is known or under way is lost.
+Clusters that a change does not concern are asked as before and their last answers stay valid, so
+their queues stay open. Nothing that is known or under way is lost.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ from gridbridge.state.database.transfers import Transfers
 from gridbridge.state.inbox import Inbox
 
 _USUAL = Cluster()
-UNASKED = {  # what a status query does not depend on
+UNASKED = {  # keys on which a status query does not depend
     key: getattr(_USUAL, key)
     for key in (
         *("shell", "spool_shared", "remote_spool_dir", "stage_dir", "accounting"),
@@ -41,15 +41,15 @@ UNASKED = {  # what a status query does not depend on
 
 
 class Part(Protocol):
-    """What acts by the configuration, and goes on with all that it knows under another one."""
+    """A part that obeys the configuration, and keeps all that it knows under a changed one."""
 
     def follow(self, policy: Policy) -> None:
-        """Act by this one from now on."""
+        """Obey this configuration from now on."""
         ...
 
 
 def build(configuration: Configuration, clock: Clock) -> TransferService:
-    """Put the service together and take up what an earlier one left."""
+    """Put the service together and load what an earlier one left."""
     policy = configuration.policy
     keep_connections(policy)
     database = Database.open(policy.site.state)
@@ -74,7 +74,7 @@ def build(configuration: Configuration, clock: Clock) -> TransferService:
 
 
 def follow(service: TransferService, policy: Policy) -> None:
-    """Have the service go on under another configuration; StateError when it can't be shown."""
+    """Give the service a changed configuration; StateError when that can't be published."""
     keep_connections(policy)
     ledger, observers = service.known.ledger, service.resources.observers
     clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
@@ -95,7 +95,7 @@ def follow(service: TransferService, policy: Policy) -> None:
 
 
 def _parts(service: TransferService) -> tuple[Part, ...]:
-    """Return what else keeps the configuration; the other parts don't."""
+    """Return the other parts that keep the configuration."""
     at, known, order = service.resources, service.known, service.order
     return (
         *(at.acts, at.views),
@@ -109,7 +109,7 @@ def _parts(service: TransferService) -> tuple[Part, ...]:
 def _follow_observers(
     service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
 ) -> None:
-    """Go on asking the same clusters, and forget the answers of clusters that have moved."""
+    """Keep asking the same clusters, and forget the answers of clusters that have moved."""
     observers = service.resources.observers
     for name in observers.keys() - same:
         observers.pop(name).dismiss()
@@ -123,7 +123,7 @@ def _follow_observers(
 def _follow_pushes(
     service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
 ) -> None:
-    """Let pushes that have not changed go on."""
+    """Keep the pushes that have not changed."""
     pushes, clock = service.resources.pushes, service.resources.clock
     alike = frozenset(
         name for name in same if _push_of(service.policy, name) == _push_of(policy, name)
@@ -167,12 +167,12 @@ def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
 
 
 def _push(policy: Policy, name: str, clock: Clock) -> Push | Listener:
-    """Return what takes the ends that a cluster pushes."""
+    """Return the listener for ends that a cluster pushes."""
     cluster, far = policy.clusters[name], away(policy, name)
     adapter, limit_per_s = adapter_of(far), cluster.push_limit_per_s
     if adapter.listens:
         return Listener(name, partial(adapter.listens.listen, far), limit_per_s, clock.steady_s)
-    assert adapter.watches  # the configuration has no push of another kind
+    assert adapter.watches  # the configuration allows no other kind of push
     argv = adapter.watches.watch_ends(far)
     folder = f"{HOME}/push/{name}"
     return Push(argv, far.environment(), limit_per_s, folder, clock.steady_s)
@@ -181,7 +181,7 @@ def _push(policy: Policy, name: str, clock: Clock) -> Push | Listener:
 def _clusters(policy: Policy, left: Iterable[Transfer]) -> frozenset[str]:
     """Return the clusters to ask: where queues lead, and where transfers still are.
 
-    A site that can have no queue asks all: what is sent there is sent by others than starters.
+    A site that can have no transfer queue asks all: other programs than starters send jobs there.
     """
     used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
     return frozenset(policy.clusters) & used.union(one.remote for one in left)

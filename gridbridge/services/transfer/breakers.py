@@ -19,21 +19,21 @@ _log = logging.getLogger(__name__)
 
 
 class Breakers:
-    """One breaker a cluster; those that are published outlive the process."""
+    """One breaker for each cluster; the published ones outlive the process."""
 
     def __init__(self, policy: Breaker, views: Views, clock: Clock) -> None:
         self._policy = policy
         self._views = views
         self._clock = clock
         self._known: dict[str, ShownBreaker] = clock.dated(_moved)
-        # The clock may have been set back while no process ran.
+        # somebody may have set the clock back while no process ran
         self._known.update({one.cluster: self._shortened(one) for one in views.shown_breakers()})
         self._unproved: dict[tuple[str, str], dict[int, News]] = {}  # by owner and cluster
-        self._proved: set[Key] = set()  # transfers that home had in their queue
+        self._proved: set[Key] = set()  # transfers that home listed in their queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration; nothing stays closed for longer than its longest."""
+        """Obey another configuration; no queue stays closed for longer than its longest pause."""
         self._policy = policy.breaker
         before = dict(self._known)
         for name, known in before.items():
@@ -42,7 +42,7 @@ class Breakers:
             self._show()
 
     def hear(self, before: Transfer | None, one: Transfer, transfers: Iterable[Transfer]) -> None:
-        """Take a transfer's news; it waits until home's list has proved the transfer."""
+        """Take a transfer's news; it counts once home's list has proved the transfer."""
         said = breaker.news(before, one, self._policy)
         if said is None:
             return
@@ -73,11 +73,11 @@ class Breakers:
                 del self._unproved[key]
 
     def jobs(self) -> set[int]:
-        """Return the local jobs that home's next answer has to tell of."""
+        """Return the local jobs that home's next answer has to show."""
         return {job for waiting in self._unproved.values() for job in waiting}
 
     def begin_anew(self) -> None:
-        """Forget what home has not proved, and show until when queues are closed: time was set."""
+        """Forget unproved news, and publish all breakers anew: the clock was set."""
         self._unproved.clear()
         self._show()
 
@@ -102,7 +102,7 @@ class Breakers:
         return probes
 
     def _of_queues(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
-        """Return those that home has listed in their queue, so that nobody made them up."""
+        """Return the transfers that home has listed in their queue: nobody has invented those."""
         return tuple(one for one in transfers if one.key in self._proved)
 
     def why(self) -> dict[str, str]:
@@ -129,7 +129,7 @@ class Breakers:
         self._show()
 
     def _shortened(self, one: ShownBreaker) -> ShownBreaker:
-        """Return a breaker that is closed from now on for as long as any may be, at most."""
+        """Return a breaker that is closed for the longest pause from now on, at most."""
         latest = self._clock.now() + timedelta(seconds=self._policy.pause_max_s)
         return replace(one, until=one.until and min(one.until, latest))
 

@@ -1,8 +1,8 @@
-"""Keeps the claims: takes them for home, gives them to jobs, and removes them at the end.
+"""The claims: the service takes them for home, gives them to jobs, and removes them at the end.
 
-A grant is in the state file before it is sent, and a recall is there before its task hears of it;
-both are decided in rounds of one process, so one of them comes first. A grant is sent again until
-its cluster says that it has it.
+A grant is in the state file before it is sent, and a recall is there before its task learns of it.
+Rounds of one process decide both, so one of them comes first. A grant is sent again until its
+cluster says that it is there.
 """
 
 import logging
@@ -23,15 +23,15 @@ from gridbridge.services.work.workers import Workers
 from gridbridge.shell.clock import Clock
 
 AT_ONCE = 500  # grants in one command
-FIRST_S, LONGEST_S = 2.0, 20.0  # between tries to send one: a slot is kept for nothing meanwhile
+FIRST_S, LONGEST_S = 2.0, 20.0  # between tries to send one: a slot is occupied meanwhile
 
-DOUBT_S = 30.0  # a job that waited for its grant in vain ends so soon after claim_wait_s
+DOUBT_S = 30.0  # after claim_wait_s a job without its grant ends within that time
 
 _log = logging.getLogger(__name__)
 
 
 class Claims:
-    """Grants and claims that are under way; the state file says who has each claim."""
+    """Grants and claims that are under way; the state file has the owner of each claim."""
 
     def __init__(
         self, policy: Policy, ledger: Ledger, acts: Acts, workers: Workers, clock: Clock
@@ -51,13 +51,13 @@ class Claims:
         self._policy = policy
 
     def load(self) -> None:
-        """Send again what an earlier process may not have sent."""
+        """Send the grants again that an earlier process may not have sent."""
         for one in self._ledger.all():
             if is_grant(one.claim) and one.claimed == JOB and not one.verdict:
                 self._due.setdefault(one.remote, {})[one.key] = one
 
     def decide(self, situation: Situation) -> None:
-        """Give the claim to each job that waits for it; nothing is sent before that is kept."""
+        """Give the claim to each job that waits for it; it is sent once the state file has that."""
         for one in tuple(self._ledger.all()):
             if one.claim and waits_for_grant(one, situation):
                 self._ledger.keep(one.but(claimed=JOB))
@@ -65,7 +65,7 @@ class Claims:
                 self._due.setdefault(one.remote, {})[one.key] = one
 
     def send(self) -> None:
-        """Have the grants sent that are due, to each cluster once at a time."""
+        """Send the grants that are due, in one command at a time for each cluster."""
         for cluster in tuple(self._sent):
             self._take(cluster)
         for cluster, due in tuple(self._due.items()):
@@ -81,7 +81,7 @@ class Claims:
     def recall(self, one: Transfer, why: str) -> bool:
         """Take a task's claim for home: then it runs again here, whatever happens there.
 
-        False when its job has it, or when that can't be told.
+        False when its job has it, or when nobody knows.
         """
         try:
             is_had = one.claimed != JOB and self._take_claim(one)
@@ -109,7 +109,7 @@ class Claims:
         return is_grant(one.claim) or self._acts.take_claim(one)
 
     def limited(self, one: Transfer, end: Message) -> Message:
-        """Return an end, or an error for a task whose jobs got no grant too often."""
+        """Return the end, or an error for a task that home has granted nothing too often."""
         self._doubt(one, end)
         queue = self._policy.queues.get(one.queue)
         if end.claim != FENCED or queue is None:
@@ -132,7 +132,7 @@ class Claims:
             self._ledger.note(one, f"ended with 99 after {waited_s:.0f} s: did it see its grant?")
 
     def are_removed(self, ended: Transfer) -> bool:
-        """Say whether no file of a claim is left anywhere; have them removed if any is."""
+        """Say whether no file of a claim is left anywhere; start to remove them if any is."""
         kind, _ = split(ended.claim)
         if kind == FILE:
             return self._is_removed(ended)
@@ -162,13 +162,13 @@ class Claims:
         return True
 
     def sweep(self) -> None:
-        """Remove the files of claims that nobody knows."""
+        """Remove the files of claims that no transfer knows."""
         known = (*self._ledger.all(), *self._ledger.ended.values())
         names = frozenset(name_of(one.claim, one.uid) for one in known)
         self._acts.sweep_claims(names, self._clock.now_s())
 
     def _take(self, cluster: str) -> None:
-        """Take the answer to what was sent; without one it is sent again."""
+        """Take the answer to the grants that were sent; without one they are sent again."""
         some, sent = self._sent[cluster]
         if not sent.done():
             return

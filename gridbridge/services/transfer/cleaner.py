@@ -1,4 +1,4 @@
-"""Remote jobs that nobody owns or that outlive their end, and the transfers that ended well."""
+"""Removes orphans, remote jobs that outlive their end, and what transfers leave behind."""
 
 import logging
 from collections.abc import Callable, Container
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Cleaner:
-    """Removes what a transfer leaves behind, or a submission that never became one."""
+    """Removes what a transfer leaves behind, and jobs that no transfer knows."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Cleaner:
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def clean(self, situation: Situation, waiting: Container[tuple[str, str]] = ()) -> None:
-        """Have jobs deleted that must not live, and stop looking after those that are gone.
+        """Delete jobs that must not live, and stop watching transfers whose jobs are gone.
 
         `waiting` are names and owners of transfers whose records were not taken yet.
         """
@@ -74,12 +74,12 @@ class Cleaner:
                 self._stop_watching(one)
 
     def _is_cleared(self, ended: Transfer) -> bool:
-        """Say whether it left no files anywhere; have them removed if it did."""
+        """Say whether it left no files anywhere; start to remove them if it did."""
         is_unstaged = self._is_unstaged(ended)
         return self._claims.are_removed(ended) and is_unstaged
 
     def _is_unstaged(self, ended: Transfer) -> bool:
-        """Say whether it left no files at the other cluster; have them removed if it did."""
+        """Say whether it left no files at the other cluster; start to remove them if it did."""
         name = ended.key
         if name in self._unstaging and self._unstaging[name].done():
             done = self._unstaging.pop(name)
@@ -101,12 +101,12 @@ class Cleaner:
         return False
 
     def _stop_watching(self, ended: Transfer) -> None:
-        """Stop looking after it. Its record goes first: without its row it would be read as new."""
+        """Stop watching it. Its record goes first: without the row it would look new."""
         self._inbox.remove(ended.record)
         self._ledger.stop_watching(ended)
 
     def _delete(self, orphan: Orphan) -> None:
-        """Have an orphan deleted, once at a time; every cluster counts its jobs from 1."""
+        """Delete an orphan, once at a time; job numbers are unique in one cluster only."""
         for one in [one for one, done in self._deleting.items() if done.done()]:
             self._tell_failure(one, self._deleting.pop(one))
         job = orphan.cluster, orphan.job_id
@@ -117,7 +117,7 @@ class Cleaner:
         self._deleting[job] = self._workers.do(orphan.owner, self._acts.delete_orphan, orphan)
 
     def _tell_failure(self, job: tuple[str, int], done: Future[None]) -> None:
-        """Log why an orphan still lives: at a cluster by ssh we may be no operator."""
+        """Log why an orphan is still there: at a cluster by ssh we may be no operator."""
         if error := done.exception():
             _log.warning(
                 "event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error)

@@ -1,4 +1,4 @@
-"""Acts that need a cluster: threads do them, and never the same act twice at a time."""
+"""Acts that need a cluster: threads do them, never the same act twice at a time."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -15,8 +15,8 @@ from gridbridge.services.transfer.usage.records import UsageRecords
 from gridbridge.services.work.backoff import Backoff
 from gridbridge.services.work.workers import Workers
 
-AGAIN_S = 2.0  # before an act that failed is done again; it doubles
-LONGEST_S = 60.0  # what failed may have been mended where no answer tells it
+AGAIN_S = 2.0  # before an act that failed is repeated; it doubles
+LONGEST_S = 60.0  # the longest: somebody may have removed the cause without any sign of it
 
 Name = tuple[Act, str, int]
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """The acts that threads are doing just now for transfers."""
+    """The acts that threads are doing for transfers now."""
 
     def __init__(
         self,
@@ -39,8 +39,8 @@ class Dispatcher:
         self._clock = clock
         self._backoff = Backoff(clock)  # with an end that is not found
         self._failing: dict[Name, Backoff] = {}  # the acts that failed when they were last done
-        self.disputed: set[Key] = set()  # of which no end is believed
-        self.not_ours: list[Transfer] = []  # their ids are other jobs' by now: for who asks
+        self.disputed: set[Key] = set()  # transfers for which no end is believed
+        self.not_ours: list[Transfer] = []  # their ids belong to other jobs by now
         self.open: dict[Name, tuple[Action, Future[Message | None]]] = {}
 
     def may_begin(self, action: Action) -> bool:
@@ -55,11 +55,11 @@ class Dispatcher:
         return action.act is not Act.LOOK_UP_END or self._backoff.may_try(action.transfer.key)
 
     def begin(self, action: Action) -> None:
-        """Have an act done; an end that is known from accounting is not asked for."""
+        """Let a thread do an act; an end that is known from accounting is not looked up."""
         self.open[_name(action)] = action, self._future(action)
 
     def done(self) -> Iterator[tuple[Action, Message | None]]:
-        """Take each act that is done, with the end that it found; what failed is told."""
+        """Take each act that is done, with the end that it found; failures are logged."""
         for name in [name for name, (_, future) in self.open.items() if future.done()]:
             action, future = self.open.pop(name)
             try:
@@ -94,7 +94,7 @@ class Dispatcher:
         self._failing.clear()
 
     def _rest(self, name: Name) -> None:
-        """Leave it alone for a while, but not a task that waits to be let go."""
+        """Pause it for a while, except a task that waits to be released."""
         if name not in self._failing and name[0] is not Act.RELEASE_LOCAL:
             self._failing[name] = Backoff(self._clock, AGAIN_S, LONGEST_S)
             self._failing[name].may_try(name)

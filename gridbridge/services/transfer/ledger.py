@@ -1,4 +1,4 @@
-"""The transfers that the service looks after: here and in the state file, with their history."""
+"""The transfers that the service looks after, here and in the state file, and their histories."""
 
 import logging
 from collections import deque
@@ -17,20 +17,20 @@ from gridbridge.shell.quota import Quota, Withheld
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
 
-EVENTS_AN_HOUR = 60  # of a transfer: its person can bring about as many as they like
-LOGGED_AN_HOUR = 4000  # lines about what a person says that home has not proved
+EVENTS_AN_HOUR = 60  # events of a transfer: its person can cause as many as they like
+LOGGED_AN_HOUR = 4000  # log lines about a person's unproved transfers
 
 _log = logging.getLogger(__name__)
 
 
 class Ledger:
-    """What the service knows of each open transfer; nothing is known here only."""
+    """What the service knows of each open transfer; the state file has all of it too."""
 
     def __init__(
         self, database: Database, job_history: JobHistory, breakers: Breakers, clock: Clock
     ) -> None:
         self.open: dict[Key, Transfer] = clock.dated(Transfer.moved)
-        # closed, their remote jobs perhaps still listed
+        # closed, but their remote jobs may still be listed
         self.ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unproved, when each closed
         self._told_of = Quota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)  # events of a transfer
@@ -45,8 +45,8 @@ class Ledger:
         self._told: dict[Key, str] = {}
 
     def load(self) -> None:
-        """Take up what an earlier process left in the state file."""
-        now = self._clock.now()  # it may have been set back while no process ran
+        """Load what an earlier process left in the state file."""
+        now = self._clock.now()  # somebody may have set the clock back while no process ran
         for one in self._transfers.open():
             self.open[one.key] = one.not_after(now)
         for one in self._transfers.ended():
@@ -58,15 +58,15 @@ class Ledger:
         return self.open.values()
 
     def clusters(self) -> frozenset[str]:
-        """Return the clusters that they are at."""
+        """Return the clusters of the open transfers."""
         return frozenset(one.remote for one in self.all())
 
     def stays(self) -> frozenset[Stay]:
-        """Return owner, cluster and queue of each."""
+        """Return owner, cluster and queue of each open transfer."""
         return frozenset(map(stay, self.all()))
 
     def among(self, keys: Iterable[Key]) -> tuple[Transfer, ...]:
-        """Return those of them that are open, each once."""
+        """Return the open transfers among these, each once."""
         return tuple(self.open[each] for each in set(keys) & self.open.keys())
 
     def find(self, wanted: Key) -> Transfer | None:
@@ -86,7 +86,7 @@ class Ledger:
             yield
 
     def keep(self, transfer: Transfer) -> None:
-        """Put a transfer into the state file and here; one that goes on has not ended."""
+        """Keep a transfer, here and in the state file."""
         if not transfer.is_over:
             self.ended.pop(transfer.key, None)
         before = self.open.get(transfer.key)
@@ -97,14 +97,14 @@ class Ledger:
         self._tell_withheld(transfer)
 
     def reopen(self, ended: Transfer) -> None:
-        """Take up again what ended for nobody, unless its task was sent anew: a starter asks."""
+        """Open a transfer again whose end home has not heard, unless its task was sent anew."""
         names = [one.name for one in self.attempts(ended.name, ended.uid)]
         if names[-1:] == [ended.name] and ended.key not in self.open:
             self.keep(ended.but(closed_at=None, updated_at=self._clock.now()))
             self.note(ended, UNHEARD)
 
     def prove(self, closed: Transfer) -> None:
-        """Keep whether home's list had the task of one that is over, and show that."""
+        """Keep whether home's list had the task of a transfer that is over, and publish that."""
         if known := self._transfers.find(*closed.key):
             known = known.but(listed=closed.listed)
             self._transfers.put(known)
@@ -115,14 +115,14 @@ class Ledger:
             self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
 
     def release(self, closed: Transfer) -> None:
-        """Note that the task of one that is over is not guarded; nothing else changes."""
+        """Note that the task of a transfer that is over is not guarded; nothing else changes."""
         newest = self._transfers.find(*closed.key) or closed
         self._transfers.put(newest.but(reguarded=False))
         if known := self.ended.get(closed.key):
             self.ended[closed.key] = known.but(reguarded=False)
 
     def rewrite(self) -> None:
-        """Write all that is known here to the state file: the clock was set, its times moved."""
+        """Write all transfers to the state file anew: the clock was set, so their times moved."""
         with self.transaction():
             for one in (*self.open.values(), *self.ended.values()):
                 self._job_history.keep(None, one)
@@ -147,7 +147,7 @@ class Ledger:
             self._withheld.keep(transfer.uid, transfer.key, text)
 
     def _tell_withheld(self, transfer: Transfer) -> None:
-        """Log the withheld lines of a transfer once home has proved it; drop them if it can't."""
+        """Log the withheld lines of a transfer once home proves it; drop them if it denies it."""
         is_proved = transfer.listed == Listed.YES
         if is_proved or (transfer.listed and transfer.is_over):
             for text in self._withheld.take(transfer.uid, transfer.key):
@@ -161,14 +161,14 @@ class Ledger:
             _log.warning("event=untold of=%s events=%d", of, count)
 
     def forget(self, transfer: Transfer) -> None:
-        """Drop a transfer that is over; the state file keeps it for a while."""
+        """Forget a transfer that is over; the state file keeps it for a while."""
         self.open.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         if transfer.record:
             self.ended[transfer.key] = transfer
 
     def stop_watching(self, transfer: Transfer) -> None:
-        """Look after an ended transfer no more; its record is gone."""
+        """Stop watching an ended transfer; its record is gone."""
         self.ended.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         self._transfers.put(transfer.but(record=""))
@@ -177,7 +177,7 @@ class Ledger:
             rested.append((transfer.name, transfer.closed_at))
 
     def forget_unproved(self, name: str, uid: int) -> None:
-        """Forget a transfer that is over, unless it was proved or goes on."""
+        """Forget a transfer that is over, unless home has proved it or it is open again."""
         self._transfers.forget_unproved(name, uid)
 
     def sweep_unproved(self, before: datetime) -> None:
@@ -195,5 +195,5 @@ def _tell(transfer: Transfer, text: str) -> None:
 
 
 def stay(transfer: Transfer) -> Stay:
-    """Return what in gridbridge.toml an open transfer depends on."""
+    """Return the parts of gridbridge.toml on which an open transfer depends."""
     return transfer.owner, transfer.remote, transfer.queue

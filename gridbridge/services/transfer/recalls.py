@@ -1,6 +1,6 @@
-"""Bring waiting tasks home: publish a wish, which each task's starter carries out if it can.
+"""Recalls waiting tasks: publishes a wish, which the task's starter carries out if it can.
 
-The wish is published in the place of the verdict, so a verdict that comes meanwhile replaces it.
+The wish is published in the place of the verdict, so a later verdict replaces it.
 """
 
 import logging
@@ -28,15 +28,15 @@ from gridbridge.services.work.backoff import Backoff
 from gridbridge.services.work.workers import Workers
 from gridbridge.shell.clock import Clock
 
-HEED_S = 60.0  # in which a starter heeds a wish; one that has none is forgotten
-AGAIN_S = 60.0  # before a task that could not run here is thought of again; it doubles
+HEED_S = 60.0  # the time that a starter has for a wish; then the wish is taken back
+AGAIN_S = 60.0  # before a task that could not run here is considered again; it doubles
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
 
 
 class Recalls:
-    """The recalls that are out, and what is known of the slots at home."""
+    """The recalls that are under way, and the free slots at home."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Recalls:
         self._backoff = Backoff(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
         self._checking: dict[Key, tuple[Recall, Future[None]]] = {}
         self._out: dict[Key, Recall] = {}
-        self._wished_at_s: dict[Key, float] = {}  # those whose starters have been asked
+        self._wished_at_s: dict[Key, float] = {}  # transfers whose starters have a wish
         self._free = (0, 0)  # in the last two answers of home
         self._free_at: dict[str, datetime] = clock.dated(operator.add)  # of home alone
 
@@ -67,7 +67,7 @@ class Recalls:
         self._policy = policy
 
     def load(self) -> None:
-        """Take back an earlier process's wishes: all is decided anew, and begun recalls go on."""
+        """Take back an earlier process's wishes and decide anew; recalls that began go on."""
         for one in self._ledger.all():
             if not one.verdict:
                 self._acts.retract(one.name, one.uid)
@@ -77,7 +77,7 @@ class Recalls:
         return self._out.keys()
 
     def decide(self, situation: Situation, troubles: dict[str, str]) -> None:
-        """Take back wishes that came too late, and publish those that are due."""
+        """Take back wishes that came too late, and publish new ones."""
         self._count_free(situation)
         for each in tuple(self._out):
             self._follow(each, situation)
@@ -96,7 +96,7 @@ class Recalls:
         troubles: dict[str, str],
         free: int,
     ) -> None:
-        """Have those that are due checked, and keep why they are."""
+        """Check the tasks that are due, and keep the decision."""
         queues = self._policy.queues
         due = tuple(recall.due(others, situation, queues, troubles, free))
         begun = [one for one in due if self._backoff.may_try(one.transfer.key)]
@@ -115,9 +115,9 @@ class Recalls:
             self._free_at[home.cluster] = home.taken_at
 
     def _may(self, one: Transfer) -> bool:
-        """Say whether its queue lets it come home once more, and home's list has proved it.
+        """Say whether its queue allows one more recall, and home's list has proved it.
 
-        Without a claim its cluster has to tell for sure that a job had not started.
+        Without a claim its cluster has to be able to say that a job had not started.
         """
         queue = self._policy.queues.get(one.queue)
         cluster = self._policy.clusters.get(one.remote)
@@ -141,7 +141,7 @@ class Recalls:
                 self._bring(wanted, one)
 
     def _bring(self, wanted: Recall, one: Transfer) -> None:
-        """Call it home by its claim, or publish a wish to its starter; count its slots as taken."""
+        """Take its claim for home, or publish a wish; count its slots as taken."""
         if not one.claim:
             self._wish(wanted, one)
         elif self._claims.recall(one, wanted.why):

@@ -42,11 +42,11 @@ def run(signals: Signals) -> None:
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
     cycle.run_forever(poller, signals, heart, clock)
     _log.info("event=stop")
-    os._exit(0)  # a thread may wait for a cluster that does not answer; nothing of it is ours
+    os._exit(0)  # a thread may still wait for a silent cluster; we need nothing from it
 
 
 def _require_account(policy: Policy) -> None:
-    """Refuse to run as another than the service: it could not read what that one writes.
+    """Refuse to run as another account: the service could not read what that one writes.
 
     A site of embedded clusters is one person's.
     """
@@ -58,14 +58,14 @@ def _require_account(policy: Policy) -> None:
 
 
 def _go_on_from_the_last(configuration: Configuration, clock: Clock) -> None:
-    """Start with what the last service had, where the file is wrong or what is away needs that."""
+    """Start with the last service's file if the new one is wrong or jobs away need the old."""
     if earlier := kept(clock.now()):
         configuration.go_on_from(earlier, _away)
     configuration.tell()
 
 
 def _away(policy: Policy) -> Iterable[Stay]:
-    """Return what is away by the state file of a configuration."""
+    """Return owner, cluster and queue of jobs that are away, from a configuration's state file."""
     try:
         database = Database.open(policy.site.state)
         try:

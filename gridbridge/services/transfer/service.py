@@ -1,6 +1,6 @@
-"""The transfer service: how it begins and ends, and what frames each of its rounds.
+"""The transfer service: how it begins and ends, and what surrounds each of its rounds.
 
-Nothing is lost by its death: a message leaves the spool only after the state file has it, and
+Nothing is lost when it is killed: a message leaves the spool only after the state file has it, and
 every act is safe to repeat. What a round does is in round/.
 """
 
@@ -51,7 +51,7 @@ class TransferService:
         )
 
     def load(self) -> None:
-        """Take up what an earlier process left in the state file."""
+        """Load what an earlier process left in the state file."""
         acts, clock, known = self.resources.acts, self.resources.clock, self.known
         clock.step()  # before this: what is loaded is not moved by it
         acts.hide_names()
@@ -66,7 +66,7 @@ class TransferService:
         self.show_routes()
 
     def show_routes(self) -> None:
-        """Show where each queue leads, and tell of the clusters that transfers are still at."""
+        """Publish where each queue leads, and log the clusters that open transfers have lost."""
         known, views = self.known, self.resources.views
         used = {(one.queue, one.remote) for one in known.ledger.all()}
         known.mail.allow(used)  # their routes stay where starters read them
@@ -95,7 +95,7 @@ class TransferService:
         self.known.usage_records.look_if_due()
 
     def _keep_time(self) -> None:
-        """Keep every duration though the clock was set; set back, no answer would be fresh."""
+        """Keep every duration when the clock was set; if set back, no answer would be fresh."""
         if step := self.resources.clock.step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
             self.known.ledger.rewrite()
@@ -104,9 +104,9 @@ class TransferService:
         self.known.situations.notice_pause()
 
     def has_unasked(self) -> bool:
-        """Say whether a configured cluster has open transfers, and nobody asks it.
+        """Say whether a configured cluster has open transfers and is not asked.
 
-        It was left alone when the last queue to it was taken out, before their starters spoke.
+        It is no longer asked once the last queue to it was removed, and records may come later.
         """
         unasked = self.policy.clusters.keys() - self.resources.observers.keys()
         return bool(self.known.ledger.clusters() & unasked)

@@ -1,7 +1,7 @@
-"""Have starters mend it when only one half of a transfer is suspended.
+"""Lets starters correct a transfer of which only one half is suspended.
 
 The state of the local job is published in the place of the verdict until the owner's starter, which
-alone acts on the remote job, has said that it follows. A verdict or a recall replaces it.
+alone acts on the remote job, has reported that it follows. A verdict or a recall replaces it.
 """
 
 from collections import Counter
@@ -18,9 +18,9 @@ from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.ledger import Ledger
 from gridbridge.services.work.backoff import Backoff
 
-AGAIN_S = 60.0  # a starter's word may have been lost
-SELDOM_S = 3600.0  # between two times that one is told who does nothing; it doubles until then
-FEW = 3  # times, after which it is said what follows
+AGAIN_S = 60.0  # a starter's message may have been lost
+SELDOM_S = 3600.0  # between two wishes to a starter that does nothing; doubles up to this
+FEW = 3  # wishes, after which the history says what follows
 WHAT_FOLLOWS = (
     "its starter does not follow, and is told ever more seldom, in the end once an hour;"
     " a deletion here still deletes its remote job, after half a minute"
@@ -28,7 +28,7 @@ WHAT_FOLLOWS = (
 
 
 class Suspensions:
-    """What the last answers showed, and what starters are told to follow."""
+    """The disagreements in the last answers, and the wishes to starters."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Suspensions:
         self._seen.clear()
 
     def decide(self, situation: Situation, taken: Container[Key]) -> None:
-        """Tell starters what two answers showed, and take back what is done.
+        """Publish wishes for what two answers showed, and take back what is done.
 
-        Those in `taken` are being recalled, and have that wish at the same place.
+        Transfers in `taken` are being recalled, and have that wish in the same place.
         """
         shows = frozenset(
             name
@@ -78,7 +78,7 @@ class Suspensions:
                 self._seen[each] = before[each]  # another cluster has answered
 
     def _tell(self, each: Key, shown: Disagreement) -> None:
-        """Show it to the starter, after growing pauses where that changes nothing."""
+        """Publish the wish for the starter, after growing pauses if that changes nothing."""
         last = self._out.get(each)
         if last and last.desired != shown.desired:
             self._forget(each)
@@ -96,7 +96,7 @@ class Suspensions:
         )
 
     def _take_back(self, each: Key, taken: Container[Key]) -> None:
-        """Take it back, unless something else lies there by now."""
+        """Take the wish back, unless something else lies there by now."""
         del self._out[each]
         self._forget(each)
         one = self._ledger.open.get(each)
@@ -104,7 +104,7 @@ class Suspensions:
             self._acts.retract(one.name, one.uid)
 
     def _forget(self, each: Key) -> None:
-        """Begin anew with something that is not so."""
+        """Forget disagreements that are over."""
         self._backoff.forget(each)
         self._times.pop(each, None)
 

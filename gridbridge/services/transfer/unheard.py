@@ -12,37 +12,37 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
 
-RECENT = timedelta(hours=1)  # long before that an execd that is silent was given up
+RECENT = timedelta(hours=1)  # a silent execd was given up long before
 
 
 class UnheardEnds:
-    """Waits until home has taken note of each end."""
+    """Waits until home has heard of each end."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
-        # over before home was asked of their tasks
+        # closed before home was asked about their tasks
         self._unproved: dict[Key, Transfer] = clock.dated(Transfer.moved)
         self._transfers = Transfers(database)
 
     def load(self, now: datetime) -> None:
-        """Take up what an earlier process may have left."""
+        """Load the transfers that an earlier process may have left."""
         for one in self._transfers.closed_since(now - RECENT):
             self.remember(one.not_after(now))
 
     def remember(self, closed: Transfer) -> None:
-        """Keep a transfer in mind until home lists its task no more."""
+        """Remember a transfer until home no longer lists its task."""
         if may_be_unheard(closed):
             self._ended[closed.key] = closed
         if not closed.listed:
             self._unproved[closed.key] = closed
 
     def jobs(self) -> set[int]:
-        """Return the local jobs that home's next answer has to tell of."""
+        """Return the local jobs that home's next answer has to show."""
         watched = (*self._ended.values(), *self._unproved.values())
         return {parse_transfer(one.name).job for one in watched}
 
     def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
-        """Return those of which home's answer tells whose task it is, each once."""
+        """Return the transfers whose task's owner home's answer shows, each once."""
         asked = [one for one in self._unproved.values() if local.taken_at > one.updated_at]
         for one in asked:
             del self._unproved[one.key]
@@ -58,8 +58,8 @@ class UnheardEnds:
     ) -> tuple[Transfer, ...]:
         """Take home's answer; return the transfers whose end was not heard there.
 
-        One whose number is another job's by now, since that began outside the transfer `queues`,
-        is awaited no more: that job may be put back, and ask.
+        A transfer is forgotten if another job has its number by now, which began outside the
+        transfer `queues`: that job may be put back, and ask.
         """
         unheard = tuple(one for one in self._ended.values() if is_unheard(one, local))
         for each, one in tuple(self._ended.items()):

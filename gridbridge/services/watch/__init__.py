@@ -1,1 +1,1 @@
-"""What asks the clusters, and what hears from them."""
+"""Asks the clusters, and listens to them."""

@@ -1,4 +1,4 @@
-"""What the clusters last answered: kept here, in the state file, and shown to people."""
+"""The clusters' last answers: kept here, summed up in the state file, and published."""
 
 import logging
 from collections import Counter
@@ -12,7 +12,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.snapshots import Snapshots
 
-FAILED_IN_A_ROW = 2  # answers that close a cluster's queues: one may be a mishap
+FAILED_IN_A_ROW = 2  # failed answers that close a cluster's queues: one may be an accident
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Answers:
         self._show = show
 
     def take(self) -> tuple[Answer, ...]:
-        """Return what the clusters answered since the last call."""
+        """Return the answers that came since the last call."""
         came = tuple(answer for each in self._observers.values() if (answer := each.answer()))
         for answer in came:
             self._remember(answer)
@@ -46,7 +46,7 @@ class Answers:
         return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
 
     def forget(self, cluster: str) -> None:
-        """Forget what a cluster answered: it is asked elsewhere by now, or nowhere."""
+        """Forget a cluster's answers: it is asked in another place now, or not at all."""
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
 

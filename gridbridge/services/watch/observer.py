@@ -86,8 +86,8 @@ class Observer:
     def answer(self) -> Answer | None:
         """Return the answer once, None while there is none.
 
-        A failed question stretches no interval: how long a dead one was waited for says nothing
-        of the load; nor does a single slow answer, of a qmaster that had stopped for a moment.
+        A failed question does not make the interval longer: the time until it failed says nothing
+        about the load. Nor does a single slow answer, from a qmaster that had stopped for a moment.
         """
         if self._asked is None or not self._asked.done():
             return None
@@ -99,7 +99,7 @@ class Observer:
         return self._dated(answer)
 
     def _keep_to_interval(self) -> None:
-        """Have the next question come when it is due after the last one."""
+        """Set the time of the next question, after the last one."""
         interval_s = stretched(self._usual_s, self._policy)
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
@@ -112,7 +112,7 @@ class Observer:
         return replace(answer, snapshot=replace(answer.snapshot, taken_at=taken_at))
 
     def dismiss(self) -> None:
-        """Ask no more; a question that is open ends by itself."""
+        """Stop asking; a question that is under way ends by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, wanted: frozenset[int]) -> Answer:
@@ -122,7 +122,7 @@ class Observer:
             )
         except (GridbridgeError, OSError) as error:
             return Answer(cluster=self.cluster, trouble=str(error))
-        except Exception as error:  # an odd answer of one cluster is no end of the service
+        except Exception as error:  # an odd answer of one cluster does not end the service
             _log.exception("event=fault cluster=%s", self.cluster)
             return Answer(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
         return Answer(
@@ -133,7 +133,7 @@ class Observer:
         )
 
     def _vocabulary(self) -> Vocabulary | None:
-        """Ask for its words when it is time; without an answer the last ones hold."""
+        """Ask which names it offers when that is due; without an answer the last ones count."""
         if self._clock.steady_s() < self._words_due:
             return None
         self._words_due = self._clock.steady_s() + self._policy.vocabulary_s
@@ -144,7 +144,7 @@ class Observer:
             return None
 
     def _owned(self, seen: ClusterSnapshot) -> ClusterSnapshot:
-        """Replace the owner of each job by the person here whose account that is."""
+        """Replace the owner of each job by the person here who has that account."""
         if self._where.login is None:
             return seen
         jobs = {job: self._called(rows) for job, rows in seen.jobs.items()}

@@ -1,7 +1,7 @@
 """Job ends that a cluster pushes: `qevent -trigger` runs sge-methods/ended at each.
 
-A push only says where to look: the accounting record decides. qevent runs its program one end
-after the other and for every job of the cell, so above a rate the pushes are left to the poll.
+A push only says where to look: the accounting record decides. qevent runs its program for every job
+of the cell, one after the other, so when too many come the poll has to find the ends.
 """
 
 import os
@@ -14,11 +14,11 @@ from gridbridge.shell.child import Child
 
 ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it
 AGAIN_S = 30.0  # a qevent that ended (its qmaster is down) is started again after that long
-WINDOW_S = 10.0  # over which the rate is taken
+WINDOW_S = 10.0  # the time over which the rate is measured
 
 
 class Rate:
-    """How many ends come; above the limit they are left to the next poll."""
+    """How many ends come; above the limit the next poll has to find them."""
 
     def __init__(self, limit_per_s: float, clock: Callable[[], float]) -> None:
         self._most = limit_per_s * WINDOW_S

@@ -1,4 +1,4 @@
-"""Looks now and then whether people can write messages, and the service its own files."""
+"""Checks regularly whether people can write messages and the service can write its files."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 class RoomWatch:
-    """Remembers what the folders lacked at the last look."""
+    """Remembers which folder was full at the last check."""
 
     def __init__(self, folders: Iterable[str], clock: Callable[[], float]) -> None:
         self._folders = tuple(folders)

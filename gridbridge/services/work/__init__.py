@@ -1,1 +1,1 @@
-"""Threads that do slow acts, and how long one that failed is left alone."""
+"""Threads that do slow acts, and the pause after one that failed."""

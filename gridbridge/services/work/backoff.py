@@ -22,11 +22,11 @@ class Backoff:
         self._first_s = first_s
         self._longest_s = longest_s
         self._clock = clock
-        # when, and the wait until then; what was tried last comes last
+        # when it may be tried, and the pause until then; the last one tried comes last
         self._next: dict[Hashable, tuple[float, float]] = {}
 
     def may_try(self, what: Hashable) -> bool:
-        """Say whether it may be tried now, and if so count that as a try."""
+        """Say whether it may be tried now; if so count that as a try."""
         now_s = self._clock()
         self._forget_old(now_s)
         due_at_s, last_s = self._next.get(what, (now_s, 0.0))
@@ -42,7 +42,7 @@ class Backoff:
         self._next.pop(what, None)
 
     def _forget_old(self, now_s: float) -> None:
-        """Forget what nobody has tried for a long time, though it was allowed."""
+        """Forget things that nobody has tried for a long time, though allowed."""
         while self._next:
             what, (due_at_s, _) = next(iter(self._next.items()))
             if now_s - due_at_s <= self._longest_s:

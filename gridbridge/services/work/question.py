@@ -1,4 +1,4 @@
-"""A question to one cluster about many jobs, for which no round waits: one at a time."""
+"""A question to one cluster about many jobs, one at a time; no round waits for the answer."""
 
 import logging
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Question(Generic[Subject, Told]):
-    """What a cluster is asked, about whom just now, and when it may be asked again."""
+    """A question, the jobs that it is about now, and when it may be asked again."""
 
     def __init__(
         self,
@@ -39,19 +39,19 @@ class Question(Generic[Subject, Told]):
         self._asked: tuple[Subject, Future[Told]] | None = None
 
     def may_ask(self) -> bool:
-        """Say whether nothing is being asked and the pause is over; if so another one begins."""
+        """Say whether no question is under way and the pause is over; if so begin a new pause."""
         if self._asked is not None or self._clock() < self._due_s:
             return False
         self._due_s = self._clock() + self._pause_s
         return True
 
     def ask(self, subject: Subject) -> None:
-        """Have it asked about these; the answer comes in a later round."""
+        """Ask about these in a thread; the answer comes in a later round."""
         asked = self._workers.do(f"cluster {self._cluster}", self._ask, subject)
         self._asked = subject, asked
 
     def answer(self) -> tuple[Subject, Told] | None:
-        """Return once what was told, and about whom; None while there is nothing, or no answer."""
+        """Return the answer once, with the jobs it is about; None without one."""
         if self._asked is None or not self._asked[1].done():
             return None
         (subject, asked), self._asked = self._asked, None

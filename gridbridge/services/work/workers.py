@@ -1,7 +1,7 @@
 """Threads for slow acts, a few for each person, so that one person's acts delay nobody else's.
 
-Whoever an act is done for can make it slow: their own processes do it (gridbridge-as-user), and
-their jobs are what is looked up.
+The person for whom an act is done can make it slow: their own processes do it (gridbridge-as-user),
+and it looks up their jobs.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Outcome = TypeVar("Outcome")
 
 
 class Workers:
-    """The threads of the people for whom something is being done."""
+    """The threads of the people for whom acts are under way."""
 
     def __init__(self) -> None:
         self._threads: dict[str, ThreadPoolExecutor] = {}
@@ -24,7 +24,7 @@ class Workers:
     def do(
         self, owner: str, act: Callable[[Subject], Outcome], subject: Subject
     ) -> "Future[Outcome]":
-        """Have something done for a person, after what was asked for them before."""
+        """Do something for a person in a thread, after everything asked for them before."""
         self._dismiss_idle()
         threads = self._threads.get(owner) or ThreadPoolExecutor(A_PERSON, f"for-{owner}")
         self._threads[owner] = threads

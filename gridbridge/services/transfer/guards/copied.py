@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Copies:
-    """Jobs that wait for their start time at home, and the copies among them."""
+    """The jobs at home that wait for their start time, and the copies among them."""
 
     def __init__(
         self,
@@ -32,12 +32,12 @@ class Copies:
         self._home = policy.site.cluster
         self._ledger = ledger
         self._acts = acts
-        self._others: frozenset[int] = frozenset()  # that were looked at, and are no copies
+        self._others: frozenset[int] = frozenset()  # jobs that were checked, and are no copies
         home = policy.site.cluster
         self._look = Question(workers, home, "look_for_copies", self._free_copies, clock, LOOK_S)
 
     def take_answers(self, came: tuple[Answer, ...]) -> None:
-        """Look once a minute, while home answers."""
+        """Check once a minute, while home answers."""
         if any(answer.cluster == self._home and answer.snapshot for answer in came):
             if told := self._look.answer():
                 self._others = told[1]
@@ -48,7 +48,7 @@ class Copies:
         return frozenset(parse_transfer(one.name).job for one in self._ledger.all())
 
     def _free_copies(self, away: frozenset[int]) -> frozenset[int]:
-        """Free the copies among those that wait; return the jobs that are no copies."""
+        """Free the copies among the jobs that wait; return the jobs that are no copies."""
         waiting = self._acts.deferred_at_home()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
         kept = self._acts.kept_at_home(new) if new else {}
@@ -58,7 +58,7 @@ class Copies:
         return waiting & self._others.union(new).difference(copies)
 
     def _free(self, job: int, original: int) -> None:
-        """Let a copy go; where that fails it is found again by the next look."""
+        """Give a copy its own start time; after a failure the next check finds it again."""
         try:
             self._acts.free_copy(job)
         except (GridbridgeError, OSError) as error:

@@ -1,7 +1,7 @@
-"""Removes guards that we put back too late: after their starters had let the tasks go.
+"""Removes guards that we put back too late: after their starters had released the tasks.
 
 Such a task would wait for ever. So once its transfer is over its guard is removed, with retries
-that outlive this process: the state file knows that it was guarded.
+even in a later process: the state file knows that it was guarded.
 """
 
 from datetime import datetime
@@ -33,7 +33,7 @@ class LateGuards:
         self._left: dict[Key, Transfer] = clock.dated(Transfer.moved)
 
     def load(self, now: datetime) -> None:
-        """Take up what an earlier process may have left."""
+        """Load the transfers that an earlier process may have left."""
         for one in self._transfers.reguarded():
             self.remember(one.not_after(now))
 
@@ -43,11 +43,11 @@ class LateGuards:
             self._left[closed.key] = closed
 
     def jobs(self) -> set[int]:
-        """Return the local jobs that home's next answer has to tell of."""
+        """Return the local jobs that home's next answer has to show."""
         return {parse_transfer(one.name).job for one in self._left.values()}
 
     def take_answer(self, local: ClusterSnapshot) -> None:
-        """Release the tasks that home still lists, but none that was sent again."""
+        """Release the tasks that home still lists, except those that were sent again."""
         for one in tuple(self._left.values()):
             if is_gone(one, local) or self._is_sent_anew(one):
                 self.done(one)
@@ -60,7 +60,7 @@ class LateGuards:
             self._ledger.release(one)
 
     def _let_go(self, one: Transfer) -> None:
-        """Release a task once nobody is about to guard it."""
+        """Release a task once no thread is about to guard it."""
         action = Action(act=Act.RELEASE_LOCAL, transfer=one, why=WHY)
         guarding = Action(act=Act.GUARD_LOCAL, transfer=one, why=WHY)
         if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):

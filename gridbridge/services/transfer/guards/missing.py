@@ -1,6 +1,6 @@
 """Puts back guards at home that people have removed while the jobs are away.
 
-A hold shows in every answer; a start time and a list of queues are asked for now and then, of a
+Every answer shows holds; the service asks for start times and lists of queues now and then, for a
 hundred jobs in one question.
 """
 
@@ -25,7 +25,7 @@ WHY = "somebody has taken its guard away"
 
 
 class Guards:
-    """What was seen of the guards at home."""
+    """What home's answers show of the guards."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Guards:
         self._ledger = ledger
         self._act = act
         self._unheld: frozenset[str] = frozenset()  # in home's last answer
-        self._after = 0  # the last job that was looked at
+        self._after = 0  # the last job that was checked
         home = policy.site.cluster
         self._look = Question(
             workers, home, "look_at_guards", acts.kept_at_home, clock, LOOK_S, LOOK_S
@@ -52,13 +52,13 @@ class Guards:
         self._policy = policy
 
     def take_answers(self, came: tuple[Answer, ...], home: str) -> None:
-        """Take home's answer, if it is among these."""
+        """Take home's answer, if these have one."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
                 self._see(answer.snapshot)
 
     def _see(self, local: ClusterSnapshot) -> None:
-        """Put holds back that two answers lack: a starter may just have released its task."""
+        """Put back holds that two answers lack: a starter may have released its task just now."""
         unheld = guards.unheld(self._ledger.all(), local)
         for one in tuple(self._ledger.all()):
             if one.name in unheld & self._unheld:
@@ -78,7 +78,7 @@ class Guards:
             self._look.ask(some)
 
     def _take(self, known: dict[int, Kept]) -> None:
-        """Take home's answer about the jobs that were asked for."""
+        """Take home's answer about those jobs."""
         for one in tuple(self._ledger.all()):
             kept = known.get(parse_transfer(one.name).job)
             wanted = guards.needed(one, kept, self._policy.queues) if kept else ""
@@ -86,13 +86,13 @@ class Guards:
                 self._put_back(one, wanted)
 
     def _put_back(self, one: Transfer, wanted: str) -> None:
-        """Note that a transfer's task is to be guarded: whoever ends it has to know that."""
+        """Note that a transfer's task will be guarded: the part that closes it has to know that."""
         one = one.but(guard=wanted, reguarded=True)
         self._ledger.keep(one)
         self._missing.append(one)
 
     def send(self) -> None:
-        """Have those guards put back that the state file has."""
+        """Put back the guards that the state file has noted."""
         missing, self._missing = self._missing, []
         for one in missing:
             self._act(Action(act=Act.GUARD_LOCAL, transfer=one, why=WHY))

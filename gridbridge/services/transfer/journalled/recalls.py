@@ -1,4 +1,4 @@
-"""Which tasks were to come home, kept with the rows that say so, and decided again."""
+"""The decisions about recalls, kept in the journal with their rows, and made again."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def entry(
     troubles: Mapping[str, str],
     free: int,
 ) -> Entry:
-    """Tell of the tasks that are due, in their order, with the rows of all up to the last one."""
+    """Return an entry: the tasks that are due, in order, and the rows up to the last one."""
     some = wanted[: 1 + wanted.index(due[-1].transfer)]
     inputs = {
         **rows(some, situation),

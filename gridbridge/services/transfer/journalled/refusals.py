@@ -1,4 +1,4 @@
-"""The messages that were not taken, kept with what decided that, and judged again."""
+"""The messages that were refused, kept in the journal with their rows, and judged again."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,18 +12,18 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
 
 PROGRAM = "poller refusal"
-AN_HOUR = 20  # of a person: anybody may write what is refused
+AN_HOUR = 20  # of each person: anybody may write messages that are refused
 
 
 class Refusals:
-    """Keeps few of each person."""
+    """Keeps a few refusals of each person."""
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
         self._quota = Quota(clock.steady_s, AN_HOUR, 3600.0)
 
     def keep(self, received: Received, refusal: Rejected) -> None:
-        """Keep a message that was not taken, with what else decided that."""
+        """Keep a message that was refused, with what else decided that."""
         self._quota.left_out()  # begins to count anew after an hour
         if not self._quota.allows(received.uid):
             return

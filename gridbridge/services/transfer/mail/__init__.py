@@ -1,1 +1,1 @@
-"""What people's processes tell the service, and how far it is believed."""
+"""The messages of people's processes, and how far the service believes them."""

@@ -1,4 +1,4 @@
-"""Take the spool's messages into the ledger: each is judged by its content and its file's uid."""
+"""Takes the spool's messages into the ledger; content and file owner decide about each."""
 
 import logging
 import pwd
@@ -27,16 +27,16 @@ from gridbridge.state.inbox import Inbox
 from gridbridge.state.reading import SpooledMessage
 
 PREMATURE_S = 60.0  # a message may come before the record that it belongs to
-PREMATURE_OF_UID = 100  # the remote hosts may see the spool before our starters' words
-LINGER_S = 1.5  # for ends that are home: the rest of a round costs more than reading them
-LINGERING = 20  # more are worth a round of their own
+PREMATURE_OF_UID = 100  # remote hosts may write before our starters' records have come
+LINGER_S = 1.5  # for ends that home knows: the rest of a round costs more than reading them
+LINGERING = 20  # more of them are worth a round of their own
 KIND_ORDER = (Kind.RECORD, Kind.INTENT, Kind.SPARED, Kind.ENDED, Kind.CLOSED, Kind.ASK)
 
 _log = logging.getLogger(__name__)
 
 
 class Mail:
-    """The messages of one round; keeps those that came before their record."""
+    """Takes the messages of a round; keeps those that came before their record."""
 
     def __init__(
         self,
@@ -63,25 +63,25 @@ class Mail:
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
-        """Judge messages by another configuration from now on.
+        """Judge messages by a changed configuration from now on.
 
         A starter uses the route that it has read, so routes of older ones stay valid.
         """
-        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # until the look before that
+        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # to the look before its end
         self._home = policy.site.cluster
         self.allow((name, queue.cluster) for name, queue in policy.queues.items())
         self._limit = policy.poller.spool_files_per_uid
 
     def allow(self, routes: Iterable[Way]) -> None:
-        """Take records that name one of these, too: starters are shown it."""
+        """Accept records with one of these routes too: starters see them."""
         self._routes.update(routes)
 
     def take(self, at_once: bool) -> tuple[Transfer, ...]:
-        """Bring the spool's news into the ledger; return the transfers that changed.
+        """Take new messages into the ledger; return the transfers that changed.
 
-        Without `at_once`, ends that are home already wait a while for other news.
-        The messages stay in the spool until `put_away`: a process that is killed in between
-        leaves them to the next one, which does the same again.
+        Without `at_once`, ends that home knows already wait a while for other messages. The
+        messages stay in the spool until `put_away`: a process that is killed in between leaves them
+        to the next one, which does the same again.
         """
         new = (*self._lingering, *self._inbox.read())
         if not at_once and self._may_linger(new):
@@ -105,14 +105,14 @@ class Mail:
         self._done += self.unproved.take_answer(home, snapshots)
 
     def put_away(self) -> None:
-        """Remove the messages that were taken, once all that they lead to is done."""
+        """Remove the messages that were taken, once everything that follows from them is done."""
         for path in self._done:
             self._inbox.remove(path)
         self._done.clear()
         self._quota.tell_left_out(_log)
 
     def _may_linger(self, new: tuple[SpooledMessage, ...]) -> bool:
-        """Keep the news for later if it only closes transfers and nobody waits for their room."""
+        """Leave messages for later if they only close transfers and nobody needs their slots."""
         if self.premature or not 0 < len(new) <= LINGERING:
             return False
         if any(spooled.message.kind != Kind.CLOSED for spooled in new):
@@ -147,7 +147,7 @@ class Mail:
     def _keep(
         self, spooled: SpooledMessage, known: Transfer | None, taken: Transfer, changed: set[Key]
     ) -> list[str]:
-        """Keep the transfer as a message leaves it; return the files that it makes superfluous."""
+        """Keep the transfer after a message; return the files that it makes superfluous."""
         if taken == known:
             return [spooled.path] if spooled.path != taken.record else []
         changed.add(taken.key)
@@ -159,9 +159,9 @@ class Mail:
         return [known.record] if known and known.record != spooled.path else []
 
     def _received(self, spooled: SpooledMessage, known: Transfer | None) -> Received:
-        """Return a message with what decides about it.
+        """Return a message with everything that decides about it.
 
-        A transfer that was sent when its queue was configured still leads there.
+        A transfer that was sent while its queue was configured keeps its route.
         """
         return Received(
             message=spooled.message,
@@ -177,8 +177,8 @@ class Mail:
     def _has_many(self, uid: int) -> bool:
         """Say whether somebody has as many transfers as may be open.
 
-        Each keeps its record in the spool, and those that have ended for a while too: a quarter
-        of the files at least is for their news.
+        Each keeps its record in the spool, and for a while after its end too: at least a quarter of
+        the files is left for other messages.
         """
         open_, ended = (
             sum(other == uid for _, other in known)
@@ -188,7 +188,7 @@ class Mail:
         return open_ >= half or open_ + ended >= half + half // 2 + 1
 
     def _postpone(self, spooled: SpooledMessage) -> list[str]:
-        """Keep a new transfer until there is room for it, as far as early messages are kept."""
+        """Keep the record of a new transfer until there is room, as an early message."""
         if not self._may_wait(spooled):
             reason = f"{self._limit // 2} transfers are open"
             return self._refuse(
@@ -210,13 +210,13 @@ class Mail:
         return [spooled.path]
 
     def _may_wait(self, spooled: SpooledMessage) -> bool:
-        """Say whether an early message may be kept; each costs a look in every round."""
+        """Say whether an early message may be kept; each costs work in every round."""
         of_uid = sum(other.uid == spooled.uid for _, other in self.premature.values())
         return spooled.path in self.premature or of_uid < PREMATURE_OF_UID
 
 
 def _series(spooled: SpooledMessage) -> tuple[str, ...]:
-    """Return the key of messages of which only the last counts: one starter's records."""
+    """Return the key of a series in which only the last message counts: one starter's records."""
     message = spooled.message
     if message.kind != Kind.RECORD:
         return (spooled.path,)
@@ -224,7 +224,7 @@ def _series(spooled: SpooledMessage) -> tuple[str, ...]:
 
 
 def _rank(kind: str) -> int:
-    """Order messages that came together; the times of other hosts' clocks say nothing."""
+    """Order messages that came together; other hosts' clocks can't be compared."""
     return KIND_ORDER.index(kind) if kind in KIND_ORDER else len(KIND_ORDER)
 
 

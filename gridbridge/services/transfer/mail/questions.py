@@ -1,4 +1,4 @@
-"""What starters ask the service: which transfer a task is that was started again."""
+"""Starters' questions: to which transfer a task belongs that was started again."""
 
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.plan import NUMBER_REUSED
@@ -28,7 +28,7 @@ class Questions:
         self._clock = clock
 
     def answer(self, spooled: SpooledMessage) -> Rejected | None:
-        """Tell a restarted task which transfer it is; return why not, where nobody can be told."""
+        """Tell a restarted task which transfer it is; return a refusal if its FIFO is not ours."""
         message = spooled.message
         if fault(message) or not message.wake:
             return Rejected(what="question", reason="no FIFO of ours")
@@ -42,7 +42,7 @@ class Questions:
         return None
 
     def _attempts(self, spooled: SpooledMessage) -> tuple[Transfer, ...]:
-        """Return the transfers of a task; one whose end it may not have heard of is open again."""
+        """Return the transfers of a task; one whose end it may not have heard is open again."""
         message, uid = spooled.message, spooled.uid
         attempts = self._ledger.attempts(message.transfer, uid)
         ended = of_asker(attempts, message)
@@ -52,7 +52,7 @@ class Questions:
         return self._ledger.attempts(message.transfer, uid)
 
     def _disowned(self, one: Transfer, message: Message) -> Transfer:
-        """Close a transfer whose number another job has by now; the other job waits until then."""
+        """Delete a transfer whose number another job has by now; the other job waits until then."""
         is_live = not one.is_over and one.desired != Desired.DEAD and one.wake != message.wake
         if not is_live or not is_of_another_job(message, self._inbox.submitted_of(one.record)):
             return one

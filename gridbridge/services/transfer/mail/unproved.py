@@ -1,8 +1,8 @@
-"""Limits each person's transfers that home's list has not proved, since anybody may invent some.
+"""Limits each person's transfers that home's list has not proved: anybody may invent some.
 
-A person who has too many has to wait: a new record stays in the spool until home has been asked.
-No real job is lost by that: home lists a job that is away, and a job that home no longer lists is
-still taken while its cluster lists it as that person's.
+If a person has too many, a new record stays in the spool until home has been asked. No real job is
+lost by that: home lists a job that is away, and a job that home no longer lists is still accepted
+while its cluster lists it as that person's.
 """
 
 import logging
@@ -23,26 +23,26 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.inbox import Inbox
 from gridbridge.state.reading import SpooledMessage
 
-KEPT = timedelta(hours=1)  # what closed and was never proved
+KEPT = timedelta(hours=1)  # transfers that closed and were never proved
 SWEEP_S = 600.0
 
 _log = logging.getLogger(__name__)
 
 
 class _Waiting(NamedTuple):
-    """A transfer that waits for home's word, by what its record tells, and its messages."""
+    """A transfer that waits for home's answer: what its record says, and its messages."""
 
     transfer: Transfer
     since: datetime
     others: tuple[str, ...] = ()  # who are not the record's owner
 
     def moved(self, step: timedelta) -> "_Waiting":
-        """Return it by a clock that was set by so much."""
+        """Return it after the clock was set by so much."""
         return self._replace(since=self.since + step)
 
 
 class Unproved:
-    """Counts them, and has the records wait that are too many."""
+    """Counts unproved transfers, and lets records wait that are too many."""
 
     def __init__(self, ledger: Ledger, inbox: Inbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
@@ -55,11 +55,11 @@ class Unproved:
         self._swept_s = 0.0
 
     def begin(self) -> None:
-        """Count anew: a round begins."""
+        """Count anew at the begin of a round."""
         self._count = None
 
     def keeps(self, spooled: SpooledMessage, taken: Transfer | Rejected) -> bool:
-        """Say whether a message of an unknown transfer has to wait for home's word."""
+        """Say whether a message of an unknown transfer has to wait for home's answer."""
         name = spooled.message.transfer, spooled.uid
         if spooled.message.kind != Kind.RECORD:
             return name in self._waiting
@@ -68,7 +68,7 @@ class Unproved:
         return name in self._waiting or self._counted()[spooled.uid] >= self.most
 
     def park(self, spooled: SpooledMessage, taken: Transfer | Rejected) -> list[str]:
-        """Have a message wait in the spool; return the record that a newer one replaces."""
+        """Let a message wait in the spool; return the older record that it replaces."""
         name = spooled.message.transfer, spooled.uid
         known = self._waiting.get(name)
         if isinstance(taken, Rejected):
@@ -82,14 +82,14 @@ class Unproved:
         return [known.transfer.record] if known.transfer.record != taken.record else []
 
     def admit(self, taken: Transfer) -> Transfer:
-        """Count a new transfer that is taken, proved if home's list has just told so."""
+        """Count a new transfer that is accepted, as proved if home's list has just shown it."""
         self._counted()[taken.uid] += 1
         return taken.but(listed=self._admitted.pop(taken.key, ""))
 
     def take_answer(
         self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
     ) -> list[str]:
-        """Take home's answer; return the messages that are refused by it."""
+        """Take home's answer; return the messages that it refuses."""
         refused: list[str] = []
         uids: Counter[int] = Counter()
         for name, one in tuple(self._waiting.items()):
@@ -109,18 +109,18 @@ class Unproved:
         return refused
 
     def jobs(self) -> set[int]:
-        """Return the job ids, at home and there, that answers have to tell of."""
+        """Return the job ids, at home and there, that answers have to show."""
         waiting = [one.transfer for one in self._waiting.values()]
         return {parse_transfer(one.name).job for one in waiting} | {
             one.remote_id for one in waiting if one.remote_id
         }
 
     def names(self) -> frozenset[tuple[str, str]]:
-        """Return which transfers wait, and whose they are."""
+        """Return the transfers that wait, each with its owner."""
         return frozenset((one.transfer.name, one.transfer.owner) for one in self._waiting.values())
 
     def _counted(self) -> "Counter[int]":
-        """Return how many unproved transfers each person has; what home was not asked of is one."""
+        """Count each person's unproved transfers, with those home was not asked about."""
         if self._count is None:
             known = chain(self._ledger.open.values(), self._ledger.ended.values())
             self._count = Counter(one.uid for one in known if one.listed != Listed.YES)
@@ -129,7 +129,7 @@ class Unproved:
         return self._count
 
     def _forget(self, asked_at: datetime) -> None:
-        """Forget what closed before home was asked: the oldest of too many, and after an hour."""
+        """Forget unproved closed transfers: the oldest of too many, and all after an hour."""
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
                 self._ledger.forget_unproved(rested.popleft()[0], uid)
@@ -141,7 +141,7 @@ class Unproved:
 def _judge(
     one: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
-    """Return YES of what home lists, NO of what only its cluster lists, empty of all else.
+    """Return YES if home lists it, NO if only its own cluster lists it, else empty.
 
     None while one of them has not answered since.
     """

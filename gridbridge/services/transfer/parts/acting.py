@@ -1,4 +1,4 @@
-"""What acts for transfers."""
+"""The parts that act for transfers."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from gridbridge.services.transfer.round.actions import Actions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acting:
-    """All by which something is done for a transfer."""
+    """Everything that does something for a transfer."""
 
     claims: Claims
     dispatcher: Dispatcher
@@ -24,7 +24,7 @@ class Acting:
 
 
 def build(policy: Policy, at: Resources, known: Knowledge) -> Acting:
-    """Make what acts by what is known."""
+    """Make the parts that act, given those that know."""
     claims = Claims(policy, known.ledger, at.acts, at.workers, at.clock)
     dispatcher = Dispatcher(at.acts, at.workers, known.usage_records, at.clock.steady_s)
     late_guards = LateGuards(at.database, known.ledger, dispatcher, at.clock)
@@ -46,7 +46,7 @@ def build(policy: Policy, at: Resources, known: Knowledge) -> Acting:
 def _let_go(
     known: Knowledge, dispatcher: Dispatcher, late_guards: LateGuards, closed: Transfer
 ) -> None:
-    """Tell those who keep something of a transfer that it is over."""
+    """Tell the parts that keep something of a transfer that it is over."""
     known.situations.deleted_at_home.pop(closed.name, None)
     known.ledger.forget(closed)
     known.mail.questions.with_new_starter.discard(closed.key)

@@ -1,4 +1,4 @@
-"""What looks after all that is away, and after what is left of it."""
+"""The parts that look after jobs that are away, and after what transfers leave behind."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from gridbridge.services.transfer.suspensions import Suspensions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Care:
-    """Those who do more for a transfer than the plan of a round says."""
+    """Everything that does more for a transfer than the plan of a round says."""
 
     guards: Guards
     copies: Copies
@@ -25,7 +25,7 @@ class Care:
 
 
 def build(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> Care:
-    """Make what looks after transfers by what is known, and has it done by what acts."""
+    """Make the parts that look after transfers, given those that know and those that act."""
     steady_s, act = at.clock.steady_s, acting.actions.act
     seen = (known.ledger, at.acts, at.workers)
     return Care(

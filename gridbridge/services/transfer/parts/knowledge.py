@@ -1,4 +1,4 @@
-"""What knows of transfers and clusters."""
+"""The parts that know transfers and clusters."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from gridbridge.services.watch.answers import Answers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """All that remembers; what matters of it is in the state file too."""
+    """Everything that remembers; what matters is in the state file too."""
 
     job_history: JobHistory
     breakers: Breakers
@@ -35,7 +35,7 @@ class Knowledge:
 
 
 def build(policy: Policy, at: Resources) -> Knowledge:
-    """Make what knows."""
+    """Make the parts that know."""
     job_history = JobHistory(policy.site.cluster, at.database, at.views)
     breakers = Breakers(policy.breaker, at.views, at.clock)
     ledger = Ledger(at.database, job_history, breakers, at.clock)

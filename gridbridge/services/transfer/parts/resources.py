@@ -16,7 +16,7 @@ from gridbridge.state.inbox import Inbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """All that is there before the service; clusters come and go."""
+    """Everything that is there before the service; clusters come and go."""
 
     database: Database
     inbox: Inbox

@@ -1,4 +1,4 @@
-"""What a round consists of: what takes news in, its order, and what shows its end."""
+"""The parts of a round: what takes news in, its order, and what publishes the result."""
 
 from gridbridge.model.policy import Policy
 from gridbridge.services.transfer.parts.acting import Acting

@@ -1,7 +1,7 @@
 """Publishes the history of each local task from the state file whenever it has grown.
 
-What open transfers have behind them is kept here too: to read it again for every change would
-cost as much as to write it.
+The history of open transfers is kept here too: reading it again for every change would cost as much
+as writing it.
 """
 
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from gridbridge.state.database.transfers import Transfers
 
 UNSHOWN = timedelta(
     minutes=1
-)  # what closed this long before the last publication is published again
+)  # transfers that closed this long before the last publication are published again
 
 
 class JobHistory:
-    """The published histories; remembers which of them are behind the state file."""
+    """Publishes histories; remembers which of them are behind the state file."""
 
     def __init__(self, cluster: str, database: Database, views: Views) -> None:
         self._cluster = cluster
@@ -31,7 +31,7 @@ class JobHistory:
         self._known: dict[str, dict[Key, _Attempt]] = {}  # by local task
 
     def load(self) -> None:
-        """Take up what an earlier service may have kept without publishing it."""
+        """Load what an earlier service may have kept without publishing it."""
         recent: tuple[Transfer, ...] = ()
         if shown_at := self._views.shown_at():
             recent = self._transfers.closed_since(shown_at - UNSHOWN)
@@ -39,30 +39,30 @@ class JobHistory:
             self.touch(one)
 
     def touch(self, transfer: Transfer) -> None:
-        """Have the history of its task shown in this round."""
+        """Publish the history of its task in this round."""
         name = parse_transfer(transfer.name)
         if name.cluster == self._cluster:
             self._behind.add(name.local)
 
     def keep(self, before: Transfer | None, after: Transfer) -> None:
-        """Take a transfer as it is now; show a known one if people would see a difference."""
+        """Take a transfer as it is now; publish a known one if people would see a difference."""
         if attempts := self._attempts(after.name):
             attempts.setdefault(after.key, _Attempt(after)).transfer = after
         if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
             self.touch(after)
 
     def add(self, event: Event) -> None:
-        """Take one more line of a transfer's history."""
+        """Add one line to a transfer's history."""
         if attempt := self._attempts(event.name).get((event.name, event.uid)):
             attempt.events.append(event)
 
     def _attempts(self, transfer: str) -> "dict[Key, _Attempt]":
-        """Return the kept attempts of a transfer's task; none before its open ones were shown."""
+        """Return the kept attempts of a transfer's task; none before it has published."""
         name = parse_transfer(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
 
     def publish(self) -> None:
-        """Show what changed."""
+        """Publish what has changed."""
         for local in self._behind:
             self._show(local)
         self._behind.clear()
@@ -87,13 +87,13 @@ class JobHistory:
         }
 
     def sweep(self, before: datetime, living: tuple[Transfer, ...]) -> None:
-        """Remove histories without news since then; what is kept is read again."""
+        """Remove histories without news since then; kept ones are read again."""
         self._known.clear()
         self._views.sweep(before, living)
 
 
 def _of(attempts: "dict[Key, _Attempt]", uids: frozenset[int]) -> list[History]:
-    """Return the histories of these people's attempts that home has not denied."""
+    """Return the histories of these people's attempts, without those that home has denied."""
     theirs = (one for one in attempts.values() if one.transfer.uid in uids)
     return [(one.transfer, one.events) for one in theirs if one.transfer.listed != Listed.NO]
 

@@ -1,4 +1,4 @@
-"""What people may see of transfers, their histories and their usage, and of clusters."""
+"""What is published of transfers, their histories and usage, and of clusters."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
 from gridbridge.services.watch.observer import Answer
 
-MOST_RECORDS = 1000  # of a task that are shown
+MOST_RECORDS = 1000  # attempts of a task that are shown
 
 History = tuple[Transfer, Sequence[Event]]
 
@@ -57,7 +57,7 @@ def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransf
 
 
 def row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
-    """Return it as `show`, without its teller's words until home's list has proved whose it is."""
+    """Return it as `show`, without the sender's reason until home's list proves the owner."""
     told = show(transfer, home)
     return told if transfer.listed == Listed.YES else replace(told, reason="", remote_host="")
 
@@ -69,7 +69,7 @@ def usage(local: str, records: tuple[RemoteRecord, ...]) -> ShownUsage:
 
 
 def task(local: str, attempts: Sequence[History], is_proved: bool) -> ShownTask:
-    """Return what happened to a local job or task, in its last attempts."""
+    """Return the history of a local job or task, in its last attempts."""
     last, left_out = owners.newest(attempts)
     told = tuple(map(_history, last))
     return ShownTask(job=local, attempts=told, left_out=left_out, is_proved=is_proved)
@@ -90,7 +90,7 @@ def _event(event: Event) -> ShownEvent:
 
 
 def routes(policy: Policy) -> Iterator[ShownRoute]:
-    """Give where each transfer queue leads."""
+    """Return where each transfer queue leads."""
     for name, queue in policy.queues.items():
         yield ShownRoute(
             queue=name,
@@ -101,7 +101,7 @@ def routes(policy: Policy) -> Iterator[ShownRoute]:
 
 
 def cluster(answer: Answer, last: ClusterSnapshot | None, now: datetime) -> ShownCluster:
-    """Return a cluster as it last answered, and why it did not just now."""
+    """Return a cluster as it last answered, and why its last question failed."""
     return ShownCluster(
         cluster=answer.cluster,
         asked_at=now,

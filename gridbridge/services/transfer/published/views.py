@@ -1,4 +1,4 @@
-"""What the service shows people: the published files, each replaced when it changed."""
+"""Publishes what people may see: each file is replaced when its content has changed."""
 
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -38,13 +38,13 @@ from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import accounts, drains, published, shown, told
 
-FRESHEN_S = 2.0  # the load values' own age is the sign that the poller lives
+FRESHEN_S = 2.0  # the age of the load values shows that the poller lives
 
-UNLISTED = timedelta(minutes=1)  # in which home is asked of a new transfer's task
+UNLISTED = timedelta(minutes=1)  # within this time home is asked about a new transfer's task
 
 
 class Views:
-    """The published folder; remembers what it wrote last."""
+    """The published folder; remembers what was written last."""
 
     def __init__(
         self,
@@ -65,26 +65,26 @@ class Views:
 
     @property
     def folder(self) -> str:
-        """Where all of it is shown."""
+        """The path of the published folder."""
         return self._folder
 
     def follow(self, policy: Policy) -> None:
-        """Show what follows under another configuration."""
+        """Obey a changed configuration."""
         self._policy = policy
 
     def configured(self, configuration: ShownConfiguration) -> None:
-        """Show which gridbridge.toml is in force."""
+        """Publish which gridbridge.toml is in force."""
         self._configuration = configuration
         self._show_service()
 
     def routes(self, used: frozenset[str]) -> None:
-        """Show the starters where each transfer queue leads, and people that the service began.
+        """Publish where each transfer queue leads, for starters, and that the service began.
 
-        A queue that is configured no more leads nowhere once no transfer of it is open.
+        The route of a queue that is no longer configured goes once none of its transfers is open.
         """
         for queue, configured in self._policy.queues.items():
             rules = mapping(self._policy, configured.cluster, queue)
-            if rules.rules:  # before the route, which says that they are there
+            if rules.rules:  # before the route, which says that there is one
                 put(published.mapping_path(queue, self._folder), mappings.encode(rules))
             put(published.route_path(queue, self._folder), encode(route(self._policy, queue)))
         published.withdraw_routes(used.union(self._policy.queues), self._folder)
@@ -92,7 +92,7 @@ class Views:
         self._show_service()
 
     def asked(self, clusters: Container[str]) -> None:
-        """Show no other clusters than these: what nobody asks any more does not answer."""
+        """Remove the answers of all clusters but these, which are asked."""
         shown.withdraw_clusters(clusters, self._folder)
 
     def load(
@@ -102,7 +102,7 @@ class Views:
         closed: frozenset[str] = frozenset(),
         full: str = "",
     ) -> None:
-        """Show the sensor the load values of every remote cluster; a full folder closes all."""
+        """Publish the load values of every remote cluster; a full folder closes all queues."""
         if full != self._full:
             self._full = full
             self._show_service()
@@ -123,7 +123,7 @@ class Views:
     def transfers(
         self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]
     ) -> None:
-        """Show every open transfer, but those of jobs that home's list does not have."""
+        """Publish every open transfer, except those of jobs that home's list does not have."""
         home = snapshots.get(self._policy.site.cluster)
         young = self._clock.now() - UNLISTED
         ours = (one for one in transfers if owners.may_be_shown(one, young))
@@ -132,7 +132,7 @@ class Views:
         self._put(shown.TRANSFERS, ShownTransfers(transfers=listed))
 
     def answer(self, answer: Answer, last: ClusterSnapshot | None) -> None:
-        """Show a cluster as it last answered, and why it did not just now."""
+        """Publish a cluster as it last answered, and why its last question failed."""
         cluster = rows.cluster(answer, last, self._clock.now())
         self._put(f"{shown.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
@@ -142,27 +142,27 @@ class Views:
             put(path, vocabulary.encode(answer.vocabulary))
 
     def shown_breakers(self) -> tuple[ShownBreaker, ...]:
-        """Return the breakers as a service before us showed them; none that nobody can read."""
+        """Return the breakers that an earlier service published; none that can't be read."""
         try:
             return shown.read_breakers(self._folder).breakers
         except StateError:
             return ()
 
     def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
-        """Return why no more jobs go to some clusters: they are drained, or fail them."""
+        """Return why no more jobs go to some clusters: they are drained, or jobs fail there."""
         return {**failing, **{each: f"{each} is drained" for each in drains.names(self._folder)}}
 
     def breakers(self, breakers: ShownBreakers) -> None:
-        """Show at which clusters jobs failed."""
+        """Publish at which clusters jobs failed."""
         self._put(shown.BREAKERS, breakers)
 
     def task(self, local: str, attempts: Sequence[rows.History]) -> None:
-        """Show what happened to a local job or task, in its last attempts."""
+        """Publish the history of a local job or task, in its last attempts."""
         task = rows.task(local, attempts, is_proved=True)
         put(published.history_path(local, self._folder), shown.encode(task))
 
     def told(self, local: str, uid: int, attempts: Sequence[rows.History]) -> None:
-        """Show what one person alone tells of a local task; nothing: what was shown is wrong."""
+        """Publish a history that rests on one person's messages alone; None removes it."""
         path = published.told_path(local, uid, self._folder)
         if not attempts:
             files.remove(path)
@@ -171,13 +171,13 @@ class Views:
         told.keep_few(self._folder, uid)
 
     def usage(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
-        """Show what the remote jobs of a local job or task used."""
+        """Publish what the remote jobs of a local job or task used."""
         job, _, task = local.partition(".")
         path = published.accounting_path(int(job), int(task or 0), self._folder)
         put(path, shown.encode(rows.usage(local, records)))
 
     def readings(self, readings: Iterable[ShownReading]) -> None:
-        """Show how far each accounting file was read."""
+        """Publish how far each accounting file was read."""
         self._put(accounts.READINGS, ShownReadings(readings=tuple(readings)))
 
     def sweep_usage(self, before: datetime) -> None:
@@ -191,7 +191,7 @@ class Views:
         told.sweep(self._folder, before)
 
     def shown_at(self) -> datetime | None:
-        """Return when the transfers were last shown, by us or by a service before us."""
+        """Return when the transfers were last published, by us or by an earlier service."""
         return shown.changed_at(self._folder)
 
     def _show_service(self) -> None:
@@ -207,7 +207,7 @@ class Views:
         self._put(shown.SERVICE, service)
 
     def _stay(self, cluster: str, now: Stay | None) -> None:
-        """Show starters what keeps their jobs from queues there that would send them on."""
+        """Publish which queues there send no jobs on, for starters."""
         if cluster in self._stays and self._stays[cluster] == now:
             return
         path = published.stay_path(cluster, self._folder)

@@ -1,1 +1,1 @@
-"""One round of the service: its order, what comes, the acts, the upkeep, what is shown."""
+"""One round of the service: its order, what comes in, the acts, the upkeep, the publication."""

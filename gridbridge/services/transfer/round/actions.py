@@ -1,4 +1,4 @@
-"""The acts of a round: begun here, done at once or by the owner's threads, and their results."""
+"""The acts of a round: done at once, or begun here and done by the owner's threads."""
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from gridbridge.shell.clock import Clock
 
 @dataclass(slots=True, kw_only=True)
 class Actions:
-    """Does what was decided, each act once at a time."""
+    """Does the acts that were decided, each once at a time."""
 
     policy: Policy
     ledger: Ledger
@@ -28,8 +28,8 @@ class Actions:
     usage_records: UsageRecords
     claims: Claims
     late_guards: LateGuards
-    asked: Container[str]  # the clusters that are
-    over: Callable[[Transfer], None]  # is told of each transfer that is
+    asked: Container[str]  # the clusters that are asked
+    over: Callable[[Transfer], None]  # is called with each transfer that is over
     clock: Clock
 
     def follow(self, policy: Policy) -> None:
@@ -37,7 +37,7 @@ class Actions:
         self.policy = policy
 
     def act(self, action: Action) -> None:
-        """Do what is quick; have the owner's threads do what needs a cluster, once at a time."""
+        """Do quick acts; let the owner's threads do those that need a cluster."""
         one = action.transfer
         if action.act is Act.CLOSE:
             self._close(action.transfer, action.why)
@@ -49,13 +49,13 @@ class Actions:
             self.dispatcher.begin(action)
 
     def look_up(self, cluster: str, ids: frozenset[int]) -> None:
-        """Look up ends that a cluster has pushed, without a pause after a vain look."""
+        """Look up ends that a cluster has pushed, without a pause after an earlier look-up."""
         for action in rules.pushed(self.ledger.all(), cluster, ids):
             self.dispatcher.forget(action.transfer.key)
             self.act(action)
 
     def take_results(self) -> list[Key]:
-        """Take what the threads have done; return whose transfers changed."""
+        """Take the results of the threads; return the transfers that changed."""
         changed = []
         for action, verdict in self.dispatcher.done():
             one = self.ledger.find(action.transfer.key)
@@ -66,7 +66,7 @@ class Actions:
         return changed
 
     def _take_result(self, action: Action, one: Transfer, verdict: Message | None) -> bool:
-        """Note what an act has led to; say whether there is something new to decide."""
+        """Note the result of an act; say whether there is something new to decide."""
         if action.act is Act.RELEASE_LOCAL:
             self._close(one, action.why)
             return False
@@ -84,7 +84,7 @@ class Actions:
         return verdict is not None
 
     def _end(self, action: Action, one: Transfer, verdict: Message | None) -> Message | None:
-        """Return the end that was found, or that of a job of which none will be."""
+        """Return the end that was found, or the one for a job whose end nobody will find."""
         is_sought = action.act is Act.LOOK_UP_END
         if is_disputed := is_sought and one.key in self.dispatcher.disputed:
             self.ledger.note(one, disputed(action).reason)
@@ -97,7 +97,7 @@ class Actions:
         return verdict
 
     def _close(self, transfer: Transfer, why: str) -> None:
-        """End a transfer of which nothing lives."""
+        """Close a transfer that has no job any more."""
         now = self.clock.now()
         closed = transfer.but(closed_at=now, updated_at=now, reason=why)
         self.ledger.keep(closed)
@@ -105,6 +105,6 @@ class Actions:
         self.forget(closed)
 
     def forget(self, closed: Transfer) -> None:
-        """Remove what only a living transfer needs; its record stays until its job is gone."""
+        """Remove what only an open transfer needs; its record stays until its job is gone."""
         self.over(closed)
         self.acts.tidy(closed)

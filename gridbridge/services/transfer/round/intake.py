@@ -1,4 +1,4 @@
-"""Take what came since the last round: messages, answers, pushed ends, and the threads' results."""
+"""Takes what came since the last round: messages, answers, pushed ends, and threads' results."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from gridbridge.services.watch.push import Push
 
 @dataclass(slots=True, kw_only=True)
 class Intake:
-    """All from which news come."""
+    """All parts from which news come."""
 
     answers: Answers
     mail: Mail
@@ -25,8 +25,8 @@ class Intake:
     answer_handlers: AnswerHandlers
 
     def take(self) -> tuple[tuple[Answer, ...], list[Key]]:
-        """Return the answers that came, and whose transfers changed by anything else."""
-        came = self.answers.take()  # before the messages, which have to be at least as new
+        """Return the answers that came, and the transfers that other news changed."""
+        came = self.answers.take()  # before the messages, which must not be older
         changed = [*self._take_messages(at_once=bool(came)), *self.actions.take_results()]
         self.usage_records.take()
         self._take_pushes()
@@ -34,7 +34,7 @@ class Intake:
         return came, changed
 
     def _take_messages(self, at_once: bool) -> list[Key]:
-        """Take what people's processes say; return whose transfers changed."""
+        """Take the messages of people's processes; return the transfers that changed."""
         changed = self.mail.take(at_once)
         for one in changed:
             if one.is_over:

@@ -1,4 +1,4 @@
-"""The order of a round: what came, what is decided of it, and what follows from that."""
+"""The order of a round: take what came, decide, act, and look after the rest."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from gridbridge.services.watch.observer import Answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a round looks at: the answers that came, and the transfers that may have changed."""
+    """What a round has gathered: the answers that came, and the transfers that they concern."""
 
     came: tuple[Answer, ...]
     is_news: bool  # an answer, or a transfer that changed
@@ -31,7 +31,7 @@ class Seen:
 
 @dataclass(slots=True, kw_only=True)
 class Order:
-    """A round, as the cycle calls its parts."""
+    """A round, in the verbs that the cycle calls."""
 
     policy: Policy
     journal: Journal
@@ -44,11 +44,11 @@ class Order:
     publication: Publication
 
     def follow(self, policy: Policy) -> None:
-        """Decide by another configuration."""
+        """Decide by a changed configuration."""
         self.policy = policy
 
     def gather(self) -> Seen:
-        """Take what came; an answer concerns all transfers, other news those that it is of."""
+        """Take what came; an answer concerns all transfers, other news only its own transfer."""
         came, changed = self.intake.take()
         concerned = tuple(self.ledger.all()) if came else self.ledger.among(changed)
         return Seen(
@@ -65,13 +65,13 @@ class Order:
         return rules.plan(seen.concerned, seen.situation, self.policy.poller)
 
     def entry(self, seen: Seen, plan: Plan) -> Entry | None:
-        """Tell what is decided anew."""
+        """Return an entry with the new decisions."""
         if seen.situation is None:
             return None
         return self.plan_journal.entry(seen.concerned, seen.situation, self.policy.poller, plan)
 
     def apply(self, seen: Seen, plan: Plan) -> None:
-        """Note what is now known of the transfers, act, look after the rest, and show it."""
+        """Keep the transfers as now known, act, look after the rest, and publish it."""
         if seen.situation:
             self._note(seen.concerned, plan, seen.situation)
         for action in plan.actions:

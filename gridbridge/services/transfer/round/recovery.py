@@ -1,4 +1,4 @@
-"""Wakes the starters that could not submit to a cluster as soon as it answers again."""
+"""Wakes starters that could not submit to a cluster as soon as it answers again."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ class Recovery:
         self._folder = folder
 
     def take_answer(self, answer: Answer, transfers: Iterable[Transfer]) -> bool:
-        """Take an answer; the first good one after silence wakes those who wait to submit.
+        """Take an answer; the first good one after silence wakes starters that wait to submit.
 
         Returns whether it is that answer.
         """

@@ -1,4 +1,4 @@
-"""Removes each hour what has outlived its use: in the spool, in what is published, in our state."""
+"""Removes old data once an hour: in the spool, the published files, and the state file."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,12 +19,12 @@ from gridbridge.state.database.transfers import Transfers
 from gridbridge.state.inbox import Inbox
 
 SWEEP_S = 3600.0
-UNFETCHED_S = 86400.0  # an answer in the published files that nobody came for
+UNFETCHED_S = 86400.0  # an answer in the published files that nobody fetched
 
 
 @dataclass(slots=True)
 class Sweeper:
-    """Knows when it swept, and what each part of the service keeps."""
+    """Knows when it last swept, and which parts keep data."""
 
     policy: Policy
     database: Database
@@ -39,11 +39,11 @@ class Sweeper:
     swept_at: float = 0.0
 
     def follow(self, policy: Policy) -> None:
-        """Keep things for as long as another configuration says."""
+        """Keep data for as long as a changed configuration says."""
         self.policy = policy
 
     def sweep_if_due(self) -> None:
-        """Sweep when it is time."""
+        """Sweep when it is due."""
         if self.clock.steady_s() - self.swept_at > SWEEP_S:
             self.swept_at = self.clock.steady_s()
             now = self.clock.now()

@@ -1,4 +1,4 @@
-"""The sweep of a round: what each answer leads to beyond the plan, from guards to orphans."""
+"""What the service does after each answer besides the plan: guards, recalls, leftovers."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from gridbridge.services.watch.observer import Answer
 
 @dataclass(slots=True, kw_only=True)
 class Upkeep:
-    """Those who look after what is away, and after what is left of what was."""
+    """The parts that look after jobs that are away, and after what transfers leave behind."""
 
     policy: Policy
     situations: Situations
@@ -35,7 +35,7 @@ class Upkeep:
         self.policy = policy
 
     def take_answers(self, came: tuple[Answer, ...]) -> None:
-        """Look after all of it, once answers came and what they say of transfers is noted."""
+        """Look after all of it, once the ledger has what the answers show of transfers."""
         mail, ledger = self.situations.mail, self.situations.ledger
         self.guards.take_answers(came, self.policy.site.cluster)
         self.copies.take_answers(came)
@@ -46,6 +46,6 @@ class Upkeep:
         self.suspensions.decide(everything, self.recalls.out())
 
     def send(self) -> None:
-        """Have sent what the state file has by now."""
+        """Send what the state file now has."""
         self.claims.send()
         self.guards.send()

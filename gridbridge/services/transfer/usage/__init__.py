@@ -1,1 +1,1 @@
-"""What remote jobs used, by their clusters' accounting files and by verdicts."""
+"""What remote jobs used, from their clusters' accounting files and from verdicts."""

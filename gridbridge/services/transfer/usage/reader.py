@@ -1,4 +1,4 @@
-"""Reads one cluster's accounting file on, and finds the records of transfers in it."""
+"""Reads what was added to one cluster's accounting file, and finds transfers' records in it."""
 
 import logging
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What one look at an accounting file has brought."""
+    """The result of one reading of an accounting file."""
 
     cursor: Cursor
     records: tuple[RemoteRecord, ...] = ()
@@ -32,7 +32,7 @@ class Look:
 
 
 class Reader:
-    """Reads one cluster's accounting file now and then, in a thread: its disk may hang."""
+    """Reads one cluster's accounting file regularly, in a thread: its disk may hang."""
 
     def __init__(
         self,
@@ -52,24 +52,24 @@ class Reader:
         self._open: Future[Look] | None = None
 
     def is_of(self, cluster: Cluster) -> bool:
-        """Say whether it reads what this section of gridbridge.toml says."""
+        """Say whether it reads the file that this section of gridbridge.toml names."""
         ours, theirs = (
             (one.kind, one.accounting, one.users, bool(one.ssh)) for one in (self._cluster, cluster)
         )
         return ours == theirs
 
     def look_if_due(self, interval_s: float) -> None:
-        """Look when it is time and no look is open."""
+        """Start a reading when it is due and none is under way."""
         if self._open is None and self._clock.steady_s() >= self._due:
             self._due = self._clock.steady_s() + interval_s
             self._open = self._threads.submit(self.look)
 
     def hasten(self) -> None:
-        """Look without waiting for the interval."""
+        """Read without waiting for the interval."""
         self._due = self._clock.steady_s()
 
     def take(self) -> Look | None:
-        """Return what came of a look, once; what did not fit in it is looked at without delay."""
+        """Return the result of a reading, once; after an incomplete one the next begins at once."""
         if self._open is None or not self._open.done():
             return None
         look, self._open = self._open.result(), None
@@ -79,7 +79,7 @@ class Reader:
         return look
 
     def look(self) -> Look:
-        """Read on once; a trouble is a value."""
+        """Read what was added, once; a failure is a value."""
         try:
             return self._look(self.cursor)
         except GridbridgeError as error:
@@ -99,16 +99,16 @@ class Reader:
         )
 
     def dismiss(self) -> None:
-        """Look no more."""
+        """Stop reading."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 def remote_records(
     found: tuple[tuple[str, AccountingRecord], ...], name: str, cluster: Cluster
 ) -> Iterator[RemoteRecord]:
-    """Give the records of transfers among lines of a cluster's accounting file."""
+    """Yield the records of transfers among lines of a cluster's accounting file."""
     for line, record in found:
-        if is_transfer(record.account):  # else somebody's own account that begins as ours do
+        if is_transfer(record.account):  # else it only begins as our accounts do
             yield _remote_record(line, record, name, cluster)
 
 

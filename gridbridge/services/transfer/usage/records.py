@@ -1,7 +1,7 @@
-"""What remote jobs used: read on from their clusters' accounting files, kept, and shown.
+"""What remote jobs used: read from their clusters' accounting files, kept, and published.
 
-A record is kept in the transaction that moves its cluster's cursor on, so a service that is
-killed reads it once more or not at all, and a line that was read twice is one record.
+A record is kept in the transaction that moves its cluster's cursor, so a service that is killed
+reads it once more or not at all, and a line that was read twice is one record.
 """
 
 import logging
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 MOST_TOLD = 1000  # unproved ends of a person that are kept between two sweeps
 UNHEARD = timedelta(minutes=1)  # between two answers of a cluster, at most
-FRESHEN = timedelta(seconds=20)  # that files are read is shown anew, though nothing has changed
+FRESHEN = timedelta(seconds=20)  # after that readings are published even unchanged
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
 class UsageRecords:
-    """The accounting of every remote cluster that has one to be seen."""
+    """The accounting of every remote cluster whose file we can see."""
 
     policy: Policy
     database: Database
@@ -56,12 +56,12 @@ class UsageRecords:
         self.accounting = Accounting(self.database)
 
     def load(self) -> None:
-        """Take up where an earlier process left off."""
+        """Go on where an earlier process ended."""
         self.cursors = {cursor.cluster: cursor for cursor in self.accounting.cursors()}
         self.follow(self.policy)
 
     def follow(self, policy: Policy) -> None:
-        """Read on what this configuration says; a file that is read already is not begun anew."""
+        """Read the files of this configuration; a file that is read already is not begun anew."""
         self.policy = policy
         wanted = {
             name: cluster
@@ -86,18 +86,18 @@ class UsageRecords:
         self.readings[name] = ShownReading(cluster=name, path=cluster.accounting)
 
     def look_if_due(self) -> None:
-        """Have every file looked at for which it is time."""
+        """Start a reading of every file that is due."""
         for reader in self.readers.values():
             reader.look_if_due(self.policy.poller.interval_s)
 
     def take(self) -> None:
-        """Keep and show what the looks have brought."""
+        """Keep and publish what the readings have found."""
         for reader in self.readers.values():
             if look := reader.take():
                 self.keep(look)
 
     def keep(self, look: Look) -> None:
-        """Keep what one look has brought, and show it."""
+        """Keep what one reading has found, and publish it."""
         changed: dict[str, tuple[RemoteRecord, ...]] = {}
         for one in look.records:
             changed[parse_transfer(one.transfer).local] = self.accounting.put_record(
@@ -111,7 +111,7 @@ class UsageRecords:
         self._note(look)
 
     def _show(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
-        """Show a task's records; those of several jobs only as far as they are its owner's."""
+        """Publish a task's records; of several jobs' records only those of its owner."""
         if len({(one.owner, one.job_id) for one in records}) > 1:
             name = parse_transfer(records[0].transfer)
             transfers = Transfers(self.database).of_task(name.cluster, name.job, name.task)
@@ -137,12 +137,12 @@ class UsageRecords:
             self.views.readings(self.readings.values())
 
     def tells(self, transfer: Transfer) -> bool:
-        """Say whether all that its cluster has accounted for is read here, so that none asks it."""
+        """Say whether its cluster's accounting file is read here, so that `qacct` is not run."""
         reading = self.readings.get(transfer.remote)
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
     def end(self, transfer: Transfer) -> JobEnd | None:
-        """Return how a remote job ended, as far as we have read; None when that tells nothing.
+        """Return how a remote job ended, as far as the file was read; None if it does not say.
 
         Raises Disputed when it tells several ends.
         """
@@ -159,7 +159,7 @@ class UsageRecords:
         return end
 
     def _accounted(self, transfer: Transfer) -> list[RemoteRecord]:
-        """Return the records of its job, but what stood there while its cluster listed it yet."""
+        """Return the records of its job, without those from when its cluster still listed it."""
         name = parse_transfer(transfer.name)
         found = self.accounting.records_of(name.cluster, name.job, name.task, last_listed(transfer))
         is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
@@ -171,7 +171,7 @@ class UsageRecords:
         ]
 
     def tell_end(self, transfer: Transfer) -> None:
-        """Keep what a verdict tells, where no accounting file will, or an epilog asks for it."""
+        """Keep the usage of a verdict if no accounting file will have it, or an epilog asks."""
         queue = self.policy.queues.get(transfer.queue)
         is_wanted = transfer.remote not in self.readers or (queue and queue.remote_usage)
         record = told_by_verdict(transfer) if is_wanted else None
@@ -180,7 +180,7 @@ class UsageRecords:
             self._show(parse_transfer(transfer.name).local, known)
 
     def _may_tell(self, transfer: Transfer) -> bool:
-        """Say whether a verdict is kept: of jobs that home's list has, and of some it never saw.
+        """Say whether a verdict's usage is kept: for jobs in home's list, and some others.
 
         A short job may be over before it is listed; so may be any that somebody makes up.
         """
@@ -190,7 +190,7 @@ class UsageRecords:
         return self.told[transfer.uid] <= MOST_TOLD
 
     def sweep(self) -> None:
-        """Forget what is too old, and how much was told."""
+        """Forget old records, and start the count of unproved ends anew."""
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
         self.accounting.forget_records(before)
@@ -205,8 +205,9 @@ class UsageRecords:
 def last_listed(transfer: Transfer) -> datetime | None:
     """Return when its cluster still listed its job, None when we never saw it listed.
 
-    A qmaster accounts for a job as it removes it from its list: what stood there before is false.
-    A transfer that we hear of after its job has ended, as when the state file was lost, was not.
+    A qmaster accounts for a job when it removes it from its list, so a record from before that is
+    false. A transfer that we learn of after its job has ended, as when the state file was lost, was
+    never seen listed.
     """
     if not transfer.remote_state.is_listed:
         return None
@@ -216,7 +217,7 @@ def last_listed(transfer: Transfer) -> datetime | None:
 
 
 def is_news(before: ShownReading, after: ShownReading) -> bool:
-    """Say whether people should see it: something changed, or they would take it for old."""
+    """Say whether to publish it: something changed, or people would take it for old."""
     if replace(before, read_at=after.read_at) != after or before.read_at is None:
         return before != after
     return after.read_at is not None and after.read_at - before.read_at > FRESHEN
