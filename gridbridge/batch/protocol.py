@@ -30,7 +30,7 @@ from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.states import JobState
-from gridbridge.model.transfer.vocabulary import Vocabulary
+from gridbridge.model.vocabulary import Vocabulary
 
 Where = TypeVar("Where", contravariant=True)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge import config
-from gridbridge.decisions.site.reload import Stay, unchangeable
+from gridbridge.decisions.reload import Stay, unchangeable
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy

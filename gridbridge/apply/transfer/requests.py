@@ -8,12 +8,13 @@ from collections.abc import Container, Iterator
 
 from gridbridge.decisions.transfer.requests.mapping import Asked, translate
 from gridbridge.decisions.transfer.requests.vocabulary import understood
+from gridbridge.model import vocabulary
 from gridbridge.model.places import PUBLISHED, is_place
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Route
-from gridbridge.model.transfer import mapping, onward, vocabulary
+from gridbridge.model.transfer import mapping, onward
 from gridbridge.model.transfer.mapping import Mapping
-from gridbridge.model.transfer.vocabulary import Vocabulary
+from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.state import published
 
 

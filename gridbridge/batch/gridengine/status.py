@@ -13,7 +13,7 @@ from gridbridge.errors import Disputed
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.vocabulary import Vocabulary
+from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.shell.runner import Completed
 
 NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too

@@ -27,7 +27,7 @@ from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import OarServer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, QueueFact, QueueState
-from gridbridge.model.transfer.vocabulary import ANY, Vocabulary
+from gridbridge.model.vocabulary import ANY, Vocabulary
 
 _LOG = logging.getLogger(__name__)
 QUEUE = "oar"  # its queues share all nodes

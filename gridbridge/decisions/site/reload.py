@@ -1,77 +1,12 @@
-"""Which changes of gridbridge.toml a running service takes, and what the check says of that."""
+"""What the check says while a running service has another gridbridge.toml than the one there."""
 
-from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from collections.abc import Iterator
 
-from gridbridge.model.places import CONFIG
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.host import PollerFacts
 from gridbridge.model.site.setup import Edit, Finding, State, Verb
 
 ITEM = "poller: gridbridge.toml"
 OLDER = "the service has an older gridbridge.toml"
-ANEW = "only a new service takes that: end the poller when nothing is away"
-
-Stay: TypeAlias = tuple[str, str, str]  # a job that is away: its owner, cluster, queue
-
-
-def unchangeable(
-    before: Policy, after: Policy, path: str = CONFIG, away: Iterable[Stay] = ()
-) -> tuple[str, ...]:
-    """Return the changes that a running service can't take, as lines like those of `config.load`.
-
-    Transfers bear the cluster's name, a site of embedded clusters has other rights, a process keeps
-    its account, and another state file knows nothing of the jobs that are away. The account of a
-    remote job tells whose it is, and the methods of the local job find it by the queue: both stay
-    the same while the job is away.
-    """
-    stays = frozenset(away)
-    fixed, accounts = _fixed(before, after, path), _accounts(before, after, path, stays)
-    return (*fixed, *accounts, *_queues(before, after, path, stays))
-
-
-def _fixed(before: Policy, after: Policy, path: str) -> tuple[str, ...]:
-    changed = {
-        "[site] cluster": (before.site.cluster, after.site.cluster),
-        "[site] service_account": (before.site.service_account, after.site.service_account),
-        "[site] state": (before.site.state, after.site.state),
-        f"[cluster.{after.site.cluster}] kind": (_kind(before), _kind(after)),
-    }
-    return tuple(
-        f'{path}: {key} = "{new}": the service has "{old}"; {ANEW}'
-        for key, (old, new) in changed.items()
-        if old != new
-    )
-
-
-def _kind(policy: Policy) -> str:
-    return policy.local.kind.value if policy.local else "none"
-
-
-def _accounts(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:
-    """Return the accounts that would change while jobs run under the old ones."""
-    for person, cluster in sorted({(person, cluster) for person, cluster, _ in away}):
-        if cluster not in before.clusters or cluster not in after.clusters:
-            continue
-        old, new = (one.clusters[cluster].users.account_of(person) for one in (before, after))
-        if old != new:
-            yield (
-                f'{path}: [cluster.{cluster}.users] {person} = "{new}": a job of {person} is there'
-                f' as "{old}"; put that back, and change it when none is away'
-            )
-
-
-def _queues(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:
-    """Return the queues that would lead elsewhere while their jobs are away."""
-    for name, old in sorted({(queue, cluster) for _, cluster, queue in away}):
-        if name not in before.queues or name not in after.queues:
-            continue
-        new = after.queues[name].cluster
-        if new != old == before.queues[name].cluster:
-            yield (
-                f'{path}: [queue.{name}] cluster = "{new}": jobs of this queue are at "{old}";'
-                f' put that back, and make another queue for "{new}"'
-            )
 
 
 def is_refused(poller: PollerFacts) -> bool:

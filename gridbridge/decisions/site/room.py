@@ -1,29 +1,12 @@
-"""Whether our folders take more files: nobody can send messages to a full spool."""
+"""What the check says of the room in our folders, and of strange ones among the messages."""
 
 from collections.abc import Iterator, Mapping
 
+from gridbridge.decisions.room import KIB, LEAST_BYTES, LEAST_FILES, lack
 from gridbridge.model.site.host import Room
 from gridbridge.model.site.setup import Finding, State
 
-LEAST_BYTES = 1 << 20  # 256 messages of the largest size
-LEAST_FILES = 256
 OWNERS_SHOWN = 3
-KIB = 1024
-
-
-def lack(folder: str, room: Room) -> str:
-    """Say what a folder has too little of; empty when it takes more files."""
-    if room.free_bytes is not None and room.free_bytes < LEAST_BYTES:
-        told = f"{room.free_bytes // KIB} KiB are free, {LEAST_BYTES // KIB} are needed"
-        return f"{folder} is full: {told}"
-    if room.free_files is not None and room.free_files < LEAST_FILES:
-        return f"{folder} is full: {room.free_files} files are free, {LEAST_FILES} are needed"
-    return f"nothing can be written to {folder}: {room.trouble}" if room.trouble else ""
-
-
-def lacks(rooms: Mapping[str, Room]) -> str:
-    """Say what the first full one of our folders has too little of."""
-    return next(filter(None, (lack(folder, room) for folder, room in rooms.items())), "")
 
 
 def findings(rooms: Mapping[str, Room]) -> Iterator[Finding]:

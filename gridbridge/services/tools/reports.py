@@ -9,7 +9,7 @@ from functools import partial
 from gridbridge import config
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
-from gridbridge.decisions.site import room
+from gridbridge.decisions import room
 from gridbridge.decisions.transfer import health
 from gridbridge.decisions.transfer.why import tell, waits_for
 from gridbridge.errors import ConfigError, GridbridgeError

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, ValuesView
 from contextlib import contextmanager
 from datetime import datetime
 
-from gridbridge.decisions.site.reload import Stay
+from gridbridge.decisions.reload import Stay
 from gridbridge.decisions.transfer.unheard import UNHEARD
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer.transfer import Event, Key, Listed, Transfer

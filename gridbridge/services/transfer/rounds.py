@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from gridbridge.decisions.site.reload import Stay
+from gridbridge.decisions.reload import Stay
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, LOCK
 from gridbridge.model.policy import Policy

@@ -4,14 +4,14 @@ import logging
 from collections.abc import Callable, Container
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from gridbridge.apply.adapters import status_of
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.route import Away
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.sections import Poller
-from gridbridge.model.transfer.vocabulary import Vocabulary
 from gridbridge.model.users import Users
+from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.shell.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -28,14 +28,38 @@ class Answer:
     trouble: str = ""
 
 
-def stretched(usual_s: float, policy: Poller) -> float:
+class Pace(Protocol):
+    """How often clusters are asked, by gridbridge.toml."""
+
+    @property
+    def interval_s(self) -> float:
+        """Between two questions to a cluster."""
+        ...
+
+    @property
+    def query_share(self) -> float:
+        """Of the time, that questions to it may take at most."""
+        ...
+
+    @property
+    def stale_s(self) -> float:
+        """The age of an answer by which its queues close."""
+        ...
+
+    @property
+    def vocabulary_s(self) -> float:
+        """Between two questions for the names that it offers."""
+        ...
+
+
+def stretched(usual_s: float, pace: Pace) -> float:
     """Return the interval of a cluster that usually takes this long to answer.
 
     It is so long that questions take at most `query_share` of the time, but not so long that its
     queues would close between two answers.
     """
-    longest_s = policy.stale_s / 2
-    return max(policy.interval_s, min(usual_s / policy.query_share, longest_s))
+    longest_s = pace.stale_s / 2
+    return max(pace.interval_s, min(usual_s / pace.query_share, longest_s))
 
 
 class Observer:
@@ -45,16 +69,16 @@ class Observer:
         self,
         cluster: str,
         where: Away,
-        policy: Poller,
+        pace: Pace,
         clock: Clock,
         users: Users | None = None,
         transfer_queues: Container[str] = (),
     ) -> None:
         self.cluster = cluster
-        self.interval_s = policy.interval_s
+        self.interval_s = pace.interval_s
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix=cluster)
         self._where = where
-        self._policy = policy
+        self._pace = pace
         self._clock = clock
         self._users = users or Users()
         self._transfer_queues = transfer_queues
@@ -65,13 +89,13 @@ class Observer:
         self._usual_s = 0.0
         self._words_due = clock.steady_s()
 
-    def follow(self, where: Away, policy: Poller, transfer_queues: Container[str]) -> None:
+    def follow(self, where: Away, pace: Pace, transfer_queues: Container[str]) -> None:
         """Go on under another configuration, in which the cluster is the same.
 
         The cluster has often changed as well, so its words are asked for again.
         """
         self._where = where
-        self._policy = policy
+        self._pace = pace
         self._transfer_queues = transfer_queues
         self._keep_to_interval()
         self._words_due = self._clock.steady_s()
@@ -100,7 +124,7 @@ class Observer:
 
     def _keep_to_interval(self) -> None:
         """Set the time of the next question, after the last one."""
-        interval_s = stretched(self._usual_s, self._policy)
+        interval_s = stretched(self._usual_s, self._pace)
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
 
@@ -136,7 +160,7 @@ class Observer:
         """Ask which names it offers when that is due; without an answer the last ones count."""
         if self._clock.steady_s() < self._words_due:
             return None
-        self._words_due = self._clock.steady_s() + self._policy.vocabulary_s
+        self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
         try:
             return status_of(self._where).vocabulary(self._where)
         except Exception as error:  # as of its status

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable
 
-from gridbridge.decisions.site.room import lacks
+from gridbridge.decisions.room import lacks
 from gridbridge.shell import host
 
 LOOK_S = 5.0

@@ -10,7 +10,7 @@ from gridbridge.errors import Unmappable
 from gridbridge.model.request import JobSpec
 from gridbridge.model.route import Route
 from gridbridge.model.transfer.mapping import ANY, PE, PROJECT, QUEUE, RESOURCE, Mapping, Rule
-from gridbridge.model.transfer.vocabulary import Vocabulary, encode
+from gridbridge.model.vocabulary import Vocabulary, encode
 from gridbridge.state.published import vocabulary_path
 
 XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gridbridge.batch.gridengine.status import vocabulary
 from gridbridge.model.route import Cell
-from gridbridge.model.transfer.vocabulary import Vocabulary
+from gridbridge.model.vocabulary import Vocabulary
 
 QCONF = """#!/bin/sh
 case $1 in

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gridbridge.decisions.site.room import findings, lack, lacks
+from gridbridge.decisions.room import lack, lacks
+from gridbridge.decisions.site.room import findings
 from gridbridge.model.site.host import Room
 from gridbridge.model.site.setup import State
 

@@ -6,7 +6,7 @@ for which Grid Engine would refuse the whole job as well, is left out with a not
 
 from gridbridge.decisions.transfer.requests.mapping import Asked
 from gridbridge.errors import Unmappable
-from gridbridge.model.transfer.vocabulary import ANY, Vocabulary
+from gridbridge.model.vocabulary import ANY, Vocabulary
 
 WILD = frozenset("*?[")
 RELATIONS, LEVEL = "<>=", "/"  # behind the name of a property of OAR, before that of a level

@@ -11,6 +11,7 @@ from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.load import load_values
 from gridbridge.decisions.transfer.requests.onward import stay
 from gridbridge.errors import StateError
+from gridbridge.model import vocabulary
 from gridbridge.model.accounting import RemoteRecord
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import PUBLISHED
@@ -29,7 +30,6 @@ from gridbridge.model.shown import (
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer import mapping as mappings
 from gridbridge.model.transfer import onward as stays
-from gridbridge.model.transfer import vocabulary
 from gridbridge.model.transfer.onward import Stay
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.published import rows

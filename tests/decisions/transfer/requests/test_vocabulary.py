@@ -5,7 +5,7 @@ import pytest
 from gridbridge.decisions.transfer.requests.mapping import Asked
 from gridbridge.decisions.transfer.requests.vocabulary import understood
 from gridbridge.errors import Unmappable
-from gridbridge.model.transfer.vocabulary import ANY, Vocabulary
+from gridbridge.model.vocabulary import ANY, Vocabulary
 
 KNOWN = Vocabulary(
     resource=frozenset({"h_rt", "mem_free", "mf"}),

@@ -17,7 +17,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.transfer.rules import ProjectRule, QueueRule, ResourceRule
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.model.transfer.transfer import Event, Listed, Transfer
-from gridbridge.model.transfer.vocabulary import Vocabulary
+from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.services.transfer.published.history import JobHistory
 from gridbridge.services.transfer.published.rows import show
 from gridbridge.services.transfer.published.views import Views

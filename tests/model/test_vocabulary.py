@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.transfer.vocabulary import Vocabulary, decode, encode
+from gridbridge.model.vocabulary import Vocabulary, decode, encode
 
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1)
 

@@ -1,0 +1,102 @@
+"""Which changes of gridbridge.toml a running service takes."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.reload import unchangeable
+from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import LogLevel, Site
+from gridbridge.model.transfer.sections import Poller, TransferQueue
+from gridbridge.model.users import Users
+
+CLUSTER = Cluster(qmaster_port=1, execd_port=2)
+SITE = Site(cluster="alpha")
+POLICY = Policy(
+    site=SITE,
+    clusters={"alpha": CLUSTER, "beta": CLUSTER},
+    queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
+)
+EMBEDDED = Cluster(kind=Kind.EMBEDDED, folder="/alpha")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"queues": {}},
+        {"poller": Poller(interval_s=60, stale_s=200)},
+        {"site": replace(SITE, log_level=LogLevel.DEBUG, min_uid=5)},
+        {"clusters": {"alpha": replace(CLUSTER, qmaster_port=9), "gamma": CLUSTER}},
+    ],
+    ids=["queues", "poller", "log", "clusters"],
+)
+def test_all_but_what_a_site_is_may_change(changes: dict[str, object]) -> None:
+    after = replace(POLICY, **changes)  # type: ignore[arg-type]  # of the table above
+
+    assert unchangeable(POLICY, after) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"site": Site(cluster="beta")},
+            '[site] cluster = "beta": the service has "alpha"',
+        ),
+        (
+            {"site": replace(SITE, service_account="grid")},
+            '[site] service_account = "grid": the service has "gridbridge"',
+        ),
+        (
+            {"site": replace(SITE, state="sqlite:////x")},
+            '[site] state = "sqlite:////x": the service has "sqlite:////var/lib/gridbridge/state.db"',
+        ),
+        (
+            {"clusters": {"alpha": EMBEDDED, "beta": EMBEDDED}},
+            '[cluster.alpha] kind = "embedded": the service has "gridengine"',
+        ),
+    ],
+    ids=["name", "account", "state", "kind"],
+)
+def test_what_a_site_is_takes_a_new_service(changes: dict[str, object], told: str) -> None:
+    after = replace(POLICY, **changes)  # type: ignore[arg-type]  # of the table above
+
+    (problem,) = unchangeable(POLICY, after, "FILE")
+
+    anew = "only a new service takes that: end the poller when nothing is away"
+    assert problem == f"FILE: {told}; {anew}"
+
+
+def by_ssh(**accounts: str) -> Policy:
+    far = Cluster(qmaster_port=1, execd_port=2, ssh="far", users=Users(accounts))
+    return replace(POLICY, clusters={"alpha": CLUSTER, "delta": far})
+
+
+def test_the_account_of_who_has_a_job_away_stays() -> None:
+    """It says whose the job there is: under another one nobody would know it any more."""
+    before, after = by_ssh(alice="al", bob="bo"), by_ssh(alice="bo", bob="al", carol="ca")
+    away = [("alice", "delta", "q"), ("alice", "delta", "r"), ("carol", "alpha", "q")]
+
+    (problem,) = unchangeable(before, after, "FILE", away)
+
+    assert problem == (
+        'FILE: [cluster.delta.users] alice = "bo": a job of alice is there as "al";'
+        " put that back, and change it when none is away"
+    )
+    assert unchangeable(before, after, "FILE", [("dave", "delta", "q"), ("bob", "gone", "q")]) == ()
+
+
+def test_a_queue_leads_where_its_jobs_are() -> None:
+    queue = TransferQueue(cluster="delta", pending_limit=1, slots=1)
+    after = replace(POLICY, queues={"transfer-beta": queue})
+    away = [("alice", "beta", "transfer-beta"), ("bob", "beta", "transfer-beta")]
+
+    (problem,) = unchangeable(POLICY, after, "FILE", away)
+
+    assert problem == (
+        'FILE: [queue.transfer-beta] cluster = "delta": jobs of this queue are at "beta";'
+        ' put that back, and make another queue for "delta"'
+    )
+    assert unchangeable(POLICY, after, "FILE", [("alice", "delta", "transfer-beta")]) == ()
+    assert unchangeable(POLICY, POLICY, "FILE", away) == ()
