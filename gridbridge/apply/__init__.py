@@ -1,1 +1,1 @@
-"""One module a capability: re-check, act, record."""
+"""The acts: each checks again what it depends on, acts, and records the result."""

@@ -1,4 +1,4 @@
-"""The table from a cluster's kind to its adapter, and what only some adapters can do."""
+"""The table from a cluster's kind to its adapter, with abilities that only some adapters have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ Where = TypeVar("Where")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter(Generic[Where]):
-    """A batch system's adapter: what each has, and what one may lack (None)."""
+    """A batch system's adapter: abilities that each has, and those that one may lack (None)."""
 
     submit: "Submit[Where]"
     status: "Status[Where]"

@@ -1,4 +1,4 @@
-"""Batch systems: an adapter each. Hot programs find here what they need of one; no other is loaded.
+"""Batch systems, with an adapter each. Hot programs load here only the adapter that they need.
 
 The rest of an adapter is in apply/adapters, where mypy checks it against batch/protocol.py.
 """
@@ -23,12 +23,12 @@ def keeper_of(home: Home) -> "AtHome[Home]":
 
 
 def marker_of(home: Home) -> "KeepsHome[Home]":
-    """Return what keeps a job at home that no other cluster takes."""
+    """Return the module that marks a job which no other cluster takes."""
     return HOMES[home.kind]()
 
 
 def recaller_of(away: Away) -> "Recalls[Away] | None":
-    """Return what takes a waiting job back from a cluster; None where that can't be done."""
+    """Return the module that recalls a waiting job from a cluster; None where it can't be."""
     return RECALLERS[away.kind]() if away.kind in RECALLERS else None
 
 
@@ -63,5 +63,5 @@ def _embedded_home() -> "ModuleType":
 
 
 HOT = {GRIDENGINE: _gridengine, OAR: _oar, EMBEDDED: _embedded}
-RECALLERS = {GRIDENGINE: _gridengine}  # of those whose deletion tells whether a job waited
+RECALLERS = {GRIDENGINE: _gridengine}  # kinds whose deletion tells whether a job waited
 HOMES = {GRIDENGINE: _gridengine_home, EMBEDDED: _embedded_home}

@@ -1,4 +1,4 @@
-"""What a wrapper does before its job's first process, where there are claims (model.claim).
+"""What a wrapper does about its claim before its job's first process (model.claim).
 
 Loaded for such jobs alone; file.sh and grant.sh run within job.sh.
 """
@@ -12,7 +12,7 @@ HERE = __file__.rpartition("/")[0]
 
 
 def make(route_says: str) -> str:
-    """Return a new claim of the route's kind, which nobody guesses."""
+    """Return a new claim of the route's kind, with a random token."""
     return random_name(f"{route_says.partition(' ')[0]}.")
 
 

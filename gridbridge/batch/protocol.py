@@ -1,4 +1,4 @@
-"""What a transfer needs of the batch system at its far end; each adapter's two modules give it.
+"""The abilities of batch systems, as Protocols that the adapters' modules fulfil.
 
 An adapter is two modules, `submit` with what the hot programs call and `status` with what the
 service asks, and a module may fulfil a Protocol (PEP 544). What only some systems can do is a
@@ -152,7 +152,7 @@ class Status(Protocol[Where]):
 
 
 class KeepsHome(Protocol[Where]):
-    """What a home does about a job that no other cluster takes."""
+    """A home that can mark a job which no other cluster takes."""
 
     REFUSED: str  # in a job's context: why it came home
 
@@ -175,7 +175,7 @@ class Answers(Protocol[Where]):
 
 
 class Explains(Protocol[Where]):
-    """With what a job would be submitted; nothing is asked of the cluster."""
+    """It can say how a job would be submitted; the cluster is not asked."""
 
     def refusal(self, request: Request, /) -> str:
         """Return why it can't give what a job asks for; empty when it can, as far as we know."""
@@ -187,7 +187,7 @@ class Explains(Protocol[Where]):
 
 
 class SetsUp(Protocol[Where]):
-    """What is set up at a cluster to which a transfer queue leads."""
+    """It can be set up as the cluster to which a transfer queue leads."""
 
     HAS_OPERATORS: bool  # the service may act there for others
     HAS_ENVIRONMENTS: bool  # parallel ones, which a mapping may rename
@@ -238,7 +238,7 @@ class Recalls(Protocol[Where]):
 
 
 class TellsAccounts(Protocol[Where]):
-    """It says of many jobs at once whose they are: its numbers come again."""
+    """It tells the accounts of many jobs at once: its numbers come again."""
 
     def accounts_of(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, str]:
         """Return the accounts of these jobs; those that are gone are left out."""
@@ -269,7 +269,7 @@ class Accounts(Protocol[Where]):
 
 
 class ShowsRequests(Protocol[Where]):
-    """People ask what a job of theirs asks for, also before they submit it."""
+    """It shows people what their job asks for, also before they submit it."""
 
     def submitted(self, where: Where, job: int, task: int = 0, /) -> SubmittedJob:
         """Return a listed job; ParseError for one, or a task, that is not there."""
@@ -281,7 +281,7 @@ class ShowsRequests(Protocol[Where]):
 
 
 class Alters(Protocol[Where]):
-    """People change jobs that wait there."""
+    """People can change jobs that wait there."""
 
     def resource_options(self, hard: Pairs, soft: Pairs, stays: bool, /) -> tuple[str, ...]:
         """Return the options that replace a job's resources."""
@@ -297,7 +297,7 @@ class Alters(Protocol[Where]):
 
 
 class MakesQueues(Protocol[Where]):
-    """Transfer queues are made in it by edits of its objects."""
+    """Set-up makes transfer queues in it by editing its objects."""
 
     def home_setup(self, where: Where, of_host: str, /) -> CellSetup:
         """Return what a transfer queue on that host touches."""
@@ -321,7 +321,7 @@ class MakesQueues(Protocol[Where]):
 
 
 class ListsQueues(Protocol[Where]):
-    """Transfer queues are made in it by its one person, and listed."""
+    """Its one person makes transfer queues in it, and it lists them."""
 
     def transfer_queues(self, where: Where, /) -> dict[str, int]:
         """Return the slots of its transfer queues, by name."""

@@ -1,4 +1,4 @@
-"""What a batch system answers to a submission; hot programs load this module."""
+"""A batch system's answer to a submission; hot programs load this module."""
 
 from gridbridge.errors import CommandFailed, NotAdmitted, NotLetIn, NotReached
 
@@ -7,13 +7,13 @@ ONE_HOP = "a transfer brought this job here, and no job is sent on"
 
 
 class Result:
-    """What became of a submission."""
+    """The result of a submission."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"  # for good: the same request will never be taken
     DENIED = "denied"  # for good, and whatever is asked for: nobody may submit from here
     LATER = "later"  # nothing was submitted; the same request may be taken later
-    BARRED = "barred"  # the same, for the person's sake: a login, or a limit of theirs
+    BARRED = "barred"  # the same, because of the person: a login, or a limit of theirs
     UNSURE = "unsure"  # the job may exist: look it up by name
 
 
@@ -31,7 +31,7 @@ class Submission:
 def unanswered(error: CommandFailed) -> Submission:
     """Return what is known when the program said nothing; one of status 127 never started."""
     if isinstance(error, NotLetIn):
-        raise error  # who sends it counts them
+        raise error  # the sender counts them
     if isinstance(error, NotAdmitted):
         return Submission(Result.BARRED, reason=error.reason)
     never_began = error.status == 127 or isinstance(error, NotReached)

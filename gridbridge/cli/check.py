@@ -1,4 +1,4 @@
-"""gridbridge check: the site's doctor."""
+"""gridbridge check: looks at the whole site, and says what is wrong."""
 
 from dataclasses import asdict
 

@@ -84,7 +84,7 @@ def _lost(error: OSError) -> GridbridgeError:
 
 
 def _drop(stream: TextIO) -> None:
-    """Send what is still buffered nowhere, or the interpreter complains of it at its end."""
+    """Discard what is still buffered, or the interpreter complains about it at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -109,7 +109,7 @@ def _note(notes: Sequence[str]) -> None:
 
 
 def _rows(one: Account, now: datetime) -> list[tuple[str, ...]]:
-    """Return both sides' records, the local ones first; what is still away as it is."""
+    """Return both sides' records, the local ones first, and a row for each job still away."""
     rows = [_row(one.job, one.cluster, record, "accounting", now) for record in one.local]
     rows += [
         _row(one.job, record.cluster, record, record.source.value, now) for record in one.remote

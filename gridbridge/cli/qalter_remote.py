@@ -29,7 +29,7 @@ INSTEAD = {  # of qalter's other options
 
 
 class Qalter(click.Command):
-    """Tells what to do instead of what it does not do; qalter's options have one dash."""
+    """For options that we lack it says what to do instead; qalter's options have one dash."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse options that are qalter's but not ours."""

@@ -97,7 +97,7 @@ def _me() -> str:
 
 
 def _tell(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool) -> None:
-    """Tell of each job; one that is not known spoils no other."""
+    """Print each job; an unknown one does not stop the others."""
     asking = service.Asking(path)
     found: list[Detail] = []
     alarm, unknown = "", []

@@ -1,4 +1,4 @@
-"""gridbridge replay: decide again from what a decision looked at."""
+"""gridbridge replay: makes a decision again from the rows that it looked at."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Changes a section of gridbridge.toml and nothing else of what people wrote there.
+"""Changes one section of gridbridge.toml, and leaves everything else as people wrote it.
 
 `gridbridge setup` prints and runs it: `python3 -I -m gridbridge.config.edit FILE put queue NAME
 'KEY = VALUE' ...`, or `drop queue NAME`. Comments, order, quotes and line ends stay.
@@ -126,7 +126,7 @@ def _kept(text: str, is_last: bool) -> str:
 
 
 def _checked(text: str, wanted: Mapping[str, Any], section: Section) -> bytes:
-    """Refuse what says anything but what it should: such a section people write themselves."""
+    """Refuse a result that says anything else: people have to write such a section themselves."""
     try:
         found = tomllib.loads(text)
     except ValueError:

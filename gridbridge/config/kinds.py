@@ -19,8 +19,8 @@ class OfKind:
 
     needs: Mapping[str, str]  # keys that have to be there, and what stands behind them
     lacks: Mapping[str, str]  # keys that can't be there, and why
-    pushes: Mapping[Push, str]  # ways to tell ends that it has not, and what it has
-    has_claims: bool = True  # it may be out of reach
+    pushes: Mapping[Push, str]  # ways to push ends that it lacks, and those it has
+    has_claims: bool = True  # it may be silent for a time
     stands_alone: bool = False  # with clusters of its own kind only, which are one person's
     asks_by_rule: bool = False  # a resource is a property or a level of OAR's, as its rule says
 

@@ -16,7 +16,7 @@ MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has one
 TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # queue_conf(5)
 SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that come with every job
-EXCLUDES = {  # a rule that says the first says none of the others
+EXCLUDES = {  # a rule with the first key has none of the others
     "reject": ("to", "scale", "unit", "relation", "default", "drop", "require", "spread"),
     "drop": ("to", "scale", "unit", "relation", "default"),
     "require": ("default",),
@@ -35,7 +35,7 @@ class Group:
     title = f"[{MAPS}.CLUSTER.KIND.NAME]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find what is no group of sections; `problems` judges the rules in it."""
+        """Find tables that are no group of sections; `problems` judges the rules."""
         if not isinstance(content, dict):
             yield f"[{MAPS}]: {NO_SECTION} {self.title}"
 
@@ -89,7 +89,7 @@ def problems(sections: Table) -> Iterator[str]:
 
 
 def _queue_problems(sections: Table) -> Iterator[str]:
-    """Tell of what a queue asks for and its cluster's mapping does not let through."""
+    """Report resources that a queue asks for and its cluster's mapping refuses."""
     queues, clusters = table_of(sections, "queue"), table_of(sections, "cluster")
     for name in queues:
         cluster = str(table_of(queues, name).get("cluster"))
@@ -167,7 +167,7 @@ def _level_problems(title: str, rules: Table) -> Iterator[str]:
 
 
 def _plain_problems(told: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
-    """Tell of what OAR can't take for its walltime, or for so many of a level."""
+    """Report values that OAR can't take as its walltime or as a number of a level."""
     value, there = str(told[2]), str(rule.get("to") or name)
     if not value or _is_converted(rule) or amounts.is_unlimited(value):
         return
@@ -178,7 +178,7 @@ def _plain_problems(told: tuple[str, str, object], name: str, rule: Table) -> It
 
 
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
-    """Tell of what only OAR has: properties, and levels of -l."""
+    """Report keys that only OAR has: properties, and levels of -l."""
     for name in rules:
         rule = table_of(rules, name)
         if relation := rule.get("relation"):
@@ -203,7 +203,7 @@ def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
 
 
 def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[str]:
-    """Tell of what a rule can't say together."""
+    """Report keys of one rule that contradict each other."""
     said = [key for key, value in rule.items() if value]
     for first, others in EXCLUDES.items():
         if first in said and (both := [key for key in said if key in others]):

@@ -33,7 +33,7 @@ def settled(sections: Table) -> Table:
 
 
 def problems(sections: Table) -> Iterator[str]:
-    """Find keys that have two values: which one counts would be a guess."""
+    """Find keys that have two values: nobody could say which one counts."""
     for old, value in table_of(sections, BEFORE).items():
         section, key = MOVED.get(old, ("", ""))
         if key in table_of(sections, section):

@@ -63,7 +63,7 @@ class Capability(Protocol):
     GROUPS: tuple[Group, ...]
 
     def problems(self, sections: Table) -> Iterator[str]:
-        """Find what no section shows by itself."""
+        """Find mistakes that no section shows by itself."""
         ...
 
 
@@ -166,7 +166,7 @@ def usual(section: S) -> S:
 
 
 def text_of(title: str, section: S, as_usual: S) -> str:
-    """Write a section: every key, those that are as usual in a comment."""
+    """Write a section: every key, with default values as comments."""
     lines = [f"[{title}]"]
     for key in fields(section):
         value = getattr(section, key.name)
@@ -209,7 +209,7 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
 
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
-    """Refuse a wrong form, or an account of two people: a job's owner would be a guess."""
+    """Refuse a wrong form, or one account for two people: a job's owner would not be known."""
     known, is_users = describe(key).form, kind_of(key) is Users
     named = known if is_users else OBJECT_NAME
     for name, value in table.items():

@@ -1,4 +1,4 @@
-"""The sections of a site: [site] and [cluster.NAME], and what they say of each other."""
+"""The sections of a site, [site] and [cluster.NAME], and contradictions between them."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def problems(sections: Table) -> Iterator[str]:
 
 
 def _kind_problems(cluster: Table) -> Iterator[str]:
-    """Find what does not go with the batch system."""
+    """Find keys that do not go with the batch system."""
     known, wrong = of_kind(cluster), f"with kind {kind_name(cluster)}"
     for name, right in known.needs.items():
         if not cluster.get(name):
@@ -49,7 +49,7 @@ def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
 
 
 def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
-    """Find what does not go with ssh: its hosts are of another domain."""
+    """Find keys that do not go with ssh: its hosts are of another domain."""
     place, users = cluster.get("ssh", ""), cluster.get("users", {})
     push = cluster.get("push", Push.NONE)
     if push == Push.OAR and not place:

@@ -1,4 +1,4 @@
-"""The sections of transfers: queues, mappings, the poller; and what they say of others."""
+"""The sections of transfers: queues, mappings, the poller; and contradictions with others."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ def _why_no_queues(sections: Table) -> str:
 
 
 def _queue_problems(sections: Table) -> Iterator[str]:
-    """Find queues that lead nowhere, and what they carry to clusters that take nothing."""
+    """Find queues that lead nowhere, and files for clusters to which none can be carried."""
     clusters, local = table_of(sections, "cluster"), table_of(sections, "site").get("cluster")
     remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
     queues = table_of(sections, "queue")

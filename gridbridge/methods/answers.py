@@ -1,4 +1,4 @@
-"""What a starter's step answers its shell, in one line: to sleep, to step again, or how to end."""
+"""The one-line answers of a starter's step to its shell: sleep, step again, or how to end."""
 
 import os
 
@@ -9,12 +9,12 @@ from gridbridge.state import spool
 
 RETRY_S = 5  # the first pause before a refused submission is tried again; it doubles
 RETRY_MAX_S = 60
-UNABLE = 3  # tries after which a program that dies at its start will not run
+UNABLE = 3  # tries after which we give up on a program that dies at its start
 NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, without memory
 
 
 def end_unable(task: Task, error: CommandFailed) -> str:
-    """End a job within whose own limits no client program runs, before anything was sent."""
+    """End a job, of which nothing was sent, because no client program runs within its limits."""
     is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
     if task.is_done(GUARDED) or not is_unable or task.tries("unable") < UNABLE:
         return ""
@@ -28,7 +28,7 @@ def complain(error: Exception) -> None:
 
 
 def end_nowhere(task: Task, error: Exception) -> str:
-    """End a job that nothing was sent of; what was sent waits for its route to come back."""
+    """End a job without a route, if nothing was sent; else wait until the route is back."""
     if record := task.record():
         return pause(task, record)
     return end_in_error(task, str(error))
@@ -46,7 +46,7 @@ def excuse(task: Task, error: GridbridgeError) -> str:
 
 
 def cause_of(error: GridbridgeError) -> str:
-    """Return what keeps a starter from going on."""
+    """Return the cause that keeps a starter from going on."""
     if isinstance(error, Untaken):
         return error.cause
     if isinstance(error, NotAdmitted):

@@ -1,7 +1,7 @@
 """gridbridge-as-user VERB RECORD: do one thing to a remote job as the owner of its record.
 
 Run as root by the service account through one sudoers line. It takes the name of a spool record,
-never a command: whose uid owns that file is who acts, never root or a system account, and the
+never a command. It acts as the owner of that file, never as root or a system account, and the
 remote job must be that person's and bear the record's transfer as its account. Exit status: 0 done,
 1 failed, 2 refused, 3 the job of that id is not this transfer's.
 """
@@ -41,7 +41,7 @@ VERBS = {
 
 
 class Refused(GridbridgeError):
-    """The request is not one that this program does for anybody."""
+    """A request that this program carries out for nobody."""
 
 
 def main() -> None:
@@ -81,7 +81,7 @@ def perform(arguments: list[str]) -> NoReturn:
 
 
 def watch(child: int, limit_s: float = LIMIT_S) -> NoReturn:
-    """End as the child ends; as whom it works can stop it, so its time is limited here."""
+    """End as the child ends; the owner can stop the child, so its time is limited here."""
     poll = select.poll()
     poll.register(os.pidfd_open(child), select.POLLIN)
     if not poll.poll(limit_s * 1000):
@@ -126,7 +126,7 @@ def remote_cluster(config: "dict[str, dict[str, object]]", record: Message) -> d
 
 
 def become(uid: int) -> str:
-    """Be that person, with their groups, for good; return their login name."""
+    """Become that person, with their groups, for ever; return their login name."""
     try:
         person = pwd.getpwuid(uid)
     except KeyError as error:

@@ -45,7 +45,7 @@ def _learn_of_the_last(step: "Step") -> bool:
 
 
 def _adopt(step: "Step", known: Message) -> None:
-    """Go by the route of the queue in which the task was sent; it may be in another one now."""
+    """Use the route of the queue in which the task was sent; it may be in another one now."""
     step.go_by(step.task.route(known.queue))
     step.require_same(known)
     step.may_be_there = True

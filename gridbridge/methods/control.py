@@ -1,9 +1,9 @@
 """suspend_method, resume_method, terminate_method and epilog of a transfer queue (queue_conf(5)).
 
-A method replaces the signal: no signal is sent, its exit status is ignored, and the shepherd
-waits for it without a limit. So each notes what is wanted, wakes the starter, and ends in
-bounded time; what the starter can't do the service does. Methods may run at the same time, may
-run twice, and one that the shepherd skipped is lost: the note decides, and dead wins.
+A method replaces the signal: no signal is sent, its exit status is ignored, and the shepherd waits
+for it without a limit. So each notes its intent, wakes the starter, and ends in bounded time; what
+the starter can't do the service does. Methods may run at the same time or twice, and the shepherd
+may skip one: the last note decides, and DEAD wins.
 """
 
 import os
@@ -19,7 +19,7 @@ from gridbridge.shell import files
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published
 
-PATIENCE_S = 8.0  # how long a starter has to end by itself; the local job is gone within 20 s
+PATIENCE_S = 8.0  # a starter has this time to end by itself; the local job is gone within 20 s
 EPILOG_S = 3.0  # for each of the epilog's two commands
 
 
@@ -50,8 +50,8 @@ def resume(task: Task) -> None:
 def terminate(task: Task) -> None:
     """End the local job, unless only its own time limit struck while the job is away.
 
-    Nothing else may leave it running: nobody calls us again for the same `qdel`. While that is
-    asked of home, which may be slow, the starter releases nothing.
+    Nothing else may leave it running: nobody calls us again for the same `qdel`. While we ask home
+    about that, which may be slow, the starter releases nothing.
     """
     doubt = _doubt(task)
     if not _is_deleted(task) and not task.is_dead():
@@ -87,7 +87,7 @@ def _is_deleted(task: Task) -> bool:
 
 
 def epilog(task: Task) -> None:
-    """Have the remote job of a starter that was killed deleted; a usual end is closed.
+    """Delete the remote job of a starter that was killed; after a usual end do nothing.
 
     At once, if nobody tried before; what does not succeed here the service does. Of a job that has
     ended there the service keeps what may not be home.
@@ -104,13 +104,13 @@ def epilog(task: Task) -> None:
 
 
 def _has_ended(task: Task, record: Message) -> bool:
-    """Say whether the service published an end, and not only what it wishes."""
+    """Say whether the service published an end, and not only a wish."""
     said = published.read_message(task.verdict(record.transfer))
     return said is not None and said.outcome not in Outcome.WISHES
 
 
 def want(task: Task, desired: str) -> None:
-    """Note what is wanted and wake the starter."""
+    """Note an intent and wake the starter."""
     task.open_notes()
     task.ask(desired)
     task.wake()
@@ -133,7 +133,7 @@ class Starter:
             os.killpg(self.pid, SIGKILL)
 
     def be_alone_in(self, patience_s: float) -> None:
-        """Wait for it to end by itself; then kill the step that it waits for, so that it can."""
+        """Wait for it to end by itself; then kill the step that it waits for, to let it end."""
         if not self.pid or self._ends_within(patience_s):
             return
         with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:

@@ -1,4 +1,4 @@
-"""A starter guards its task at home: one that is put back must not start beside its copy."""
+"""A starter guards its task at home: a task that is put back must not start beside its copy."""
 
 from gridbridge.methods.task import GUARDED
 from gridbridge.model.request import OWN_HOLD, OWN_START

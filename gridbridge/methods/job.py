@@ -13,7 +13,7 @@ from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Login, Route
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs
-LOCAL_IDENTITY = (  # what the job shall see of its home, not of where it runs
+LOCAL_IDENTITY = (  # variables that the job gets from home, not from where it runs
     "JOB_ID",
     "JOB_NAME",
     "REQUEST",
@@ -111,13 +111,13 @@ def folder(route: Route, config: dict[str, str], stage: str = "") -> str:
 
 
 def has_files(env: dict[str, str]) -> bool:
-    """Say whether any of the streams is a file of home's, which a job elsewhere does not see."""
+    """Say whether any of the streams is a file at home, which a job elsewhere does not see."""
     streams = ("SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH")
     return not all(env[stream].startswith(DEVICES) for stream in streams)
 
 
 def output_stays(env: dict[str, str], there: Login) -> str:
-    """Say where the output lies of a job without carried files; empty for no output."""
+    """Say where the output of a job without carried files lies; empty for no output."""
     paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
     names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
     account = there.user or env["LOGNAME"]
@@ -151,13 +151,13 @@ def parallel(config: dict[str, str]) -> tuple[str, int]:
 
 
 def asks_for_something(spec: JobSpec) -> bool:
-    """Say whether a request has any word that a remote cluster may not know."""
+    """Say whether a request has any name that a remote cluster may not know."""
     asked = spec.request.hard + spec.request.soft
     return bool(spec.pe or spec.request.project) or any(not is_place(name) for name, _ in asked)
 
 
 def is_interactive(env: dict[str, str]) -> bool:
-    """Say whether somebody sits at a terminal and waits for this job (qrsh, qlogin)."""
+    """Say whether this job is interactive (qrsh, qlogin)."""
     return env.get("JOB_SCRIPT", "") in INTERACTIVE or not env.get("SGE_STARTER_SHELL_PATH")
 
 

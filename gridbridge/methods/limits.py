@@ -1,4 +1,4 @@
-"""Tell a person's wish from a local time limit: both come as the same call or signal.
+"""Tells a deletion or suspension from a local time limit: both come as the same call or signal.
 
 execd counts h_rt and s_rt from the local dispatch, so they strike while the remote job waits
 or is still within its own limit, which decides (facts B2.9). With -notify the shepherd sends
@@ -18,10 +18,10 @@ PATIENCE_S = 3.0  # for an answer of home; the local job has to be gone within 2
 
 
 def is_deleted(task: Task, home: Home) -> bool:
-    """Say whether somebody wants the local job to end, rather than its h_rt having passed.
+    """Say whether somebody deleted the local job, or only its h_rt has passed.
 
-    When home does not answer, the limit that the job itself asked for decides. Whether it is put
-    back is noted: how its starter ends may count for its next start.
+    When home does not answer, the limit that the job itself asked for decides. It notes whether the
+    job is put back: its starter's end may count for its next start.
     """
     try:
         state = keeper_of(home).state(home.within(PATIENCE_S), task.local)

@@ -1,8 +1,8 @@
 """A starter's part of a recall: the remote job is held, read again, deleted, and confirmed gone.
 
-Each step is safe to repeat, so one that was killed is taken again. Between the hold and the
-deletion a scheduler may still start what it had chosen before: it is given the time to do so, and
-what runs then is left alone. The deletion itself tells whether the job had started.
+Each step is safe to repeat, so one that was killed is done again. Between the hold and the deletion
+a scheduler may still start a job that it had chosen before: there is a pause for that, and a job
+that runs then is left alone. The deletion itself tells whether the job had started.
 """
 
 import time
@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.batch.protocol import Recalls
 
-SETTLE_S = 2  # in which an order of the scheduler that was on its way arrives
+SETTLE_S = 2  # in this time an earlier order of the scheduler arrives
 CONFIRM_S = 1  # between two looks whether a deleted job is gone
 DELETING = "deleting"  # phase of a wish whose job is being deleted, or was: no answer came yet
 GONE = "gone"  # phase of a wish whose job was deleted
@@ -40,7 +40,7 @@ def recall(
     cell.hold(away, remote_id, gone_is_fine=True)
     state = cell.state(away, remote_id)
     if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
-        return CONFIRM_S  # by us, or it ran: the service finds out, see settled
+        return CONFIRM_S  # deleted by us, or it ran: the service finds out, see settled
     if not state.is_listed or not state.facts <= WAITING:
         return _let_be(cell, task, away, remote_id)
     if time.time() - float(begun.at) < SETTLE_S:
@@ -63,10 +63,10 @@ def _delete(
 
 
 def settled(begun: Message, verdict: Message) -> Message | None:
-    """Return how a task ends whose remote job was deleted; None when it is the verdict's end.
+    """Return the end of a task whose remote job was deleted; None if the verdict tells it.
 
-    A job that waited until it was deleted leaves no trace: for such a one the service knows of no
-    end, and that is the end that was wished. One that had just started was killed by the deletion.
+    A job that waited until it was deleted leaves no trace: the service finds no end, and the recall
+    has succeeded. A job that had just started was killed by the deletion.
     """
     is_kill = verdict.outcome == Outcome.SIGNAL and verdict.signal in KILLS
     if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == Outcome.ERROR):
@@ -83,7 +83,7 @@ def _confirm(cell: "Recalls[Away]", away: Away, remote_id: str, begun: Message) 
 
 
 def _let_be(cell: "Recalls[Away]", task: Task, away: Away, remote_id: str) -> int:
-    """Leave a job that started or left; the service sees that, and takes the wish back."""
+    """Leave a job that started or ended; the service sees that, and takes the wish back."""
     cell.release(away, remote_id, gone_is_fine=True)
     task.forget_wish()
     return SETTLE_S

@@ -1,7 +1,7 @@
 """Brings the remote job of a record to the state of the local one, and touches no other job.
 
-A step before us may not have lived to note its id, and the other cluster's numbers may have begun
-anew since it was noted.
+An earlier step may have been killed before it noted the id, and the other cluster's numbers may
+have begun anew since it was noted.
 """
 
 import time
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def follow(step: "Step", seen: Message | None) -> bool:
-    """Bring the remote job to where the local one should be; safe to repeat.
+    """Bring the remote job to the state that the local one should have; safe to repeat.
 
-    `seen` is how the service saw the local job, against all that its methods had told. False when
-    that has to be tried again: it is in doubt whether the local job is to end.
+    `seen` is the state in which the service saw the local job, against its methods' intents. False
+    when this has to be tried again: nobody knows yet whether the local job is to end.
     """
     now = asked.ago()
     if step.noted and not _is_wanted(step):
@@ -47,7 +47,7 @@ def _is_wanted(step: "Step") -> bool:
 
 
 def _learn(step: "Step", seen: Message | None, now: asked.Order) -> None:
-    """Note what was seen apart from the methods' notes: by us at home, and by the service."""
+    """Note the states that we and the service have seen at home, beside the methods' notes."""
     desired = step.task.desired()
     if not desired and step.record.desired == Desired.SUSPENDED:  # an adopted one; ours runs
         step.task.learn(Desired.RUNNING, now)
@@ -66,7 +66,7 @@ def _release(step: "Step") -> bool:
         return True
     _make_sure(step)
     is_carried = _is_carried(step)
-    if step.task.is_in_doubt():  # before its death is looked for, which is noted first
+    if step.task.is_in_doubt():  # before we look for its deletion, which is noted first
         return False
     if is_carried and _is_to_run(step):
         step.far.release_as(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
@@ -106,7 +106,7 @@ def _make_sure(step: "Step") -> None:
 
 
 def find(away: Away, record: Message) -> str:
-    """Return our remote job that an earlier step submitted and did not note."""
+    """Return our remote job that an earlier step submitted without noting its id."""
     return submitter(away).find_held(away, record.transfer, _owner(away))
 
 
@@ -118,7 +118,7 @@ def delete_remote(away: Away, record: Message) -> None:
     if record.kind != Kind.RECORD:
         return
     if not record.remote_id:
-        remote_id = find(away, record)  # and nobody else's
+        remote_id = find(away, record)  # which is not somebody else's
     else:
         remote_id = record.remote_id if is_there(away, record) else ""
     if remote_id:

@@ -1,6 +1,6 @@
 """A starter's submission: the job with what it asked for at home, in the other cluster's words.
 
-What only some jobs need, a mapping, a claim or files that are carried, is loaded for them alone.
+Code that only some jobs need (mapping, claim, carried files) is loaded for them alone.
 """
 
 import os
@@ -23,7 +23,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.methods.step import Step
 
-CAUSES = {  # of what became of a submission
+CAUSES = {  # the causes of failed submissions
     Result.REFUSED: Cause.REFUSED,
     Result.DENIED: Cause.DENIED,
     Result.LATER: Cause.UNREACHED,
@@ -69,7 +69,7 @@ def _send(step: "Step") -> Submission:
 
 
 def find_again(step: "Step") -> str:
-    """Return the job that a step before us may have submitted, empty for none; else as `send`."""
+    """Return the job that an earlier step may have submitted, empty for none; else as `send`."""
     try:
         return find(step.away, step.record)
     except NotLetIn as error:
@@ -79,7 +79,8 @@ def find_again(step: "Step") -> str:
 def _judged(step: "Step", error: NotLetIn) -> GridbridgeError:
     """Return a refusal once the owner's key was refused often and long enough, else the error.
 
-    What an earlier try may have submitted is held, and nobody releases it; nothing was carried.
+    A job that an earlier try may have submitted is held, and nobody releases it; nothing was
+    carried.
     """
     is_often = step.task.tries("logins") >= LOGINS - 1
     is_long = step.task.known_for_s(SHUT_OUT) >= SHUT_OUT_S
@@ -92,8 +93,8 @@ def _judged(step: "Step", error: NotLetIn) -> GridbridgeError:
 def claim_lines(step: "Step") -> str:
     """Return what the wrapper does for the claim that the first note tells of.
 
-    Whatever an earlier try has sent has the same one. Where the configuration has changed
-    since, there is no claim, and nothing is called home by one.
+    A job that an earlier try has sent has the same claim. If the configuration has changed since,
+    there is no claim, and nothing comes home by one.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):
@@ -109,7 +110,7 @@ def claim_lines(step: "Step") -> str:
 def stage(step: "Step", request: Request, config: dict[str, str]) -> str:
     """Make the transfer's folder there if files are carried for it; return its path.
 
-    Of a job that declares nothing those are its streams, if they go to files.
+    For a job that declares nothing those are its streams, if they go to files.
     """
     route, env = step.route, step.task.env
     is_wanted = route.declares(request.context) or (route.staged and job.has_files(env))

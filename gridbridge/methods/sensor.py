@@ -1,11 +1,11 @@
 """The load sensor: passes the poller's published load values on to execd (sge_execd(8)).
 
-execd writes one newline for each report that it wants and reads the answer with fscanf, so a
-report is one write of at most PIPE_BUF bytes, and newlines that piled up get one answer. No
-value at all is the answer when the published ones are stale: a queue whose threshold has no
-value is closed (fails closed). It runs as root, and so reads nothing that a user could have
-written: the published files are owned by the service account and found through its folder.
-After an answer it sees to it that a poller runs, and ends one that hangs.
+execd writes one newline for each report that it wants and reads the answer with fscanf, so a report
+is one write of at most PIPE_BUF bytes, and newlines that piled up get one answer. No value at all
+is the answer when the published ones are stale: a queue whose threshold has no value is closed
+(fails closed). It runs as root, and so reads nothing that a user could have written: the published
+files are owned by the service account and found through its folder. After an answer it starts a
+poller if none runs, and kills one that hangs.
 """
 
 import os
@@ -17,7 +17,7 @@ from gridbridge.shell import lock
 from gridbridge.state import published
 
 START_AGAIN_S = 10  # a poller that dies at once is not started more often than this
-HUNG_S = 60  # after this time without a sign of life a poller hangs; sooner where stale_s is low
+HUNG_S = 60  # a poller without a sign of life for this time hangs; shorter where stale_s is low
 PIPE_BUF = 4096  # what one write puts into a pipe whole (pipe(7)); as Linux has it
 NOTHING = b"begin\nend\n"
 QUIT, REPORT, NOTHING_YET = "quit", "report", ""  # what execd asks for
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 class Sensor:
-    """One host's sensor; it remembers what it told its log, and when it started a poller."""
+    """One host's sensor; it remembers what it has logged, and when it started a poller."""
 
     def __init__(
         self,
@@ -49,11 +49,11 @@ class Sensor:
         self._started = -1.0e9
         self._hung_s: float = HUNG_S
         self._beat = 0.0  # the poller's last sign of life
-        self._silent_s = 0.0  # how long we look at that one
+        self._silent_s = 0.0  # how long we have seen that one
         self._looked = 0.0
 
     def serve(self) -> None:
-        """Answer each request, and see to the poller only after that."""
+        """Answer each request, and look after the poller only after that."""
         requests = Requests()
         while came := os.read(0, 65536):
             asked = requests.take(came)
@@ -67,7 +67,7 @@ class Sensor:
                 self.see_to_poller()
 
     def report(self, now: float) -> bytes:
-        """Return one whole report, empty between its marks when there is nothing fresh to say."""
+        """Return one whole report; without values when none are fresh."""
         try:
             report = self._values(now)
         except (OSError, GridbridgeError) as error:
@@ -104,8 +104,8 @@ class Sensor:
     def _hangs(self, beat: float, now: float, passed: float) -> bool:
         """Say whether the poller gave no sign of life for long, by a clock that nobody sets.
 
-        A sign from the future says until when there need be no other. Time in which nobody
-        looked counts little: the poller may have been frozen with us, and go on as we do.
+        A sign with a future time announces a silence until then. Time in which we did not look
+        counts little: the poller may have been frozen with us, and go on as we do.
         """
         step, self._looked = passed - self._looked, passed
         is_heard = beat != self._beat or beat > now
@@ -122,7 +122,7 @@ class Sensor:
             self._tell(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
     def _tell(self, trouble: str) -> None:
-        """Note a new trouble, or its end: execd sends our standard error to /dev/null."""
+        """Log a new failure, or its end: execd sends our standard error to /dev/null."""
         if trouble == self._told:
             return
         self._told = trouble

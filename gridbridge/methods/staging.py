@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from gridbridge.methods.step import Step
 
 STDIN, STREAMS = "stdin", ("stdout", "stderr")  # in the folder, beside the working directory
-HOME = "home"  # the note that all is here, and proved
-CARRIED = "carried"  # the note that all is there: from now on the job may run, and change it
+HOME = "home"  # the note that all is here, and verified
+CARRIED = "carried"  # the note that all is there: from now on the job may run and change it
 NOTE = "stage"
 BEHIND = "/./"  # what stands behind it is made there
 SHORT_BYTES = 1 << 20  # of a stream that needs no rsync
@@ -34,7 +34,7 @@ LONG_S = 40.0  # of looking into a folder, and of removing it; as_user.LIMIT_S h
 
 
 class Stage:
-    """The folder there and what goes into it, and comes out of it; lists as they were declared."""
+    """The folder there, and the lists of files to carry there and back, as they were declared."""
 
     __slots__ = ("cwd", "folder", "stage_in", "stage_out")
 
@@ -48,8 +48,8 @@ class Stage:
 def begin(step: "Step", request: Request, config: dict[str, str]) -> str:
     """Note what is carried and make the folder there; return its path.
 
-    Of a job that was sent already, by a starter that is gone, it is noted alone. Raises
-    Unstageable when a list is wrong, or an input is not here; nothing is made then.
+    If a starter that is gone has sent the job already, it is only noted. Raises Unstageable when a
+    list is wrong, or an input is not here; nothing is made then.
     """
     stage = _declared(step, request, config)
     step.record = step.record.but(stage=stage.folder)
@@ -83,7 +83,7 @@ def _make_at_home(step: "Step", stage: Stage) -> str:
 def bring_in(step: "Step") -> bool:
     """Carry the inputs there; False when the job was deleted meanwhile.
 
-    Raises Unstageable when one is not there any more, CommandFailed when it has to be tried again.
+    Raises Unstageable when an input is gone, CommandFailed when it has to be tried again.
     """
     task, login, at = step.task, _login(step), step.record.stage
     if task.is_done(CARRIED):
@@ -149,7 +149,7 @@ def _bring_home(step: "Step") -> bool:
 
 
 def _fetch(task: Task, login: Login, at: str, name: str) -> bool:
-    """Fetch a short stream over the connection that is there; False for a long one."""
+    """Fetch a short stream over the open connection; False for a long one."""
     data = folder.read(login, at, name, SHORT_BYTES + 1, LONG_S)
     is_whole = len(data) <= SHORT_BYTES
     if is_whole:
@@ -158,7 +158,7 @@ def _fetch(task: Task, login: Login, at: str, name: str) -> bool:
 
 
 def _declared(step: "Step", request: Request, config: dict[str, str]) -> Stage:
-    """Return what is carried; the job's own lists count more than its queue's."""
+    """Return the lists; the job's own take precedence over its queue's."""
     route = step.route
     told = staging.lists(route.stage_in, route.stage_out, request.context)
     place = folder.place(route.remote_stage_dir, _login(step).user or me())
@@ -221,9 +221,9 @@ def _wrong(path: str) -> str:
 
 
 def _endless(top: str) -> "Iterator[str]":
-    """Give the links below a folder that lead to one that they are in: rsync would go on for ever.
+    """Yield the links below a folder that lead to a folder above them: rsync would never end.
 
-    What can't be read is rsync's to tell.
+    rsync itself reports what can't be read.
     """
     left = [(top, _holders(os.path.realpath(top)))]
     while left:
@@ -257,8 +257,8 @@ def _identity(path: str) -> tuple[int, int]:
 def _append_once(fetched: str, path: str) -> None:
     """Append what came to a file of the owner's, which may have had content, and others' too.
 
-    Where we began is noted before; a step that was killed there goes on behind what it wrote. What
-    is no file, or can't be read, is appended to as it is.
+    It notes beforehand where it begins, so a step after a killed one goes on behind what was
+    written. To anything that is no file or can't be read it simply appends.
     """
     note = f"{fetched}.from"
     try:
@@ -292,9 +292,9 @@ def _begun(note: str, now: int) -> int:
 
 
 def _agreeing(fetched: str, path: str, begun: int) -> int:
-    """Return how many bytes of a file stand in another behind a place.
+    """Return how many bytes of a file another has already, from a place on.
 
-    None, if something else stands behind them: others wrote there, and twice is better than lost.
+    None, if something else follows them: others wrote there, and twice is better than lost.
     """
     if not os.access(path, os.R_OK):
         return 0

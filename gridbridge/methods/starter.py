@@ -37,9 +37,9 @@ from gridbridge.model.message import (
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published, spool
 
-LOOK_S = 60  # how often a starter looks at its verdict though nobody woke it
-LOOK = "look"  # what the shell passes on when it has slept long: nothing is wanted of the job
-DOUBT_S = 1  # between two looks whether a terminate method knows by now what home wants
+LOOK_S = 60  # how often a starter looks at its verdict without being woken
+LOOK = "look"  # the shell's word for a long sleep without any intent
+DOUBT_S = 1  # between two checks whether a terminate method knows what home wants
 DELETE_S = 3  # for each of two commands: terminate_method kills us after a while
 
 
@@ -159,7 +159,8 @@ class Starter(Step):
     def submit(self) -> str:
         """Submit the job, held; return an answer for the shell only when that failed.
 
-        Whoever came before us may have submitted it and not lived to note the id: it is looked up.
+        An earlier step may have been killed after it submitted the job, before it noted the id: so
+        the job is looked up.
         """
         try:
             found = sending.find_again(self) if self.may_be_there else ""
@@ -189,7 +190,7 @@ class Starter(Step):
         return self.finish(verdict.but(cause=cause), has_run=False)
 
     def unstageable(self, error: Unstageable) -> str:
-        """End a job whose files can't be carried: it stays in error state until that is mended."""
+        """End a job whose files can't be carried: it enters the error state, for its owner."""
         delete_remote(self.away, self.record)
         end = Message(outcome=Outcome.ERROR, cause=Cause.FILES, reason=str(error))
         return self.finish(end, has_run=False)

@@ -25,7 +25,7 @@ class Step:
         self.home = keeper_of(self.route.home)
 
     def go_by(self, route: Route) -> None:
-        """Work by the route of a queue: our own, or that in which another starter had begun."""
+        """Use the route of a queue: our own, or the one in which another starter had begun."""
         self.route = route
         self.away = self.task.away(route)
         self.far = submitter(self.away)
@@ -35,7 +35,7 @@ class Step:
             ssh.carry_by(session.Session())
 
     def require_same(self, known: Message) -> None:
-        """Refuse to go by a queue that leads elsewhere than when its job was sent."""
+        """Refuse the route of a queue that leads elsewhere than when its job was sent."""
         if known.remote and self.route.remote != known.remote:
             leads = f"{known.queue} leads to {self.route.remote} by now"
             raise GridbridgeError(f"{leads}, and the job is at {known.remote}")
@@ -48,6 +48,6 @@ class Step:
         return self._request
 
     def note(self, **values: str) -> None:
-        """Note how far we are; the act that it announces comes after."""
+        """Note how far we are, before the act that the note announces."""
         self.record = self.record.but(at=now(), cause="", reason=self.left_out, **values)
         self.task.save(self.record)

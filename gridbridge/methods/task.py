@@ -1,7 +1,7 @@
 """The local task that a hot program works for: execd's variables and files, and our own notes.
 
-Our notes lie in TMPDIR/.gridbridge, which is the job owner's own and gone with the task; the
-spool has a copy of all that must outlive it.
+Our notes lie in TMPDIR/.gridbridge, which belongs to the job's owner and goes with the task; the
+spool has a copy of everything that must outlive it.
 """
 
 import os
@@ -21,7 +21,7 @@ from gridbridge.state import published, spool
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
 GUARDED = "guarded"  # the step that gives the local task its guard
 WARNED = "warned"  # the step that deletes the remote job before our time is over (-notify)
-BACK = "back"  # the step that home has put the task back (qmod -rj)
+BACK = "back"  # the note that home has put the task back (qmod -rj)
 INTENT = "intent"  # the mark that a method has noted something: the starter's shell looks for it
 UNLIMITED = ("", "INFINITY", "NONE")
 WHY_CHARACTERS = 400  # of a reason in a record
@@ -45,7 +45,7 @@ class Task:
         self.private = f"{env['TMPDIR']}/.gridbridge"
 
     def open_notes(self) -> None:
-        """Make the folder of our notes; whoever of starter and methods comes first does.
+        """Make the folder of our notes; starter or method, the first of them does.
 
         Anybody may have made TMPDIR before execd, which then made it the job owner's as it was:
         from now on nobody else puts anything there, and what is not ours is moved aside.
@@ -58,7 +58,7 @@ class Task:
             raise GridbridgeError(f"can't write to {folder}: {error.strerror}") from error
 
     def open_log(self) -> None:
-        """Write our complaints to a file beside the notes, if there is room."""
+        """Write our errors to a file beside the notes, if there is room."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         try:
             log = os.open(f"{self.private}/log", flags, 0o600)
@@ -95,7 +95,7 @@ class Task:
         return self.restarted or os.path.exists(told) or os.path.exists(proved)
 
     def wake(self) -> None:
-        """Wake the starter, if it has come so far that it sleeps."""
+        """Wake the starter, if it sleeps already."""
         record = self.record()
         if record and record.wake:
             spool.wake(record.wake, self.our_spool)
@@ -122,7 +122,7 @@ class Task:
         self._keep("record", record)
 
     def excuse(self, why: str, cause: str) -> Message:
-        """Tell the service why a step is tried again, if it takes news; return the record."""
+        """Tell the service why a step is tried again, if the spool has room; return the record."""
         record = self.record() or Message()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
         told = record.but(cause=cause, reason=why)
@@ -136,22 +136,22 @@ class Task:
         return told
 
     def is_dead(self) -> bool:
-        """Say whether the local job was deleted: a note of its own, so nothing overwrites it."""
+        """Say whether the local job was deleted; nothing overwrites that note."""
         return os.path.exists(f"{self.private}/dead")
 
     def doubt(self) -> str:
-        """Note that it is being asked whether the local job is to end; return the note."""
+        """Note that this process asks whether the local job is to end; return the note."""
         self.open_notes()
         return asked.doubt(self.private)
 
     def is_in_doubt(self) -> bool:
-        """Say whether that is being asked."""
+        """Say whether a process asks that now."""
         return asked.is_in_doubt(self.private)
 
     def ask(self, desired: str) -> None:
-        """Note what the local job should be, for the starter; the service has to know of a death.
+        """Note an intent for the starter; the service has to know of a deletion.
 
-        Of the rest the starter tells it, which knows the order.
+        The starter, which knows the order, reports all others.
         """
         if desired == Desired.DEAD:
             self._keep("dead", Message(kind=Kind.INTENT, desired=desired, at=now()))
@@ -162,7 +162,7 @@ class Task:
             self.tell(desired)
 
     def tell(self, desired: str) -> None:
-        """Tell the service what the local job should be, if it knows of a transfer."""
+        """Tell the service the intent, if there is a transfer."""
         self._tell(Message(kind=Kind.INTENT, desired=desired, at=now()))
 
     def tell_spared(self) -> None:
@@ -175,10 +175,10 @@ class Task:
             spool.send(news.but(transfer=record.transfer), self.our_spool)
 
     def desired(self) -> str:
-        """Return what was asked for last (message.Desired), empty when nothing ever was.
+        """Return the last intent (message.Desired), empty when there never was one.
 
-        The service is told what is new of that, before anything follows from it. A note that
-        comes meanwhile makes the mark anew, and is the next step's.
+        The service learns a new intent before anything follows from it. A note that comes meanwhile
+        makes the mark anew, and is left to the next step.
         """
         if self.is_dead():
             return Desired.DEAD
@@ -191,12 +191,12 @@ class Task:
         return desired
 
     def learn(self, desired: str, order: asked.Order) -> None:
-        """Note what somebody else than a method saw that the local job should be, and when."""
+        """Note an intent that no method noted, because the job was seen in that state, and when."""
         if asked.is_before(asked.newest(self.private), order):
             asked.note(self.private, desired, order)
 
     def close(self, outcome: Message) -> None:
-        """Note that the transfer has no job any more: the service forgets it."""
+        """Report that the transfer has no job any more: the service closes it."""
         self._keep("closed", outcome)
         spool.send(outcome, self.our_spool)
 
@@ -224,7 +224,7 @@ class Task:
             return INFINITE_S
 
     def note_limit(self, name: str, value: str) -> None:
-        """Note a limit that the job asked for: a method may have nobody to ask."""
+        """Note a limit that the job asked for: home may not answer a method."""
         files.replace(f"{self.private}/{name}", value.encode(), durable=False)
 
     def is_done(self, step: str) -> bool:
@@ -247,7 +247,7 @@ class Task:
         return before
 
     def known_for_s(self, what: str) -> float:
-        """Return for how long something is known by a clock that nobody sets; noted once."""
+        """Return how long ago something was first noted, by a clock that nobody sets."""
         path, now_s = f"{self.private}/{what}", time.clock_gettime(time.CLOCK_BOOTTIME)
         if not os.path.exists(path):
             files.replace(path, b"%d" % now_s, durable=False)

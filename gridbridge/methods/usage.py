@@ -29,7 +29,7 @@ FIELDS = {  # of `usage`, and what is published under which name
 
 
 def main() -> None:
-    """Do it for the job whose folder is named; a failure is logged and changes nothing."""
+    """Do it for the job with this folder; a failure is logged and changes nothing."""
     try:
         record(sys.argv[1])
     except (GridbridgeError, OSError, KeyError, ValueError) as error:
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def record(folder: str, shown: str = PUBLISHED, service: str = HOME) -> None:
-    """Bring the remote usage into `folder`/usage, if this job's end was told with one."""
+    """Write the remote usage into `folder`/usage, if this job's end came with one."""
     config = read_config(_read(f"{folder}/config", os.stat(folder).st_uid))
     owner = pwd.getpwnam(config["job_owner"])
     began_s = os.stat(f"{folder}/config").st_mtime  # execd writes it as it starts the job
@@ -78,6 +78,6 @@ def _read(path: str, owner: int) -> bytes:
 def _published(seconds: float) -> str:
     """Write a time as published ones begin, ISO 8601 in UTC, to be compared as a text.
 
-    To read theirs would cost as much as all else that we do.
+    Parsing theirs would cost as much as everything else here.
     """
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

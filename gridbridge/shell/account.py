@@ -1,4 +1,4 @@
-"""Becomes another account for good: root looks at a person's files with that person's rights."""
+"""Becomes another account for ever: root looks at a person's files with that person's rights."""
 
 import os
 import pwd

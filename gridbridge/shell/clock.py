@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-LEAST_S = 1.0  # less is adjtime's own slewing, or the time between two readings
+LEAST_S = 1.0  # a smaller step is adjtime's slewing, or the time between two readings
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -52,7 +52,7 @@ class Clock:
         return datetime.fromtimestamp(self._wall(), UTC)
 
     def now_s(self) -> float:
-        """Return it in seconds since 1970, as files and messages have it."""
+        """Return the same in seconds since 1970, as files and messages have it."""
         return self._wall()
 
     def steady_s(self) -> float:
@@ -60,7 +60,7 @@ class Clock:
         return self._steady()
 
     def moment(self, steady_s: float) -> datetime:
-        """Return when that was, by the time as it is set now."""
+        """Return the time of a steady second, by the clock as it is set now."""
         return self.now() - timedelta(seconds=self._steady() - steady_s)
 
     def dated(self, moved: Callable[[V, timedelta], V]) -> Dated[Any, V]:

@@ -1,11 +1,11 @@
-"""Files that survive kill -9, a full disk, and neighbours of bad will."""
+"""Files that survive kill -9, a full disk, and attacks by other users."""
 
 import os
 import stat
 
 from gridbridge.errors import StateError
 
-TEMPORARY = "."  # a name that begins so is not finished
+TEMPORARY = "."  # a file whose name begins with it is not finished
 
 
 def random_name(prefix: str = "") -> str:

@@ -11,7 +11,7 @@ from gridbridge.shell import ssh
 STAGE_DIR = ".gridbridge/stage"  # below the account's home
 WORK = "work"
 MARK = ".gridbridge"  # tells a filesystem from the empty place where it was mounted
-TAKEN = 73  # the status that tells of another's
+TAKEN = 73  # exit status: the folder belongs to another account
 ANOTHERS = f"""{{
     echo "$own: another's" >&2
     exit {TAKEN}
@@ -112,8 +112,8 @@ def present(
 ) -> dict[str, bool] | None:
     """Return which of these names it has, and whether each is a link to something; else None.
 
-    None is for a folder that is gone; CommandFailed when that can't be told, for what it lies in
-    is not there just now.
+    None if the folder is gone; CommandFailed if nobody knows, because the folder above it is not
+    there just now.
     """
     told = _ask(login, LOOK, (_checked(folder), *names), timeout_s).splitlines()
     if told == [b"gone"]:

@@ -15,12 +15,12 @@ from gridbridge.model.accounting import Place
 
 STEP_BYTES = 8 << 20
 TAIL_BYTES = 256
-QUIET_S = 5.0  # a renamed file may still be written by who has it open
+QUIET_S = 5.0  # a process that has it open may still write to a renamed file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one step has read: whole lines, where the next one begins, and whether at once."""
+    """What one step has read: whole lines, where the next step begins, and whether at once."""
 
     lines: bytes
     place: Place
@@ -56,14 +56,14 @@ def _read_on(path: str, place: Place, now: float, most: int) -> Step:
 
 
 def _next(path: str, old: str) -> str:
-    """Return the file that was begun after a rotated one: several may have been since."""
+    """Return the file that followed a rotated one; several may have come since."""
     after = os.stat(old).st_mtime_ns
     newer = [name for name in _neighbours(path) if os.stat(name).st_mtime_ns > after]
     return min(newer, key=lambda name: os.stat(name).st_mtime_ns, default=path)
 
 
 def _neighbours(path: str) -> Iterator[str]:
-    """Give the files that we may read and whose names begin as this one's does, without it."""
+    """Yield other files that we may read and whose names begin with this one's."""
     folder, _, name = path.rpartition("/")
     for other in sorted(os.listdir(folder or "/")):
         beside = f"{folder}/{other}"
@@ -111,5 +111,5 @@ def _tail(end: int, offset: int) -> str:
 
 
 def digest(data: bytes) -> str:
-    """Return what stands for these bytes."""
+    """Return a digest of these bytes."""
     return blake2b(data, digest_size=16).hexdigest()

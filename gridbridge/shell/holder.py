@@ -1,7 +1,7 @@
-"""The process that holds the poller's lock: found by the kernel's word, and ended if it hangs.
+"""The process that holds the poller's lock: asks the kernel for it, and kills it if it hangs.
 
-Its caller may be root, and the lock's file belongs to the service account: what is killed is
-that account's own process, so that the file can't make root kill anybody else's.
+The caller may be root, and the lock's file belongs to the service account. So only a process of
+that account is killed, and the file can't make root kill anybody else's.
 """
 
 import fcntl

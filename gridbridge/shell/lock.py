@@ -32,10 +32,9 @@ def take(path: str) -> bool:
 
 
 def beat(path: str, ahead_s: float = 0) -> None:
-    """Show that the holder lives, and will show it again within that many seconds.
+    """Show that the holder lives, and will do so again within that many seconds.
 
-    It takes no room, so it works on a full disk; a disk that can't be written at all is
-    somebody else's to tell.
+    It needs no room, so it works on a full disk; other parts report a disk that can't be written.
     """
     until = time.time() + ahead_s
     try:

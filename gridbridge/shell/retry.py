@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def once_more(act: Callable[[], T], failed: type[Exception]) -> T:
-    """Do it a second time, at once, if it failed like that; that try's failure is raised."""
+    """Do it a second time, at once, after such a failure; raise the second failure."""
     tries = Retrying(
         retry=retry_if_exception_type(failed), stop=stop_after_attempt(2), reraise=True
     )
@@ -29,7 +29,7 @@ def once_more(act: Callable[[], T], failed: type[Exception]) -> T:
 
 
 def until_stopped(act: Callable[[], None], pause_s: float, stopped: Event) -> None:
-    """Do it again and again, with a pause after each time; what it raises ends that."""
+    """Do it again and again, with a pause after each time, until it raises."""
     tries = Retrying(
         retry=retry_if_result(lambda _: True),
         stop=stop_when_event_set(stopped),

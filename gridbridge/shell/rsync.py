@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 PROGRAM = "/usr/bin/rsync"
-WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")  # it keeps what it has, for the next try
+WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")  # ended so, it keeps its partial file
 PARTIAL = ".gridbridge.partial"
 OPTIONS = (
     *("--recursive", "--links", "--times", "--omit-dir-times", "--executability"),
@@ -26,7 +26,7 @@ OPTIONS = (
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error
 DANGLING = "symlink has no referent"
-LOOK_S = 0.5  # between two looks whether it is still wanted
+LOOK_S = 0.5  # between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
 MAX_BYTES = 65536  # of what it says
 
@@ -34,11 +34,11 @@ MAX_BYTES = 65536  # of what it says
 def push(
     login: Login, names: "Iterable[str]", target: str, is_unwanted: "Callable[[], bool]"
 ) -> bool:
-    """Carry files into a folder there; False when that was ended because nobody wants it.
+    """Carry files into a folder there; False when it was ended because the job was deleted.
 
     A name is an absolute path; what stands behind its first `/./` is made in the folder. A link
-    arrives as what it leads to; one that leads nowhere does not. Raises CommandFailed when not all
-    arrived: what did is not carried again.
+    becomes a copy of its target; one that leads nowhere is left out. Raises CommandFailed when not
+    all arrived: what did is not carried again.
     """
     options = ("--copy-links", *LISTED)
     return _carry(login, options, names, "/", _there(login, target), is_unwanted)
@@ -57,10 +57,9 @@ def pull(
     is_unwanted: "Callable[[], bool]",
     leads: bool = False,
 ) -> bool:
-    """Carry what has these names in a folder there into one here; links stay links.
+    """Carry the files with these names in a folder there into one here; links stay links.
 
-    With `leads` every link arrives as what it leads to. A folder here that is a link to one stays
-    that.
+    With `leads` every link becomes a copy of its target. A link to a folder here stays a link.
     """
     options = ("--keep-dirlinks", *LISTED, *(("--copy-links",) if leads else ()))
     listed = (f"./{name}" for name in names)
@@ -103,7 +102,7 @@ def _reason(lines: list[str]) -> str:
 def _run(
     argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]"
 ) -> tuple[int | None, str]:
-    """Run it to its end; the status is None when it was ended because nobody wants it."""
+    """Run it to its end; the status is None when it was ended because the job was deleted."""
     ends = [runner.in_memory(stdin), runner.in_memory(b"")]
     try:
         pid = runner.spawn(argv, ssh.ENVIRONMENT, [*ends, ends[1]])

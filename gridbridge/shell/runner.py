@@ -88,7 +88,7 @@ def run_on(argv: tuple[str, ...], env: dict[str, str], timeout_s: float, source:
 
 
 def quote(text: str) -> str:
-    """Quote one word for sh: for what has to pass a shell, our wrapper's or one by ssh."""
+    """Quote one word for sh: for text that passes a shell, the wrapper's or one by ssh."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

@@ -1,10 +1,10 @@
 """Run a program on another host by OpenSSH's client, and know whether it ran.
 
-ssh(1) ends with the program's exit status or with 255 for its own trouble, which a program may
-end with too. So what runs there prints a token that nobody guesses around each of its outputs;
-an answer without all of them is no answer. All of the request goes by standard input, as one
-compound command of sh: half of one is a syntax error, and nothing of it runs. The login shell
-there, whichever it is, sees but a constant line.
+ssh(1) ends with the program's exit status, or with 255 for its own failure, but a program may end
+with 255 too. So the command there prints a secret token around each of its outputs; an answer
+without all of them is no answer. All of the request goes by standard input, as one compound command
+of sh: half of one is a syntax error, and nothing of it runs. The login shell there, whichever it
+is, sees but a constant line.
 """
 
 import os
@@ -69,7 +69,7 @@ class Client:
             os.close(source)
 
     def listen(self, login: Login, command: str, text: bytes) -> "Iterator[bytes]":
-        """Give what a command prints there; only who keeps connections can."""
+        """Refuse to listen: only programs that keep connections can."""
         raise NotReached((CLIENT,), FAILED, stderr=b"no connection is kept")
 
 
@@ -121,7 +121,7 @@ def client(login: Login) -> tuple[str, ...]:
 
 
 def connection(login: Login) -> tuple[str, ...]:
-    """Return the client with all but the host; root becomes whose key it uses."""
+    """Return the client with everything but the host; root becomes the person whose key it uses."""
     options = tuple(word for name in OPTIONS for word in ("-o", f"{name}={OPTIONS[name]}"))
     user = ("-l", login.user) if login.user else ()
     port = ("-p", login.port) if login.port else ()
@@ -149,7 +149,7 @@ def request(
 
 
 def answer(token: str, argv: tuple[str, ...], ended: Completed) -> Completed | None:
-    """Return what a program told between its tokens, None when that is not the whole of it.
+    """Return a program's outputs between the tokens, None when they are not whole.
 
     CommandFailed with status 127 when it could not be started.
     """
@@ -223,7 +223,7 @@ def is_shut_out(words: bytes) -> bool:
 
 
 def explain(login: Login, words: bytes) -> str:
-    """Return what a person can do about ssh's words, empty for trouble that goes by itself."""
+    """Return what a person can do about ssh's message; empty if the failure passes by itself."""
     person = login.person or pwd.getpwuid(os.geteuid()).pw_name
     place = f"-p {login.port} {login.host}" if login.port else login.host
     known = f"[{login.host}]:{login.port}" if login.port else login.host

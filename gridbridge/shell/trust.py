@@ -1,7 +1,7 @@
 """Whether root alone decides what a path leads to: the file, each folder above it, each link.
 
-What root runs obeys no other file, as sshd(8) and sudo(8) do, and neither does the service;
-anybody else reads what they like, since nothing is run with more rights for it.
+Programs that root runs obey no other file, as with sshd(8) and sudo(8), and neither does the
+service. Other people may read any file, since nothing runs with more rights for it.
 """
 
 import os
@@ -20,11 +20,11 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH  # the group's bits are the mask of a
 MAX_LINKS = 40  # path_resolution(7)
 PLAIN = "/-_.+@%"
 
-Doubt = tuple[str, str]  # what is wrong with a place, and the command that mends it
+Doubt = tuple[str, str]  # what is wrong with a place, and the command that corrects it
 
 
 def demanded() -> int | None:
-    """Return whose the files have to be that we obey: root's for root, anybody's for others."""
+    """Return the owner that files must have for us to obey them: root for root, any for others."""
     return ROOT if os.geteuid() == ROOT else None
 
 
@@ -41,9 +41,9 @@ def require(path: str, opened: int | None = None, owner: int = ROOT) -> None:
 
 
 def along(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
-    """Give what lets others change what a path leads to.
+    """Yield what lets others change the target of a path.
 
-    In a sticky folder nobody else renames or removes what is root's, so it may lie above.
+    In a sticky folder nobody else can rename or remove root's files, so it may lie above.
     """
     for place in way(path):
         facts = os.lstat(place)
@@ -52,7 +52,7 @@ def along(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
 
 
 def beneath(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
-    """Give every place in a folder, with what lets others than root change it."""
+    """Yield every place in a folder, with what lets others than root change it."""
     for at, folders, names in os.walk(folder):
         for name in (*folders, *names):
             place = f"{at}/{name}"
@@ -60,7 +60,7 @@ def beneath(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
 
 
 def way(path: str) -> "Iterator[str]":
-    """Give each place through which a path leads, a link before what it leads to."""
+    """Yield each place through which a path leads, a link before its target."""
     left, at, links = path.split("/")[::-1], "", 0
     yield "/"
     while left:
@@ -83,7 +83,7 @@ def way(path: str) -> "Iterator[str]":
 
 
 def of(place: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
-    """Give what lets others change one file, folder or link."""
+    """Yield what lets others change one file, folder or link."""
     yield from _owned(place, facts, owner)
     if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):
         mode = stat.S_IMODE(facts.st_mode)

@@ -1,4 +1,4 @@
-"""Do what was decided about transfers: each act re-reads what it depends on and may be repeated."""
+"""The acts on transfers: each reads again what it depends on, and may be repeated."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ from gridbridge.state import claims, published, spool
 
 SUDO = ("/usr/bin/sudo", "-n", AS_USER)
 AS_USER_ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-UNLISTED = 0o711  # of a folder in which people open what they know the name of
+UNLISTED = 0o711  # mode of a folder in which people open files whose names they know
 PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
 
 _log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Acts:
         self._spool = spool
 
     def follow(self, policy: Policy) -> None:
-        """Act by another configuration from now on."""
+        """Obey a changed configuration from now on."""
         self._policy = policy
 
     def publish(self, action: Action) -> None:
@@ -68,7 +68,7 @@ class Acts:
         return spool.is_asleep(transfer.wake, transfer.uid, self._spool)
 
     def retract(self, name: str, uid: int) -> None:
-        """Take a verdict back: its transfer is over."""
+        """Remove a verdict: its transfer is over."""
         files.remove(published.verdict_path(name, uid, self._folder))
 
     def tidy(self, closed: Transfer) -> None:
@@ -109,7 +109,7 @@ class Acts:
         self._home.check(parse_transfer(transfer.name))
 
     def kept_at_home(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
-        """Return what these local jobs ask for by now; a job that is gone is left out."""
+        """Return what these local jobs ask for now; a job that is gone is left out."""
         return self._home.kept(jobs)
 
     def deferred_at_home(self) -> frozenset[int]:
@@ -117,7 +117,7 @@ class Acts:
         return self._home.deferred()
 
     def free_copy(self, job: int) -> None:
-        """Take what is ours off a copy of a job that is away: its start time, and its queues."""
+        """Remove our start time and list of queues from a copy of a job that is away."""
         copy = TransferId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
         self._home.unpin(copy)
         self._home.release(copy, Guard.START)
@@ -138,7 +138,7 @@ class Acts:
             submitter(where).delete(where, str(orphan.job_id))
 
     def unstage(self, transfer: Transfer) -> None:
-        """Remove what was carried to another cluster for a transfer that is over."""
+        """Remove the files that were carried to another cluster for a transfer that is over."""
         _as_owner("unstage", transfer)
 
     def take_claim(self, transfer: Transfer) -> bool:

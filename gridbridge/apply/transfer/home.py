@@ -43,7 +43,7 @@ class Home(Protocol):
         ...
 
     def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
-        """Return what jobs ask for by now, those that are gone left out."""
+        """Return what jobs ask for now, without those that are gone."""
         ...
 
     def deferred(self) -> frozenset[int]:
@@ -59,7 +59,7 @@ class Home(Protocol):
         ...
 
     def rerun(self, local: TransferId) -> str:
-        """Say yes or no: whether a job that leaves it open runs again after a lost host."""
+        """Say `yes` or `no`: whether a job without `-r` runs again after its host was lost."""
         ...
 
 
@@ -71,7 +71,7 @@ class CellHome:
         self._transfer_queues = transfer_queues
 
     def release(self, local: TransferId, guard: str) -> None:
-        """Take the guard back."""
+        """Remove the guard."""
         if guard == Guard.START:
             odd = submit.undefer(self._cell, str(local.job))
             _tell_odd(local, OWN_START, odd, "no time: it may start at once")
@@ -127,7 +127,7 @@ class CellHome:
             raise GridbridgeError("no queue at home could run it")
 
     def rerun(self, local: TransferId) -> str:
-        """Say what its request says by now, or the queues here in which it could have run."""
+        """Say what its request says now, or else the queues here in which it could have run."""
         request = submit.request_of(self._cell, str(local.job))
         if request.rerun:
             return request.rerun

@@ -1,4 +1,4 @@
-"""Send a refused job home: it is marked, so that no transfer queue takes it again.
+"""Sends a refused job home: it is marked, so that no transfer queue takes it again.
 
 Starters load this module when a cluster refused their job for good. The request is the array's
 (qalter(1): -l and -q work on jobs, not on tasks), so the whole array is marked.
@@ -16,7 +16,7 @@ NOBODY = "no queue here could run it either"
 
 
 def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> Message:
-    """Mark a job as one for home alone and say how its task ends: again there, or in error.
+    """Mark a job as one for home alone, and say how its task ends: put back, or in error.
 
     Raises GridbridgeError when that can't be done just now.
     """

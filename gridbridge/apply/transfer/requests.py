@@ -34,7 +34,7 @@ def translated_for(
 
 
 def words_of(cluster: str, folder: str = PUBLISHED) -> Vocabulary | None:
-    """Return the words that a cluster last published; None while there are none."""
+    """Return the names that a cluster offers, as last published; None while there are none."""
     told = published.read_vocabulary(cluster, folder)
     return None if told is None else vocabulary.decode(told)
 

@@ -1,8 +1,8 @@
-"""A job's first process: made ready, held at a line, and let go once the job is noted as running.
+"""A job's first process: it is prepared, waits, and goes on once the job is noted as running.
 
-So a keeper that is killed at any time leaves either a job that waits as before or one that is
-noted as running, never a running job without a note: a process that waits at the line sees the
-keeper's end of the pipe close, and ends without having begun.
+So a keeper that is killed at any time leaves either a job that waits as before or one that is noted
+as running, never a running job without a note: a process that waits sees the keeper's end of the
+pipe close, and ends without having begun.
 """
 
 import os

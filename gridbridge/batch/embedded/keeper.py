@@ -24,8 +24,8 @@ from gridbridge.batch.embedded.methods import private_folder
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
 LOAD_REPORT_S = 40  # load_report_time, sge_conf(5)
-RETRY_S = 1.0  # while the disk takes no end
-SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # what ends a job does not end its keeper
+RETRY_S = 1.0  # between two tries to write an end to a full disk
+SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that end a job and not its keeper
 
 
 def keep(database: Database) -> None:

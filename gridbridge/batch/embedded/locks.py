@@ -1,8 +1,8 @@
 """Which jobs have a living keeper: it locks the byte of its job's number (fcntl(2)).
 
-The kernel lets go of such a lock when its process ends, however that ends, and hands it on to
-no child. It also lets go when the process closes any opening of the file, so a process opens it
-once and for good.
+The kernel releases such a lock when its process ends, however that ends, and no child inherits it.
+It also releases the lock when the process closes the file once, so a process opens it once and
+never closes it.
 """
 
 import fcntl

@@ -12,13 +12,13 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
 
 def place() -> str:
-    """Return what the numbers of processes hold for: this boot and this namespace."""
+    """Return where process numbers are valid: this boot and this namespace."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
 
 
 def birth(pid: int) -> str:
-    """Return what tells a process from all others ever, empty when it runs no more."""
+    """Return what identifies a process for ever, empty when it no longer runs."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

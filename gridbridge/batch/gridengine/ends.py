@@ -19,8 +19,8 @@ def settled(
 ) -> tuple[JobEnd | None, bool]:
     """Return the end that a job's records tell, and whether they tell several.
 
-    Of several none is believed. A run that was put back is no end, nor is one that ends in the
-    future, nor that of a parallel job's part; one that nobody saw the end of contradicts none.
+    If they tell several ends, none is believed. No end is a run that was put back, one that ends in
+    the future, or a part of a parallel job; a run whose end nobody saw contradicts no other.
     """
     ends = [end_of(one) for one in records if _is_final(one, now)]
     seen = [one for one in ends if not one.is_unseen] or ends

@@ -284,7 +284,7 @@ _BARE_AND = re.compile(r"&(?!#?\w+;)")
 
 
 def _repair(data: bytes) -> bytes:
-    """Mend what Grid Engine is known to break: never add what is missing at the end."""
+    """Repair what Grid Engine is known to break: never add what is missing at the end."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

@@ -14,7 +14,7 @@ Argv = tuple[str, ...]
 HERE = __file__.rpartition("/")[0]
 FAR, KEEPER, USED = f"{HERE}/far.sh", f"{HERE}/keeper.pl", f"{HERE}/used.pl"
 LIMITED = ("/usr/bin/perl", "-e", "alarm shift; exec {$ARGV[0]} @ARGV or exit 127")
-ANSWER_S = 1  # of the time limit: what it takes to tell of an alarm
+ANSWER_S = 1  # the part of the time limit that is needed to report an alarm
 BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # between two programs' words, and after the last
 COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # same for csh
 WALLTIME = "h_rt"  # the resource that is OAR's walltime
@@ -160,7 +160,7 @@ def show_job(server: OarServer, job: str) -> Argv:
 
 
 def show_end(server: OarServer, job: str) -> Argv:
-    """Show one job, and what those used who say that it was theirs."""
+    """Show one job, with the usage notes of everybody who claims it."""
     show, place = " ".join(map(quote, show_job(server, job))), server.ends.rpartition("/")[0]
     with open(USED, encoding="ascii") as program:
         used = " ".join(map(quote, ("/usr/bin/perl", "-e", program.read(), f"{place}/used", job)))
@@ -174,7 +174,7 @@ def show_held(server: OarServer, transfer: str, owner: str) -> Argv:
 
 
 def show_copies(server: OarServer, transfer: str, owner: str) -> Argv:
-    """Show what OAR made by itself of a person's job of a name, and is not over."""
+    """Show the live jobs that OAR made by itself from a person's job of a name."""
     whose = f"job_name = {sql(transfer)} AND job_user = {sql(owner)}"
     wanted = f"{whose} AND resubmit_job_id <> 0 AND state NOT IN ('Terminated', 'Error')"
     return _call(server, "oarstat", "-f", "-J", "--sql", wanted)

@@ -13,9 +13,9 @@ COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # 
 
 
 def listen(server: OarServer) -> Iterator[list[int]]:
-    """Give the ids of jobs that say that they ended, as they say it; none about once a second.
+    """Yield the ids of jobs that report their end; nothing about once a second.
 
-    It is a hint: anybody there may write where they write. Raises CommandFailed when it ends.
+    An id is a hint: anybody there may write to that FIFO. Raises CommandFailed when it ends.
     """
     if server.login is None:
         raise GridbridgeError("ends are told over a connection by ssh alone")

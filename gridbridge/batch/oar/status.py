@@ -35,7 +35,7 @@ OURS = f"{PREFIX}."
 UNABLE = 200  # as the wrapper ends when it can't start the job
 SIGKILL = 9
 NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
-KILLS = ("WALLTIME", DELETED)  # why OAR killed it, the more telling first
+KILLS = ("WALLTIME", DELETED)  # why OAR killed it, the more specific first
 PREEMPTED = "BESTEFFORT_KILL"
 UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
 NOT_TOLD = (None, None)  # the user and the system time
@@ -70,7 +70,7 @@ def snapshot(
 def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
     """Return how the job of this id and account ended; None while nothing tells it.
 
-    Nor is there an end of a job that was deleted before it started.
+    A job that was deleted before it started has no end.
     """
     show = commands.show_end if server.ends else commands.show_job
     found, used = read_end(_ask(server, show(server, str(job_id))))
@@ -208,7 +208,7 @@ def _killed_by(job: Job) -> str:
 def vocabulary(server: OarServer) -> Vocabulary:
     """Return the properties of its resources, and its nodes that run jobs or can be woken to.
 
-    All else is for its admission rules to say.
+    OAR's admission rules decide about everything else.
     """
     answer, now = _ask(server, commands.show_nodes(server)), time.time()
     running = (

@@ -54,7 +54,7 @@ def _kept(shell: str, cwd: str, script: bytes, tells: bool = False) -> bytes:
 
 
 def _read_answer(done: Completed) -> Submission:
-    """Read what oarsub said; its exit status 9 says that a held job is killed, but it lives."""
+    """Read oarsub's answer; exit status 9 says that a held job is killed, but it is still there."""
     words = done.stdout + done.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
     if done.status == 0 and number.isdigit():
@@ -153,7 +153,7 @@ def resume_any(server: OarServer, job: str) -> None:
 
 
 def delete(server: OarServer, job: str) -> None:
-    """Delete a job; one that is gone already is deleted, but not what OAR made of it."""
+    """Delete a job, or the jobs that OAR made from one that is over."""
     if not _unless_over(server, job, commands.delete(server, job), KILLED_BEFORE):
         for copy in _copies(server, job):
             _unless_over(server, copy.id, commands.delete(server, copy.id), KILLED_BEFORE)
@@ -168,7 +168,7 @@ def _unless_over(server: OarServer, job: str, argv: commands.Argv, fine: int = 0
 
 
 def _copies(server: OarServer, job: str) -> "list[Job]":
-    """Return what lives of the jobs that OAR made of one, and of those, when it is over."""
+    """Return the live jobs that OAR made from a job that is over, and from those."""
     found = _jobs(server, commands.show_job(server, job))
     if not found or not found[0].is_over:
         return []
