@@ -113,6 +113,8 @@ def transfer(
         service.forget(policy)
     left = service.left_steps if is_removed else service.transfer_steps
     verify(left(config.load(CONFIG), order))
+    if not is_removed and (closed := service.closed(order)):
+        _warn(closed)
 
 
 def _planned(policy: Policy, order: Order, is_removed: bool) -> Sequence[Step]:

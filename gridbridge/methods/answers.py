@@ -5,10 +5,13 @@ import os
 from gridbridge.errors import CommandFailed, GridbridgeError, NotAdmitted, NotReached, Untaken
 from gridbridge.methods.task import GUARDED, Task, now
 from gridbridge.model.message import ERROR, REQUEUE, Cause, Kind, Message, Outcome
-from gridbridge.state import spool
+from gridbridge.model.places import CONFIG
+from gridbridge.state import published, spool
 
 RETRY_S = 5  # the first pause before a refused submission is tried again; it doubles
 RETRY_MAX_S = 60
+EARLY = "early"  # the note since when a job is in a queue that has no route
+EARLY_S = 60  # in which the service may take a gridbridge.toml that is newer
 UNABLE = 3  # tries after which we give up on a program that dies at its start
 NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, without memory
 
@@ -27,10 +30,16 @@ def complain(error: Exception) -> None:
     os.write(2, f"{now()} {error}\n".encode("utf-8", "replace"))
 
 
-def end_nowhere(task: Task, error: Exception) -> str:
-    """End a job without a route, if nothing was sent; else wait until the route is back."""
-    if record := task.record():
-        return pause(task, record)
+def end_nowhere(task: Task, error: Exception, configuration: str = CONFIG) -> str:
+    """End a job without a route, if nothing was sent; else wait until the route is back.
+
+    So waits, for a while, a job that is there before the service has taken a changed file: Grid
+    Engine opens a queue that was made anew by load values of the one before.
+    """
+    record = task.record()
+    may_lead = published.may_lead_soon(task.queue, task.published, configuration)
+    if record or (may_lead and task.known_for_s(EARLY) < EARLY_S):
+        return pause(task, record or Message())
     return end_in_error(task, str(error))
 
 

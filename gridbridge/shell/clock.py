@@ -63,6 +63,10 @@ class Clock:
         """Return the time of a steady second, by the clock as it is set now."""
         return self.now() - timedelta(seconds=self._steady() - steady_s)
 
+    def sleep(self, seconds: float) -> None:
+        """Let so much time pass."""
+        time.sleep(seconds)
+
     def dated(self, moved: Callable[[V, timedelta], V]) -> Dated[Any, V]:
         """Return an empty dictionary, whose values `moved` moves when the clock was set."""
         kept = Dated[Any, V](moved)

@@ -13,6 +13,7 @@ from gridbridge.model.places import PUBLISHED
 from gridbridge.model.route import Route
 from gridbridge.shell import files
 
+SERVICE = "service.json"  # what the service says of itself
 JOBS = "jobs"  # the folder of the histories
 TOLD = "told"  # histories that home's list has not proved, a folder for each person
 ACCOUNTING = "accounting"  # the folder of what remote jobs used
@@ -79,6 +80,20 @@ def read_route(queue: str, published: str = PUBLISHED) -> Route:
         return route.decode(files.read(route_path(queue, published), 65536)[0])
     except FileNotFoundError as error:
         raise NoRoute(f"queue {queue} leads nowhere: it has no [queue.{queue}]") from error
+
+
+def may_lead_soon(queue: str, published: str, configuration: str) -> bool:
+    """Say whether a queue without a route may have one by now, or as soon as the service looks.
+
+    It shows anew what it says of itself when it takes the configuration, or refuses it.
+    """
+    if os.path.exists(route_path(queue, published)):
+        return True
+    try:
+        shown, written = os.stat(f"{published}/{SERVICE}"), os.stat(configuration)
+    except OSError:
+        return False
+    return written.st_ctime_ns >= shown.st_mtime_ns
 
 
 def read_mapping(queue: str, published: str = PUBLISHED) -> bytes:

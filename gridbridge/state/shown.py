@@ -27,7 +27,7 @@ from gridbridge.model.shown import (
 from gridbridge.shell import files
 from gridbridge.state import drains, published, told
 
-SERVICE = "service.json"
+SERVICE = published.SERVICE
 TRANSFERS = "transfers.json"
 BREAKERS = "breakers.json"
 CLUSTERS = "clusters"

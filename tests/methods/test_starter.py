@@ -1,11 +1,12 @@
 """The starter's steps: what each asks of the two cells, and that a killed one is taken again."""
 
+import os
 import time
 
 import pytest
 
 from gridbridge.errors import GridbridgeError, NoRoute, NotLetIn, ParseError, Untaken
-from gridbridge.methods.answers import UNABLE, end_nowhere, pause
+from gridbridge.methods.answers import EARLY_S, UNABLE, end_nowhere, pause
 from gridbridge.methods.sending import SHUT_OUT
 from gridbridge.methods.starter import Starter, take
 from gridbridge.model.message import Cause, Desired, Kind, Message, Phase
@@ -287,6 +288,35 @@ def test_a_queue_that_leads_nowhere_is_told_by_its_first_job(place: Place) -> No
     assert (
         told == "gridbridge: queue transfer-beta leads nowhere: it has no [queue.transfer-beta]\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("is_newer", "has_route", "waited_s", "answer"),
+    [
+        (True, False, 0, "again"),
+        (True, False, EARLY_S + 1, "exit"),
+        (False, False, 0, "exit"),
+        (False, True, 0, "again"),
+    ],
+    ids=["not taken yet", "never taken", "taken without the queue", "taken meanwhile"],
+)
+def test_a_queue_that_is_older_than_its_route_waits_for_it_a_while(
+    place: Place, is_newer: bool, has_route: bool, waited_s: int, answer: str
+) -> None:
+    """A queue made anew opens by old load values, before the service has the new file."""
+    taken, file = place.folder / "published/service.json", place.folder / "gridbridge.toml"
+    file.touch()
+    taken.touch()
+    taken_at = file.stat().st_ctime + (-1 if is_newer else 1)
+    os.utime(taken, (taken_at, taken_at))
+    if not has_route:
+        (place.folder / "published/queues/transfer-beta").unlink()
+    began = place.folder / "tmp/.gridbridge/early"
+    began.write_text(f"{time.clock_gettime(time.CLOCK_BOOTTIME) - waited_s:.0f}")
+
+    told = end_nowhere(place.task(), NoRoute("nowhere"), str(file))
+
+    assert told.split()[0] == answer
 
 
 def test_what_was_sent_waits_for_its_route(place: Place) -> None:

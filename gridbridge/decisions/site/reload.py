@@ -2,17 +2,31 @@
 
 from collections.abc import Iterator
 
+from gridbridge.model.places import PYTHON
 from gridbridge.model.site.host import PollerFacts
 from gridbridge.model.site.setup import Edit, Finding, State, Verb
 
 ITEM = "poller: gridbridge.toml"
 OLDER = "the service has an older gridbridge.toml"
+AWAIT = Edit(verb=Verb.SHELL, value=f"{PYTHON} -I -m gridbridge.services.site.awaited")
 
 
 def is_refused(poller: PollerFacts) -> bool:
     """Say whether a running service refuses the file that is there, though it is right."""
     known = poller.configuration
     return known is not None and not known.is_same and bool(known.refused)
+
+
+def is_awaited(poller: PollerFacts) -> bool:
+    """Say whether a living service has yet to take the file that is there, or to refuse it."""
+    known = poller.configuration
+    return known is not None and not known.is_same and not known.refused
+
+
+def trouble(poller: PollerFacts) -> str:
+    """Say why a living service does not have the file that is there; empty where it has it."""
+    wrong = (each for each in findings(poller) if each.state != State.OK)
+    return next((f"{each.found}; {each.hint}" for each in wrong), "")
 
 
 def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from gridbridge.apply.clusters import away, keep_connections
 from gridbridge.apply.site import setup as changes
-from gridbridge.decisions.site import section, transfer_host
+from gridbridge.decisions.site import reload, section, transfer_host
 from gridbridge.decisions.site import setup as decisions
 from gridbridge.decisions.site.setup.queue import is_foreign
 from gridbridge.decisions.site.setup.removal import removal
@@ -21,6 +21,7 @@ from gridbridge.model.site.setup import (
     Verb,
     Wanted,
 )
+from gridbridge.services.site import awaited
 from gridbridge.services.site.inspection import host_facts
 from gridbridge.services.site.wanted_queue import (
     Order,
@@ -30,6 +31,8 @@ from gridbridge.services.site.wanted_queue import (
     sets_up,
 )
 from gridbridge.shell import host
+
+AWAITED = "the service takes gridbridge.toml, if one runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,11 @@ def warning(policy: Policy, order: Order) -> str:
     found = section.room(policy, section.all_slots(policy, wanted))
     told = f"{found.item}: {found.found}; {found.right} ({found.hint})"
     return told if found.state == State.WARNING else ""
+
+
+def closed(order: Order) -> str:
+    """Say why a queue that was set up on this host is closed as long as its service is no other."""
+    return awaited.left() if order.host in (None, host.name()) else ""
 
 
 def removal_steps(policy: Policy, order: Order, warn: Callable[[str], None]) -> tuple[Step, ...]:
@@ -130,6 +138,7 @@ def steps(policy: Policy, findings: Iterable[Finding]) -> tuple[Step, ...]:
         for edit in each.mend:
             made.pop(edit, None)
             what = f"{each.item}: {each.found} -> {each.right}"
+            what = AWAITED if edit == reload.AWAIT else what
             made[edit] = replace(
                 _step(policy, edit, what),
                 where=each.where,

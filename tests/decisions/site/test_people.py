@@ -68,7 +68,7 @@ def test_a_new_queue_has_the_list_that_was_made_before() -> None:
     situation = a_situation(None, "NONE")
     new = at_home(situation, queues={"all.q": situation.home.queues["all.q"]})
 
-    people, queue = lines(new)[-2:]
+    people, _, queue = lines(new)[-3:]
     assert people == "qconf -au alice,bob gb_beta_users"
     assert "s|^user_lists .*|user_lists gb_beta_users|" in queue
 

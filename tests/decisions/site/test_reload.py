@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.reload import ITEM, OLDER, findings
+from gridbridge.decisions.site.reload import ITEM, OLDER, findings, is_awaited, trouble
 from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
 from gridbridge.model.site.setup import State
 
@@ -49,3 +49,26 @@ def test_what_is_wrong_with_a_file_is_told_once() -> None:
     found = judged(replace(ALIVE, configuration=known), is_right=False)
 
     assert found == [(State.WARNING, OLDER, ())]
+
+
+@pytest.mark.parametrize(
+    ("known", "expected", "told"),
+    [
+        (None, False, ""),
+        (ConfigurationFacts(is_same=True), False, ""),
+        (ConfigurationFacts(is_same=False), True, f"{OLDER}; it takes this one within seconds"),
+        (
+            ConfigurationFacts(is_same=False, refused=("FILE: wrong",)),
+            False,
+            f"{OLDER}; it refuses",
+        ),
+    ],
+    ids=["no service", "in force", "not yet", "refused"],
+)
+def test_a_file_is_awaited_that_a_living_service_may_take(
+    known: ConfigurationFacts | None, expected: bool, told: str
+) -> None:
+    """Without a service the queue is closed, and one that refuses the file says so at once."""
+    poller = replace(ALIVE, configuration=known)
+
+    assert (is_awaited(poller), trouble(poller)[: len(told) or None]) == (expected, told)

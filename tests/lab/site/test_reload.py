@@ -80,6 +80,30 @@ def test_a_second_queue_opens_with_nobody_ending_the_poller(
     assert "transfer-delta" in told[-1]
 
 
+def test_a_job_that_is_there_before_its_service_knows_the_queue_waits_for_that(
+    grid: Grid, without_delta: None
+) -> None:
+    """As in a queue made anew by hand, that old load values open: `setup` itself waits."""
+    del without_delta
+    grid.until(lambda: is_in_force(grid), "the file without the queue to be in force", 10)
+    pids = pollers(grid)
+    kill(grid, *pids, signal="STOP")
+    try:
+        grid.sh(HOST, f"{SETUP} | grep -v site.awaited >/tmp/early && sh -e /tmp/early")
+        grid.sh(HOST, "qconf -rattr queue load_thresholds NONE transfer-delta")
+        job = grid.submit("-q", "transfer-delta", "-o", "/dev/null", "-j", "y", script="exit 7\n")
+        early = f"/tmp/{job}.1.transfer-delta/.gridbridge/early"
+        grid.until(lambda: grid.on(HOST, "test", "-e", early).status == 0, "its starter to wait")
+    finally:
+        kill(grid, *pids, signal="CONT")
+    state = grid.states().get(job)
+    end = grid.accounting_of_end(job, 90)
+
+    assert state == "r"
+    assert (end["qname"], end["exit_status"].split()[0]) == ("transfer-delta", "7")
+    assert len(grid.records(job)) == 1
+
+
 def test_a_wrong_file_is_told_and_the_old_one_stays_in_force(grid: Grid, watched: None) -> None:
     """Nobody sends a signal: the service sees the file by itself, and tells its mistakes once."""
     del watched

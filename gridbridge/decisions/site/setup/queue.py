@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from gridbridge.decisions.site.reload import AWAIT
 from gridbridge.decisions.site.setup.people import list_findings
 from gridbridge.decisions.site.setup.requests import promised, request_findings
 from gridbridge.model.places import METHODS
@@ -101,6 +102,11 @@ def _numbers(value: str) -> Iterator[str]:
 
 
 def _missing(situation: SetupSituation, right: Mapping[str, str]) -> Finding:
+    """Return the finding whose mend makes the queue.
+
+    One that was there a moment ago would be open by load values of that time: it is made once the
+    service knows where it leads.
+    """
     wanted = situation.wanted
     values = {
         "qname": wanted.queue,
@@ -117,7 +123,7 @@ def _missing(situation: SetupSituation, right: Mapping[str, str]) -> Finding:
         state=State.BROKEN,
         found="missing",
         right=right_words,
-        mend=(edit,),
+        mend=(AWAIT, edit),
     )
 
 

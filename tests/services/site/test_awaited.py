@@ -1,0 +1,54 @@
+"""A new queue is made once the service has its file, or refuses it, or none lives."""
+
+from collections.abc import Iterator
+from itertools import chain, repeat
+
+import pytest
+
+from gridbridge.decisions.site.reload import OLDER
+from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
+from gridbridge.services.site.awaited import LIMIT_S, LOOK_S, wait
+from gridbridge.shell.clock import Clock
+
+OLD = ConfigurationFacts(is_same=False)
+NEW = ConfigurationFacts(is_same=True)
+REFUSED = ConfigurationFacts(is_same=False, refused=("FILE: wrong",))
+
+
+class Service(Clock):
+    """A service that is looked at, and the clock, which only sleeping moves."""
+
+    passed_s = 0.0
+
+    def __init__(self, *seen: ConfigurationFacts | None) -> None:
+        super().__init__(steady=lambda: self.passed_s)
+        self._seen: Iterator[ConfigurationFacts | None] = chain(seen, repeat(seen[-1]))
+
+    def look(self) -> PollerFacts:
+        """Return what is seen next."""
+        return PollerFacts(is_running=True, configuration=next(self._seen))
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.passed_s += seconds
+
+
+@pytest.mark.parametrize(
+    ("seen", "after_s", "told"),
+    [
+        ((OLD, OLD, NEW), 2 * LOOK_S, ""),
+        ((OLD, REFUSED), LOOK_S, "FILE: wrong"),
+        ((None,), 0, ""),
+        ((OLD,), LIMIT_S, OLDER),
+    ],
+    ids=["taken", "refused", "no service", "never taken"],
+)
+def test_it_is_waited_for_until_it_is_known_and_not_for_ever(
+    seen: tuple[ConfigurationFacts | None, ...], after_s: float, told: str
+) -> None:
+    service = Service(*seen)
+
+    trouble = wait(service.look, service)
+
+    assert (told in trouble, bool(told)) == (True, bool(trouble))
+    assert service.passed_s == pytest.approx(after_s, abs=LOOK_S)
