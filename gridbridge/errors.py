@@ -64,6 +64,15 @@ class Unstageable(GridbridgeError):
     """What a job declares to be carried there can't be: it has to be declared otherwise."""
 
 
+class Unsafe(GridbridgeError):
+    """A folder elsewhere is not there, or is not safe to use; `mend` is an administrator's line."""
+
+    def __init__(self, wrong: str, mend: str) -> None:
+        super().__init__(f"{wrong}; an administrator there types: {mend}")
+        self.wrong = wrong
+        self.mend = mend
+
+
 class Disputed(GridbridgeError):
     """A job's records at another cluster tell different ends: none of them is believed."""
 

@@ -122,7 +122,7 @@ def _planned(policy: Policy, order: Order, is_removed: bool) -> Sequence[Step]:
     if is_removed:
         return service.removal_steps(policy, order, _warn)
     steps = service.transfer_steps(policy, order)
-    if warning := service.warning(policy, order):
+    for warning in service.warnings(policy, order):
         _warn(warning)
     return steps
 

@@ -3,7 +3,7 @@
 Its name is the transfer's, so that nobody removes anything else by mistake.
 """
 
-from gridbridge.errors import CommandFailed, ParseError, Unstageable
+from gridbridge.errors import CommandFailed, ParseError, Unsafe, Unstageable
 from gridbridge.model.ids import is_transfer
 from gridbridge.model.route import BARE, Login
 from gridbridge.shell import ssh
@@ -12,15 +12,30 @@ STAGE_DIR = ".gridbridge/stage"  # below the account's home
 WORK = "work"
 MARK = ".gridbridge"  # tells a filesystem from the empty place where it was mounted
 TAKEN = 73  # exit status: the folder belongs to another account
+MISSING, LOOSE = 75, 76  # the place for all accounts is not there; others could take theirs
 ANOTHERS = f"""{{
     echo "$own: another's" >&2
     exit {TAKEN}
 }}
 """
+# Who may write to a folder renames what is another's in it, unless it is sticky. A group that has
+# its owner's name and nobody else in it is the owner's own, as useradd(8) makes it.
+JUDGE = f"""place=${{place%/}}
+[ -d "$place/" ] || exit {MISSING}
+is_own() {{ [ "$3" = "$4" ] && case $(getent group "$4") in *:|*:"$4"|'') ;; *) false ;; esac; }}
+facts=$(ls -ld -- "$place/") || exit
+case $facts in
+?????????[tT]*) ;;
+????????w*) exit {LOOSE} ;;
+?????w*) is_own $facts || exit {LOOSE} ;;
+esac
+"""
 PLACE = f"""own=${{1%/*}}
 case $1 in
 /*) # the account's own folder, in one that may be everybody's
-    [ -e "$own" ] || [ -L "$own" ] || mkdir -p -- "$own" || exit
+    place=${{own%/*}}
+    {JUDGE}
+    [ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || exit
     {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }} || {ANOTHERS}
     chmod 700 -- "$own" || exit
     [ -e "$own/{MARK}" ] || : >"$own/{MARK}" || exit
@@ -87,7 +102,8 @@ def place(stage_dir: str, account: str) -> str:
 def make(login: Login, folder: str, timeout_s: float) -> str:
     """Make it anew with an empty working directory; return its absolute path.
 
-    Unstageable if somebody else has what should be the account's own folder above it.
+    Unstageable if somebody else has what should be the account's own folder above it, Unsafe if
+    what that lies in is not there, or lets others take it.
     """
     try:
         path = _ask(login, MAKE, (_checked(folder),), timeout_s).removesuffix(b"\n")
@@ -100,6 +116,27 @@ def make(login: Login, folder: str, timeout_s: float) -> str:
     if not path.startswith(b"/"):
         raise ParseError(f"{folder}: not made there")
     return path.decode("utf-8", "surrogateescape")
+
+
+def require_safe(login: Login, stage_dir: str, timeout_s: float) -> None:
+    """Raise Unsafe unless accounts may have their folders in an absolute `stage_dir`."""
+    argv = ("/bin/sh", "-c", f"place=$1\n{JUDGE}", "sh", stage_dir)
+    try:
+        ssh.run(login, argv, dict(BARE), timeout_s).checked()
+    except CommandFailed as error:
+        raise _unsafe(error, stage_dir, login.host) or error from error
+
+
+def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> Unsafe | None:
+    from shlex import quote  # seldom needed
+
+    place = f"stage_dir {stage_dir} at {host}"
+    if error.status == MISSING:
+        return Unsafe(f"{place}: no such folder", f"mkdir -p -m 1777 {quote(stage_dir)}")
+    if error.status == LOOSE:
+        wrong = f"{place}: others may write there, and it is not sticky"
+        return Unsafe(wrong, f"chmod +t {quote(stage_dir)}")
+    return None
 
 
 def keep(login: Login, folder: str, timeout_s: float) -> None:
@@ -147,4 +184,8 @@ def _checked(folder: str) -> str:
 
 def _ask(login: Login, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", *arguments)
-    return ssh.run(login, argv, dict(BARE), timeout_s).checked().stdout
+    try:
+        return ssh.run(login, argv, dict(BARE), timeout_s).checked().stdout
+    except CommandFailed as error:
+        stage_dir = arguments[0].rpartition("/")[0].rpartition("/")[0]
+        raise _unsafe(error, stage_dir, login.host) or error from error

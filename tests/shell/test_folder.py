@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, ParseError, Unstageable
+from gridbridge.errors import CommandFailed, ParseError, Unsafe, Unstageable
 from gridbridge.model.route import Login
 from gridbridge.shell import folder, ssh
 from gridbridge.shell.runner import Completed
@@ -121,6 +121,56 @@ def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
 
     assert not (home / PLACE).exists()
     assert (home / "mine").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("mode", "group", "mend"),
+    [
+        (None, 0, "mkdir -p -m 1777 {}"),
+        (0o777, 0, "chmod +t {}"),
+        (0o775, 100, "chmod +t {}"),
+        (0o2775, 12345, "chmod +t {}"),
+        (0o1777, 100, ""),
+        (0o3775, 100, ""),
+        (0o775, 0, ""),
+        (0o755, 100, ""),
+    ],
+    ids=[
+        "missing",
+        "of all",
+        "of a group",
+        "of no name",
+        "sticky",
+        "both",
+        "the owner's",
+        "root's",
+    ],
+)
+@pytest.mark.parametrize("do", [folder.make, folder.keep])
+def test_where_others_could_take_an_accounts_folder_none_is_made(
+    home: Path, do: Callable[[Login, str, float], object], mode: int | None, group: int, mend: str
+) -> None:
+    """Nor is the folder for all made by a person: it would be that one's alone."""
+    if os.geteuid() != 0:
+        pytest.skip("only root gives a folder to another group")
+    place = home / "scratch"
+    if mode is not None:
+        place.mkdir()
+        os.chown(place, 0, group)
+        place.chmod(mode)
+
+    if mend:
+        with pytest.raises(Unsafe) as refused:
+            do(LOGIN, f"{place}/al/{NAME}", LIMIT_S)
+        assert refused.value.mend == mend.format(place)
+        with pytest.raises(Unsafe):
+            folder.require_safe(LOGIN, str(place), LIMIT_S)
+        assert not (place / "al").exists()
+        subprocess.run(("/bin/sh", "-c", refused.value.mend), check=True)
+    do(LOGIN, f"{place}/al/{NAME}", LIMIT_S)
+    folder.require_safe(LOGIN, f"{place}/", LIMIT_S)
+
+    assert (place / f"al/{NAME}/work").is_dir()
 
 
 def _a_link(own: Path) -> None:

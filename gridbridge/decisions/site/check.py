@@ -7,7 +7,7 @@ from gridbridge.decisions.site import folders, reload
 from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, HOME, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host import CellFacts, HostFacts, KeyFacts, PollerFacts
+from gridbridge.model.site.host import CellFacts, HostFacts, KeyFacts, PollerFacts, StageFacts
 from gridbridge.model.site.setup import Edit, Finding, State, Verb
 from gridbridge.model.states import QueueFact, QueueState
 
@@ -32,6 +32,8 @@ def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
     yield from map(_key, facts.keys)
     for name, place in facts.without_rsync.items():
         yield _rsync(name, place)
+    for name, stage in facts.stages.items():
+        yield stage_finding(name, stage)
     for queue, state in facts.queues.items():
         yield from _queue(queue, state, policy)
 
@@ -231,6 +233,22 @@ def _rsync(name: str, place: str) -> Finding:
         found=f"missing on {place}",
         right="here and there",
         hint=f"apt-get install rsync on {place}; until then jobs with stage_in or stage_out wait",
+    )
+
+
+def stage_finding(name: str, stage: StageFacts) -> Finding:
+    """Judge where accounts have their folders for carried files; none is made for them there."""
+    item = f"{name}: stage_dir"
+    if not stage.wrong:
+        return Finding(item=item, state=State.OK, found=stage.place)
+    return Finding(
+        item=item,
+        state=State.BROKEN,
+        found=stage.wrong,
+        right="a sticky folder, or one where nobody else writes",
+        mend=(Edit(verb=Verb.SHELL, value=stage.mend),),
+        where=stage.host,
+        hint="until then jobs that are sent there with files to carry wait",
     )
 
 

@@ -52,17 +52,17 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 def host_findings(facts: HostFacts, site: Site) -> tuple[Finding, ...]:
     """Judge what `setup host` makes."""
     return (
-        account_finding(facts, site),
+        account_finding(facts.service_uid, site),
         *(_folder(path, mode, facts, site) for path, mode in FOLDERS.items()),
         _sudoers(facts, site),
     )
 
 
-def account_finding(facts: HostFacts, site: Site) -> Finding:
-    """Judge the service's account."""
+def account_finding(uid: int, site: Site) -> Finding:
+    """Judge the service's account; 0: there is none of that name."""
     item = f"account {site.service_account}"
-    if facts.service_uid:
-        return Finding(item=item, state=State.OK, found=f"uid {facts.service_uid}")
+    if uid:
+        return Finding(item=item, state=State.OK, found=f"uid {uid}")
     add = f"useradd --system --user-group --home-dir {HOME} --shell /usr/sbin/nologin"
     return _broken(item, "missing", "a system account", _shell(f"{add} {site.service_account}"))
 

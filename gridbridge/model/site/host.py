@@ -79,6 +79,16 @@ class KeyFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageFacts:
+    """Where carried files go at a cluster by ssh, below a folder for all accounts."""
+
+    place: str
+    host: str
+    wrong: str = ""  # what lets others take an account's folder, or that nobody can have one
+    mend: str = ""  # the line of that host's administrator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
     """Everything that was looked at on this host."""
 
@@ -95,4 +105,5 @@ class HostFacts:
     cells: Mapping[str, CellFacts] = field(default_factory=dict)
     keys: tuple[KeyFacts, ...] = ()
     without_rsync: Mapping[str, str] = field(default_factory=dict)  # cluster: host, or empty
+    stages: Mapping[str, StageFacts] = field(default_factory=dict)  # by cluster
     queues: Mapping[str, QueueState] = field(default_factory=dict)  # queue instance: its state

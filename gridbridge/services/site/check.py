@@ -36,9 +36,10 @@ from gridbridge.services.site.inspection import (
     queue_states,
     rooms,
 )
-from gridbridge.services.site.logins import key_facts, rsync_facts
+from gridbridge.services.site.logins import key_facts, rsync_facts, stage_facts
 from gridbridge.services.site.setup import observe
 from gridbridge.services.site.wanted_queue import Order, choose
+from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
 
@@ -96,7 +97,8 @@ def check(clock: Clock, path: str = CONFIG) -> Report:
 
 def _account(policy: Policy) -> Iterator[Finding]:
     if not policy.is_personal:
-        yield transfer_host.account_finding(host_facts(policy), policy.site)
+        uid = host.uid_of(policy.site.service_account)
+        yield transfer_host.account_finding(uid, policy.site)
 
 
 def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
@@ -114,9 +116,11 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
         situations = {queue: threads.submit(_situation, policy, queue) for queue in policy.queues}
         keys, rsync = threads.submit(key_facts, policy), threads.submit(rsync_facts, policy)
+        stages = threads.submit(stage_facts, policy)
         cells = _cells(policy, threads, clock)
     facts = replace(facts, cells=cells, poller=poller_facts(sha256, clock.now_s()))
     facts = replace(facts, keys=keys.result(), without_rsync=rsync.result())
+    facts = replace(facts, stages=stages.result())
     if not policy.why_no_queues and not cells[policy.site.cluster].trouble:
         facts = replace(facts, queues=queue_states(policy))
     yield from decisions.no_queue(policy)

@@ -1,4 +1,4 @@
-"""Checks what jobs by ssh need: their owners' keys, and rsync for their files."""
+"""Checks what jobs by ssh need: their owners' keys, and for their files rsync and a place."""
 
 import os
 import pwd
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from gridbridge.apply.clusters import away
-from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.errors import CommandFailed, GridbridgeError, Unsafe
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import login
-from gridbridge.model.site.host import KeyFacts
+from gridbridge.model.site.host import KeyFacts, StageFacts
 from gridbridge.model.users import Users
-from gridbridge.shell import host, ssh
+from gridbridge.shell import folder, host, ssh
 
 AT_ONCE = 4  # sshd drops connections beyond ten that have not logged in (MaxStartups)
 LIMIT_S = 20.0
@@ -36,6 +36,27 @@ def rsync_facts(policy: Policy) -> dict[str, str]:
     """Return for each cluster by ssh on which host rsync is missing, or an empty text."""
     here = "" if shutil.which(RSYNC, path=ssh.ENVIRONMENT["PATH"]) else host.name()
     return {name: here or _missing(policy, name) for name, _ in _by_ssh(policy)}
+
+
+def stage_facts(policy: Policy, of: str = "") -> dict[str, StageFacts]:
+    """Return what is wrong with each absolute stage_dir, or of one cluster's, as far as seen."""
+    places = {name: one.stage_dir for name, one in _by_ssh(policy) if of in ("", name)}
+    found = ((name, _stage(policy, name, place)) for name, place in places.items())
+    return {name: facts for name, facts in found if facts}
+
+
+def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageFacts | None:
+    there = away(policy, cluster).login
+    assert there
+    if not stage_dir.startswith("/"):
+        return None
+    try:
+        folder.require_safe(there, stage_dir, LIMIT_S)
+    except Unsafe as error:
+        return StageFacts(place=stage_dir, host=there.host, wrong=error.wrong, mend=error.mend)
+    except GridbridgeError:
+        return None  # the rest is told elsewhere
+    return StageFacts(place=stage_dir, host=there.host)
 
 
 def _missing(policy: Policy, cluster: str) -> str:

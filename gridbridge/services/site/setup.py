@@ -7,6 +7,7 @@ from gridbridge.apply.clusters import away, keep_connections
 from gridbridge.apply.site import setup as changes
 from gridbridge.decisions.site import reload, section, transfer_host
 from gridbridge.decisions.site import setup as decisions
+from gridbridge.decisions.site.check import stage_finding
 from gridbridge.decisions.site.setup.queue import is_foreign
 from gridbridge.decisions.site.setup.removal import removal
 from gridbridge.errors import CommandFailed, GridbridgeError
@@ -23,6 +24,7 @@ from gridbridge.model.site.setup import (
 )
 from gridbridge.services.site import awaited
 from gridbridge.services.site.inspection import host_facts
+from gridbridge.services.site.logins import stage_facts
 from gridbridge.services.site.wanted_queue import (
     Order,
     choose,
@@ -55,12 +57,21 @@ def transfer_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
     return steps(policy, _possible(found))
 
 
-def warning(policy: Policy, order: Order) -> str:
-    """Say what a transfer queue would lack that no step of ours can add; empty for nothing."""
+def warnings(policy: Policy, order: Order) -> tuple[str, ...]:
+    """Say what a transfer queue would lack that no step of ours can add."""
     wanted = choose(policy, order)
-    found = section.room(policy, section.all_slots(policy, wanted))
-    told = f"{found.item}: {found.found}; {found.right} ({found.hint})"
-    return told if found.state == State.WARNING else ""
+    stages = stage_facts(policy, order.cluster).items()
+    found = (
+        section.room(policy, section.all_slots(policy, wanted)),
+        *(stage_finding(name, stage) for name, stage in stages),
+    )
+    return tuple(map(_warning, (each for each in found if each.state != State.OK)))
+
+
+def _warning(found: Finding) -> str:
+    lines = "; ".join(edit.value for edit in found.mend)
+    there = f"; on {found.where}: {lines}" if lines else ""
+    return f"{found.item}: {found.found}; {found.right} ({found.hint}){there}"
 
 
 def closed(order: Order) -> str:

@@ -22,6 +22,7 @@ from gridbridge.model.site.host import (
     KeyFacts,
     PathFacts,
     PollerFacts,
+    StageFacts,
     TreeFacts,
 )
 from gridbridge.model.site.sections import Site
@@ -286,6 +287,16 @@ def test_what_carries_files_is_looked_for(place: str, state: State) -> None:
 
     (judged,) = [each for each in found if each.item == "beta: rsync"]
     assert (judged.state, f"missing on {place}" == judged.found) == (state, bool(place))
+
+
+@pytest.mark.parametrize("wrong", ["", "no such folder"], ids=["safe", "missing"])
+def test_where_accounts_have_their_folders_is_judged(wrong: str) -> None:
+    stage = StageFacts(place="/scratch", host="far", wrong=wrong, mend="mkdir /scratch")
+    found = running_findings(replace(a_host(), stages={"beta": stage}), POLICY)
+
+    (judged,) = [each for each in found if each.item == "beta: stage_dir"]
+    assert (judged.state, judged.where) == ((State.BROKEN, "far") if wrong else (State.OK, ""))
+    assert [edit.value for edit in judged.mend] == (["mkdir /scratch"] if wrong else [])
 
 
 @pytest.mark.parametrize(

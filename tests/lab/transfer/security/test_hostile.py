@@ -550,3 +550,25 @@ def test_what_he_plants_in_a_stage_dir_of_all_stops_no_job_of_hers(grid: Grid) -
     assert places[0].startswith("/home/al_delta/.gridbridge/stage/gb.alpha.")
     assert places[1].startswith(f"{SCRATCH}/al_delta/gb.alpha.")
     assert (again.status != 0, seen) == (True, "al_delta 700\n")
+
+
+@pytest.mark.usefixtures("scratch", "open_to_delta")
+def test_a_stage_dir_in_which_he_could_take_her_folder_is_not_used_until_it_is_sticky(
+    grid: Grid,
+) -> None:
+    """Her job waits for an administrator's line, which `why`, `check` and `setup` tell."""
+    mend = f"chmod +t {SCRATCH}"
+    grid.sh(FAR, f"chgrp $(id -gn al_delta) {SCRATCH} && chmod 0775 {SCRATCH}")
+    options = ("-q", "transfer-delta", "-cwd", "-j", "y", "-o", "loose")
+    job = grid.submit(*options, script="exit 3\n")
+    grid.until(lambda: mend in grid.on(HOST, "gridbridge", "why", job).out, "why to tell the line")
+    items = json.loads(grid.on(HOST, "gridbridge", "check", "--json").out)["items"]
+    setup = grid.on(HOST, "gridbridge", "setup", "transfer", "delta")
+    made = grid.sh(FAR, f"ls {SCRATCH}")
+    grid.sh(FAR, mend)
+    end = grid.accounting(job, limit_s=120)
+
+    (found,) = [one for one in items if one["name"] == "delta: stage_dir"]
+    assert (found["state"], found["commands"], found["where"]) == ("broken", [mend], FAR)
+    assert mend in setup.err
+    assert (made, end["exit_status"].split()[0]) == ("", "3")
