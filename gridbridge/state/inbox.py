@@ -8,6 +8,7 @@ import logging
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import chain
 
 from gridbridge.errors import ParseError, StateError
@@ -18,7 +19,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import Quota
 from gridbridge.state import reading
 from gridbridge.state.reading import Found, Reader, SpooledMessage
-from gridbridge.state.spool import WAKE
+from gridbridge.state.spool import MARK, WAKE
 
 MESSAGES_A_SCAN = 200  # messages of one uid at once, so that a flood costs the others little
 UIDS_TOLD = 5  # of those whose folders lie in the spool
@@ -37,6 +38,7 @@ class Inbox:
         self._clock = clock
         self._quota = Quota(clock.steady_s)  # of lines about each uid
         self._reader = Reader(folder, clock.now_s)
+        self._is_marked = False
         self._full: frozenset[str] = frozenset()  # folders that are not empty, which stay
 
     def read(self) -> tuple[SpooledMessage, ...]:
@@ -64,6 +66,15 @@ class Inbox:
             return
         if not self._reader.has_replaced(name, now):
             self._remove(name)
+
+    def keep_mark(self) -> None:
+        """Make the mark anew that tells starters to tell again, if the last look found none.
+
+        Whoever removes the messages removes the mark. One from the future would call them for ever.
+        """
+        if not self._is_marked:
+            with suppress(StateError):  # no room: the next round tries again
+                files.replace(f"{self._folder}/{MARK}", b"", durable=False)
 
     def again(self, paths: Iterable[str]) -> None:
         """Return these messages once more."""
@@ -101,7 +112,12 @@ class Inbox:
         for one in found:
             if one.is_unfinished and not self._reader.is_young(one):
                 self._remove(one.name)
-        return sorted(found)
+        self._is_marked = any(self._marks(one) for one in found)
+        return sorted(one for one in found if one.name != MARK)
+
+    def _marks(self, one: Found) -> bool:
+        is_past = one.mtime_ns <= (self._clock.now_s() + 1) * 1e9
+        return one.name == MARK and one.uid == os.geteuid() and is_past
 
     def _remove_folders(self, folders: list[os.DirEntry[str]]) -> None:
         """Remove the empty ones, trying each once; nobody may empty another's, so the rest stay."""

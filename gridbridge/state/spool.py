@@ -16,6 +16,7 @@ from gridbridge.shell import files
 
 WAKE = "wake"  # the folder of the starters' FIFOs, below the spool
 MESSAGE = "m."  # what a finished message's name begins with
+MARK = "m.mark"  # as old as the spool is since it was last emptied: a record may not be older
 IN_PLACE = "w."  # the same for a message that a shell writes in its place: an empty line ends it
 
 

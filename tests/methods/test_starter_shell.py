@@ -33,7 +33,8 @@ class Starter:
         self.folder = folder
         self.shell = shell
         self.verdict = folder / "verdict"
-        self.fifo = folder / "fifo"
+        self.fifo = folder / "wake/fifo"
+        self.fifo.parent.mkdir()
         os.mkfifo(self.fifo)
         step = folder / "python"
         step.write_text(STEP)
@@ -225,6 +226,22 @@ def test_where_the_spool_was_wiped_a_step_tells_after_one_nap(starter: Starter) 
     step = starter.folder / "python"
     step.write_text(step.read_text().replace("exec cat", f"mkfifo {starter.fifo}; exec cat"))
     starter.fifo.unlink()
+    until(lambda: len(starter.noted()) == 2)
+    starter.asleep()
+    starter.decide()
+    starter.ends()
+
+    assert starter.noted() == ["nothing", "look", "nothing"]
+
+
+def test_where_messages_alone_were_removed_a_step_tells_after_one_nap(starter: Starter) -> None:
+    """The service has made its mark anew, so that our record is older."""
+    record, mark = starter.folder / ".gridbridge/record", starter.folder / "m.mark"
+    step = starter.folder / "python"
+    step.write_text(step.read_text().replace("exec cat", f"touch {record}; exec cat"))
+    starter.start(starter.nap(1), starter.nap(), "exit 3")
+    starter.asleep()
+    mark.touch()
     until(lambda: len(starter.noted()) == 2)
     starter.asleep()
     starter.decide()

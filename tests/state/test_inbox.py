@@ -367,3 +367,37 @@ def test_any_content_is_survived(content: bytes) -> None:
         (Path(folder) / "m.any").write_bytes(content)
 
         assert Inbox(folder, 10, Clock()).read() == ()
+
+
+def test_a_mark_is_as_old_as_the_spool_and_made_anew_where_messages_were_removed(
+    folder: Path,
+) -> None:
+    """By it starters see that their records may be gone; it is no message itself."""
+    inbox = Inbox(str(folder), 10, Clock())
+    mark, seen = folder / spool.MARK, []
+    for change in (lambda: None, lambda: None, mark.unlink):
+        change()
+        assert inbox.read() == ()
+        inbox.keep_mark()
+        seen.append(mark.stat().st_ino)
+        os.utime(mark, (1e9, 1e9)) if len(seen) == 1 else None
+
+    assert seen[0] == seen[1]
+    assert mark.stat().st_mtime > 1e9
+
+
+@pytest.mark.parametrize("whose", [os.geteuid(), 12345], ids=["ours", "another's"])
+def test_a_mark_from_the_future_or_of_another_is_made_anew(folder: Path, whose: int) -> None:
+    """Starters would tell again each minute until that time; nobody else says when they do."""
+    if whose != os.geteuid() != 0:
+        pytest.skip("only root gives a file to another")
+    mark = folder / spool.MARK
+    mark.touch()
+    os.utime(mark, (time.time() + (HOUR_S if whose == os.geteuid() else -HOUR_S),) * 2)
+    os.chown(mark, whose, -1)
+    inbox = Inbox(str(folder), 10, Clock())
+    inbox.read()
+    inbox.keep_mark()
+
+    age_s = time.time() - mark.stat().st_mtime
+    assert (mark.stat().st_uid, -1 < age_s < HOUR_S / 2) == (os.geteuid(), True)

@@ -193,7 +193,7 @@ class Machine:
 
     def records(self) -> int:
         """Return how many messages lie in the spool."""
-        return len(list(self.spool.glob("m.*")))
+        return len(list(self.spool.glob("m.[0-9a-f]*")))
 
 
 @pytest.fixture

@@ -109,6 +109,7 @@ class Mail:
         for path in self._done:
             self._inbox.remove(path)
         self._done.clear()
+        self._inbox.keep_mark()
         self._quota.tell_left_out(_log)
 
     def _may_linger(self, new: tuple[SpooledMessage, ...]) -> bool:

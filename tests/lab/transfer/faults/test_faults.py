@@ -24,7 +24,8 @@ BAD_ANSWERS = (
     "sleep 60",  # the last: what is asked while it sleeps would count for the next
 )
 WIPE = f"""pkill -KILL -u gridbridge -f {POLLER}
-rm -f /var/lib/gridbridge/state.db* /var/spool/gridbridge/m.* /var/spool/gridbridge/wake/*"""
+rm -f /var/lib/gridbridge/state.db* /var/spool/gridbridge/m.*"""
+FIFOS = " /var/spool/gridbridge/wake/*"
 Outcome = tuple[list[str], set[tuple[str, str]]]  # the tasks that ran, how they ended
 UNTIL_GO = "$(until [ -e {}.go ]; do sleep 0.3; done)"
 SCRIPT = "echo $JOB_ID.$SGE_TASK_ID >>$JOB_NAME.ran; sleep 0 {seconds}\n"
@@ -103,12 +104,15 @@ def test_the_daemons_of_the_transfer_host_are_killed_and_come_back(grid: Grid) -
 
 
 @pytest.mark.long
-def test_what_is_away_is_known_two_minutes_after_state_file_and_spool_were_lost(grid: Grid) -> None:
-    """Each starter sees after its nap that its FIFO is gone, makes another, and tells again."""
+@pytest.mark.parametrize("lost", ["", FIFOS], ids=["messages", "all"])
+def test_what_is_away_is_known_two_minutes_after_state_file_and_spool_were_lost(
+    grid: Grid, lost: str
+) -> None:
+    """Each starter sees after its nap that its FIFO is gone, or that its record is too old."""
     job = submit(grid, "wiped", 2, UNTIL_GO.format("wiped"))
     told = partial(grid.logged, f"name=gb.alpha.{job}.")
     grid.until(lambda: told().count("released") == 2, "both to cross")
-    grid.sh("alpha-master", WIPE)
+    grid.sh("alpha-master", f"{WIPE}{lost}")
     grid.until(lambda: told().count("released") == 4, "both to be known again", 130)
     grid.sh("alpha-master", "touch wiped.go", user="alice")
 

@@ -61,6 +61,9 @@ class Inboxes:
     def remove(self, path: str) -> None:
         """Forget a message, as the spool does."""
 
+    def keep_mark(self) -> None:
+        """Mark nothing: there is no spool."""
+
     def stage_of(self, path: str) -> str:
         """Know of nothing that was carried."""
         return ""
