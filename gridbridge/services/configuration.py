@@ -47,6 +47,13 @@ class InForce:
     since: datetime
 
 
+Earlier = Callable[[], InForce | None]  # looks for the file that an earlier service had
+
+
+def _none() -> None:
+    """Find none."""
+
+
 class FileWatch:
     """Notices that a file has changed: once for each change."""
 
@@ -74,8 +81,8 @@ class FileWatch:
 class Configuration:
     """The file that is in force, and the mistakes of the last file that came after it."""
 
-    def __init__(self, clock: Clock, path: str = CONFIG, earlier: InForce | None = None) -> None:
-        """Read the file; if it is wrong take an earlier service's, else raise ConfigError."""
+    def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = _none) -> None:
+        """Read the file; only if it is wrong ask for an earlier service's; ConfigError without."""
         self._path = path
         self._clock = clock
         self._watch = FileWatch(
@@ -168,14 +175,14 @@ def judge(
     return found
 
 
-def _first(path: str, now: datetime, earlier: InForce | None) -> tuple[InForce, Refusal | None]:
+def _first(path: str, now: datetime, earlier: Earlier) -> tuple[InForce, Refusal | None]:
     """Return the file with which a service begins, and why that is not the one there."""
     found = _read(path, now)
     if not isinstance(found, Refusal):
         return found, None
-    if earlier is None:
+    if (last := earlier()) is None:
         raise ConfigError(found.problems)
-    return earlier, found
+    return last, found
 
 
 def _read(path: str, now: datetime, in_force: InForce | None = None) -> InForce | Refusal:

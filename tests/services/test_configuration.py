@@ -200,7 +200,9 @@ def test_a_service_that_begins_with_a_wrong_file_has_the_one_that_was_in_force(
     site.write(WRONG)
 
     site.configuration = Configuration(
-        Clock(steady=lambda: site.now_s), str(site.path), configuration.kept(NOW, str(kept))
+        Clock(steady=lambda: site.now_s),
+        str(site.path),
+        lambda: configuration.kept(NOW, str(kept)),
     )
     site.configuration.tell()
     begun, refused, told = site.interval_s, site.refused, caplog.messages[:]
@@ -253,7 +255,7 @@ def test_a_kept_file_that_another_could_have_made_is_none(
     assert known is not None
     assert known.policy.poller.interval_s == 5
     with pytest.raises(ConfigError):
-        Configuration(Clock(), str(site.path), earlier)
+        Configuration(Clock(), str(site.path), lambda: earlier)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another")
@@ -392,6 +394,15 @@ def test_a_file_that_was_refused_for_its_folder_takes_force_once_that_is_mended(
 
     assert refused[0].startswith("others may write ")
     assert (site.interval_s, site.refused) == (7, ())
+
+
+def test_a_service_with_a_right_file_looks_at_no_kept_one_before_it_is_alone(site: Site) -> None:
+    """Another service may be changing it; whoever is alone then looks once."""
+    looked: list[str] = []
+
+    Configuration(Clock(), str(site.path), lambda: looked.append("kept"))
+
+    assert looked == []
 
 
 def test_nobody_but_the_service_account_runs_the_service(

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 def run(signals: Signals) -> None:
     """Do rounds until told to stop; SystemExit when another poller does."""
     clock = Clock()
-    configuration = Configuration(clock, earlier=kept(clock.now()))
+    configuration = Configuration(clock, earlier=lambda: kept(clock.now()))
     _require_account(configuration.policy)
     _start_log(configuration.policy)
     cycle.hold(LOCK, "gridbridge-poller", ANOTHER_RUNS)
