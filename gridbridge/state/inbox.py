@@ -112,12 +112,13 @@ class Inbox:
         for one in found:
             if one.is_unfinished and not self._reader.is_young(one):
                 self._remove(one.name)
-        self._is_marked = any(self._marks(one) for one in found)
+        marks = [one for one in found if one.name == MARK]
+        self._is_marked = any(self._counts(one) for one in marks)
         return sorted(one for one in found if one.name != MARK)
 
-    def _marks(self, one: Found) -> bool:
-        is_past = one.mtime_ns <= (self._clock.now_s() + 1) * 1e9
-        return one.name == MARK and one.uid == os.geteuid() and is_past
+    def _counts(self, mark: Found) -> bool:
+        """Say whether a mark is ours and tells nothing of a time to come."""
+        return mark.uid == os.geteuid() and mark.mtime_ns <= (self._clock.now_s() + 1) * 1e9
 
     def _remove_folders(self, folders: list[os.DirEntry[str]]) -> None:
         """Remove the empty ones, trying each once; nobody may empty another's, so the rest stay."""
