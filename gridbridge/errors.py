@@ -127,7 +127,7 @@ class NotLetIn(NotAdmitted):
     """The host refused this person's login: nothing was sent to it."""
 
 
-class Untaken(GridbridgeError):
+class NotAccepted(GridbridgeError):
     """A cluster did not take a job, for now; `cause` is a message's."""
 
     def __init__(self, why: str, cause: str) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import click
 
-from gridbridge.cli.seen import FOLDER
+from gridbridge.cli.options import FOLDER
 from gridbridge.services.tools import drain as service
 
 

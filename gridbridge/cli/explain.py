@@ -3,7 +3,7 @@
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.seen import JSON
+from gridbridge.cli.options import JSON
 from gridbridge.model.places import CONFIG
 from gridbridge.services.tools.explain import explained
 from gridbridge.state.shown import plain

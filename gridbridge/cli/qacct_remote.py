@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output, program
-from gridbridge.cli.seen import CONFIG_FILE, FOLDER, JSON, clock
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.services.tools import qacct_remote as service
 from gridbridge.services.tools.qacct_remote import ANYBODY, Account, Total

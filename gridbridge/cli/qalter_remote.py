@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import click
 
 from gridbridge.cli import program
-from gridbridge.cli.acted import tell
-from gridbridge.cli.seen import CONFIG_FILE, FOLDER, JSON
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON
+from gridbridge.cli.results import show_results
 from gridbridge.model.request import Pairs
 from gridbridge.services.tools import qalter_remote as service
 from gridbridge.services.tools import remote_half
@@ -99,7 +99,7 @@ def qalter_remote(
         priority=priority, resources=resources, hold="U" if hold == "n" else hold
     )
     told = service.alter(job, change, is_dry=is_dry, folder=folder, path=path)
-    tell("qalter_remote", told, is_json)
+    show_results("qalter_remote", told, is_json)
 
 
 def _single(job: str) -> Sequence[str]:

@@ -3,8 +3,8 @@
 import click
 
 from gridbridge.cli import program
-from gridbridge.cli.acted import tell
-from gridbridge.cli.seen import CONFIG_FILE, FOLDER, JSON
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON
+from gridbridge.cli.results import show_results
 from gridbridge.services.tools import qdel_remote as service
 from gridbridge.services.tools import remote_half
 
@@ -42,7 +42,7 @@ def qdel_remote(
             for job in remote_half.split(jobs)
             for each in service.delete(job, is_dry=is_dry, folder=folder, path=path)
         )
-    tell("qdel_remote", told, is_json)
+    show_results("qdel_remote", told, is_json)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.seen import CONFIG_FILE, JSON, clock
+from gridbridge.cli.options import CONFIG_FILE, JSON, clock
 from gridbridge.model.decision import Decision
 from gridbridge.model.report import printable
 from gridbridge.services.tools import replay as service

@@ -12,7 +12,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.sections import MAX_SLOTS
 from gridbridge.services.site import setup as service
 from gridbridge.services.site.setup import Step
-from gridbridge.services.site.wanted_queue import Order
+from gridbridge.services.site.wanted_queue import QueueOrder
 
 APPLY = click.option("--apply", "is_applied", is_flag=True, help="Make the changes, one by one.")
 
@@ -96,7 +96,7 @@ def transfer(
     if short_jobs and pending_limit:
         raise click.UsageError("--short-jobs has no --pending-limit")
     policy = config.load(CONFIG)
-    order = Order(
+    order = QueueOrder(
         cluster=cluster,
         queue=queue,
         host=host,
@@ -117,7 +117,7 @@ def transfer(
         _warn(closed)
 
 
-def _planned(policy: Policy, order: Order, is_removed: bool) -> Sequence[Step]:
+def _planned(policy: Policy, order: QueueOrder, is_removed: bool) -> Sequence[Step]:
     """Return the steps, and warn of what they leave out."""
     if is_removed:
         return service.removal_steps(policy, order, _warn)

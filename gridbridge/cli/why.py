@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.seen import FOLDER, JSON, clock
+from gridbridge.cli.options import FOLDER, JSON, clock
 from gridbridge.model.report import FIRST_EVENTS, Attempt, Explanation
 from gridbridge.services.tools import reports
 from gridbridge.state.shown import plain

@@ -8,11 +8,11 @@ from gridbridge.model.policy import Policy
 
 ANEW = "only a new service takes that: end the poller when nothing is away"
 
-Stay: TypeAlias = tuple[str, str, str]  # a job that is away: its owner, cluster, queue
+AwayJob: TypeAlias = tuple[str, str, str]  # its owner, cluster and queue
 
 
 def unchangeable(
-    before: Policy, after: Policy, path: str = CONFIG, away: Iterable[Stay] = ()
+    before: Policy, after: Policy, path: str = CONFIG, away: Iterable[AwayJob] = ()
 ) -> tuple[str, ...]:
     """Return the changes that a running service can't take, as lines like those of `config.load`.
 
@@ -44,7 +44,7 @@ def _kind(policy: Policy) -> str:
     return policy.local.kind.value if policy.local else "none"
 
 
-def _accounts(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:
+def _accounts(before: Policy, after: Policy, path: str, away: Iterable[AwayJob]) -> Iterator[str]:
     """Return the accounts that would change while jobs run under the old ones."""
     for person, cluster in sorted({(person, cluster) for person, cluster, _ in away}):
         if cluster not in before.clusters or cluster not in after.clusters:
@@ -57,7 +57,7 @@ def _accounts(before: Policy, after: Policy, path: str, away: Iterable[Stay]) ->
             )
 
 
-def _queues(before: Policy, after: Policy, path: str, away: Iterable[Stay]) -> Iterator[str]:
+def _queues(before: Policy, after: Policy, path: str, away: Iterable[AwayJob]) -> Iterator[str]:
     """Return the queues that would lead elsewhere while their jobs are away."""
     for name, old in sorted({(queue, cluster) for _, cluster, queue in away}):
         if name not in before.queues or name not in after.queues:

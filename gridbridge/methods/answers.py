@@ -2,7 +2,7 @@
 
 import os
 
-from gridbridge.errors import CommandFailed, GridbridgeError, NotAdmitted, NotReached, Untaken
+from gridbridge.errors import CommandFailed, GridbridgeError, NotAccepted, NotAdmitted, NotReached
 from gridbridge.methods.task import GUARDED, Task, now
 from gridbridge.model.message import ERROR, REQUEUE, Cause, Kind, Message, Outcome
 from gridbridge.model.places import CONFIG
@@ -56,7 +56,7 @@ def excuse(task: Task, error: GridbridgeError) -> str:
 
 def cause_of(error: GridbridgeError) -> str:
     """Return the cause that keeps a starter from going on."""
-    if isinstance(error, Untaken):
+    if isinstance(error, NotAccepted):
         return error.cause
     if isinstance(error, NotAdmitted):
         return Cause.BARRED

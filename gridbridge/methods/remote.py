@@ -8,7 +8,7 @@ import time
 
 from gridbridge.batch import submitter
 from gridbridge.errors import NotOurs
-from gridbridge.methods import asked
+from gridbridge.methods import intents
 from gridbridge.methods.task import WARNED, me
 from gridbridge.model.message import Desired, Kind, Message, Phase
 from gridbridge.model.route import Away
@@ -24,7 +24,7 @@ def follow(step: "Step", seen: Message | None) -> bool:
     `seen` is the state in which the service saw the local job, against its methods' intents. False
     when this has to be tried again: nobody knows yet whether the local job is to end.
     """
-    now = asked.ago()
+    now = intents.ago()
     if step.noted and not _is_wanted(step):
         step.noted = ""
     if step.noted == Desired.DEAD:  # its job has its time: we wait for its end
@@ -46,7 +46,7 @@ def _is_wanted(step: "Step") -> bool:
     return limits.is_wanted(step.task, step.route.home, step.noted)
 
 
-def _learn(step: "Step", seen: Message | None, now: asked.Order) -> None:
+def _learn(step: "Step", seen: Message | None, now: intents.Order) -> None:
     """Note the states that we and the service have seen at home, beside the methods' notes."""
     desired = step.task.desired()
     if not desired and step.record.desired == Desired.SUSPENDED:  # an adopted one; ours runs
@@ -54,7 +54,7 @@ def _learn(step: "Step", seen: Message | None, now: asked.Order) -> None:
     if step.noted and step.noted != desired:
         step.task.learn(step.noted, now)
     if seen:
-        step.task.learn(seen.desired, asked.ago(time.time() - float(seen.at)))
+        step.task.learn(seen.desired, intents.ago(time.time() - float(seen.at)))
 
 
 def _release(step: "Step") -> bool:

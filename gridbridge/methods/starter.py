@@ -16,9 +16,9 @@ from gridbridge.errors import (
     CommandFailed,
     GridbridgeError,
     NoRoute,
+    NotAccepted,
     Unmappable,
     Unstageable,
-    Untaken,
 )
 from gridbridge.methods import answers, begin, guard, job, sending
 from gridbridge.methods.remote import delete_remote, follow
@@ -91,9 +91,9 @@ class Starter(Step):
         if closed := self.task.closed():
             return self.finish(closed, has_run=False)
         if self.task.is_dead():
-            return self.die()
+            return self.end_deleted()
         if self.noted == LOOK:
-            return self.tell_again()
+            return self.send_record_again()
         if job.is_interactive(self.task.env):
             return answers.end_in_error(self.task, NOT_INTERACTIVE)
         if self.record.kind != Kind.RECORD and not begin.begin(self):
@@ -107,17 +107,17 @@ class Starter(Step):
         """Do what is due for a job that is there."""
         said = published.read_message(self.task.verdict(self.record.transfer))
         seen = said if said and said.outcome == Outcome.AGREE else None
-        if answer := self.heed(None if seen else said):
+        if answer := self.obey_service(None if seen else said):
             return answer
         is_done = follow(self, seen)
         if self.task.is_dead():
-            return self.die()
+            return self.end_deleted()
         if not is_done:
             return answers.sleep(self.task, "again", DOUBT_S, self.record)
         return answers.pause(self.task, self.record) if seen else self.wait()
 
-    def heed(self, verdict: Message | None) -> str:
-        """Do what the service published, or a recall that was begun; empty for nothing."""
+    def obey_service(self, verdict: Message | None) -> str:
+        """Obey a verdict, a wish of the service, or a recall that began; empty for none."""
         begun = self.task.wish()
         wish = verdict or begun
         if wish and wish.outcome == Outcome.RECALL:
@@ -142,8 +142,8 @@ class Starter(Step):
             return self.finish(done, has_run=False)
         return answers.sleep(self.task, "again", done, self.record)
 
-    def tell_again(self) -> str:
-        """Send the record again: a service that lost it, or refused it, brings no end home.
+    def send_record_again(self) -> str:
+        """Send the record again: a service that lost or refused it would bring no end home.
 
         An intent that came meanwhile is the next step's, as this one may be killed. Where the spool
         was wiped, the FIFO is gone, too.
@@ -174,7 +174,7 @@ class Starter(Step):
             if answer.result in (Result.REFUSED, Result.DENIED):
                 return self.refused(f"{self.route.remote} refused it: {answer.reason}", cause)
             if answer.result != Result.ACCEPTED:
-                raise Untaken(answer.reason, cause)
+                raise NotAccepted(answer.reason, cause)
             found = answer.remote_id
         self.is_sure = True
         self.note(phase=Phase.HELD, remote_id=found)
@@ -195,7 +195,7 @@ class Starter(Step):
         end = Message(outcome=Outcome.ERROR, cause=Cause.FILES, reason=str(error))
         return self.finish(end, has_run=False)
 
-    def die(self) -> str:
+    def end_deleted(self) -> str:
         """Delete the remote job and end by SIGKILL, as `qdel` would have ended it at home.
 
         One that was put back ends with 99: while its first run ends, execd takes no second one,
@@ -212,7 +212,7 @@ class Starter(Step):
     def finish(self, verdict: Message, has_run: bool = True) -> str:
         """End as the verdict says; a task that is to run again must not stay held."""
         if not self.is_home(has_run):
-            return self.die()
+            return self.end_deleted()
         if answers.status(verdict) in (REQUEUE, ERROR):
             guard.take_back(self)
         if verdict.outcome == Outcome.ERROR:

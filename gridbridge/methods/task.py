@@ -10,7 +10,7 @@ import time
 
 from gridbridge.batch.gridengine.request import read_config, read_environment
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods import asked
+from gridbridge.methods import intents
 from gridbridge.model.ids import TransferId
 from gridbridge.model.message import MAX_BYTES, Desired, Kind, Message, decode, encode_short
 from gridbridge.model.places import PUBLISHED, SPOOL
@@ -142,11 +142,11 @@ class Task:
     def doubt(self) -> str:
         """Note that this process asks whether the local job is to end; return the note."""
         self.open_notes()
-        return asked.doubt(self.private)
+        return intents.doubt(self.private)
 
     def is_in_doubt(self) -> bool:
         """Say whether a process asks that now."""
-        return asked.is_in_doubt(self.private)
+        return intents.is_in_doubt(self.private)
 
     def ask(self, desired: str) -> None:
         """Note an intent for the starter; the service has to know of a deletion.
@@ -156,7 +156,7 @@ class Task:
         if desired == Desired.DEAD:
             self._keep("dead", Message(kind=Kind.INTENT, desired=desired, at=now()))
         else:
-            asked.note(self.private, desired, asked.begun(os.getppid()))
+            intents.note(self.private, desired, intents.begun(os.getppid()))
         self.note_done(INTENT)
         if desired == Desired.DEAD:
             self.tell(desired)
@@ -183,17 +183,17 @@ class Task:
         if self.is_dead():
             return Desired.DEAD
         files.remove(f"{self.private}/{INTENT}")
-        note = asked.newest(self.private)
-        desired = asked.desired_of(note)
-        if not asked.is_told(note):
+        note = intents.newest(self.private)
+        desired = intents.desired_of(note)
+        if not intents.is_told(note):
             self.tell(desired)
-            asked.settle(self.private, note)
+            intents.settle(self.private, note)
         return desired
 
-    def learn(self, desired: str, order: asked.Order) -> None:
+    def learn(self, desired: str, order: intents.Order) -> None:
         """Note an intent that no method noted, because the job was seen in that state, and when."""
-        if asked.is_before(asked.newest(self.private), order):
-            asked.note(self.private, desired, order)
+        if intents.is_before(intents.newest(self.private), order):
+            intents.note(self.private, desired, order)
 
     def close(self, outcome: Message) -> None:
         """Report that the transfer has no job any more: the service closes it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge import config
-from gridbridge.decisions.reload import Stay, unchangeable
+from gridbridge.decisions.reload import AwayJob, unchangeable
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
@@ -23,7 +23,7 @@ from gridbridge.shell.clock import Clock
 
 SETTLE_S = 0.5
 
-Away = Callable[[], Iterable[Stay]]
+Away = Callable[[], Iterable[AwayJob]]
 Look = tuple[int, ...]  # identifies a file, to notice another; empty: no file can be seen
 
 _log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class Configuration:
             _tell(found)
         return is_news
 
-    def go_on_from(self, earlier: InForce, away: Callable[[Policy], Iterable[Stay]]) -> None:
+    def go_on_from(self, earlier: InForce, away: Callable[[Policy], Iterable[AwayJob]]) -> None:
         """Take an earlier service's file if jobs that are away forbid the changes since."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away(earlier.policy)) if is_other else ()
@@ -164,7 +164,7 @@ def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
 
 
 def judge(
-    path: str, in_force: InForce, now: datetime, away: Iterable[Stay] = ()
+    path: str, in_force: InForce, now: datetime, away: Iterable[AwayJob] = ()
 ) -> InForce | Refusal:
     """Read a changed file; return the one in force if it says the same."""
     found = _read(path, now, in_force)

@@ -16,7 +16,7 @@ from gridbridge.services.journal import Entry, Journal
 from gridbridge.services.work.backoff import doubled
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.heart import BEAT_S, Heart
+from gridbridge.shell.life_sign import BEAT_S, LifeSign
 from gridbridge.shell.signals import Signals
 
 FIRST_PAUSE_S = 5.0  # after a cycle that failed: nobody clears a full disk sooner
@@ -98,7 +98,9 @@ def once(
     return plan
 
 
-def run_forever(daemon: Daemon[Seen, Plan], signals: Signals, heart: Heart, clock: Clock) -> None:
+def run_forever(
+    daemon: Daemon[Seen, Plan], signals: Signals, life_sign: LifeSign, clock: Clock
+) -> None:
     """Do cycles until told to stop; after one that failed recover what is kept, and go on.
 
     Each failure in a row doubles the pause; a signal ends it. The log may lie on the same full
@@ -107,19 +109,21 @@ def run_forever(daemon: Daemon[Seen, Plan], signals: Signals, heart: Heart, cloc
     trouble: GridbridgeError | None = None
     pause_s = 0.0
     while not signals.is_stopped:
-        heart.beat()
-        before, trouble = trouble, _try(daemon, heart, has_failed=trouble is not None)
+        life_sign.beat()
+        before, trouble = trouble, _try(daemon, life_sign, has_failed=trouble is not None)
         if before and not trouble:
             _log.info("event=well_again after=%r", str(before))
         pause_s = doubled(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
-        _pause(pause_s or daemon.pause_s, signals, heart, clock)
+        _pause(pause_s or daemon.pause_s, signals, life_sign, clock)
 
 
-def _try(daemon: Daemon[Seen, Plan], heart: Heart, *, has_failed: bool) -> GridbridgeError | None:
+def _try(
+    daemon: Daemon[Seen, Plan], life_sign: LifeSign, *, has_failed: bool
+) -> GridbridgeError | None:
     """Do a cycle, after one that failed with a recovery before it; return why it failed."""
     try:
         if has_failed:
-            heart.begin()
+            life_sign.begin()
             daemon.recover()
         with daemon.open_cycle() as program:
             once(program, _log.debug)
@@ -131,11 +135,11 @@ def _try(daemon: Daemon[Seen, Plan], heart: Heart, *, has_failed: bool) -> Gridb
     return None
 
 
-def _pause(limit_s: float, signals: Signals, heart: Heart, clock: Clock) -> None:
+def _pause(limit_s: float, signals: Signals, life_sign: LifeSign, clock: Clock) -> None:
     """Sleep so long, or until a signal comes, and show meanwhile that we live."""
     deadline_s = clock.steady_s() + limit_s
     while True:
         left_s = deadline_s - clock.steady_s()
-        heart.beat()
+        life_sign.beat()
         if signals.wait(min(max(0.0, left_s), BEAT_S)) or left_s <= BEAT_S:
             return

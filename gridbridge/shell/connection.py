@@ -50,7 +50,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class ConfiguredLogin:
     """A login with what the caller's own files say of it."""
 
     login: Login
@@ -121,7 +121,9 @@ def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
         yield chunk
 
 
-def _ask(line: Line, way: Way, request: bytes, deadline: float) -> tuple[Completed, bool]:
+def _ask(
+    line: Line, way: ConfiguredLogin, request: bytes, deadline: float
+) -> tuple[Completed, bool]:
     try:
         channel = _channel(line, way, deadline)
     except (SSHException, OSError, EOFError) as error:
@@ -136,7 +138,9 @@ def _ask(line: Line, way: Way, request: bytes, deadline: float) -> tuple[Complet
         channel.close()
 
 
-def _channel(line: Line, way: Way, deadline: float, command: str = FAR_SHELL) -> paramiko.Channel:
+def _channel(
+    line: Line, way: ConfiguredLogin, deadline: float, command: str = FAR_SHELL
+) -> paramiko.Channel:
     """Open a channel with the far shell in it; nothing of a request is sent yet.
 
     A connection of earlier requests may have been ended there, as by a restart of sshd.
@@ -144,7 +148,7 @@ def _channel(line: Line, way: Way, deadline: float, command: str = FAR_SHELL) ->
     return once_more(partial(_open, line, way, deadline, command), Stale)
 
 
-def _open(line: Line, way: Way, deadline: float, command: str) -> paramiko.Channel:
+def _open(line: Line, way: ConfiguredLogin, deadline: float, command: str) -> paramiko.Channel:
     transport, is_new = _transport(line, way, deadline)
     try:
         channel = transport.open_session(timeout=_left_s(deadline))
@@ -158,7 +162,9 @@ def _open(line: Line, way: Way, deadline: float, command: str) -> paramiko.Chann
     return channel
 
 
-def _transport(line: Line, way: Way, deadline: float) -> tuple[paramiko.Transport, bool]:
+def _transport(
+    line: Line, way: ConfiguredLogin, deadline: float
+) -> tuple[paramiko.Transport, bool]:
     """Return the connection, and whether it was made for this request."""
     with line.lock:
         transport = line.client.get_transport() if line.client else None
@@ -187,7 +193,7 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
         watch.cancel()
 
 
-def _connect(way: Way, deadline: float) -> paramiko.SSHClient:
+def _connect(way: ConfiguredLogin, deadline: float) -> paramiko.SSHClient:
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     for path in (SITE_KNOWN_HOSTS, f"{way.home}/.ssh/known_hosts"):
@@ -243,7 +249,7 @@ def _is_ready(channel: paramiko.Channel) -> bool:
     return channel.recv_ready() or channel.recv_stderr_ready()
 
 
-def _way(login: Login) -> Way:
+def _way(login: Login) -> ConfiguredLogin:
     """Read the files of whoever's key it is: root asks as somebody."""
     is_other = login.person and not os.geteuid()
     try:
@@ -259,10 +265,12 @@ def _way(login: Login) -> Way:
         found = dict(config.lookup(login.host))
     except SSHException as error:
         raise NotReached((CLIENT,), FAILED, stderr=f"{path}: {error}".encode()) from error
-    return Way(login=login, home=account.pw_dir, settings={"user": account.pw_name} | found)
+    return ConfiguredLogin(
+        login=login, home=account.pw_dir, settings={"user": account.pw_name} | found
+    )
 
 
-def _keys(way: Way) -> list[str]:
+def _keys(way: ConfiguredLogin) -> list[str]:
     usual = [f"{way.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
     said = way.settings.get("identityfile", [])
     return [path for path in (*said, *usual) if os.path.exists(path)]

@@ -25,7 +25,7 @@ from gridbridge.model.shown import (
     ShownTransfers,
 )
 from gridbridge.shell import files
-from gridbridge.state import drains, published, told
+from gridbridge.state import drains, published, unproved
 
 SERVICE = published.SERVICE
 TRANSFERS = "transfers.json"
@@ -101,7 +101,7 @@ def read_job(folder: str, local: str) -> tuple[ShownTask, ...]:
     if found or "." in local:
         return found
     tasks = {task for job, task in _jobs(folder) if job == int(local) and task}
-    every = sorted(tasks | told.tasks(folder, int(local)))
+    every = sorted(tasks | unproved.tasks(folder, int(local)))
     return tuple(one for task in every for one in read_task(folder, f"{local}.{task}"))
 
 
@@ -109,7 +109,7 @@ def read_task(folder: str, local: str) -> tuple[ShownTask, ...]:
     """Read the history of a task as its owner's; while nothing is proved, everybody's."""
     if found := read(published.history_path(local, folder), ShownTask):
         return (found,)
-    every = (read(path, ShownTask) for path in told.paths(folder, local))
+    every = (read(path, ShownTask) for path in unproved.paths(folder, local))
     return tuple(one for one in every if one)
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from gridbridge.cli import status as status_command
 from gridbridge.cli import why as why_command
 from gridbridge.cli.main import gridbridge
-from gridbridge.cli.seen import clock
+from gridbridge.cli.options import clock
 from gridbridge.services.tools import reports
 from tests.shown import NOW, ago, cluster, history, load, publish, queue, shown, transfer
 

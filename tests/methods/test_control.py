@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.methods import asked, control, starter
+from gridbridge.methods import control, intents, starter
 from gridbridge.methods.starter import Starter
 from gridbridge.model.message import Desired, Kind, Outcome
 from tests.contract.waiting import until
@@ -110,7 +110,7 @@ def test_a_job_resumed_while_its_inputs_are_carried_is_released(
 ) -> None:
     def suspend_and_resume() -> None:
         control.suspend(place.task())
-        asked.note(place.task().private, Desired.RUNNING, asked.ago(-1))
+        intents.note(place.task().private, Desired.RUNNING, intents.ago(-1))
 
     carries(monkeypatch, suspend_and_resume)
     place.step()
@@ -121,7 +121,7 @@ def test_a_job_resumed_while_its_inputs_are_carried_is_released(
 def test_a_job_suspended_while_it_is_released_is_suspended_by_the_same_step(place: Place) -> None:
     """What was wished before the release is old by then."""
     qalter = place.folder / "bin/qalter"
-    note = f"{place.task().private}/asked.{asked.ago()[0]}.7.suspended"
+    note = f"{place.task().private}/asked.{intents.ago()[0]}.7.suspended"
     qalter.write_text(CLIENT.replace("\n", f'\n[ "$1" != -N ] || : >{note}\n', 1))
 
     place.step()
@@ -142,7 +142,7 @@ def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_dele
     qstat.write_text(CLIENT.replace("\n", f"\n{is_asked}\n", 1))
     with ThreadPoolExecutor(1) as methods, gate.open("r+b", buffering=0) as home:
         method = methods.submit(control.terminate, place.task())
-        until(lambda: asked.is_in_doubt(place.task().private), "home to be asked", 10, 0.01)
+        until(lambda: intents.is_in_doubt(place.task().private), "home to be asked", 10, 0.01)
         answer = place.step()
         released = place.calls("qalter -N")
         home.write(b"\n")
@@ -155,7 +155,7 @@ def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_dele
 
 def test_a_doubt_ends_with_the_method_that_has_it(place: Place) -> None:
     """One that was killed keeps nothing back, nor whoever has its number by now."""
-    start, pid = asked.begun(os.getpid())
+    start, pid = intents.begun(os.getpid())
     for name in (f"doubt.{start - 1}.{pid}", f"doubt.{start}.{2**22 + 1}"):
         (place.folder / "tmp/.gridbridge" / name).touch()
 

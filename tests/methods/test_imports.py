@@ -43,7 +43,7 @@ COMMANDS = {
     "gridbridge.batch.gridengine.request",
     "gridbridge.batch.gridengine.submit",
     "gridbridge.batch.submission",
-    "gridbridge.methods.asked",
+    "gridbridge.methods.intents",
     "gridbridge.methods.task",
     "gridbridge.model.ids",
     "gridbridge.model.request",

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from gridbridge.errors import GridbridgeError, NoRoute, NotLetIn, ParseError, Untaken
+from gridbridge.errors import GridbridgeError, NoRoute, NotAccepted, NotLetIn, ParseError
 from gridbridge.methods.answers import EARLY_S, UNABLE, end_nowhere, pause
 from gridbridge.methods.sending import SHUT_OUT
 from gridbridge.methods.starter import Starter, take
@@ -340,7 +340,7 @@ def write_mapping(place: Place, rules: str) -> None:
 
 def test_a_job_is_submitted_nowhere_else_than_its_record_says(place: Place) -> None:
     place.down("beta")
-    with pytest.raises(Untaken):
+    with pytest.raises(NotAccepted):
         place.step()
     place.leads("transfer-beta", "delta")
     place.down("beta", is_down=False)

@@ -76,7 +76,7 @@ class Balance:
 
 
 class Waiting:
-    """Signals and a heart. Time passes while one waits."""
+    """Signals and a life_sign. Time passes while one waits."""
 
     def __init__(self) -> None:
         self.is_stopped = False

@@ -9,7 +9,7 @@ from gridbridge.apply.transfer import grants
 from gridbridge.apply.transfer.home import Home, home_of
 from gridbridge.batch import submitter
 from gridbridge.decisions.transfer.endings import verdict_of
-from gridbridge.decisions.transfer.guards import Kept
+from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.errors import NotOurs, StateError
 from gridbridge.model.ids import TransferId, parse_transfer
 from gridbridge.model.job import JobEnd
@@ -108,7 +108,7 @@ class Acts:
         """Raise GridbridgeError when no queue at home could run a transfer's job."""
         self._home.check(parse_transfer(transfer.name))
 
-    def kept_at_home(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+    def requests_at_home(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
         """Return what these local jobs ask for now; a job that is gone is left out."""
         return self._home.kept(jobs)
 

@@ -10,7 +10,7 @@ from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.gridengine import home as gridengine
 from gridbridge.batch.gridengine import objects, submit
 from gridbridge.batch.gridengine.commands import STAYS
-from gridbridge.decisions.transfer.guards import Kept
+from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.decisions.transfer.requests import refusals, rerun
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model import route
@@ -42,7 +42,7 @@ class Home(Protocol):
         """Keep a task from starting again in this way."""
         ...
 
-    def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+    def kept(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
         """Return what jobs ask for now, without those that are gone."""
         ...
 
@@ -99,7 +99,7 @@ class CellHome:
             submit.alter(self._cell, job, ("-ac", f"{OWN_HOLD}=1"))
             submit.hold(self._cell, local.local)
 
-    def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+    def kept(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
         """Ask for all of them in one question."""
         requests = submit.requests_of(self._cell, jobs)
         return {job: _kept(request) for job, request in requests.items()}
@@ -141,8 +141,8 @@ def _tell_odd(local: TransferId, name: str, value: str, why: str) -> None:
         _log.warning("event=odd_context job=%s %s=%a why=%r", local.local, name, short(value), why)
 
 
-def _kept(request: Request) -> Kept:
-    return Kept(
+def _kept(request: Request) -> RequestAtHome:
+    return RequestAtHome(
         owner=request.owner,
         is_deferred=request.is_deferred,
         deferred_job=request.deferred_job,
@@ -174,7 +174,7 @@ class FolderHome:
         del guard
         embedded_submit.hold(self._folder, local.local)
 
-    def kept(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+    def kept(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
         """Tell nothing: every guard shows here."""
         del jobs
         return {}

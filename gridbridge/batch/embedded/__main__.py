@@ -49,7 +49,7 @@ def _fail(error: Exception, status: int) -> int:
 
 def _look_after(database: Database) -> None:
     """Account for the jobs whose keepers died; everybody who asks anything does."""
-    for job in database.bury_lost():
+    for job in database.account_for_lost():
         keeper.clean(database.folder, job)
 
 

@@ -235,7 +235,7 @@ class Database:
             if not self.keepers.is_kept(job.id) and process.birth(job.pid) != job.birth
         ]
 
-    def bury_lost(self) -> Iterable[int]:
+    def account_for_lost(self) -> Iterable[int]:
         """Account for the jobs that are lost, and return their numbers.
 
         One of a transfer queue waits again, unless it was deleted: it runs elsewhere, and the

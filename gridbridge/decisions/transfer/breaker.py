@@ -114,18 +114,18 @@ def has_run(one: Transfer) -> bool:
     return one.remote_state.has_begun
 
 
-def hear(
+def count(
     known: ShownBreaker, one: News, transfers: Iterable[Transfer], now: datetime, policy: Breaker
 ) -> ShownBreaker:
-    """Count proved news; `transfers` are all that are open."""
+    """Count proved news; `transfers` are all open ones."""
     if one.sign is Sign.RAN:
         return ShownBreaker(cluster=known.cluster)
     if one.sign is Sign.TAKEN:
-        return accept(known)
-    return fail(known, one, has_others(one, transfers), now, policy)
+        return count_acceptance(known)
+    return count_failure(known, one, has_others(one, transfers), now, policy)
 
 
-def forgive(known: ShownBreaker, one: News) -> ShownBreaker:
+def count_unproved(known: ShownBreaker, one: News) -> ShownBreaker:
     """Count news that is not proved: it can only clear its owner's own failures."""
     if one.sign is Sign.FAILED or known.times:
         return known
@@ -146,7 +146,7 @@ def has_others(one: News, transfers: Iterable[Transfer]) -> bool:
     )
 
 
-def fail(
+def count_failure(
     known: ShownBreaker, one: News, has_others: bool, now: datetime, policy: Breaker
 ) -> ShownBreaker:
     """Count a failure; the last one allowed, or that of a probe, closes the queues.
@@ -181,7 +181,7 @@ def _trip(counted: ShownBreaker, owners: set[str], now: datetime, policy: Breake
     )
 
 
-def accept(known: ShownBreaker) -> ShownBreaker:
+def count_acceptance(known: ShownBreaker) -> ShownBreaker:
     """Forget the jobs that the cluster did not even take: it took one."""
     if known.times:
         return known

@@ -17,7 +17,7 @@ from gridbridge.model.transfer.transfer import Transfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class RequestAtHome:
     """What a job at home asks for now, as far as its guard depends on it."""
 
     owner: str
@@ -27,20 +27,20 @@ class Kept:
     queues: str  # its own, though it may be pinned
 
 
-def unheld(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
+def missing_holds(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
     """Return the transfers, by name, whose running tasks should have a hold and have none."""
     guarded = (one for one in transfers if one.guard == Guard.HOLD)
     running = ((one.name, _running(one, local)) for one in guarded)
     return frozenset(name for name, row in running if row and not row.state.is_held)
 
 
-def to_look_at(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
+def jobs_to_check(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
     """Return the local jobs whose guard is not shown by any state letter."""
     hidden = (one for one in transfers if one.guard != Guard.HOLD and _running(one, local))
     return tuple(sorted({parse_transfer(one.name).job for one in hidden}))
 
 
-def needed(transfer: Transfer, kept: Kept, transfer_queues: Collection[str]) -> str:
+def missing_guard(transfer: Transfer, kept: RequestAtHome, transfer_queues: Collection[str]) -> str:
     """Return the guard that has to be put back; empty for none."""
     if kept.owner != transfer.owner or (transfer.guard == Guard.START and kept.is_deferred):
         return ""
@@ -51,7 +51,7 @@ def needed(transfer: Transfer, kept: Kept, transfer_queues: Collection[str]) -> 
     return "" if wanted == Guard.NONE else wanted
 
 
-def copied(waiting: Mapping[int, Kept], away: Container[int]) -> tuple[int, ...]:
+def copies_among(waiting: Mapping[int, RequestAtHome], away: Container[int]) -> tuple[int, ...]:
     """Return the jobs that wait because qresub copied them with the guard of another job.
 
     A job that is away itself is no copy, whatever its owner writes into its context.
@@ -60,7 +60,7 @@ def copied(waiting: Mapping[int, Kept], away: Container[int]) -> tuple[int, ...]
     return tuple(job for job in bearers if job not in away)
 
 
-def may_stay(closed: Transfer) -> bool:
+def may_be_late(closed: Transfer) -> bool:
     """Say whether a guard that we put back may have come after its starter let the task go."""
     return closed.reguarded and closed.is_over and not may_be_unheard(closed)
 

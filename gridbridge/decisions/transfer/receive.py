@@ -17,7 +17,7 @@ from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Rejected
 from gridbridge.model.transfer.transfer import Transfer
 
-Way: TypeAlias = tuple[str, str]  # a queue and the cluster that it leads to
+Destination: TypeAlias = tuple[str, str]  # a queue and the cluster that it leads to
 
 MAX_JOB_DIGITS = 9  # as in model/ids; Grid Engine begins anew at 9,999,999
 MAX_WAKE_CHARACTERS = 64
@@ -41,7 +41,7 @@ class Received:
     message: Message
     known: Transfer | None  # of that name and uid
     home: str
-    routes: frozenset[Way]
+    routes: frozenset[Destination]
     uid: int
     owner: str
     record: str  # the file it came in
@@ -79,7 +79,7 @@ def judge(one: Received) -> Transfer | Rejected:
     )
 
 
-def refuse_route(message: Message, home: str, routes: Container[Way]) -> Rejected | None:
+def refuse_route(message: Message, home: str, routes: Container[Destination]) -> Rejected | None:
     """Refuse a record whose queue does not lead to its cluster."""
     if parse_transfer(message.transfer).cluster != home:
         return Rejected(what=message.transfer, reason=f"not of cluster {home}")

@@ -38,7 +38,7 @@ from gridbridge.services.site.inspection import (
 )
 from gridbridge.services.site.logins import key_facts, rsync_facts, stage_facts
 from gridbridge.services.site.setup import observe
-from gridbridge.services.site.wanted_queue import Order, choose
+from gridbridge.services.site.wanted_queue import QueueOrder, choose
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
@@ -179,7 +179,7 @@ def _queue(
 
 def _situation(policy: Policy, queue: str) -> SetupSituation:
     """Look at both cells; the queue's own host is the one that counts, once it has one."""
-    order = Order(cluster=policy.queues[queue].cluster, queue=queue)
+    order = QueueOrder(cluster=policy.queues[queue].cluster, queue=queue)
     wanted = choose(policy, order)
     situation = observe(policy, wanted)
     hosts = words(situation.home.queues.get(queue, {}).get("hostlist", ""))

@@ -26,7 +26,7 @@ from gridbridge.services.site import awaited
 from gridbridge.services.site.inspection import host_facts
 from gridbridge.services.site.logins import stage_facts
 from gridbridge.services.site.wanted_queue import (
-    Order,
+    QueueOrder,
     choose,
     makes_queues,
     refuse_embedded,
@@ -49,7 +49,7 @@ class Step:
     undo: tuple[Undo, ...] = ()
 
 
-def transfer_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
+def transfer_steps(policy: Policy, order: QueueOrder) -> tuple[Step, ...]:
     """Return what is missing of a transfer queue, in the order in which it is to be made."""
     wanted = choose(policy, order)
     situation = _own_situation(policy, wanted)
@@ -57,7 +57,7 @@ def transfer_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
     return steps(policy, _possible(found))
 
 
-def warnings(policy: Policy, order: Order) -> tuple[str, ...]:
+def warnings(policy: Policy, order: QueueOrder) -> tuple[str, ...]:
     """Say what a transfer queue would lack that no step of ours can add."""
     wanted = choose(policy, order)
     stages = stage_facts(policy, order.cluster).items()
@@ -74,12 +74,14 @@ def _warning(found: Finding) -> str:
     return f"{found.item}: {found.found}; {found.right} ({found.hint}){there}"
 
 
-def closed(order: Order) -> str:
+def closed(order: QueueOrder) -> str:
     """Say why a queue that was set up on this host is closed as long as its service is no other."""
     return awaited.left() if order.host in (None, host.name()) else ""
 
 
-def removal_steps(policy: Policy, order: Order, warn: Callable[[str], None]) -> tuple[Step, ...]:
+def removal_steps(
+    policy: Policy, order: QueueOrder, warn: Callable[[str], None]
+) -> tuple[Step, ...]:
     """Return the steps that remove a transfer queue's set-up; refuse one that is not there.
 
     A remote cluster that does not answer may be gone for ever: then the set-up at home is removed,
@@ -95,7 +97,7 @@ def removal_steps(policy: Policy, order: Order, warn: Callable[[str], None]) -> 
     return _removal(policy, situation)
 
 
-def left_steps(policy: Policy, order: Order) -> tuple[Step, ...]:
+def left_steps(policy: Policy, order: QueueOrder) -> tuple[Step, ...]:
     """Return what a removal has left of a transfer queue's set-up."""
     wanted = choose(policy, order, must_exist=True)
     return _removal(policy, _own_situation(policy, wanted, unheard=lambda _: None))

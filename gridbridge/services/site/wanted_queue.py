@@ -23,7 +23,7 @@ QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class QueueOrder:
     """What the command line asks for; None: choose."""
 
     cluster: str
@@ -34,7 +34,7 @@ class Order:
     short_jobs: bool = False
 
 
-def choose(policy: Policy, order: Order, must_exist: bool = False) -> Wanted:
+def choose(policy: Policy, order: QueueOrder, must_exist: bool = False) -> Wanted:
     """Complete an order from the configuration, else from the remote cluster's size."""
     refuse_embedded(policy)
     if policy.why_no_queues:
@@ -107,7 +107,7 @@ def _default_queue(policy: Policy, cluster: str) -> str:
     return named[0] if len(named) == 1 else f"transfer-{cluster}"
 
 
-def _refuse(policy: Policy, order: Order, queue: str, known: TransferQueue | None) -> None:
+def _refuse(policy: Policy, order: QueueOrder, queue: str, known: TransferQueue | None) -> None:
     """Refuse an order that no set-up can make."""
     if order.cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)
@@ -121,7 +121,7 @@ def _refuse(policy: Policy, order: Order, queue: str, known: TransferQueue | Non
             raise ConfigError((f"{name!r}: {OBJECT_NAME.right}",))
 
 
-def _share(policy: Policy, order: Order) -> tuple[int, int]:
+def _share(policy: Policy, order: QueueOrder) -> tuple[int, int]:
     """Return slots and limit: a quarter and a tenth, or a tenth and none for short jobs."""
     if order.short_jobs:
         return order.slots or _part(policy, order, TENTH), 0
@@ -130,7 +130,7 @@ def _share(policy: Policy, order: Order) -> tuple[int, int]:
     return slots, _part(policy, order, TENTH) if limit is None else limit
 
 
-def _part(policy: Policy, order: Order, divisor: int) -> int:
+def _part(policy: Policy, order: QueueOrder, divisor: int) -> int:
     return max(1, min(MAX_SLOTS, remote_slots(policy, order.cluster) // divisor))
 
 

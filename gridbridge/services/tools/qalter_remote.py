@@ -22,8 +22,8 @@ from gridbridge.model.request import JobSpec, Pairs
 from gridbridge.model.route import Away
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.services.tools.remote_half import (
+    ActResult,
     NotDone,
-    Told,
     each_away,
     reach,
     require_own,
@@ -53,7 +53,7 @@ def alter(
     is_dry: bool = False,
     folder: str = PUBLISHED,
     path: str = CONFIG,
-) -> Iterator[Told]:
+) -> Iterator[ActResult]:
     """Change the tasks of a job that are away; yield the result for each.
 
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.

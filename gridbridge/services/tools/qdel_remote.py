@@ -16,9 +16,9 @@ from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.services.tools.remote_half import (
+    ActResult,
     Gone,
     NotDone,
-    Told,
     each_away,
     each_of,
     reach,
@@ -29,7 +29,7 @@ from gridbridge.services.tools.remote_half import (
 
 def delete(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
-) -> Iterator[Told]:
+) -> Iterator[ActResult]:
     """Delete the tasks of a job that are away; yield the result for each.
 
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
@@ -40,7 +40,7 @@ def delete(
 
 def delete_all(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
-) -> Iterator[Told]:
+) -> Iterator[ActResult]:
     """Delete all of a person's jobs that are away.
 
     Raises ConfigError, and StateError without published files.
@@ -48,7 +48,7 @@ def delete_all(
     policy = config.load(path)
     found = transfers_of(owner, folder)
     if not found:
-        yield Told(job="", is_done=False, text=f"no job of {owner} is away")
+        yield ActResult(job="", is_done=False, text=f"no job of {owner} is away")
     yield from each_of(found, lambda one: _delete(one, policy, is_dry))
 
 

@@ -43,7 +43,7 @@ def shows_requests(home: Away) -> "ShowsRequests[Away]":
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ActResult:
     """The result of an act on one job or task, in a sentence."""
 
     job: str  # 12, or 12.3
@@ -53,7 +53,7 @@ class Told:
 
 def each_away(
     job: str, folder: str, instead: str, act: Callable[[ShownTransfer], str]
-) -> Iterator[Told]:
+) -> Iterator[ActResult]:
     """Act on each task of a job that is away, and yield the results.
 
     `instead` is the command for one that is here. Raises ParseError and StateError.
@@ -61,18 +61,20 @@ def each_away(
     found = open_transfers(job, folder)
     if not found:
         text = f"job {job}: nothing of it is away; {instead} it here"
-        yield Told(job=job, is_done=False, text=text)
+        yield ActResult(job=job, is_done=False, text=text)
     yield from each_of(found, act)
 
 
-def each_of(found: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]) -> Iterator[Told]:
+def each_of(
+    found: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]
+) -> Iterator[ActResult]:
     """Act on each of these, and yield the results."""
     for one in found:
         local = parse_transfer(one.transfer).local
         try:
-            yield Told(job=local, is_done=True, text=act(one))
+            yield ActResult(job=local, is_done=True, text=act(one))
         except GridbridgeError as error:
-            yield Told(job=local, is_done=False, text=f"job {local}: {error}")
+            yield ActResult(job=local, is_done=False, text=f"job {local}: {error}")
 
 
 def transfers_of(owner: str, folder: str) -> tuple[ShownTransfer, ...]:

@@ -41,7 +41,9 @@ class Breakers:
         if self._known != before:
             self._show()
 
-    def hear(self, before: Transfer | None, one: Transfer, transfers: Iterable[Transfer]) -> None:
+    def take_news(
+        self, before: Transfer | None, one: Transfer, transfers: Iterable[Transfer]
+    ) -> None:
         """Take a transfer's news; it counts once home's list has proved the transfer."""
         said = breaker.news(before, one, self._policy)
         if said is None:
@@ -49,7 +51,7 @@ class Breakers:
         if one.key in self._proved:
             self._count(said, self._of_queues(transfers))
             return
-        self._put(breaker.forgive(self._of(said), said))
+        self._put(breaker.count_unproved(self._of(said), said))
         waiting = self._unproved.setdefault((said.owner, said.cluster), {})
         if said.job in waiting or len(waiting) < self._policy.failures:
             waiting[said.job] = said
@@ -114,7 +116,7 @@ class Breakers:
 
     def _count(self, said: News, transfers: Iterable[Transfer]) -> None:
         now = self._clock.now()
-        self._put(breaker.hear(self._of(said), said, transfers, now, self._policy))
+        self._put(breaker.count(self._of(said), said, transfers, now, self._policy))
 
     def _put(self, one: ShownBreaker) -> None:
         known = self._known.get(one.cluster, ShownBreaker(cluster=one.cluster))

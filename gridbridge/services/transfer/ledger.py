@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, ValuesView
 from contextlib import contextmanager
 from datetime import datetime
 
-from gridbridge.decisions.reload import Stay
+from gridbridge.decisions.reload import AwayJob
 from gridbridge.decisions.transfer.unheard import UNHEARD
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.transfer.transfer import Event, Key, Listed, Transfer
@@ -61,9 +61,9 @@ class Ledger:
         """Return the clusters of the open transfers."""
         return frozenset(one.remote for one in self.all())
 
-    def stays(self) -> frozenset[Stay]:
+    def away_jobs(self) -> frozenset[AwayJob]:
         """Return owner, cluster and queue of each open transfer."""
-        return frozenset(map(stay, self.all()))
+        return frozenset(map(away_job, self.all()))
 
     def among(self, keys: Iterable[Key]) -> tuple[Transfer, ...]:
         """Return the open transfers among these, each once."""
@@ -91,7 +91,7 @@ class Ledger:
             self.ended.pop(transfer.key, None)
         before = self.open.get(transfer.key)
         self._job_history.keep(before, transfer)
-        self._breakers.hear(before, transfer, self.open.values())
+        self._breakers.take_news(before, transfer, self.open.values())
         self._transfers.put(transfer)
         self.open[transfer.key] = transfer
         self._tell_withheld(transfer)
@@ -194,6 +194,6 @@ def _tell(transfer: Transfer, text: str) -> None:
     _log.info("event=transfer name=%s text=%r", transfer.name, text)
 
 
-def stay(transfer: Transfer) -> Stay:
+def away_job(transfer: Transfer) -> AwayJob:
     """Return the parts of gridbridge.toml on which an open transfer depends."""
     return transfer.owner, transfer.remote, transfer.queue

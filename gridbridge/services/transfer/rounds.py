@@ -7,18 +7,18 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from gridbridge.decisions.reload import Stay
+from gridbridge.decisions.reload import AwayJob
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.services import cycle
 from gridbridge.services.configuration import Configuration, kept
 from gridbridge.services.transfer.assembly import build, follow
-from gridbridge.services.transfer.ledger import stay
+from gridbridge.services.transfer.ledger import away_job
 from gridbridge.services.transfer.round.order import Order
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.heart import Heart
+from gridbridge.shell.life_sign import LifeSign
 from gridbridge.shell.signals import Signals
 from gridbridge.state.database import Database
 from gridbridge.state.database.transfers import Transfers
@@ -36,11 +36,11 @@ def run(signals: Signals) -> None:
     _start_log(configuration.policy)
     cycle.hold(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     _go_on_from_the_last(configuration, clock)
-    heart = Heart(LOCK)
-    heart.begin()
+    life_sign = LifeSign(LOCK)
+    life_sign.begin()
     poller, policy = Poller(configuration, signals, clock), configuration.policy
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
-    cycle.run_forever(poller, signals, heart, clock)
+    cycle.run_forever(poller, signals, life_sign, clock)
     _log.info("event=stop")
     os._exit(0)  # a thread may still wait for a silent cluster; we need nothing from it
 
@@ -64,12 +64,12 @@ def _go_on_from_the_last(configuration: Configuration, clock: Clock) -> None:
     configuration.tell()
 
 
-def _away(policy: Policy) -> Iterable[Stay]:
+def _away(policy: Policy) -> Iterable[AwayJob]:
     """Return owner, cluster and queue of jobs that are away, from a configuration's state file."""
     try:
         database = Database.open(policy.site.state)
         try:
-            return frozenset(map(stay, Transfers(database).open()))
+            return frozenset(map(away_job, Transfers(database).open()))
         finally:
             database.close()
     except StateError:
@@ -95,7 +95,7 @@ class Poller:
     @contextmanager
     def open_cycle(self) -> Iterator[Order]:
         """Do a round by the newest right file."""
-        if self._configuration.take(self._signals.hung_up(), self.service.known.ledger.stays):
+        if self._configuration.take(self._signals.hung_up(), self.service.known.ledger.away_jobs):
             put_in_force(self._configuration, self.service)
         with self.service.open_round() as order:
             yield order
@@ -108,7 +108,7 @@ class Poller:
 
     def recover(self) -> None:
         """Put another service together: what a failed round took from the spool is read again."""
-        self._configuration.take(self._signals.hung_up(), self.service.known.ledger.stays)
+        self._configuration.take(self._signals.hung_up(), self.service.known.ledger.away_jobs)
         self.service = build(self._configuration, self._clock)
         self._configuration.keep()
         _set_level(self._configuration.policy)

@@ -9,7 +9,7 @@ import pytest
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.apply.transfer.home import home_of
 from gridbridge.batch.gridengine.submit import accounts_of
-from gridbridge.decisions.transfer.guards import Kept
+from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.ids import parse_transfer
@@ -29,7 +29,7 @@ NOTE = re.compile(rb"<JB_context>.*</JB_context>", re.DOTALL)
 TASK = parse_transfer(f"gb.alpha.{DEFERRED}.2.1")
 FAR = "UTC -a 203501010000.00"
 NOTED = f"-ac gridbridge_job={DEFERRED} {DEFERRED}"
-KEPT = Kept(owner="alice", is_deferred=False, hard=(), queues="")
+KEPT = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")
 
 
 class Clients:
@@ -228,6 +228,6 @@ def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(
 ) -> None:
     """Nothing else fails there: a server that only sends campaigns has no home."""
     acts = Acts(Policy(site=Site(cluster="alpha"), clusters=clusters, queues={}))
-    for act in (lambda: acts.kept_at_home((7,)), lambda: acts.free_copy(7)):
+    for act in (lambda: acts.requests_at_home((7,)), lambda: acts.free_copy(7)):
         with pytest.raises(ConfigError, match="needs a Grid Engine home"):
             act()

@@ -74,7 +74,7 @@ class Site:
 
     def look(self) -> None:
         """Do what every question does first and last."""
-        self.database.bury_lost()
+        self.database.account_for_lost()
         keeper.call(self.database)
 
     def end(self, job: int) -> End:

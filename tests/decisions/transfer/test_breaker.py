@@ -66,7 +66,7 @@ def fail(
     news: Iterable[News], since: ShownBreaker = NONE, at: datetime = NOW, *others: Transfer
 ) -> ShownBreaker:
     for one in news:
-        since = breaker.hear(since, one, others, at, POLICY)
+        since = breaker.count(since, one, others, at, POLICY)
     return since
 
 
@@ -247,7 +247,7 @@ def test_a_job_that_ran_clears_all() -> None:
     ran = breaker.news(transfer(), transfer(remote_state=job_state("r")), POLICY)
     assert ran
 
-    assert breaker.hear(failed(1, 2, 3), ran, (), NOW, POLICY) == NONE
+    assert breaker.count(failed(1, 2, 3), ran, (), NOW, POLICY) == NONE
 
 
 @pytest.mark.parametrize(
@@ -265,14 +265,14 @@ def test_what_is_not_proved_is_good_for_its_owners_own_failures_alone(
     told = breaker.news(transfer(), transfer(**change), POLICY)
     assert told
 
-    assert [each.job for each in breaker.forgive(known, told).failed] == jobs
+    assert [each.job for each in breaker.count_unproved(known, told).failed] == jobs
 
 
 def test_what_is_not_proved_opens_nothing() -> None:
     ran = breaker.news(transfer(), transfer(remote_state=job_state("r")), POLICY)
     assert ran
 
-    assert breaker.forgive(failed(1, 2, 3), ran) == failed(1, 2, 3)
+    assert breaker.count_unproved(failed(1, 2, 3), ran) == failed(1, 2, 3)
 
 
 def test_so_many_jobs_in_a_row_close_the_queues() -> None:
@@ -292,13 +292,13 @@ def test_one_job_that_fails_again_and_again_closes_nothing() -> None:
 
 
 def test_a_job_that_is_taken_clears_those_that_were_not() -> None:
-    assert failed(3, 4, since=breaker.accept(failed(1, 2))).until is None
+    assert failed(3, 4, since=breaker.count_acceptance(failed(1, 2))).until is None
 
 
 def test_a_job_that_is_taken_does_not_clear_those_that_were_taken_and_failed() -> None:
     taken = fail([failure_of(1, was_accepted=True)])
 
-    assert failed(2, 3, since=breaker.accept(taken)).until == after(60)
+    assert failed(2, 3, since=breaker.count_acceptance(taken)).until == after(60)
 
 
 @pytest.mark.parametrize(("times", "pause_s"), [(1, 60), (2, 120), (3, 150), (40, 150)])

@@ -4,14 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.guards import Kept, copied, needed, to_look_at, unheld
+from gridbridge.decisions.transfer.guards import (
+    RequestAtHome,
+    copies_among,
+    jobs_to_check,
+    missing_guard,
+    missing_holds,
+)
 from gridbridge.model.message import Desired
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.transfer import Transfer
 from tests.decisions.transfer.test_plan import NAME, VERDICT, a_row, a_snapshot, a_transfer
 
 TASK = "gb.alpha.7.3.1"
-KEPT = Kept(owner="alice", is_deferred=True, hard=(), queues="")
+KEPT = RequestAtHome(owner="alice", is_deferred=True, hard=(), queues="")
 OTHER = replace(KEPT, is_deferred=False)
 OURS = ("transfer-beta",)
 
@@ -48,7 +54,9 @@ def test_a_running_task_without_its_hold_is_held_again(
 ) -> None:
     rows = [a_row(7, letters)] if letters else []
 
-    assert unheld([transfer], a_snapshot("alpha", 9, *rows)) == ({NAME} if expected else set())
+    assert missing_holds([transfer], a_snapshot("alpha", 9, *rows)) == (
+        {NAME} if expected else set()
+    )
 
 
 def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() -> None:
@@ -57,8 +65,8 @@ def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() ->
     for seconds, expected in ((0, False), (1, True)):
         seen = a_snapshot("alpha", seconds, a_row(7, "r"))
 
-        assert bool(unheld([held], seen)) == expected
-        assert bool(to_look_at([other], seen)) == expected
+        assert bool(missing_holds([held], seen)) == expected
+        assert bool(jobs_to_check([other], seen)) == expected
 
 
 def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
@@ -66,7 +74,7 @@ def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
     every = (*tasks, a_transfer(guard=Guard.START), a_transfer(name="gb.alpha.9.0.1"))
     rows = [a_row(job, "r") for job in (7, 8, 9)]
 
-    assert to_look_at(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
+    assert jobs_to_check(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +115,9 @@ def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
     ],
 )
 def test_what_a_user_has_changed_is_guarded_again(
-    transfer: Transfer, kept: Kept, expected: str
+    transfer: Transfer, kept: RequestAtHome, expected: str
 ) -> None:
-    assert needed(transfer, kept, OURS) == expected
+    assert missing_guard(transfer, kept, OURS) == expected
 
 
 def test_a_job_that_bears_the_guard_of_another_is_a_copy() -> None:
@@ -118,4 +126,4 @@ def test_a_job_that_bears_the_guard_of_another_is_a_copy() -> None:
         number: replace(KEPT, deferred_job=of) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))
     }
 
-    assert copied(waiting, away=(7, 9)) == (8,)
+    assert copies_among(waiting, away=(7, 9)) == (8,)

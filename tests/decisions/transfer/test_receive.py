@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.guards import may_stay
+from gridbridge.decisions.transfer.guards import may_be_late
 from gridbridge.decisions.transfer.receive import answer, ending, receive, refuse_route
 from gridbridge.decisions.transfer.unheard import may_be_unheard
 from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phase
@@ -384,4 +384,4 @@ def test_an_end_that_home_brought_about_is_not_kept_and_leaves_no_guard(guard: s
 
     assert may_be_unheard(take(begun, closed.but(desired=""), later_s=1))
     assert not may_be_unheard(ended)
-    assert may_stay(ended) == (guard != Guard.NONE)
+    assert may_be_late(ended) == (guard != Guard.NONE)

@@ -8,7 +8,7 @@ from gridbridge import config
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.services.site import setup
-from gridbridge.services.site.wanted_queue import Order
+from gridbridge.services.site.wanted_queue import QueueOrder
 
 QCONF = """#!/bin/sh
 [ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }
@@ -59,7 +59,7 @@ slots = 1
 def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Policy) -> None:
     warned: list[str] = []
 
-    steps = setup.removal_steps(policy, Order(cluster="beta", short_jobs=True), warned.append)
+    steps = setup.removal_steps(policy, QueueOrder(cluster="beta", short_jobs=True), warned.append)
 
     cells = {step.edit.cell for step in steps}
     assert steps[0].line == "qconf -dq transfer-beta"
@@ -67,12 +67,12 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
     assert warned == [
         "beta was not asked and nothing is changed there: qconf: unable to send message to qmaster"
     ]
-    assert setup.left_steps(policy, Order(cluster="beta"))[0].line == steps[0].line
+    assert setup.left_steps(policy, QueueOrder(cluster="beta"))[0].line == steps[0].line
 
 
 def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> None:
     with pytest.raises(GridbridgeError, match="unable to send message"):
-        setup.transfer_steps(policy, Order(cluster="beta"))
+        setup.transfer_steps(policy, QueueOrder(cluster="beta"))
 
 
 @pytest.mark.parametrize("home", ['[cluster.alpha]\nkind = "oar"\n', ""], ids=["OAR", "none"])
@@ -82,4 +82,4 @@ def test_no_queue_is_set_up_where_none_can_be(home: str) -> None:
     policy = config.parse("FILE", toml.encode())
 
     with pytest.raises(ConfigError, match="a transfer queue needs a Grid Engine home"):
-        setup.transfer_steps(policy, Order(cluster="beta"))
+        setup.transfer_steps(policy, QueueOrder(cluster="beta"))

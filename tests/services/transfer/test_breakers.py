@@ -30,17 +30,17 @@ class Told:
     def fails(self, job: int, **values: object) -> None:
         """Hear that the cluster did not take a job."""
         before = self._waits(job, **values)
-        self.breakers.hear(before, before.but(cause=Cause.UNREACHED), [before])
+        self.breakers.take_news(before, before.but(cause=Cause.UNREACHED), [before])
 
     def is_taken(self, job: int, **values: object) -> None:
         """Hear that the cluster took a job."""
         before = self._waits(job, **values)
-        self.breakers.hear(before, before.but(phase=Phase.HELD, remote_id=40), [before])
+        self.breakers.take_news(before, before.but(phase=Phase.HELD, remote_id=40), [before])
 
     def runs(self, job: int, **values: object) -> None:
         """Hear that a job runs there."""
         before = a_transfer(name=f"gb.alpha.{job}.0.1", remote_state=job_state("qw"), **values)
-        self.breakers.hear(before, before.but(remote_state=job_state("r")), [before])
+        self.breakers.take_news(before, before.but(remote_state=job_state("r")), [before])
 
     def proves(self, *rows: tuple[int, str], at_s: float = 9) -> None:
         """Have home list jobs of these owners."""
@@ -173,7 +173,7 @@ def test_a_job_that_is_not_in_the_queue_counts_for_nothing(
         one = told._waits(job, **UNPROVED)
         home = a_snapshot("alpha", 9, a_row(job, letters, queue=queue))
         told.breakers.prove(home, [one])
-        told.breakers.hear(one, one.but(listed=Listed.YES, cause=Cause.UNREACHED), [one])
+        told.breakers.take_news(one, one.but(listed=Listed.YES, cause=Cause.UNREACHED), [one])
         told.breakers.prove(home, [one])
 
     assert (told.is_closed(), told.counted()) == (False, [])

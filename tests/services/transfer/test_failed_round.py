@@ -17,7 +17,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
 ) -> None:
     """A state file on a slow disk: a build of over a minute would be taken for a hung poller."""
     done: list[str] = []
-    heart = SimpleNamespace(begin=lambda: done.append("begin"), beat=lambda: None)
+    life_sign = SimpleNamespace(begin=lambda: done.append("begin"), beat=lambda: None)
     signals = SimpleNamespace(is_stopped=False, wait=lambda _: True, hung_up=lambda: False)
 
     @contextmanager
@@ -31,7 +31,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
         done.append("build")
         if done.count("build") == 2:
             raise StateError("still full")
-        known = SimpleNamespace(ledger=SimpleNamespace(stays=None))
+        known = SimpleNamespace(ledger=SimpleNamespace(away_jobs=None))
         return SimpleNamespace(
             shut_down=lambda: done.append("end"), known=known, open_round=open_round
         )
@@ -41,7 +41,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
     poller = Poller(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
-    cycle.run_forever(poller, signals, heart, Clock())  # type: ignore[arg-type]  # what it needs of them
+    cycle.run_forever(poller, signals, life_sign, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     anew = ["end", "begin", "build"]
     assert done == ["build", "round", *anew, *anew, "round", "end"]

@@ -51,8 +51,8 @@ class Copies:
         """Free the copies among the jobs that wait; return the jobs that are no copies."""
         waiting = self._acts.deferred_at_home()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
-        kept = self._acts.kept_at_home(new) if new else {}
-        copies = guards.copied(kept, away)
+        kept = self._acts.requests_at_home(new) if new else {}
+        copies = guards.copies_among(kept, away)
         for job in copies:
             self._free(job, kept[job].deferred_job)
         return waiting & self._others.union(new).difference(copies)

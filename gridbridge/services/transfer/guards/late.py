@@ -39,7 +39,7 @@ class LateGuards:
 
     def remember(self, closed: Transfer) -> None:
         """Remember a transfer that is over."""
-        if guards.may_stay(closed):
+        if guards.may_be_late(closed):
             self._left[closed.key] = closed
 
     def jobs(self) -> set[int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer import guards
-from gridbridge.decisions.transfer.guards import Kept
+from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -43,7 +43,7 @@ class Guards:
         self._after = 0  # the last job that was checked
         home = policy.site.cluster
         self._look = Question(
-            workers, home, "look_at_guards", acts.kept_at_home, clock, LOOK_S, LOOK_S
+            workers, home, "look_at_guards", acts.requests_at_home, clock, LOOK_S, LOOK_S
         )
         self._missing: list[Transfer] = []
 
@@ -59,7 +59,7 @@ class Guards:
 
     def _see(self, local: ClusterSnapshot) -> None:
         """Put back holds that two answers lack: a starter may have released its task just now."""
-        unheld = guards.unheld(self._ledger.all(), local)
+        unheld = guards.missing_holds(self._ledger.all(), local)
         for one in tuple(self._ledger.all()):
             if one.name in unheld & self._unheld:
                 self._put_back(one, Guard.HOLD)
@@ -67,7 +67,7 @@ class Guards:
         if told := self._look.answer():
             self._take(told[1])
         if self._look.may_ask():
-            self._ask(guards.to_look_at(self._ledger.all(), local))
+            self._ask(guards.jobs_to_check(self._ledger.all(), local))
 
     def _ask(self, jobs: tuple[int, ...]) -> None:
         """Ask about all, or about the next hundred."""
@@ -77,11 +77,11 @@ class Guards:
             self._after = some[-1]
             self._look.ask(some)
 
-    def _take(self, known: dict[int, Kept]) -> None:
+    def _take(self, known: dict[int, RequestAtHome]) -> None:
         """Take home's answer about those jobs."""
         for one in tuple(self._ledger.all()):
             kept = known.get(parse_transfer(one.name).job)
-            wanted = guards.needed(one, kept, self._policy.queues) if kept else ""
+            wanted = guards.missing_guard(one, kept, self._policy.queues) if kept else ""
             if wanted and not one.verdict:
                 self._put_back(one, wanted)
 

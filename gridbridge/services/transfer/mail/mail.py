@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from gridbridge.apply.transfer.acts import Acts
 from gridbridge.decisions.transfer.receive import (
+    Destination,
     Received,
-    Way,
     judge,
 )
 from gridbridge.model.message import Kind, short
@@ -58,7 +58,7 @@ class Mail:
         self._clock = clock
         self._refusals = Refusals(journal, clock)
         self._ledger = ledger
-        self._routes: set[Way] = set()
+        self._routes: set[Destination] = set()
         self._quota = Quota(clock.steady_s)  # of lines about each uid
         self.follow(policy)
 
@@ -72,7 +72,7 @@ class Mail:
         self.allow((name, queue.cluster) for name, queue in policy.queues.items())
         self._limit = policy.poller.spool_files_per_uid
 
-    def allow(self, routes: Iterable[Way]) -> None:
+    def allow(self, routes: Iterable[Destination]) -> None:
         """Accept records with one of these routes too: starters see them."""
         self._routes.update(routes)
 

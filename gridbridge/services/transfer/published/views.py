@@ -36,7 +36,7 @@ from gridbridge.services.transfer.published import rows
 from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
-from gridbridge.state import accounts, drains, published, shown, told
+from gridbridge.state import accounts, drains, published, shown, unproved
 
 FRESHEN_S = 2.0  # the age of the load values shows that the poller lives
 
@@ -168,7 +168,7 @@ class Views:
             files.remove(path)
             return
         put(path, shown.encode(rows.task(local, attempts, is_proved=False)))
-        told.keep_few(self._folder, uid)
+        unproved.keep_few(self._folder, uid)
 
     def usage(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
         """Publish what the remote jobs of a local job or task used."""
@@ -188,7 +188,7 @@ class Views:
         """Remove the histories that are too old."""
         names = frozenset(parse_transfer(one.name).local for one in living)
         shown.sweep(self._folder, before, names)
-        told.sweep(self._folder, before)
+        unproved.sweep(self._folder, before)
 
     def shown_at(self) -> datetime | None:
         """Return when the transfers were last published, by us or by an earlier service."""

@@ -20,7 +20,7 @@ from gridbridge.services.watch.observer import Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Gathered:
     """What a round has gathered: the answers that came, and the transfers that they concern."""
 
     came: tuple[Answer, ...]
@@ -47,30 +47,30 @@ class Order:
         """Decide by a changed configuration."""
         self.policy = policy
 
-    def gather(self) -> Seen:
+    def gather(self) -> Gathered:
         """Take what came; an answer concerns all transfers, other news only its own transfer."""
         came, changed = self.intake.take()
         concerned = tuple(self.ledger.all()) if came else self.ledger.among(changed)
-        return Seen(
+        return Gathered(
             came=came,
             is_news=bool(came or changed),
             concerned=concerned,
             situation=self.situations.gather(concerned) if concerned else None,
         )
 
-    def decide(self, seen: Seen) -> Plan:
+    def decide(self, seen: Gathered) -> Plan:
         """Decide about the transfers that are concerned."""
         if seen.situation is None:
             return Plan()
         return rules.plan(seen.concerned, seen.situation, self.policy.poller)
 
-    def entry(self, seen: Seen, plan: Plan) -> Entry | None:
+    def entry(self, seen: Gathered, plan: Plan) -> Entry | None:
         """Return an entry with the new decisions."""
         if seen.situation is None:
             return None
         return self.plan_journal.entry(seen.concerned, seen.situation, self.policy.poller, plan)
 
-    def apply(self, seen: Seen, plan: Plan) -> None:
+    def apply(self, seen: Gathered, plan: Plan) -> None:
         """Keep the transfers as now known, act, look after the rest, and publish it."""
         if seen.situation:
             self._note(seen.concerned, plan, seen.situation)

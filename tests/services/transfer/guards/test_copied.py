@@ -4,22 +4,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.guards import Kept
+from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.errors import GridbridgeError
 from gridbridge.services.transfer.guards.copied import LOOK_S, Copies
 from gridbridge.services.watch.observer import Answer
 from gridbridge.services.work.question import AT_ONCE
 from tests.decisions.transfer.test_plan import a_snapshot, a_transfer
 
-OWN = Kept(owner="alice", is_deferred=False, hard=(), queues="")
-COPY = Kept(owner="alice", is_deferred=True, deferred_job=7, hard=(), queues="")
+OWN = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")
+COPY = RequestAtHome(owner="alice", is_deferred=True, deferred_job=7, hard=(), queues="")
 
 
 class Home:
     """A home whose waiting jobs are looked at, at once; job 7 is away."""
 
     def __init__(self) -> None:
-        self.waiting: dict[int, Kept] = {}
+        self.waiting: dict[int, RequestAtHome] = {}
         self.asked: list[tuple[int, ...]] = []
         self.freed: list[int] = []
         self.failing: set[int] = set()
@@ -33,7 +33,7 @@ class Home:
         """Return the jobs that wait."""
         return frozenset(self.waiting)
 
-    def kept_at_home(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+    def requests_at_home(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
         """Return what these ask for."""
         self.asked.append(jobs)
         return {job: self.waiting[job] for job in jobs}

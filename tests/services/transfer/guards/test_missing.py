@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.guards import Kept
+from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action
@@ -16,7 +16,7 @@ from gridbridge.services.watch.observer import Answer
 from gridbridge.services.work.question import AT_ONCE
 from tests.decisions.transfer.test_plan import VERDICT, a_row, a_snapshot, a_transfer
 
-OTHER = Kept(owner="alice", is_deferred=False, hard=(), queues="")
+OTHER = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")
 
 
 class Home:
@@ -27,10 +27,10 @@ class Home:
         self.acts: list[Action] = []
         self.asked: list[tuple[int, ...]] = []
         self.now_s = 0.0
-        self.kept: dict[int, Kept] | GridbridgeError = {}
+        self.kept: dict[int, RequestAtHome] | GridbridgeError = {}
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"), queues=("transfer-beta",))
         ledger = SimpleNamespace(all=lambda: tuple(self.open.values()), keep=self._keep)
-        acts = SimpleNamespace(kept_at_home=self._look)
+        acts = SimpleNamespace(requests_at_home=self._look)
         workers = SimpleNamespace(do=self._do)
         self.guards = Guards(policy, ledger, acts, workers, self.acts.append, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
@@ -45,7 +45,7 @@ class Home:
     def _keep(self, one: Transfer) -> None:
         self.open[one.name] = one
 
-    def _look(self, jobs: tuple[int, ...]) -> dict[int, Kept]:
+    def _look(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
         self.asked.append(jobs)
         if isinstance(self.kept, GridbridgeError):
             raise self.kept

@@ -1,4 +1,4 @@
-"""Histories that rest on people's own messages, and that home's list has not proved.
+"""Histories that home's list has not proved: they rest on people's own messages alone.
 
 `told/UID/12.json`, of the form of `jobs/12.json`. Each person has a limited number and the
 oldest are removed first, so that nobody can fill the folder or hide another's history.

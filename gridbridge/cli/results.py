@@ -1,16 +1,16 @@
-"""What the commands that act on remote jobs share: how they tell what came of it."""
+"""How the commands that act on remote jobs print their results."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
 
 from gridbridge.cli import output
-from gridbridge.services.tools.remote_half import Told
+from gridbridge.services.tools.remote_half import ActResult
 
 NOT_DONE = 1
 
 
-def tell(program: str, told: Iterable[Told], is_json: bool) -> None:
-    """Tell what was done, and complain of what was not; SystemExit with NOT_DONE for that."""
+def show_results(program: str, told: Iterable[ActResult], is_json: bool) -> None:
+    """Print what was done, and on standard error what was not; SystemExit(NOT_DONE) then."""
     seen = []
     for each in told:
         seen.append(each)

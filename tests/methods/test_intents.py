@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods import asked, control
+from gridbridge.methods import control, intents
 from gridbridge.methods.task import Task
 from gridbridge.model.message import Desired, Kind, Outcome
 from tests.methods.cells import TRANSFER, Place
@@ -21,7 +21,7 @@ WISHES = {(100, 7): SUSPENDED, (100, 9): RUNNING, (101, 5): SUSPENDED}  # the la
 
 def note(task: Task, desired: str, order: tuple[int, int]) -> None:
     """Do what a method does whose shell began then."""
-    asked.note(task.private, desired, order)
+    intents.note(task.private, desired, order)
     task.note_done("intent")
 
 
@@ -80,14 +80,14 @@ def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_com
 ) -> None:
     """On a loaded host the Python of the first may begin after that of the last has ended."""
     first = a_method(place, SUSPENDED, before="read go")
-    while asked.ago() <= asked.begun(first.pid):
+    while intents.ago() <= intents.begun(first.pid):
         os.sched_yield()
     last = a_method(place, RUNNING)
     statuses = [last.wait(30)]
     first.communicate(b"go\n", timeout=30)
 
     assert [*statuses, first.returncode] == [0, 0]
-    assert asked.desired_of(asked.newest(place.task().private)) == RUNNING
+    assert intents.desired_of(intents.newest(place.task().private)) == RUNNING
 
 
 def a_method(place: Place, desired: str, before: str = ":") -> subprocess.Popen[bytes]:
@@ -110,24 +110,24 @@ def test_what_was_seen_within_a_second_of_a_method_may_have_been_seen_before_it(
 ) -> None:
     """The service's clock is not the one that orders methods."""
     task = place.task()
-    note(task, SUSPENDED, asked.ago(10))
+    note(task, SUSPENDED, intents.ago(10))
 
-    task.learn(RUNNING, asked.ago(10 - later_s))
+    task.learn(RUNNING, intents.ago(10 - later_s))
 
-    assert asked.desired_of(asked.newest(task.private)) == expected
+    assert intents.desired_of(intents.newest(task.private)) == expected
 
 
 def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
-    ours = asked.begun(os.getpid())
+    ours = intents.begun(os.getpid())
 
-    assert asked.begun(os.getppid())[0] <= ours[0] <= asked.ago()[0]
+    assert intents.begun(os.getppid())[0] <= ours[0] <= intents.ago()[0]
     assert ours[1] == os.getpid()
 
 
 @pytest.mark.parametrize("age_s", [0.0, -3600.0], ids=["now", "by a clock that was set back"])
 def test_nothing_was_seen_later_than_now(age_s: float) -> None:
     """Else no method would be heard until then."""
-    assert asked.ago(age_s)[0] <= asked.ago()[0]
+    assert intents.ago(age_s)[0] <= intents.ago()[0]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_method_that_began_after_the_service_had_looked_goes_before(place: Pla
     place.start_away()
     see(place, RUNNING, age_s=30)
     control.suspend(place.task())
-    note(place.task(), SUSPENDED, asked.ago())
+    note(place.task(), SUSPENDED, intents.ago())
 
     place.step()
 
@@ -164,7 +164,7 @@ def test_a_method_that_began_after_the_service_had_looked_goes_before(place: Pla
 def test_what_the_service_saw_later_than_a_method_goes_before_it(place: Place) -> None:
     place.step()
     place.start_away()
-    note(place.task(), SUSPENDED, asked.ago(30))
+    note(place.task(), SUSPENDED, intents.ago(30))
     place.step()
     see(place, RUNNING, age_s=20)
 
@@ -176,7 +176,7 @@ def test_what_the_service_saw_later_than_a_method_goes_before_it(place: Place) -
 def test_a_job_that_is_held_there_since_its_submission_is_released_with_its_name(
     place: Place,
 ) -> None:
-    note(place.task(), SUSPENDED, asked.ago(30))
+    note(place.task(), SUSPENDED, intents.ago(30))
     place.step()
     held = place.away()
     see(place, RUNNING)
@@ -228,7 +228,7 @@ def test_what_is_dead_is_neither_suspended_nor_resumed(place: Place) -> None:
 def test_a_word_that_the_spool_did_not_take_is_told_by_the_next_step(place: Place) -> None:
     place.step()
     place.start_away()
-    note(place.task(), SUSPENDED, asked.ago())
+    note(place.task(), SUSPENDED, intents.ago())
     spool = place.folder / "spool"
     spool.rename(place.folder / "away")
     with pytest.raises(GridbridgeError):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.shell import lock
-from gridbridge.shell.heart import BEGIN_S, Heart
+from gridbridge.shell.life_sign import BEGIN_S, LifeSign
 
 READY, ALIVE = "READY=1", "WATCHDOG=1"
 
@@ -40,11 +40,11 @@ def test_systemd_hears_that_it_begins_is_ready_and_lives(
     path: str, listener: tuple[str, socket.socket]
 ) -> None:
     name, end = listener
-    heart = Heart(path, {"NOTIFY_SOCKET": name})
-    heart.begin()
+    life_sign = LifeSign(path, {"NOTIFY_SOCKET": name})
+    life_sign.begin()
     begun = heard(end)
-    heart.beat()
-    heart.beat()  # too soon to be told again
+    life_sign.beat()
+    life_sign.beat()  # too soon to be told again
     beaten = heard(end)
     end.setblocking(False)
 
@@ -57,12 +57,12 @@ def test_systemd_hears_that_it_begins_is_ready_and_lives(
 def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: Path) -> None:
     """It is ready by then when it begins anew, so more time to start is none."""
     name = f"{tmp_path}/notify"
-    heart = Heart(f"{tmp_path}/none", {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "60000000"})
+    life_sign = LifeSign(f"{tmp_path}/none", {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "60000000"})
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind(name)
         end.settimeout(5)
         told = []
-        for sign in (heart.begin, heart.beat, heart.begin, heart.beat):
+        for sign in (life_sign.begin, life_sign.beat, life_sign.begin, life_sign.beat):
             sign()
             told += [one for one in heard(end) if one.startswith("WATCHDOG_USEC=")]
 
@@ -71,10 +71,10 @@ def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: 
 
 def test_a_begin_is_a_sign_from_the_future_and_a_beat_one_of_now(path: str) -> None:
     before = lock.last_beat(path)
-    heart = Heart(path, {})
-    heart.begin()
+    life_sign = LifeSign(path, {})
+    life_sign.begin()
     begun = lock.last_beat(path)
-    heart.beat()
+    life_sign.beat()
 
     assert before == 1
     assert abs(begun - time.time() - BEGIN_S) < 5
@@ -83,7 +83,7 @@ def test_a_begin_is_a_sign_from_the_future_and_a_beat_one_of_now(path: str) -> N
 
 @pytest.mark.parametrize("name", ["", "vsock:2:1234", "/nobody/listens/here"])
 def test_a_heart_without_a_listener_beats_all_the_same(path: str, name: str) -> None:
-    Heart(path, {"NOTIFY_SOCKET": name}).beat()
+    LifeSign(path, {"NOTIFY_SOCKET": name}).beat()
 
     assert lock.last_beat(path) > 1
 
@@ -92,12 +92,12 @@ def test_a_listener_that_takes_nothing_does_not_stop_it(tmp_path: Path, path: st
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind(f"{tmp_path}/full")
         for _ in range(1000):
-            Heart(path, {"NOTIFY_SOCKET": f"{tmp_path}/full"}).beat()
+            LifeSign(path, {"NOTIFY_SOCKET": f"{tmp_path}/full"}).beat()
 
     assert lock.last_beat(path) > 1
 
 
 def test_a_beat_on_what_is_not_there_is_no_error(tmp_path: Path) -> None:
-    Heart(str(tmp_path / "none"), {}).beat()
+    LifeSign(str(tmp_path / "none"), {}).beat()
 
     assert lock.last_beat(str(tmp_path / "none")) == 0

@@ -1,4 +1,4 @@
-"""What the commands that look share: where they look, and how they say a time."""
+"""What commands share: their options, and how they print a time."""
 
 from datetime import datetime, timedelta
 
@@ -21,7 +21,7 @@ JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as
 
 
 def clock(at: datetime | None, now: datetime) -> str:
-    """Say a time as the reader's clock showed it, with its day when that is another."""
+    """Format a time by the reader's clock, with the day if it is not recent."""
     if at is None:
         return "-"
     is_recent = timedelta() <= now - at < timedelta(hours=24)

@@ -1,4 +1,4 @@
-"""What the local job should be: what its methods asked for, in the order in which they began.
+"""The intents of a local job's methods, in the order in which the methods began.
 
 Grid Engine's shepherd runs methods side by side, so the order in which they end says nothing. Each
 leaves a note of its own that is named by when its shell began (proc(5): starttime): the note of
@@ -10,8 +10,8 @@ import time
 
 from gridbridge.shell import files
 
-ASKED, TOLD = "asked", "told"  # a note, and one that the service knows
-DOUBT = "doubt"  # a note of who finds out whether the local job is to end
+ASKED, TOLD = "asked", "told"  # names of notes: new ones, and those that the service knows
+DOUBT = "doubt"  # a note of a process that finds out whether the local job is to end
 START = 19  # of a process, in the fields of /proc/PID/stat behind its name
 TICKS = os.sysconf("SC_CLK_TCK")  # a second
 
@@ -34,7 +34,7 @@ def ago(age_s: float = 0.0) -> Order:
 
 
 def note(folder: str, desired: str, order: Order) -> None:
-    """Note what somebody asks for (message.Desired)."""
+    """Note an intent (message.Desired)."""
     files.replace(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}", b"", durable=False)
 
 
@@ -47,7 +47,7 @@ def doubt(folder: str) -> str:
 
 
 def is_in_doubt(folder: str) -> bool:
-    """Say whether somebody who lives still finds out whether the local job is to end."""
+    """Say whether a living process still finds out whether the local job is to end."""
     names = (name.split(".") for name in os.listdir(folder) if name.startswith(f"{DOUBT}."))
     return any(_lives((int(start), int(pid))) for _, start, pid in names)
 
@@ -58,22 +58,22 @@ def newest(folder: str) -> str:
 
 
 def desired_of(name: str) -> str:
-    """Return what a note asks for; empty of none."""
+    """Return the intent of a note; empty for none."""
     return name.rpartition(".")[2]
 
 
 def is_told(name: str) -> bool:
-    """Say whether the service knows of a note, as it need not when there is none yet."""
+    """Say whether the service knows of a note; true when there is none yet."""
     return not name.startswith(ASKED)
 
 
 def is_before(name: str, order: Order) -> bool:
-    """Say whether a note, or none, is older than what was seen then: by more than clocks differ."""
+    """Say whether a note, or none, is older than that moment, by more than clocks differ."""
     return not name or _order(name)[0] + TICKS < order[0]
 
 
 def settle(folder: str, name: str) -> None:
-    """Keep the last note as told, and none before it."""
+    """Keep the last note as one that the service knows, and remove those before it."""
     kept = f"{TOLD}{name.removeprefix(ASKED)}"
     os.rename(f"{folder}/{name}", f"{folder}/{kept}")
     for other in _notes(folder):

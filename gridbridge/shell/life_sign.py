@@ -1,4 +1,4 @@
-"""The poller's signs of life: its lock's file has a time, and systemd a watchdog (sd_notify(3))."""
+"""The poller's signs of life: the time of its lock's file, and systemd's watchdog."""
 
 import os
 import socket
@@ -11,8 +11,8 @@ BEAT_S = 2.0  # between two signs
 BEGIN_S = 600.0  # the longest start of a service, when it migrates the state file
 
 
-class Heart:
-    """Tells that this process goes on; whoever started it ends it when it does not."""
+class LifeSign:
+    """Shows that this process is alive; without that systemd or the sensor kills it."""
 
     def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:
         self._path = path
@@ -21,14 +21,14 @@ class Heart:
         self._beaten_at = -BEAT_S
 
     def begin(self) -> None:
-        """Tell that something long begins."""
+        """Show that a long start begins."""
         self._beaten_at = -BEAT_S
         lock.beat(self._path, BEGIN_S)
         long_us = f"{BEGIN_S * 1e6:.0f}"
         self._tell(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._limited(long_us)}")
 
     def beat(self) -> None:
-        """Tell that this process goes on, at most every BEAT_S; once begun it is ready."""
+        """Show that this process is alive and ready, at most every BEAT_S (sd_notify(3))."""
         if time.monotonic() - self._beaten_at < BEAT_S:
             return
         self._beaten_at = time.monotonic()
@@ -36,11 +36,11 @@ class Heart:
         self._tell(f"READY=1\nWATCHDOG=1{self._limited(self._limit_us)}")
 
     def _limited(self, silence_us: str) -> str:
-        """Let systemd bear such a silence, where it bears none for ever."""
+        """Let systemd allow such a silence, if it has a limit at all."""
         return f"\nWATCHDOG_USEC={silence_us}" if self._limit_us else ""
 
     def _tell(self, words: str) -> None:
-        """Tell systemd; whatever it does with that must not stop us."""
+        """Send it to systemd; a failure must not stop us."""
         if not self._manager.startswith(("/", "@")):
             return
         address = self._manager.replace("@", "\0", 1) if self._manager[0] == "@" else self._manager
