@@ -24,5 +24,5 @@ def lines(of: str, route_says: str, spool: str, uid: int) -> str:
     else:
         _, patience_s, account = route_says.split()
         told = f"gb_claim=~{account}/{GRANTS}/{name} gb_patience={patience_s}\n"
-    with open(f"{HERE}/{kind}.sh", encoding="ascii") as body:
+    with open(f"{HERE}/{kind}.sh", encoding="utf-8") as body:
         return told + body.read()

@@ -19,7 +19,7 @@ def lines(job: int, task: str) -> str:
 
     It refuses the job where one is missing, so nothing is told here.
     """
-    with open(BODY, encoding="ascii") as body:
+    with open(BODY, encoding="utf-8") as body:
         text = f"gb_own={job} gb_task={quote(task)}\n{body.read()}"
     return f"""printf 'gb_there=%s %s' "$JOB_ID" {quote(text)} >"$gb_private/own" &&
     for gb_each in {FILES}; do printf %s {quote(CALL)} >"$gb_each" || break; done

@@ -132,6 +132,15 @@ def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "read",
+    ["own as own; own.lines(7, '1')", "claim as c; c.lines(c.make('file'), 'file', '/s', 1)"],
+)
+def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
+    """All are UTF-8, whose codec the interpreter has."""
+    assert "encodings.ascii" not in loaded(f"gridbridge.batch.{read}")
+
+
+@pytest.mark.parametrize(
     ("away", "other"),
     [
         ("Cell(root='', cell='', qmaster_port='', execd_port='', binaries='', timeout_s=1)", "oar"),
