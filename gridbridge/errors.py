@@ -29,7 +29,7 @@ class Untrusted(ConfigError):
 
     def __init__(self, path: str, wrong: str, mend: str) -> None:
         super().__init__(
-            (f"{wrong}, so others could have written {path}. Read it, then run: {mend}",)
+            (f"others could have written {path}, for {wrong}. Read it, then run: {mend}",)
         )
         self.path = path
         self.wrong = wrong

@@ -26,9 +26,9 @@ REFUSED = 1
 def explain(words: tuple[str, ...], to: str, path: str, is_json: bool) -> None:
     """Print a job's submission to another cluster.
 
-    It is the one that a transfer queue to CLUSTER, or QUEUE itself, would make, with the request in
-    the words of that cluster ([map.CLUSTER.KIND.NAME] and asks of [queue.NAME] in gridbridge.toml,
-    as it is now); nothing is submitted.
+    This is what a transfer queue would submit there, with the request in the words of CLUSTER.
+    [map.CLUSTER.KIND.NAME] and asks of [queue.NAME] in gridbridge.toml, as it is now, say which
+    those are. Nothing is submitted.
     JOB is a job that qstat lists, or a task of an array; anything else is given to `qsub -verify`,
     which reads it as qsub would: a script, with options before it and arguments behind it. The
     words -clear and -@ are refused, with which qsub could submit it after all. Of a range of slots

@@ -21,8 +21,8 @@ from gridbridge.cli.why import why
 def gridbridge(debug: bool) -> None:
     """Let independently run clusters share work.
 
-    Exit status of every command: 0 done, 1 what the command says, 2 an error, told in one line
-    on standard error, 130 interrupted, 141 its reader went away.
+    Exit status of every command: 0 done, 1 what the command says, 2 an error, told on standard
+    error in a line for each mistake, 130 interrupted, 141 its reader went away.
 
     \b
     Example:
@@ -42,5 +42,5 @@ gridbridge.add_command(undrain)
 
 
 def main() -> None:
-    """Run the command line; every error ends as one line and a documented exit status."""
+    """Run the command line; every error ends as lines and a documented exit status."""
     program.run(gridbridge, "gridbridge")

@@ -1,6 +1,6 @@
 """The error boundary of every program that a person runs.
 
-Exit status: 0 done, 1 what the program says, 2 an error (one line on standard error), 130
+Exit status: 0 done, 1 what the program says, 2 an error (a line for each mistake), 130
 interrupted, 141 nobody read the rest.
 """
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def run(command: click.Command, name: str) -> None:
-    """Run a program; every error ends as one line and a documented exit status."""
+    """Run a program; every error ends as lines on standard error and a documented exit status."""
     status = _ended(name, partial(_run, command, name))
     sys.exit(_ended(name, output.finish, status))
 
@@ -61,5 +61,6 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
 
 def _told(name: str, message: str, status: int = ERROR) -> int:
     is_help = message.startswith("Usage:")  # a group without a command
-    output.complain(message if is_help else f"{name}: {message}")
+    for line in (message,) if is_help else message.splitlines() or ("",):
+        output.complain(line if is_help else f"{name}: {line}")
     return status

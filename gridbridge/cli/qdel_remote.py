@@ -8,6 +8,8 @@ from gridbridge.cli.results import show_results
 from gridbridge.services.tools import qdel_remote as service
 from gridbridge.services.tools import remote_half
 
+PATTERN = frozenset("*?[")  # qdel takes them (sge_types(1)); nobody's name has them
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("jobs", metavar="JOB[.TASK]...", nargs=-1)
@@ -34,6 +36,8 @@ def qdel_remote(
     """
     if bool(jobs) == bool(owner):
         raise click.UsageError("either JOB[.TASK]... or -u USER")
+    if owner and PATTERN & set(owner):
+        raise click.UsageError("no patterns: -u is your own name")
     if owner:
         told = service.delete_all(owner, is_dry=is_dry, folder=folder, path=path)
     else:

@@ -21,10 +21,11 @@ LISTED = 20
 def replay(number: int | None, path: str, is_json: bool) -> None:
     """Make a decision of the service again, from the rows that it looked at.
 
-    Nothing is done. Printed are the decision's actions, a sentence each; where this version
-    of gridbridge would decide otherwise, `-` stands before what was decided and `+` before what
-    would be now. Without DECISION the last twenty are listed with their numbers. Decisions are kept
-    as long as [site] keep_decisions_h in gridbridge.toml says. For root and the service account.
+    Nothing is done. Printed are the decision's actions, in one sentence those that are alike.
+    Where this version of gridbridge would decide otherwise, `-` stands before what was decided and
+    `+` before what would be now. Without DECISION the last twenty are listed with their numbers.
+    Decisions are kept as long as [site] keep_decisions_h in gridbridge.toml says. For root and the
+    service account.
     Exit status: 0 the same, 1 another one or none of this number, 2 for anything else.
 
     \b
@@ -64,11 +65,14 @@ def listed(decisions: tuple[Decision, ...], is_json: bool) -> None:
 
 def show(found: service.Replay) -> None:
     """Print the actions, and the difference where there is one."""
-    for each in found.kept:
-        output.line(printable(each if each in found.now else f"- {each}"))
-    for each in found.now:
-        if each not in found.kept:
-            output.line(printable(f"+ {each}"))
+    parts = (
+        ("", [each for each in found.kept if each in found.now]),
+        ("- ", [each for each in found.kept if each not in found.now]),
+        ("+ ", [each for each in found.now if each not in found.kept]),
+    )
+    for sign, actions in parts:
+        for each in found.said(actions):
+            output.line(printable(sign + each))
 
 
 def _plain(decision: Decision) -> dict[str, object]:

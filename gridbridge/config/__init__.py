@@ -23,9 +23,10 @@ _TITLES = [group.title for group in GROUPS.values()]
 SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
 AT_ONCE = os.O_NONBLOCK  # a FIFO would wait for its writer
 MAX_BYTES = 1 << 20  # a file of thousands of queues is shorter; longer ones would stop the service
+SAMPLE = "/opt/gridbridge/conf/gridbridge.toml"
 HEADER = """\
 # gridbridge.toml: every key with its meaning, what may stand there, and its default.
-# A key behind # has its default. See docs/configuration.md.
+# A key behind # has its default. See gridbridge.toml(5).
 """
 
 
@@ -73,7 +74,7 @@ def read(path: str) -> bytes:
             _refuse(path, file.fileno())
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        remedy = "a readable copy of conf/gridbridge.toml has to be there"
+        remedy = f"a readable copy of {SAMPLE} has to be there"
         raise ConfigError((f"{path}: {error.strerror}; {remedy}",)) from error
     if len(raw) > MAX_BYTES:
         raise ConfigError((f"{path}: too long; at most {MAX_BYTES} bytes are read",))
@@ -89,7 +90,7 @@ def text(policy: Policy) -> str:
 def _refuse(path: str, opened: int) -> None:
     """Refuse what is no file, and to root one that others could have written."""
     if not stat.S_ISREG(os.fstat(opened).st_mode):
-        raise ConfigError((f"{path}: not a file; a copy of conf/gridbridge.toml has to be there",))
+        raise ConfigError((f"{path}: not a file; a copy of {SAMPLE} has to be there",))
     owner = trust.demanded()
     if owner is not None:
         trust.require(os.path.abspath(path), opened, owner)

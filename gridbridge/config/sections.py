@@ -3,7 +3,7 @@
 A capability lists its groups of sections; each fills one field of model.policy.Policy.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -144,8 +144,7 @@ def problems_of(
     try:
         structured(table, kind)
     except ClassValidationError as group:
-        for error in group.exceptions:
-            yield from (f"[{title}] {told}" for told in _told(error, kind))
+        yield from (f"[{title}] {told}" for told in _all_told(group.exceptions, kind))
 
 
 def structured(table: object, kind: type[S]) -> S:
@@ -177,17 +176,30 @@ def text_of(title: str, section: S, as_usual: S) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _told(error: Exception, kind: "type[DataclassInstance]") -> Iterator[str]:
+def _all_told(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
+    """Tell unknown keys first; a key to which one of them is nearest is not missing as well."""
     keys = {key.name: key for key in fields(kind)}
-    if isinstance(error, ForbiddenExtraKeysError):
-        for name in sorted(error.extra_fields):
-            near = get_close_matches(name, keys, 1)
-            hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(keys)}"
-            yield f"{key_name(name)}: unknown key; {hint}"
-        return
+    forbidden = (each for each in errors if isinstance(each, ForbiddenExtraKeysError))
+    unknown = sorted(name for each in forbidden for name in each.extra_fields)
+    meant = {name: get_close_matches(name, keys, 1) for name in unknown}
+    for name, near in meant.items():
+        hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(keys)}"
+        yield f"{key_name(name)}: unknown key; {hint}"
+    for error in errors:
+        if not isinstance(error, ForbiddenExtraKeysError):
+            yield from _told(error, keys[_key_of(error)], [_key_of(error)] in meant.values())
+
+
+def _key_of(error: Exception) -> str:
     notes = (note for note in error.__notes__ if isinstance(note, AttributeValidationNote))
-    key = keys[next(notes).name]
-    yield f"{key.name}{error}" if isinstance(error, Wrong) else f"{key.name}: missing; {right(key)}"
+    return next(notes).name
+
+
+def _told(error: Exception, key: Field[object], is_meant: bool) -> Iterator[str]:
+    if isinstance(error, Wrong):
+        yield f"{key.name}{error}"
+    elif not is_meant:
+        yield f"{key.name}: missing; {right(key)}"
 
 
 @cache
@@ -216,7 +228,7 @@ def _check_table(table: dict[str, object], key: Field[object]) -> None:
         if not (named.holds(name) and isinstance(value, str) and known.holds(value)):
             raise Wrong(value, "wrong form", known.right, f".{key_name(name)}")
         if is_users and list(table.values()).count(value) > 1:
-            raise Wrong(value, "two people's", known.right, f".{key_name(name)}")
+            raise Wrong(value, "the account of two people", known.right, f".{key_name(name)}")
 
 
 def _fault(value: object, key: Field[object]) -> str:

@@ -130,7 +130,7 @@ def _try(
     except GridbridgeError as error:
         daemon.release()
         is_usual = isinstance(error, StateError)
-        _log.error("event=trouble why=%r", str(error), exc_info=not is_usual)
+        _log.error("event=cycle_failed why=%r", str(error), exc_info=not is_usual)
         return error
     return None
 

@@ -38,13 +38,25 @@ class Journalled(Protocol):
         """Decide from the rows that were kept; return the actions, one sentence each."""
         ...
 
+    def said(self, actions: Sequence[str]) -> list[str]:
+        """Say these actions to people, equal ones in one sentence."""
+        ...
+
 
 def telling(
-    program: str, at: datetime, inputs: Mapping[str, object], actions: Sequence[str]
+    program: str,
+    at: datetime,
+    inputs: Mapping[str, object],
+    actions: Sequence[str],
+    said: Sequence[str] | None = None,
 ) -> Entry:
-    """Return an entry whose sentence has the first actions, and how many more there are."""
-    told = [*actions[:MOST_TOLD]]
-    told += [f"{left} more"] if (left := len(actions) - MOST_TOLD) > 0 else []
+    """Return an entry whose sentence has the first actions, and how many more there are.
+
+    `said` is how they are said to people, where that is shorter.
+    """
+    said = actions if said is None else said
+    told = [*said[:MOST_TOLD]]
+    told += [f"{left} more"] if (left := len(said) - MOST_TOLD) > 0 else []
     kept = {**inputs, "actions": list(actions)}
     return Entry(at=at, program=program, sentence="; ".join(told), inputs=kept)
 

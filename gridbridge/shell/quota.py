@@ -41,7 +41,7 @@ class Quota:
     def tell_left_out(self, log: Logger) -> None:
         """Log of which uid how many lines were left out, when the interval is over."""
         for uid, count in self.left_out().items():
-            log.warning("event=untold uid=%s lines=%d", uid, count)
+            log.warning("event=left_out uid=%s lines=%d", uid, count)
 
 
 class Withheld:

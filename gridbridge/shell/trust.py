@@ -87,7 +87,7 @@ def of(place: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]
     yield from _owned(place, facts, owner)
     if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):
         mode = stat.S_IMODE(facts.st_mode)
-        yield f"others may write {place}, mode {mode:04o}", f"chmod go-w {_word(place)}"
+        yield f"{place} has mode {mode:04o}", f"chmod go-w {_word(place)}"
 
 
 def name_of(uid: int) -> str:

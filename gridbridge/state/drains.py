@@ -11,7 +11,7 @@ from gridbridge.errors import ParseError, StateError
 from gridbridge.model import lines
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.shown import ShownDrain
-from gridbridge.shell import files
+from gridbridge.shell import files, trust
 
 DRAINED = "drained"
 KEYS = ("by", "at", "reason")
@@ -28,6 +28,7 @@ def make_folder(folder: str = PUBLISHED) -> None:
 
 def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
     """Note that a cluster is drained; StateError for a user who may not."""
+    _require_right(folder)
     values = {"by": drain.by, "at": drain.at.isoformat(), "reason": drain.reason}
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "a poller of this version makes it at its start, end the running one"
@@ -36,7 +37,8 @@ def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
 
 
 def remove(cluster: str, folder: str = PUBLISHED) -> bool:
-    """Take a drain back; False when there was none."""
+    """Take a drain back; False when there was none, StateError for a user who may not."""
+    _require_right(folder)
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
         os.unlink(path)
@@ -45,6 +47,13 @@ def remove(cluster: str, folder: str = PUBLISHED) -> bool:
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
     return True
+
+
+def _require_right(folder: str) -> None:
+    place = f"{folder}/{DRAINED}"
+    if os.path.isdir(place) and not os.access(place, os.W_OK, effective_ids=True):
+        owner = trust.name_of(os.stat(place).st_uid)
+        raise StateError(f"only {owner} and root may do this: sudo -u {owner} ...")
 
 
 def names(folder: str = PUBLISHED) -> frozenset[str]:

@@ -69,6 +69,18 @@ def test_what_is_wrong_is_told_and_drains_nothing(
     assert drains.names(folder) == frozenset()
 
 
+@pytest.mark.parametrize("words", [("drain", "beta", "--reason", "x"), ("undrain", "beta")])
+def test_who_may_not_is_told_who_may(
+    folder: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+
+    told = run(folder, *words)
+
+    me = pwd.getpwuid(os.getuid()).pw_name
+    assert str(told.exception) == f"only {me} and root may do this: sudo -u {me} ..."
+
+
 def test_a_drain_that_is_none_is_told_and_still_closes(folder: str) -> None:
     """A queue stays closed whatever stands in its cluster's file."""
     Path(folder, "drained", "beta").write_text("what\n")

@@ -77,6 +77,18 @@ def test_bad_input_is_one_clear_line_and_status_2(
     assert words in told.err
 
 
+def test_every_mistake_is_a_line_of_the_program(
+    configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configured.write_text(CONFIG.replace("= 1", "= -1").replace("= 4", "= -4"))
+
+    status = run(monkeypatch, "setup", "transfer", "beta")
+
+    told = capsys.readouterr().err.splitlines()
+    assert (status, len(told)) == (2, 2)
+    assert all(line.startswith(f"gridbridge: {configured}: ") for line in told)
+
+
 def test_a_missing_configuration_is_one_clear_line(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -270,14 +270,20 @@ def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixt
         ("qalter_remote", ("12", "-h", "x"), 2, "'x' is not one of"),
         ("qalter_remote", ("12", "-p", "2000"), 2, "2000 is not in the range"),
         ("qalter_remote", ("12,13", "-p", "-1"), 2, "one job, or one task of it"),
-        ("qalter_remote", ("99", "-p", "-1"), 1, "job 99: nothing of it is away; qalter 99"),
+        (
+            "qalter_remote",
+            ("99", "-p", "-1"),
+            1,
+            "job 99: nothing of it is away; if it waits here, qalter 99",
+        ),
         ("qalter_remote", ("13", "-p", "-1"), 1, "job 13.2: it is bob's, not yours"),
         ("qdel_remote", (), 2, "either JOB[.TASK]... or -u USER"),
         ("qdel_remote", ("12", "-u", "alice"), 2, "either JOB[.TASK]... or -u USER"),
         ("qdel_remote", ("-u", "carol"), 1, "no job of carol is away"),
         ("qdel_remote", ("-u", "bob"), 1, "job 13.2: it is bob's, not yours; an operator uses"),
         ("qdel_remote", ("x",), 2, "'x' is not a job id"),
-        ("qdel_remote", ("99",), 1, "job 99: nothing of it is away; qdel 99 deletes it here"),
+        ("qdel_remote", ("99",), 1, "away; if it waits here, qdel 99 deletes it"),
+        ("qdel_remote", ("-u", "*"), 2, "no patterns: -u is your own name"),
         ("qdel_remote", ("13.2",), 1, "job 13.2: it is bob's, not yours; an operator uses qdel"),
         ("qdel_remote", ("-f", "12"), 2, "No such option '-f'"),
     ],
@@ -368,4 +374,4 @@ def test_what_came_of_an_act_is_told_as_json_too(
     told, error = capsys.readouterr()
     (only,) = json.loads(told)
     assert (ended, error, only["job"], only["is_done"]) == (1, "", "99", False)
-    assert only["text"].startswith("job 99: nothing of it is away; q")
+    assert only["text"].startswith("job 99: nothing of it is away; if it waits here, q")

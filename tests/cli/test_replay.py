@@ -15,6 +15,7 @@ from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import POLICY, a_situation, a_transfer, plan, second
 
 WHY = "look up end gb.alpha.7.0.1: beta lists it no more"
+TOLD = "gb.alpha.7.0.1: looking up its end in the accounting there: beta lists it no more"
 
 
 @pytest.fixture
@@ -46,14 +47,14 @@ def run(config: Path, *words: str) -> Result:
 def test_the_last_decisions_are_listed_and_one_is_made_again(
     config: Path, database: Database
 ) -> None:
-    assert WHY in run(config).stdout
+    assert TOLD in run(config).stdout
     listed = json.loads(run(config, "--json").stdout)
     assert [(one["decision"], one["program"], one["sentence"]) for one in listed] == [
-        (1, "poller", WHY)
+        (1, "poller", TOLD)
     ]
 
     again = run(config, "1")
-    assert (again.exit_code, again.stdout) == (0, WHY + "\n")
+    assert (again.exit_code, again.stdout) == (0, TOLD + "\n")
     told = json.loads(run(config, "1", "--json").stdout)
     assert (told["actions"], told["now"]) == ([WHY], [WHY])
 
@@ -66,7 +67,7 @@ def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: Da
 
     again = run(config, "2")
     assert again.exit_code == 1
-    assert again.stdout == f"- close gb.alpha.7.0.1: \ufffd[2Jgone\n+ {WHY}\n"
+    assert again.stdout == f"- gb.alpha.7.0.1: closing it: \ufffd[2Jgone\n+ {TOLD}\n"
 
 
 def test_an_unknown_number_and_what_cannot_be_read_are_one_line(

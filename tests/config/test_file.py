@@ -15,7 +15,7 @@ cluster = "alpha"
 qmaster_port = 6444
 execd_port = 6445
 """
-COPY = "copy of conf/gridbridge.toml has to be there"
+COPY = "copy of /opt/gridbridge/conf/gridbridge.toml has to be there"
 
 
 def problems_of(path: Path) -> list[str]:
@@ -98,9 +98,8 @@ def test_root_reads_no_file_that_others_may_write(path: Path) -> None:
     path.chmod(0o666)
 
     (told,) = problems_of(path)
-    assert ", so others could have written grid.toml. Read it, then run: " in told
-    assert "others may write grid.toml, mode 0666" in told
-    assert told.endswith("chmod go-w grid.toml")
+    assert "others could have written grid.toml, for grid.toml has mode 0666. Read it, " in told
+    assert told.endswith("then run: chmod go-w grid.toml")
 
 
 @pytest.mark.usefixtures("as_root")
@@ -108,7 +107,7 @@ def test_root_reads_no_file_in_a_folder_that_others_may_write(path: Path) -> Non
     path.parent.chmod(0o777)
 
     (told,) = problems_of(path)
-    assert f"others may write {path.parent}, mode 0777" in told
+    assert f"others could have written grid.toml, for {path.parent} has mode 0777" in told
     assert f"chmod go-w {path.parent}" in told
 
 
@@ -121,7 +120,7 @@ def test_root_reads_its_own_file(path: Path) -> None:
 def test_root_reads_no_file_of_somebody_else(path: Path) -> None:
     os.chown(path, 1, 1)
 
-    expected = "grid.toml belongs to daemon, so others could have written grid.toml"
+    expected = "others could have written grid.toml, for grid.toml belongs to daemon"
     mend = "Read it, then run: chown root grid.toml"
     assert [f"{expected}. {mend}"] == problems_of(path)
 

@@ -121,6 +121,20 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             id="a misspelt key",
         ),
         pytest.param(
+            GOOD.replace("pending_limit", "pending_limt"),
+            ["[queue.transfer-beta] pending_limt: unknown key; pending_limit is the nearest"],
+            id="a misspelt key that is required is not missing as well",
+        ),
+        pytest.param(
+            GOOD.replace("slots", "zzz") + "stagd = 5\n",
+            [
+                "[queue.transfer-beta] stagd: unknown key; staged is the nearest",
+                f"[queue.transfer-beta] zzz: unknown key; {KEYS_OF_A_QUEUE}",
+                "[queue.transfer-beta] slots: missing; a whole number, 1 to 9999999 slots",
+            ],
+            id="unknown keys come first",
+        ),
+        pytest.param(
             GOOD + "zzz = 5\n",
             [f"[queue.transfer-beta] zzz: unknown key; {KEYS_OF_A_QUEUE}"],
             id="a key like no other",
@@ -284,7 +298,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD.replace(QUEUE, f'{BY_SSH}users = {{ alice = "al", bob = "al" }}\n' + QUEUE),
-            [f'[cluster.beta] users.alice = "al": two people\'s; {ACCOUNTS}'],
+            [f'[cluster.beta] users.alice = "al": the account of two people; {ACCOUNTS}'],
             id="one account of two people",
         ),
         pytest.param(
@@ -552,11 +566,11 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             [
                 '[map.beta.resource."h rt"]: wrong name;'
                 " letters, digits, _ . + and -, a letter or digit first",
+                "[map.beta.resource.mem] from: unknown key;"
+                " the keys are to, scale, unit, relation, default, drop, require, reject",
                 "[map.beta.resource.mem] scale = -1: out of range; a number, 1e-06 to 1000000.0",
                 '[map.beta.resource.mem] unit = "X": unknown word; "" or "k" or "K" or "m" or "M"'
                 ' or "g" or "G" or "t" or "T" or "s" or "min" or "h" or "h:m:s"',
-                "[map.beta.resource.mem] from: unknown key;"
-                " the keys are to, scale, unit, relation, default, drop, require, reject",
                 '[map.beta.resource.h_rt] default = "soon":'
                 " it can't be scaled or written in a unit; 'soon' is no number, memory or time",
                 "[map.beta.pe.mpi] unit: unknown key; the keys are to, scale, spread, reject",

@@ -378,8 +378,8 @@ def test_a_file_that_others_may_write_does_not_take_force(site: Site) -> None:
     site.turn(), site.turn()
 
     assert taken == 5
-    assert refused[0].startswith("others may write FILE, mode ")
-    assert ", so others could have written FILE. Read it, then run: chmod" in refused[0]
+    assert refused[0].startswith("others could have written FILE, for FILE has mode ")
+    assert ". Read it, then run: chmod" in refused[0]
     assert (site.interval_s, site.refused) == (7, ())
 
 
@@ -392,7 +392,7 @@ def test_a_file_that_was_refused_for_its_folder_takes_force_once_that_is_mended(
     site.path.parent.chmod(0o755)
     site.turn(), site.turn()
 
-    assert refused[0].startswith("others may write ")
+    assert refused[0].startswith("others could have written ")
     assert (site.interval_s, site.refused) == (7, ())
 
 

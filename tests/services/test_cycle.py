@@ -167,8 +167,8 @@ def test_after_a_failed_cycle_the_program_recovers_and_goes_on(
     anew = ["release", "recover", "gather"]
     assert balance.done[:7] == ["gather", *anew, *anew]
     assert [one.getMessage() for one in caplog.records if one.name == cycle.__name__] == [
-        f"event=trouble why={why!r}",
-        f"event=trouble why={why!r}",
+        f"event=cycle_failed why={why!r}",
+        f"event=cycle_failed why={why!r}",
         f"event=well_again after={why!r}",
     ]
     assert waiting.lived == ["begin", "begin"]

@@ -138,7 +138,7 @@ class CellHome:
 def _tell_odd(local: TransferId, name: str, value: str, why: str) -> None:
     """Log a wrong value that somebody wrote in the place of a job's own."""
     if value:
-        _log.warning("event=odd_context job=%s %s=%a why=%r", local.local, name, short(value), why)
+        _log.warning("event=bad_context job=%s %s=%a why=%r", local.local, name, short(value), why)
 
 
 def _kept(request: Request) -> RequestAtHome:

@@ -214,11 +214,11 @@ def _clock(name: str, cell: CellFacts) -> Finding:
 
 
 def _key(key: KeyFacts) -> Finding:
-    """Judge a person's key; without it that person's jobs wait at home."""
+    """Judge a person's key; what is sent without it comes home (decision 0185)."""
     item, right = f"{key.cluster}: key of {key.person}", f"leads into the account {key.account}"
     if not key.trouble:
         return Finding(item=item, state=State.OK, found=right)
-    hint = f"docs/ssh.md; until then jobs of {key.person} that are sent there wait"
+    hint = f"until then jobs of {key.person} that are sent there wait, or come home when refused"
     return Finding(item=item, state=State.WARNING, found=key.trouble, right=right, hint=hint)
 
 

@@ -9,6 +9,7 @@ from gridbridge.model.site.setup import Edit, Finding, State, Verb
 ITEM = "poller: gridbridge.toml"
 OLDER = "the service has an older gridbridge.toml"
 AWAIT = Edit(verb=Verb.SHELL, value=f"{PYTHON} -I -m gridbridge.services.site.awaited")
+NEW = "the new one"
 
 
 def is_refused(poller: PollerFacts) -> bool:
@@ -41,11 +42,11 @@ def findings(poller: PollerFacts, is_right: bool = True) -> Iterator[Finding]:
         yield Finding(item=ITEM, state=State.OK, found="in force")
     elif not is_right:
         hint = "it stays in force until the file is right"
-        yield Finding(item=ITEM, state=State.WARNING, found=OLDER, right="this one", hint=hint)
+        yield Finding(item=ITEM, state=State.WARNING, found=OLDER, right=NEW, hint=hint)
     elif known.refused:
         hint = "until that is mended the older one stays in force"
-        found = f"{OLDER}; it refuses this one: {'; '.join(known.refused)}"
-        yield Finding(item=ITEM, state=State.BROKEN, found=found, right="this one", hint=hint)
+        found = f"{OLDER}; it refuses the new one: {'; '.join(known.refused)}"
+        yield Finding(item=ITEM, state=State.BROKEN, found=found, right=NEW, hint=hint)
     else:
         yield _late(poller.pid)
 
@@ -57,7 +58,7 @@ def _late(pid: int) -> Finding:
         item=ITEM,
         state=State.WARNING,
         found=OLDER,
-        right="this one",
+        right=NEW,
         mend=(edit,) if pid else (),
-        hint="it takes this one within seconds, or by: systemctl reload gridbridge-poller",
+        hint="it takes the new one within seconds, or by: systemctl reload gridbridge-poller",
     )

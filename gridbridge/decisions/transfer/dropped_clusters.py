@@ -15,9 +15,8 @@ def sentence(cluster: str) -> str:
 
 def wait(cluster: str) -> str:
     """Say what such a transfer waits for."""
-    return (
-        f"[cluster.{cluster}] to be in {CONFIG} again: nobody asks {cluster}; silence ends no job"
-    )
+    until = f"until then nobody asks {cluster}, and the job counts as alive"
+    return f"[cluster.{cluster}] to be in {CONFIG} again: {until}"
 
 
 def findings(transfers: Iterable[ShownTransfer], clusters: Collection[str]) -> Iterator[Finding]:

@@ -225,7 +225,9 @@ def _is_repeated(known: Transfer, fresh: Transfer) -> bool:
 
 
 def _progress(message: Message) -> str:
-    """Note a starter's progress, and its reason: a failure, or what it left out."""
+    """Note a starter's progress, and what it left out; or how its last try failed."""
+    if message.cause and message.reason:
+        return message.reason
     added = f"; {message.reason}" if message.reason else ""
     if message.phase == Phase.SUBMITTING:
         return f"being submitted to {message.remote}{added}"

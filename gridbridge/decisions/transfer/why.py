@@ -75,9 +75,9 @@ def waits_for(one: ShownTransfer, shown: Shown, now: datetime) -> str:
 def _waits_away(one: ShownTransfer, shown: Shown, now: datetime) -> str:
     """Say what a transfer waits for while its end is not known."""
     if one.desired == Desired.DEAD:
-        return f"{one.remote} to be rid of it: it was deleted here"
+        return f"{one.remote} to delete its job there: it was deleted here"
     if quiet := silence(shown.clusters.get(one.remote), now):
-        return f"{one.remote}, which {quiet}; silence ends no job"
+        return f"{one.remote}, which {quiet}; until it answers the job counts as alive"
     if one.phase == Phase.SUBMITTING:
         return f"its starter, to submit it to {one.remote}{_tried(one)}"
     if one.missing_since:
@@ -89,7 +89,7 @@ def _waits_away(one: ShownTransfer, shown: Shown, now: datetime) -> str:
 
 def _tried(one: ShownTransfer) -> str:
     """Say how its starter's last try failed; empty when it did not."""
-    return f": {one.reason}" if one.cause else ""
+    return f"; {one.reason}" if one.cause else ""
 
 
 def _missing(one: ShownTransfer, now: datetime) -> str:

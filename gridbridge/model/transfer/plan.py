@@ -21,6 +21,19 @@ class Act(Enum):
     GIVE_UP = "give up"  # a remote job in error state: delete it, tell its reason
 
 
+WORDS = {  # for people; the values above are in the log and in kept decisions
+    Act.PUBLISH: "telling its starter",
+    Act.CLOSE: "closing it",
+    Act.DELETE_REMOTE: "deleting its job there",
+    Act.RELEASE_LOCAL: "taking its guard here away, to close it",
+    Act.ADOPT_LOCAL: "pinning it to its queue and taking its guard away",
+    Act.GUARD_LOCAL: "guarding it here again",
+    Act.UNPIN: "giving it its own list of queues again",
+    Act.LOOK_UP_END: "looking up its end in the accounting there",
+    Act.GIVE_UP: "giving its job there up",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
     """One act on one transfer."""

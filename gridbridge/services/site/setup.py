@@ -94,7 +94,16 @@ def removal_steps(
         raise GridbridgeError(
             f"no queue {wanted.queue}; to {order.cluster} lead: {', '.join(others)}"
         )
+    if used := _slots_used(policy, wanted):
+        told = f"jobs are in {used} of its slots; qmod -d {wanted.queue}, then wait or qdel them"
+        warn(f"queue {wanted.queue} can't be removed yet: {told}")
     return _removal(policy, situation)
+
+
+def _slots_used(policy: Policy, wanted: Wanted) -> int:
+    home = away(policy, wanted.home)
+    seen = makes_queues(home).queue_instances(home, wanted.home)
+    return sum(each.slots_used for each in seen if each.queue == wanted.queue)
 
 
 def left_steps(policy: Policy, order: QueueOrder) -> tuple[Step, ...]:

@@ -60,7 +60,7 @@ def each_away(
     """
     found = open_transfers(job, folder)
     if not found:
-        text = f"job {job}: nothing of it is away; {instead} it here"
+        text = f"job {job}: nothing of it is away; if it waits here, {instead} it"
         yield ActResult(job=job, is_done=False, text=text)
     yield from each_of(found, act)
 

@@ -1,6 +1,7 @@
 """Kept decisions, and what this version would decide from the same rows."""
 
 import os
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -34,6 +35,10 @@ class Replay:
     def is_same(self) -> bool:
         """Say whether both are the same, in the same order."""
         return self.kept == self.now
+
+    def said(self, actions: Iterable[str]) -> list[str]:
+        """Say some of the actions to people."""
+        return PROGRAMS[self.decision.program].said(list(actions))
 
 
 def replay(number: int, path: str = CONFIG) -> Replay:

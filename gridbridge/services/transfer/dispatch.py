@@ -65,11 +65,11 @@ class Dispatcher:
             try:
                 verdict = future.result()
             except Disputed as error:
-                _log.warning("event=two_ends name=%s why=%r", action.transfer.name, str(error))
+                _log.warning("event=disputed_end name=%s why=%r", action.transfer.name, str(error))
                 self.disputed.add(action.transfer.key)
                 yield action, None
             except NotOurs as error:
-                _log.warning("event=stranger act=%s why=%r", action.act.value, short(str(error)))
+                _log.warning("event=not_ours act=%s why=%r", action.act.value, short(str(error)))
                 self.not_ours.append(action.transfer)
                 self._rest(name)
             except (GridbridgeError, OSError) as error:

@@ -158,7 +158,7 @@ class Ledger:
         """Log how many lines were left out lately."""
         self._logged_of.tell_left_out(_log)
         for of, count in self._told_of.left_out().items():
-            _log.warning("event=untold of=%s events=%d", of, count)
+            _log.warning("event=left_out of=%s events=%d", of, count)
 
     def forget(self, transfer: Transfer) -> None:
         """Forget a transfer that is over; the state file keeps it for a while."""

@@ -80,5 +80,5 @@ class Listener:
     def _tell(self, why: str) -> None:
         """Log why nobody listens, once for each reason."""
         if why != self._told:
-            _log.warning("event=deaf cluster=%s why=%r", self._cluster, why)
+            _log.warning("event=push_lost cluster=%s why=%r", self._cluster, why)
         self._told = why

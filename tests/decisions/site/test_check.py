@@ -1,5 +1,6 @@
 """What the check says of this host and of a running site."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -277,6 +278,8 @@ def test_a_key_is_judged_by_whether_it_leads_into_the_account(trouble: str, stat
     (judged,) = [each for each in found if each.item == "beta: key of alice"]
     assert (judged.state, trouble in judged.found) == (state, True)
     assert "al_beta" in judged.found + judged.right
+    assert not re.search(r"docs/\S+\.md", judged.hint)  # an installed site has no checkout
+    assert ("come home when refused" in judged.hint) == bool(trouble)
 
 
 @pytest.mark.parametrize(

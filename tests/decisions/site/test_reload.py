@@ -37,7 +37,7 @@ def test_a_file_that_is_not_in_force_yet_can_be_taken_now(pid: int, mend: tuple[
 
 def test_a_file_that_the_service_refuses_is_told_with_its_reasons() -> None:
     known = ConfigurationFacts(is_same=False, refused=("FILE: one", "FILE: two"))
-    found = f"{OLDER}; it refuses this one: FILE: one; FILE: two"
+    found = f"{OLDER}; it refuses the new one: FILE: one; FILE: two"
 
     assert judged(replace(ALIVE, configuration=known)) == [(State.BROKEN, found, ())]
 
@@ -56,7 +56,7 @@ def test_what_is_wrong_with_a_file_is_told_once() -> None:
     [
         (None, False, ""),
         (ConfigurationFacts(is_same=True), False, ""),
-        (ConfigurationFacts(is_same=False), True, f"{OLDER}; it takes this one within seconds"),
+        (ConfigurationFacts(is_same=False), True, f"{OLDER}; it takes the new one within seconds"),
         (
             ConfigurationFacts(is_same=False, refused=("FILE: wrong",)),
             False,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gridbridge.decisions.transfer.guards import may_be_late
 from gridbridge.decisions.transfer.receive import answer, ending, receive, refuse_route
 from gridbridge.decisions.transfer.unheard import may_be_unheard
-from gridbridge.model.message import KEYS, Desired, Kind, Message, Outcome, Phase
+from gridbridge.model.message import KEYS, Cause, Desired, Kind, Message, Outcome, Phase
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Rejected
 from gridbridge.model.transfer.transfer import Transfer
@@ -365,6 +365,13 @@ def test_a_record_told_again_with_its_trouble_changes_the_reason_alone(
     after = take(before, record.but(reason=WHY), later_s=5)
 
     assert after == before.but(record=after.record, reason=f"{told}; {WHY}")
+
+
+def test_a_try_in_vain_is_the_whole_reason() -> None:
+    record = RECORD.but(phase=Phase.SUBMITTING, remote_id="")
+    tried = record.but(reason="tried in vain: ssh: no", cause=Cause.UNREACHED)
+
+    assert take(take(None, record), tried, later_s=5).reason == "tried in vain: ssh: no"
 
 
 def test_trouble_is_over_with_the_next_phase() -> None:

@@ -27,10 +27,10 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
                 remote_id=None,
                 remote_state="",
                 cause=Cause.BARRED,
-                reason="being submitted to beta; tried in vain: ssh: no",
+                reason="tried in vain: ssh: no",
             ),
             shown(),
-            "its starter, to submit it to beta: being submitted to beta; tried in vain: ssh: no",
+            "its starter, to submit it to beta; tried in vain: ssh: no",
             id="tried in vain",
         ),
         pytest.param(
@@ -87,14 +87,15 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         pytest.param(
             transfer(cause=Cause.DROPPED, desired="dead"),
             shown(),
-            "[cluster.beta] to be in /etc/gridbridge/gridbridge.toml again: nobody asks beta;"
-            " silence ends no job",
+            "[cluster.beta] to be in /etc/gridbridge/gridbridge.toml again: until then"
+            " nobody asks beta, and the job counts as alive",
             id="its cluster is configured no more",
         ),
         pytest.param(
             transfer(),
             SILENT,
-            "beta, which has not answered for 4 s: qstat: no answer in time; silence ends no job",
+            "beta, which has not answered for 4 s: qstat: no answer in time;"
+            " until it answers the job counts as alive",
             id="its cluster is silent",
         ),
         pytest.param(
@@ -112,7 +113,7 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         pytest.param(
             transfer(desired="dead"),
             shown(),
-            "beta to be rid of it: it was deleted here",
+            "beta to delete its job there: it was deleted here",
             id="deleted here",
         ),
         pytest.param(

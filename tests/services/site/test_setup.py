@@ -70,6 +70,33 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
     assert setup.left_steps(policy, QueueOrder(cluster="beta"))[0].line == steps[0].line
 
 
+def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(
+    policy: Policy, tmp_path: Path
+) -> None:
+    """Grid Engine deletes no queue with jobs in it (qconf(1))."""
+    queue = "".join(
+        f"<{name}>{value}</{name}>"
+        for name, value in (
+            ("name", "transfer-beta@master"),
+            ("qtype", "B"),
+            ("slots_used", 2),
+            ("slots_resv", 0),
+            ("slots_total", 9),
+        )
+    )
+    (tmp_path / "qstat").write_text(
+        QSTAT.replace("</queue_info>", f"<Queue-List>{queue}</Queue-List></queue_info>")
+    )
+    warned: list[str] = []
+
+    setup.removal_steps(policy, QueueOrder(cluster="beta", short_jobs=True), warned.append)
+
+    assert warned[1:] == [
+        "queue transfer-beta can't be removed yet: jobs are in 2 of its slots;"
+        " qmod -d transfer-beta, then wait or qdel them"
+    ]
+
+
 def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> None:
     with pytest.raises(GridbridgeError, match="unable to send message"):
         setup.transfer_steps(policy, QueueOrder(cluster="beta"))

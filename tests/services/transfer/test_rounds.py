@@ -396,7 +396,7 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
     verdict = machine.service.known.ledger.open[one.name, one.uid].verdict
 
     assert events[-1].text == "two records of job 40 at beta disagree on its end"
-    assert "event=two_ends name=gb.alpha.7.0.1" in caplog.text
+    assert "event=disputed_end name=gb.alpha.7.0.1" in caplog.text
     assert verdict is not None
     assert (verdict.cause, verdict.reason) == (Cause.DISPUTED, events[-1].text)
 

@@ -1,17 +1,20 @@
 """The decisions about transfers, kept in the journal with their rows, and made again."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gridbridge.decisions.transfer import plan as rules
 from gridbridge.decisions.transfer.relevant_rows import relevant_rows
 from gridbridge.decisions.transfer.situation import Situation
-from gridbridge.model.transfer.plan import Action, Plan
+from gridbridge.model.transfer.plan import WORDS, Act, Action, Plan
 from gridbridge.model.transfer.sections import Poller
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.journal import ROWS, Entry, decode, encode, telling
 
 PROGRAM = "poller"
+FIRST = 3  # names that are told of many transfers
+KEPT = re.compile(f"({'|'.join(act.value for act in Act)}) (gb[^ ]+): (.*)", re.DOTALL)
 
 
 class PlanJournal:
@@ -46,7 +49,7 @@ def _entry(
 ) -> Entry:
     inputs = {**rows(some, situation), "looked_at": looked_at, "policy": encode(policy)}
     actions = [text for one in some[:ROWS] for text in told[one.key]]
-    return telling(PROGRAM, situation.now, inputs, actions)
+    return telling(PROGRAM, situation.now, inputs, actions, said(actions))
 
 
 def rows(some: Sequence[Transfer], situation: Situation) -> dict[str, object]:
@@ -74,5 +77,28 @@ def again(kept: Mapping[str, Any]) -> list[str]:
 
 
 def sentence(action: Action) -> str:
-    """Say an action in one sentence."""
+    """Say an action in one sentence, as decisions are kept."""
     return f"{action.act.value} {action.transfer.name}: {action.why}"
+
+
+def said(actions: Sequence[str]) -> list[str]:
+    """Say kept actions to people: one sentence for all transfers of one act and reason."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for each in actions:
+        act, name, why = _parts(each)
+        alike.setdefault((act, why, "" if act else each), []).append(name)
+    return [_folded(*same, names) for same, names in alike.items()]
+
+
+def _parts(kept: str) -> tuple[str, str, str]:
+    """Return act, transfer and reason of a kept action; nothing for what is none."""
+    found = KEPT.fullmatch(kept)
+    return (found[1], found[2], found[3]) if found else ("", "", "")
+
+
+def _folded(act: str, why: str, other: str, names: Sequence[str]) -> str:
+    if other:
+        return other
+    transfers = names[0] if len(names) == 1 else f"{len(names)} transfers"
+    listed = f" ({', '.join(names[:FIRST])}{', ...' * (len(names) > FIRST)})"
+    return f"{transfers}: {WORDS[Act(act)]}: {why}{listed * (len(names) > 1)}"

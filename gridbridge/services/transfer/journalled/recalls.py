@@ -43,5 +43,10 @@ def again(kept: Mapping[str, Any]) -> list[str]:
     return [_sentence(one) for one in due]
 
 
+def said(actions: Sequence[str]) -> list[str]:
+    """Say them as they are kept."""
+    return list(actions)
+
+
 def _sentence(one: Recall) -> str:
     return f"recall {one.transfer.name}: {one.why}"

@@ -1,6 +1,6 @@
 """The messages that were refused, kept in the journal with their rows, and judged again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,11 @@ def again(kept: Mapping[str, Any]) -> list[str]:
     """Judge a message again."""
     taken = judge(decode(kept["received"], Received))
     return [_sentence(taken) if isinstance(taken, Rejected) else f"take {taken.name}"]
+
+
+def said(actions: Sequence[str]) -> list[str]:
+    """Say them as they are kept."""
+    return list(actions)
 
 
 def _sentence(refusal: Rejected) -> str:

@@ -15,7 +15,7 @@ from gridbridge.services.transfer.suspensions import Suspensions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Care:
-    """Everything that does more for a transfer than the plan of a round says."""
+    """The parts that do what no plan of a round says: guards, recalls, cleaning up."""
 
     guards: Guards
     copies: Copies

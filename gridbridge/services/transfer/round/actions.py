@@ -7,7 +7,7 @@ from gridbridge.apply.transfer.acts import Acts, disputed, no_trace
 from gridbridge.decisions.transfer import plan as rules
 from gridbridge.model.message import Message
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.plan import Act, Action
+from gridbridge.model.transfer.plan import WORDS, Act, Action
 from gridbridge.model.transfer.transfer import Key, Transfer
 from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.dispatch import Dispatcher
@@ -45,7 +45,7 @@ class Actions:
             self.usage_records.tell_end(one)
             self.acts.publish(action)
         elif one.remote in self.asked and self.dispatcher.may_begin(action):
-            self.ledger.note(one, f"{action.act.value}: {action.why}")
+            self.ledger.note(one, f"{WORDS[action.act]}: {action.why}")
             self.dispatcher.begin(action)
 
     def look_up(self, cluster: str, ids: frozenset[int]) -> None:

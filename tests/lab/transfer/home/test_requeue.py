@@ -456,4 +456,4 @@ def test_a_job_put_back_at_beta_after_its_end_was_told_does_not_run_to_its_end_a
 
     assert status == "140"  # USR2, -notify's warning
     assert "end" not in ran
-    assert "delete remote: its end was told, and beta lists it as " in told
+    assert "deleting its job there: its end was told, and beta lists it as " in told

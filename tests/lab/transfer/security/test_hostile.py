@@ -504,7 +504,7 @@ def test_root_obeys_no_file_that_she_could_have_written(grid: Grid, how: str) ->
         grid.sh(HOST, BACK)
 
     assert (done.status, done.out, done.err.count("\n"), ran) == (2, "", 1, "")
-    assert f", so others could have written {TOML}. Read it, then run: " in done.err
+    assert f"others could have written {TOML}, for " in done.err
     assert re.search(r"Read it, then run: (chown( -h)? root|chmod go-w) /[a-z/.]+$", done.err)
 
 

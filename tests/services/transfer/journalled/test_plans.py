@@ -13,9 +13,10 @@ from gridbridge.decisions.transfer.relevant_rows import relevant_rows
 from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.message import Desired
 from gridbridge.model.snapshot import QueueStatus
+from gridbridge.model.transfer.plan import WORDS, Act
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.journal import ROWS, Journal
-from gridbridge.services.transfer.journalled.plans import PlanJournal, again, sentence
+from gridbridge.services.transfer.journalled.plans import PlanJournal, again, said, sentence
 from gridbridge.state.database import Database
 from gridbridge.state.database.decisions import Decisions
 from tests.decisions.transfer.test_plan import (
@@ -108,7 +109,7 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(
     assert kept.program == "poller"
     assert list(kept.inputs["actions"])  # type: ignore[call-overload]
     assert again(kept.inputs) == kept.inputs["actions"]
-    assert kept.sentence == "; ".join(again(kept.inputs))
+    assert kept.sentence == "; ".join(said(again(kept.inputs)))
     changed = {**kept.inputs, "transfers": []}
     assert again(changed) == []
 
@@ -138,8 +139,28 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
 
     (kept,) = Decisions(database).last(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
-    assert kept.sentence.endswith("; 80 more")
+    assert kept.sentence == (
+        "100 transfers: telling its starter: exit status 0"
+        " (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
+    )
     assert again(kept.inputs) == [sentence(action) for action in planned.actions[:ROWS]]
+
+
+def test_each_act_has_words_for_people_that_are_not_its_kept_value() -> None:
+    kept = [f"{act.value} gb.alpha.7.0.1: because" for act in Act]
+
+    assert set(WORDS) == set(Act)
+    assert said(kept) == [f"gb.alpha.7.0.1: {WORDS[act]}: because" for act in Act]
+
+
+def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:
+    kept = ["close gb.a.1.0.1: gone", "what?", "close gb.a.2.0.1: gone", "close gb.a.3.0.1: here"]
+
+    assert said(kept) == [
+        "2 transfers: closing it: gone (gb.a.1.0.1, gb.a.2.0.1)",
+        "what?",
+        "gb.a.3.0.1: closing it: here",
+    ]
 
 
 def test_old_decisions_go_and_the_oldest_of_too_many(database: Database) -> None:
