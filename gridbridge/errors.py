@@ -52,6 +52,10 @@ class Unmappable(GridbridgeError):
     """A job asks for what a remote cluster does not have: it can't go there."""
 
 
+class AlreadySubmitted(GridbridgeError):
+    """Root's ledger lets nothing more of this campaign, or of this attempt, be submitted."""
+
+
 class NotOurs(GridbridgeError):
     """The job of a transfer's id is another's, or of another transfer: numbers have begun anew."""
 

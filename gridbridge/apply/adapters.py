@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Status,
         Submit,
         TellsAccounts,
+        TellsArrayEnds,
         Watches,
     )
 
@@ -57,6 +58,7 @@ class Adapter(Generic[Where]):
     recalls: "Recalls[Where] | None" = None
     tells_accounts: "TellsAccounts[Where] | None" = None
     accounts: "Accounts[Where] | None" = None
+    array_ends: "TellsArrayEnds[Where] | None" = None
     shows_requests: "ShowsRequests[Where] | None" = None
     alters: "Alters[Where] | None" = None
     makes_queues: "MakesQueues[Where] | None" = None
@@ -75,6 +77,7 @@ GRIDENGINE: Adapter[Cell] = Adapter(
     recalls=gridengine_submit,
     tells_accounts=gridengine_submit,
     accounts=gridengine_records,
+    array_ends=gridengine_status,
     shows_requests=gridengine_tools,
     alters=gridengine_tools,
     makes_queues=gridengine_site,
@@ -87,6 +90,7 @@ OAR: Adapter[OarServer] = Adapter(
     explains=oar_site,
     sets_up=oar_site,
     listens=oar_ends,
+    array_ends=oar_status,
 )
 EMBEDDED: Adapter[Folder] = Adapter(
     submit=embedded_submit,

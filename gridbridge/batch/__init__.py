@@ -9,11 +9,16 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gridbridge.batch.protocol import AtHome, KeepsHome, Recalls, Submit
+    from gridbridge.batch.protocol import AtHome, KeepsHome, Recalls, Submit, SubmitsArrays
 
 
 def submitter(away: Away) -> "Submit[Away]":
     """Return the hot half of a cluster's adapter."""
+    return HOT[away.kind]()
+
+
+def arrays_of(away: Away) -> "SubmitsArrays[Away]":
+    """Return what submits arrays, which an embedded cluster has not."""
     return HOT[away.kind]()
 
 

@@ -87,6 +87,30 @@ class Submit(Protocol[Where]):
         ...
 
 
+class SubmitsArrays(Protocol[Where]):
+    """What a campaign asks besides: an array is submitted by `submit`, and found by its name."""
+
+    def submit(self, where: Where, spec: JobSpec, /) -> Submission:
+        """Submit a held array of `spec.tasks` tasks, as one job; never raises."""
+        ...
+
+    def find_held(self, where: Where, transfer: str, owner: str, /) -> str:
+        """Return the id of the owner's oldest array under the name, or nothing."""
+        ...
+
+    def owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
+        """Return whose array it is and its account, both empty when it is not known."""
+        ...
+
+    def release_array(self, where: Where, array: str, name: str, /) -> None:
+        """Let the tasks start, under their real name where the system can give one."""
+        ...
+
+    def delete_array(self, where: Where, array: str, /) -> None:
+        """End all tasks in whatever state they are; those that are gone are deleted."""
+        ...
+
+
 class AtHome(Protocol[Where]):
     """What a starter asks of the cluster that has its queue: of the same module as Submit.
 
@@ -148,6 +172,14 @@ class Status(Protocol[Where]):
 
     def details(self, where: Where, job_id: int, /) -> tuple[JobDetail, ...]:
         """Return what is known of a listed job, nothing when it is not listed."""
+        ...
+
+
+class TellsArrayEnds(Protocol[Where]):
+    """How the tasks of a campaign's arrays ended."""
+
+    def array_ends(self, where: Where, array: int, account: str, /) -> dict[int, JobEnd]:
+        """Return how the tasks of an array ended that did, by their places from 1."""
         ...
 
 

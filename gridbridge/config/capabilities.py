@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gridbridge.config import site, transfer
+from gridbridge.config import campaigns, site, transfer
 from gridbridge.config.sections import Capability, Group
 
 CAPABILITIES: tuple[Capability, ...] = (
     site,
     transfer,
+    campaigns,
 )
 GROUPS: Mapping[str, Group] = MappingProxyType(
     {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}

@@ -7,29 +7,30 @@ remote job must be that person's and bear the record's transfer as its account. 
 """
 
 import os
-import pwd
 import resource
-import select
 import sys
-import tomllib
 from typing import NoReturn
 
 from gridbridge.batch import submitter
-from gridbridge.errors import GridbridgeError, NotOurs, Untrusted
+from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.methods.owner import (
+    LIMIT_S,
+    Refused,
+    become,
+    leave,
+    read_config,
+    require_person,
+    watch,
+)
 from gridbridge.model import message
 from gridbridge.model.configured import away
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Kind, Message
-from gridbridge.model.places import CONFIG, NOT_OURS, SPOOL
+from gridbridge.model.places import CONFIG, SPOOL
 from gridbridge.model.route import Away
-from gridbridge.shell import files, folder, trust
-from gridbridge.shell.runner import SIGKILL
+from gridbridge.shell import files, folder
 from gridbridge.state import spool
 
-CONFIG_MAX_BYTES = 1 << 20
-FAILED, REFUSED = 1, 2
-LIMIT_S = 45  # less than the service waits
-MIN_UID = 1000  # the configuration may say another
 VERBS = {
     "hold": "hold",
     "release": "release",
@@ -38,10 +39,7 @@ VERBS = {
     "delete": "delete",
     "unstage": "",  # removes the transfer's own folder
 }
-
-
-class Refused(GridbridgeError):
-    """A request that this program carries out for nobody."""
+ARRAY_VERBS = ("submit-array", "release-array", "delete-array")  # of campaigns: as_user_array
 
 
 def main() -> None:
@@ -52,19 +50,21 @@ def main() -> None:
     try:
         perform(sys.argv[1:])
     except (GridbridgeError, OSError) as error:
-        os.write(2, f"gridbridge-as-user: {str(error)[:1000]}\n".encode("utf-8", "replace"))
-        os._exit({NotOurs: NOT_OURS, Refused: REFUSED, Untrusted: REFUSED}.get(type(error), FAILED))
+        leave(error)
 
 
 def perform(arguments: list[str]) -> NoReturn:
     """Check everything; in a process of its own become the owner, check the remote job, act."""
+    if arguments and arguments[0] in ARRAY_VERBS:
+        from gridbridge.methods import as_user_array  # transfers do without it
+
+        as_user_array.perform(arguments)
     if len(arguments) != 2 or arguments[0] not in VERBS:
         raise Refused(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
     verb, name = arguments
     config = read_config(CONFIG)
     record, uid = read_record(name)
-    if uid < max(1, _number(config.get("site", {}).get("min_uid", MIN_UID))):
-        raise Refused(f"{name}: nothing is done as uid {uid}")
+    require_person(config, uid)
     cluster = remote_cluster(config, record)
     if child := os.fork():
         watch(child)
@@ -78,26 +78,6 @@ def perform(arguments: list[str]) -> NoReturn:
     if remote_id and is_theirs(remote, remote_id, owner, record.transfer):
         getattr(adapter, VERBS[verb])(remote, remote_id)
     os._exit(0)
-
-
-def watch(child: int, limit_s: float = LIMIT_S) -> NoReturn:
-    """End as the child ends; the owner can stop the child, so its time is limited here."""
-    poll = select.poll()
-    poll.register(os.pidfd_open(child), select.POLLIN)
-    if not poll.poll(limit_s * 1000):
-        os.kill(child, SIGKILL)
-        raise GridbridgeError(f"not done within {limit_s} s")
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    os._exit(status if status >= 0 else FAILED)
-
-
-def read_config(path: str) -> "dict[str, dict[str, object]]":
-    """Read the configuration; only root may have written it."""
-    trust.require(path)
-    try:
-        return tomllib.loads(files.read(path, CONFIG_MAX_BYTES, owner=trust.ROOT)[0].decode())
-    except (OSError, ValueError, GridbridgeError) as error:
-        raise Refused(f"{path}: {error}") from error
 
 
 def read_record(name: str) -> tuple[Message, int]:
@@ -125,25 +105,9 @@ def remote_cluster(config: "dict[str, dict[str, object]]", record: Message) -> d
     return cluster
 
 
-def become(uid: int) -> str:
-    """Become that person, with their groups, for ever; return their login name."""
-    try:
-        person = pwd.getpwuid(uid)
-    except KeyError as error:
-        raise Refused(f"uid {uid} has no account") from error
-    os.initgroups(person.pw_name, person.pw_gid)
-    os.setresgid(person.pw_gid, person.pw_gid, person.pw_gid)
-    os.setresuid(uid, uid, uid)
-    return person.pw_name
-
-
 def is_theirs(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
     """Refuse a job that is another's, or not of this transfer; False when it is gone already."""
     owner, account = submitter(remote).owner_and_account(remote, remote_id)
     if owner and (owner, account) != (theirs, transfer):
         raise NotOurs(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
     return bool(owner)
-
-
-def _number(value: object) -> int:
-    return int(value) if isinstance(value, int | float) else MIN_UID

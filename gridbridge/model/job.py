@@ -1,6 +1,7 @@
 """One job as its cluster shows it to a question about that job: what it is, and how it ended."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from gridbridge.model.request import Request
 
@@ -29,6 +30,15 @@ class SubmittedJob:
     is_interactive: bool  # interactive
 
 
+class KilledFor(StrEnum):
+    """Why a cluster killed a job, where it tells."""
+
+    UNKNOWN = ""
+    WALLTIME = "walltime"
+    PLACE = "place"  # another job needed its resources
+    DELETION = "deletion"  # somebody deleted it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
     """How a job ended for good, as its cluster's accounting tells it.
@@ -41,6 +51,7 @@ class JobEnd:
     signal: int | None = None
     is_preempted: bool = False  # nobody saw its end: the cluster needed its place
     is_unstarted: bool = False  # nobody saw its end, and its cluster never launched it
+    killed_for: KilledFor = KilledFor.UNKNOWN
     reason: str = ""  # the cluster's own words, unless it just exited
     host: str = ""
     user_s: float | None = None  # None, as below: not accounted for

@@ -8,6 +8,7 @@ A capability's sections are in its folder of the model.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gridbridge.model.campaigns.sections import Runner
 from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.site.queues import why_none
 from gridbridge.model.site.sections import Site
@@ -25,6 +26,7 @@ class Policy:
     poller: Poller = field(default_factory=Poller)
     breaker: Breaker = field(default_factory=Breaker)
     retention: Retention = field(default_factory=Retention)
+    runner: Runner = field(default_factory=Runner)
     maps: Mapping[str, Rules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

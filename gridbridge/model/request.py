@@ -132,7 +132,7 @@ class Request:
 class JobSpec:
     """What a cluster is given to run a job; whatever is added is a field with a default."""
 
-    __slots__ = ("cwd", "pe", "request", "script", "shell", "slots", "transfer")
+    __slots__ = ("cwd", "pe", "request", "script", "shell", "slots", "tasks", "transfer")
 
     def __init__(
         self,
@@ -144,6 +144,7 @@ class JobSpec:
         cwd: str = "",
         pe: str = "",
         slots: int = 1,
+        tasks: int = 0,
     ) -> None:
         self.transfer = transfer  # its name and its account
         self.request = request
@@ -151,7 +152,8 @@ class JobSpec:
         self.shell = shell
         self.cwd = cwd  # empty: its owner's home
         self.pe = pe  # its parallel environment; empty: it is serial
-        self.slots = slots
+        self.slots = slots  # of each task
+        self.tasks = tasks  # of an array; 0: it is none
 
     def but(self, **changes: object) -> "JobSpec":
         """Return the same with some of it replaced."""

@@ -66,6 +66,10 @@ class Daemon(Protocol[Seen, Plan]):
         """Begin a cycle of the program, and end it; GridbridgeError when it failed as a whole."""
         ...
 
+    def has_news(self) -> bool:
+        """Say whether the next cycle shall come at once; asked in each pause, now and then."""
+        ...
+
     def recover(self) -> None:
         """Take up what is kept, after a cycle that failed; GridbridgeError when that fails too."""
         ...
@@ -114,7 +118,8 @@ def run_forever(
         if before and not trouble:
             _log.info("event=well_again after=%r", str(before))
         pause_s = doubled(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
-        _pause(pause_s or daemon.pause_s, signals, life_sign, clock)
+        wakes = (lambda: False) if trouble else daemon.has_news
+        _pause(pause_s or daemon.pause_s, wakes, signals, life_sign, clock)
 
 
 def _try(
@@ -135,11 +140,13 @@ def _try(
     return None
 
 
-def _pause(limit_s: float, signals: Signals, life_sign: LifeSign, clock: Clock) -> None:
-    """Sleep so long, or until a signal comes, and show meanwhile that we live."""
+def _pause(
+    limit_s: float, wakes: Callable[[], bool], signals: Signals, life_sign: LifeSign, clock: Clock
+) -> None:
+    """Sleep so long, or until a signal or news come, and show meanwhile that we live."""
     deadline_s = clock.steady_s() + limit_s
     while True:
         left_s = deadline_s - clock.steady_s()
         life_sign.beat()
-        if signals.wait(min(max(0.0, left_s), BEAT_S)) or left_s <= BEAT_S:
+        if signals.wait(min(max(0.0, left_s), BEAT_S)) or left_s <= BEAT_S or wakes():
             return

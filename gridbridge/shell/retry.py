@@ -13,6 +13,7 @@ from tenacity import (
     retry_if_result,
     sleep_using_event,
     stop_after_attempt,
+    stop_after_delay,
     stop_when_event_set,
     wait_fixed,
 )
@@ -26,6 +27,17 @@ def once_more(act: Callable[[], T], failed: type[Exception]) -> T:
         retry=retry_if_exception_type(failed), stop=stop_after_attempt(2), reraise=True
     )
     return tries(act)
+
+
+def until(is_done: Callable[[], bool], limit_s: float, pause_s: float = 0.2) -> bool:
+    """Look again and again, for so long at most; say whether it is done."""
+    tries = Retrying(
+        retry=retry_if_result(lambda done: not done),
+        stop=stop_after_delay(limit_s),
+        wait=wait_fixed(pause_s),
+        retry_error_callback=lambda _: False,
+    )
+    return tries(is_done)
 
 
 def until_stopped(act: Callable[[], None], pause_s: float, stopped: Event) -> None:

@@ -13,6 +13,7 @@ from itertools import chain
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.message import Message, short
+from gridbridge.model.places import CAMPAIGNS
 from gridbridge.model.transfer import claim
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
@@ -215,7 +216,7 @@ def _apart(
     for entry in entries:
         if not entry.is_dir(follow_symlinks=False):
             others.append(entry)
-        elif entry.name not in (WAKE, claim.FOLDER):
+        elif entry.name not in (WAKE, claim.FOLDER, os.path.basename(CAMPAIGNS)):
             folders.append(entry)
     return folders, others
 

@@ -99,10 +99,10 @@ def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None
             CELL,
             {
                 *("at_home", "sets_up", "makes_queues", "watches", "recalls"),
-                *("tells_accounts", "accounts", "shows_requests", "alters"),
+                *("tells_accounts", "accounts", "array_ends", "shows_requests", "alters"),
             },
         ),
-        (OAR, {"sets_up", "listens"}),
+        (OAR, {"sets_up", "listens", "array_ends"}),
         (FOLDER, {"at_home", "lists_queues"}),
     ],
     ids=["gridengine", "oar", "embedded"],

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
+from tests.lab.campaigns.runner import start
 from tests.lab.grid import LAB, Grid
 
 pytestmark = pytest.mark.lab
@@ -61,6 +62,7 @@ def quiet(grid: Grid, all_open: None) -> Grid:
         is_right = grid.on("alpha-master", "gridbridge", "check").status == 0
         return is_right and ["transfer-beta", "beta", "yes"] in [row.split()[:3] for row in told]
 
+    start(grid)
     grid.until(is_quiet, "check and status to find all well")
     return grid
 

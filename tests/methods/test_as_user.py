@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.methods import as_user
+from gridbridge.methods import as_user, owner
 
 
 def a_child(act: Callable[[], object]) -> int:
@@ -22,7 +22,7 @@ def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
     child = a_child(lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
     with pytest.raises(GridbridgeError, match=r"not done within 0\.2 s"):
-        as_user.watch(child, 0.2)
+        owner.watch(child, 0.2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
@@ -36,7 +36,7 @@ def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
     ids=["done", "refused", "killed"],
 )
 def test_it_ends_as_the_worker_ends(act: Callable[[], object], status: int) -> None:
-    watcher = a_child(lambda: as_user.watch(a_child(act)))
+    watcher = a_child(lambda: owner.watch(a_child(act)))
 
     assert os.waitstatus_to_exitcode(os.waitpid(watcher, 0)[1]) == status
 

@@ -34,6 +34,7 @@ class Balance:
         self.done: list[str] = []
         self.told: list[str] = []
         self.faults: list[GridbridgeError] = []
+        self.news: list[bool] = []
 
     def gather(self) -> int:
         """Ask how many wait."""
@@ -61,6 +62,10 @@ class Balance:
     def open_cycle(self) -> Iterator["Balance"]:
         """Begin a cycle."""
         yield self
+
+    def has_news(self) -> bool:
+        """Say whether somebody has brought something."""
+        return self.news.pop() if self.news else False
 
     def recover(self) -> None:
         """Take up what is kept."""

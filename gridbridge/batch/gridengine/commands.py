@@ -142,6 +142,7 @@ def submit_held(cell: Cell, spec: JobSpec) -> Argv:
     request = spec.request
     options: Argv = ("-terse", "-h", "-N", spec.transfer, "-A", spec.transfer, "-S", spec.shell)
     options += ("-m", "n", "-r", "n", "-j", "y", "-o", "/dev/null")
+    options += _given("-t", f"1-{spec.tasks}" if spec.tasks else "")
     options += _given("-wd", spec.cwd)
     options += ("-pe", spec.pe, str(spec.slots)) if spec.pe else ()
     options += ("-notify",) if request.notify else ()

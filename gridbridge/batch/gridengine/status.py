@@ -1,7 +1,7 @@
 """What the service asks of a cell: one query for everything, and one for a job that ended."""
 
 import time
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import commands, qconf
@@ -10,6 +10,7 @@ from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
 from gridbridge.batch.gridengine.records import records
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import Disputed
+from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -53,6 +54,23 @@ def end(cell: Cell, job_id: int, account: str) -> JobEnd | None:
     if is_disputed:
         raise Disputed(f"two records of job {job_id} disagree on how {account} ended")
     return end
+
+
+def array_ends(cell: Cell, array: int, account: str) -> dict[int, JobEnd]:
+    """Return how the tasks of an array ended that did, by their places.
+
+    A task whose records tell several ends is left out, as one that nothing tells of.
+    """
+    ours = [one for one in records(cell, array) if one.account == account]
+    now = datetime.now(UTC)
+    ends = {
+        task: settled([one for one in ours if one.task == task], now)[0] for task in _tasks(ours)
+    }
+    return {task: end for task, end in ends.items() if end}
+
+
+def _tasks(records: Sequence[AccountingRecord]) -> set[int]:
+    return {one.task for one in records}
 
 
 def details(cell: Cell, job_id: int) -> tuple[JobDetail, ...]:

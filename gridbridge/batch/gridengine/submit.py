@@ -182,6 +182,16 @@ def release_as(cell: Cell, job: str, name: str) -> None:
     _do(cell, commands.release_as(cell, job, name))
 
 
+def release_array(cell: Cell, array: str, name: str) -> None:
+    """Give a held array its real name and let its tasks start."""
+    _do(cell, commands.release_as(cell, array, name))
+
+
+def delete_array(cell: Cell, array: str) -> None:
+    """Delete all tasks of an array; one that is gone already is deleted."""
+    _do(cell, commands.delete(cell, array), gone_is_fine=True)
+
+
 def pin(cell: Cell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> None:
     """Let a whole job start in this queue only; Grid Engine can't do it for a single task."""
     _do(cell, commands.pin(cell, job, queue, remember, hard))

@@ -17,6 +17,7 @@ LIMITED = ("/usr/bin/perl", "-e", "alarm shift; exec {$ARGV[0]} @ARGV or exit 12
 ANSWER_S = 1  # the part of the time limit that is needed to report an alarm
 BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # between two programs' words, and after the last
 COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # same for csh
+TASK_COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/array.$OAR_ARRAY_ID"'
 WALLTIME = "h_rt"  # the resource that is OAR's walltime
 NO_LIMIT = ("INFINITY", "NONE")  # in any case of letters
 RELATIONS = "<>="  # end the name of a property that is not just compared for equality
@@ -32,7 +33,8 @@ def submit_held(server: OarServer, spec: JobSpec, size: int) -> Argv:
     """Submit a script of `size` bytes on standard input, held, under the transfer's name."""
     program, *words = oarsub(server, spec)
     call = _call(server, program.rpartition("/")[2], *words)
-    return _far(server, "submit", str(size), *call, ends=server.ends)
+    verb = "submit_array" if spec.tasks else "submit"
+    return _far(server, verb, str(size), *call, ends=server.ends)
 
 
 def oarsub(server: OarServer, spec: JobSpec) -> Argv:
@@ -48,9 +50,11 @@ def oarsub(server: OarServer, spec: JobSpec) -> Argv:
     needs += ("-q", request.targets) if request.targets else ()
     needs += tuple(word for kind in request.types for word in ("-t", kind))
     needs += ("--project", request.project) if request.project else ()
+    program, named = f"{server.binaries}/oarsub", ("--hold", "--name", spec.transfer)
+    if spec.tasks:
+        return (program, *named, *files, *needs, "--array", str(spec.tasks), TASK_COMMAND)
     needs += (ENDED,) if server.ends else ()
-    program = f"{server.binaries}/oarsub"
-    return (program, "--hold", "--name", spec.transfer, *files, *needs, COMMAND)
+    return (program, *named, *files, *needs, COMMAND)
 
 
 def resources(request: Request, slots: int) -> str:
@@ -198,6 +202,21 @@ def hold(server: OarServer, job: str) -> Argv:
 def release(server: OarServer, job: str) -> Argv:
     """Ask that a held job may start."""
     return _call(server, "oarresume", job)
+
+
+def release_array(server: OarServer, array: str) -> Argv:
+    """Ask that all held jobs of an array may start."""
+    return _call(server, "oarresume", "--array", array)
+
+
+def delete_array(server: OarServer, array: str) -> Argv:
+    """Delete all jobs of an array."""
+    return _far(server, "delete_array", array, *_call(server, "oardel", "--array", array))
+
+
+def show_array(server: OarServer, array: str) -> Argv:
+    """Show all jobs of an array, also those that are over."""
+    return _call(server, "oarstat", "-f", "-J", "--array", array)
 
 
 def send(server: OarServer, signal: str, job: str) -> Argv:

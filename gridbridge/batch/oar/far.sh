@@ -27,6 +27,16 @@ submit() { # what stands in the input must be $about bytes, for a cut ends it to
     return "$status"
 }
 
+submit_array() { # its jobs share the script, and each runs its own task once
+    new=$(mktemp new.XXXXXXXX) && cat >"$new" && [ "$(wc -c <"$new")" -eq "$about" ] || { rm -f "$new" && exit 75; }
+    said=$("$@" 2>&1)
+    status=$?
+    id=$(printf '%s\n' "$said" | sed -n 's/^OAR_ARRAY_ID=\([1-9][0-9]*\)$/\1/p')
+    if [ -n "$id" ]; then mv "$new" "array.$id"; else rm -f "$new"; fi
+    printf '%s\n' "$said"
+    return "$status"
+}
+
 make_ended() { # what OAR runs as us here when the job starts, and when it ended
     program=$(mktemp end.XXXXXXXX) && chmod 700 "$program" && cat >"$program" <<END && echo "$program"
 #!/usr/bin/perl
@@ -57,6 +67,13 @@ delete() { # 6: it was deleted before
     "$@"
     status=$?
     case $status in 0 | 6) rm -f "job.$about" ;; esac
+    return "$status"
+}
+
+delete_array() {
+    "$@"
+    status=$?
+    case $status in 0 | 6) rm -rf "array.$about" "array.$about.begun" ;; esac
     return "$status"
 }
 

@@ -118,7 +118,13 @@ sub wait_for_job { # a signal that comes just before the wait is not heard until
 
 umask 022;
 my $script = do { local $/; <DATA> };
-unlink $0;
+if ($ENV{OAR_ARRAY_ID} && $0 =~ /array\.\d+$/) { # the others of the array need it, and each task runs once
+    mkdir "$0.begun", 0700;
+    mkdir "$0.begun/$ENV{OAR_ARRAY_INDEX}", 0700 or give_up();
+}
+else {
+    unlink $0;
+}
 chdir($cwd eq '' ? $ENV{HOME} : $cwd) or give_up(57);
 my ($under, $host) = ($ENV{TMPDIR} // '/tmp', hostname());
 tidy_up($under, $host);

@@ -9,6 +9,7 @@ from contextlib import suppress
 from gridbridge.batch.oar.commands import BREAK, RESUME, SUSPEND, WHOLE
 from gridbridge.batch.shown import job_letters
 from gridbridge.errors import ParseError
+from gridbridge.model.campaigns.names import PREFIX
 from gridbridge.model.states import UNSEEN, Fact, JobState
 
 ENDED = ("Terminated", "Error")
@@ -28,6 +29,7 @@ FACTS = {
     "Finishing": (Fact.RUNNING,),
     "toError": (Fact.RUNNING, Fact.DELETING),
 }
+ARRAYS = f"{PREFIX}."
 NEVER_HALTED = 2147483647  # available_upto, in seconds of the clock
 DELETED = "FRAG_JOB_REQUEST"
 RELEASED = "RESUME_JOB"
@@ -38,6 +40,7 @@ class Job:
     """One job as oarstat shows it."""
 
     __slots__ = (
+        "array",
         "copy_of",
         "events",
         "exit_code",
@@ -46,6 +49,7 @@ class Job:
         "message",
         "name",
         "owner",
+        "place",
         "queue",
         "resources",
         "started_at",
@@ -58,6 +62,8 @@ class Job:
         """Take what is shown; ParseError when something of it is missing."""
         try:
             self.id = str(_number(shown["Job_Id"]))
+            self.array = str(_number(shown.get("array_id") or shown["Job_Id"]))
+            self.place = _number(shown.get("array_index") or 1)
             self.name = str(shown["name"] or "")
             self.owner = str(shown["owner"])
             self.state = str(shown["state"])
@@ -79,6 +85,11 @@ class Job:
     def account(self) -> str:
         """The transfer that it is of: its name, which can't be changed."""
         return self.name
+
+    @property
+    def is_of_array(self) -> bool:
+        """Whether it is a task of an array under the name of a campaign's."""
+        return self.name.startswith(ARRAYS)
 
     @property
     def is_over(self) -> bool:

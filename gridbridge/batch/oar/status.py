@@ -23,7 +23,7 @@ from gridbridge.batch.oar.parse import (
 from gridbridge.batch.oar.submit import call
 from gridbridge.batch.shown import queue_letters
 from gridbridge.model.ids import PREFIX
-from gridbridge.model.job import JobDetail, JobEnd
+from gridbridge.model.job import JobDetail, JobEnd, KilledFor
 from gridbridge.model.route import OarServer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, QueueFact, QueueState
@@ -38,7 +38,13 @@ NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
 KILLS = ("WALLTIME", DELETED)  # why OAR killed it, the more specific first
 PREEMPTED = "BESTEFFORT_KILL"
 UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
+KILLED_FOR = {
+    PREEMPTED: KilledFor.PLACE,
+    "WALLTIME": KilledFor.WALLTIME,
+    DELETED: KilledFor.DELETION,
+}
 NOT_TOLD = (None, None)  # the user and the system time
+DELETED_BEFORE = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True, reason=DELETED)
 SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
 
 
@@ -55,11 +61,12 @@ def snapshot(
     queues = _queues(resources, jobs, taken_at.timestamp())
     copies = [job for job in jobs if _is_copy(job)]
     ours = [job for job in jobs if int(job.id) in wanted or (_is_ours(job) and not _is_copy(job))]
+    found = {int(job.id): (_status(job),) for job in ours} | _arrays(jobs, wanted)
     seen = ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
         queues=queues,
-        jobs={int(job.id): (_status(job),) for job in ours},
+        jobs=found,
         copies=tuple(map(_status, copies)),
         pending=sum(job.is_waiting and not job.is_deleted for job in jobs),
         free_slots=0 if QUEUE in transfer_queues else sum(queue.free_slots for queue in queues),
@@ -79,6 +86,13 @@ def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
     return _end_of(found[0], used.get(found[0].owner, NOT_TOLD))
 
 
+def array_ends(server: OarServer, array: int, account: str) -> dict[int, JobEnd]:
+    """Return how the tasks of an array ended that did, by their places."""
+    jobs = read_jobs(_ask(server, commands.show_array(server, str(array))))
+    over = (job for job in jobs if job.is_over and job.account == account)
+    return {job.place: _end_of(job) or DELETED_BEFORE for job in over}
+
+
 def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
     """Return what is known of a job that waits or runs, nothing when it does neither."""
     found = read_jobs(_ask(server, commands.show_job(server, str(job_id))))
@@ -91,6 +105,17 @@ def _is_ours(job: Job) -> bool:
 
 def _is_copy(job: Job) -> bool:
     return job.copy_of != 0 and job.name.startswith(OURS)
+
+
+def _arrays(jobs: list[Job], wanted: Container[int]) -> dict[int, tuple[JobStatus, ...]]:
+    """Return the tasks of wanted arrays, which are jobs of their own here, by the array's id."""
+    rows: dict[int, tuple[JobStatus, ...]] = {}
+    for job in jobs:
+        if (array := int(job.array)) in wanted and job.is_of_array:
+            place = range(job.place, job.place + 1)
+            row = replace(_status(job), job_id=array, tasks=(place,))
+            rows[array] = (*rows.get(array, ()), row)
+    return rows
 
 
 def _queues(resources: list[Resource], jobs: list[Job], now: float) -> tuple[QueueStatus, ...]:
@@ -173,6 +198,7 @@ def _how_it_ended(job: Job) -> JobEnd | None:
         return JobEnd(
             exit_status=status,
             signal=number or None,
+            killed_for=_killed_for(job) if number else KilledFor.UNKNOWN,
             reason=(_killed_by(job) or f"signal {number}") if number else "",
             host=host,
         )
@@ -189,7 +215,7 @@ def _how_it_ended(job: Job) -> JobEnd | None:
     if not job.started_at and job.is_deleted:
         return None
     if reason := _killed_by(job):
-        return JobEnd(signal=SIGKILL, reason=reason, host=host)
+        return JobEnd(signal=SIGKILL, killed_for=_killed_for(job), reason=reason, host=host)
     reason = ": ".join(job.events[-1]) if job.events else job.state
     return JobEnd(is_unstarted=not job.started_at, reason=reason, host=host)
 
@@ -198,6 +224,12 @@ def _is_preempted(job: Job) -> bool:
     """Say whether a job died because OAR wanted its place: one that just ended has a status."""
     died = job.exit_code is not None and bool(job.exit_code & SIGNAL_BITS)
     return died and PREEMPTED in job.event_types
+
+
+def _killed_for(job: Job) -> KilledFor:
+    """Say why OAR killed a job: what it did for its own reasons comes before what people asked."""
+    found = (why for kind, why in KILLED_FOR.items() if kind in job.event_types)
+    return next(found, KilledFor.UNKNOWN)
 
 
 def _killed_by(job: Job) -> str:

@@ -114,6 +114,18 @@ def release_as(server: OarServer, job: str, _name: str) -> None:
     call(server, commands.release(server, job)).checked()
 
 
+def release_array(server: OarServer, array: str, _name: str) -> None:
+    """Let the held tasks of an array start."""
+    call(server, commands.release_array(server, array)).checked()
+
+
+def delete_array(server: OarServer, array: str) -> None:
+    """Delete all tasks of an array; those that are over are deleted."""
+    done = call(server, commands.delete_array(server, array))
+    if done.status not in (0, KILLED_BEFORE):
+        done.checked()
+
+
 def hold(server: OarServer, job: str) -> None:
     """Keep a waiting job from starting."""
     done = call(server, commands.hold(server, job))

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from gridbridge.model.places import (
     AS_USER,
+    CAMPAIGNS,
     CONFIG,
     HOME,
     METHODS,
@@ -25,6 +26,7 @@ from gridbridge.model.site.sections import Site
 from gridbridge.model.site.setup import Edit, Finding, State, Verb
 
 SPOOL_MODE = 0o1733  # anybody may add a message, only the service lists them
+CAMPAIGNS_MODE = 0o3733  # the same, and the service's group may read what is brought
 PROGRAMS = (
     *(
         f"{METHODS}/{name}"
@@ -42,6 +44,7 @@ FOLDERS: Mapping[str, int] = MappingProxyType(  # the service account's, with th
         SPOOL: SPOOL_MODE,
         f"{SPOOL}/wake": SPOOL_MODE,
         f"{SPOOL}/claims": SPOOL_MODE,
+        CAMPAIGNS: CAMPAIGNS_MODE,
     }
 )
 NO_COMMENT = re.compile(r"\s*#(\s*[0-9]|include)")

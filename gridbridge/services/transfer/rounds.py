@@ -106,6 +106,10 @@ class Poller:
         """Give back what the service holds of the machine."""
         self.service.shut_down()
 
+    def has_news(self) -> bool:
+        """Say no: a round comes as often as the spool is looked into."""
+        return False
+
     def recover(self) -> None:
         """Put another service together: what a failed round took from the spool is read again."""
         self._configuration.take(self._signals.hung_up(), self.service.known.ledger.away_jobs)

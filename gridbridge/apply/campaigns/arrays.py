@@ -1,0 +1,51 @@
+"""Submits, releases and deletes arrays as their owners, through gridbridge-as-user."""
+
+from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.model.campaigns.campaign import Array, Attempt
+from gridbridge.model.campaigns.numbers import write_attempts
+from gridbridge.model.places import AS_USER, NOT_OURS
+from gridbridge.shell.runner import Completed, run
+
+SUDO = ("/usr/bin/sudo", "-n", AS_USER)
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
+REFUSED = 2
+
+
+class ArrayRefused(GridbridgeError):
+    """A cluster, or root, will never take this array."""
+
+
+def submit(array: Array, attempts: tuple[Attempt, ...]) -> int:
+    """Submit an array held, or adopt what an earlier call submitted; return its id.
+
+    Raises ArrayRefused, and CommandFailed when it is not known whether anything was submitted:
+    the same call may be repeated.
+    """
+    tasks = write_attempts(tuple((one.task, one.attempt) for one in attempts))
+    done = _call("submit-array", array, tasks)
+    if done.status == REFUSED:
+        raise ArrayRefused(_last_words(done))
+    return int(done.checked().stdout)
+
+
+def release(array: Array) -> None:
+    """Let the tasks of a submitted array start; may be repeated."""
+    _call("release-array", array).checked()
+
+
+def delete(array: Array) -> None:
+    """End all tasks of an array; may be repeated."""
+    _call("delete-array", array).checked()
+
+
+def _call(verb: str, array: Array, *tasks: str) -> Completed:
+    what = (f"c.{array.campaign}", array.cluster, str(array.number))
+    done = run((*SUDO, verb, *what, *tasks), ENVIRONMENT, PATIENCE_S)
+    if done.status == NOT_OURS:
+        raise NotOurs(_last_words(done))
+    return done
+
+
+def _last_words(done: Completed) -> str:
+    return done.stderr.decode("utf-8", "replace").strip()

@@ -1,0 +1,4 @@
+"""What users type about campaigns."""
+
+REFUSED = 1  # exit statuses besides those of cli/program
+UNREACHABLE = 75

@@ -1,0 +1,325 @@
+"""Reads a campaign's JDL, in JSON or TOML, into the model.
+
+All that is wrong is told at once, a line each: `FILE:LINE: key = value: what is wrong; what would
+be right`. Keys are CiGri's, in any case of letters; a global one holds for each cluster that has
+none of its own. Keys that CiGri has and we don't are told as warnings, unknown ones are refused.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.ids import is_cluster_name
+
+MOST_TASKS = 10_000_000
+MOST_SLOTS = 100_000
+YEAR_S = 31_536_000
+LINE_BYTES = 65_536  # of one task's parameters
+RESOURCES = re.compile(r"(?:/\w+=\d+)+", re.ASCII)
+WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
+NAME = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
+WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
+PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
+COMMAND = re.compile(r"[^\x00]{1,65536}")
+BEST_EFFORT = ("best-effort", "besteffort")
+TYPES = (*BEST_EFFORT, "normal")
+NOT_YET = (  # CiGri's, which change nothing here
+    *("dimensional_grouping", "temporal_grouping", "checkpointing_type", "checkpointing_period"),
+    *("output_gathering_method", "output_file", "output_destination", "data_to_transfer"),
+    *("prologue", "epilogue", "prologue_walltime", "epilogue_walltime"),
+    *("test_mode", "properties", "cluster_job_type"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A right JDL: what it asks for, its tasks' parameters, and what of it changes nothing."""
+
+    jdl: Jdl
+    parameters: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key that each cluster may have: where it goes, and how its value is read."""
+
+    field: str
+    read: Callable[[Any], Any]  # ValueError for what can't be
+    right: str
+
+
+def load(path: str, text: str, *, type_: Type = Type.DEFAULT, folder: str = ".") -> Said:
+    """Read a JDL; ConfigError tells everything that is wrong with it.
+
+    Its `param_file` is looked up from `folder`.
+    """
+    return Reader(path, text, folder).read(type_)
+
+
+@dataclass(slots=True)
+class Reader:
+    """One JDL, and what is found to be wrong with it."""
+
+    path: str
+    text: str
+    folder: str
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def read(self, type_: Type) -> Said:
+        """Read all of it, then tell what is wrong."""
+        said = self._lower(self._parsed())
+        clusters = self._clusters(said)
+        parameters = self._parameters(said)
+        name = self._value(said, "name", _text(NAME), "1 to 255 printable characters", "")
+        self._known(said, {"name", "clusters", *PARAMETERS, "jobs_type", *KEYS})
+        if self.problems:
+            raise ConfigError(tuple(self.problems))
+        jdl = Jdl(name=name, type=type_, clusters=clusters)
+        return Said(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings))
+
+    def _parsed(self) -> Mapping[str, Any]:
+        read = json.loads if self.text.lstrip()[:1] in "{[" else tomllib.loads
+        try:
+            said = read(self.text)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError((f"{self.path}: {error}; JSON or TOML",)) from error
+        if not isinstance(said, dict):
+            raise ConfigError((f"{self.path}: {said!r:.40}: not a table; {{ ... }}",))
+        return said
+
+    def _lower(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
+        """Return the table with its keys in small letters; the same key twice is wrong."""
+        found: dict[str, Any] = {}
+        for key, value in table.items():
+            if key.lower() in found:
+                self._wrong(key, value, "the same key twice", "once", within)
+            found[key.lower()] = value
+        return found
+
+    def _clusters(self, said: Mapping[str, Any]) -> dict[str, AtCluster]:
+        asked = said.get("clusters")
+        if not isinstance(asked, dict) or not asked:
+            self._wrong("clusters", asked, "no cluster", '{"NAME": {...}}, at least one')
+            return {}
+        for_all = self._values(said)
+        return {name: self._at_cluster(name, table, for_all) for name, table in asked.items()}
+
+    def _at_cluster(self, name: str, table: Any, for_all: Mapping[str, Any]) -> AtCluster:
+        if not is_cluster_name(name) or not isinstance(table, dict):
+            self._wrong(name, table, "no cluster", "a cluster's name and a table", "clusters")
+            return AtCluster(exec_file="")
+        own = self._lower(table, name)
+        self._known(own, KEYS.keys(), name)
+        values = {**for_all, **self._values(own, name)}
+        if "exec_file" not in values:
+            if "exec_file" not in own:
+                self._wrong("exec_file", None, "missing", KEYS["exec_file"].right, name)
+            values["exec_file"] = ""
+        return AtCluster(**values)
+
+    def _values(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
+        """Return the fields of AtCluster that a table sets; wrong ones are noted and left out."""
+        found = {
+            key.field: self._value(table, name, key.read, key.right, None, within)
+            for name, key in KEYS.items()
+            if name in table
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _parameters(self, said: Mapping[str, Any]) -> tuple[str, ...]:
+        given = [key for key in PARAMETERS if key in said]
+        if len(given) != 1:
+            wrong = "missing" if not given else "more than one"
+            self._wrong(" and ".join(given) or "params", None, wrong, f"one of {_or(PARAMETERS)}")
+            return ()
+        lines = self._value(said, given[0], PARAMETERS[given[0]][0], PARAMETERS[given[0]][1], ())
+        if given[0] == "param_file" and lines:
+            lines = self._lines_of(str(lines))
+        return named_once(lines)
+
+    def _lines_of(self, path: str) -> tuple[str, ...]:
+        try:
+            with open(f"{self.folder}/{path}" if path[:1] != "/" else path, "rb") as file:
+                return self._decoded(path, file.read())
+        except OSError as error:
+            self._wrong("param_file", path, str(error.strerror), "a file that can be read")
+            return ()
+
+    def _decoded(self, path: str, raw: bytes) -> tuple[str, ...]:
+        """Return a file's lines that are not blank; one that is no UTF-8 or too long is wrong."""
+        found = []
+        for number, line in enumerate(raw.split(b"\n"), start=1):
+            if len(line) > LINE_BYTES:
+                self.problems.append(f"{path}:{number}: {len(line)} bytes; at most {LINE_BYTES}")
+            elif stripped := line.strip():
+                found.append(self._text_of(path, number, stripped))
+        if not found:
+            self._wrong("param_file", path, "no parameters in it", "a line a task")
+        return tuple(found)
+
+    def _text_of(self, path: str, number: int, line: bytes) -> str:
+        try:
+            return line.decode()
+        except UnicodeDecodeError as error:
+            self.problems.append(f"{path}:{number}: {error.reason}; UTF-8")
+            return ""
+
+    def _value(
+        self,
+        table: Mapping[str, Any],
+        key: str,
+        read: Callable[[Any], Any],
+        right: str,
+        default: Any,
+        within: str = "",
+    ) -> Any:
+        """Read a key; what is wrong is noted, and the default returned."""
+        if key not in table:
+            if default == "":
+                self._wrong(key, None, "missing", right, within)
+            return default
+        try:
+            return read(table[key])
+        except (ValueError, TypeError) as error:
+            self._wrong(key, table[key], str(error) or "wrong", right, within)
+            return default
+
+    def _known(self, table: Mapping[str, Any], keys: Any, within: str = "") -> None:
+        for key in table:
+            if key in NOT_YET:
+                self.warnings.append(f"{self._at(key, within)}: changes nothing yet")
+            elif key not in keys:
+                near = get_close_matches(key, [*keys], 1)
+                hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(keys)}"
+                self.problems.append(f"{self._at(key, within)}: unknown key; {hint}")
+
+    def _wrong(self, key: str, value: Any, wrong: str, right: str, within: str = "") -> None:
+        shown = "" if value is None else f" = {json.dumps(value, default=str):.80}"
+        self.problems.append(f"{self._at(key, within)}{shown}: {wrong}; {right}")
+
+    def _at(self, key: str, within: str) -> str:
+        """Return where a key stands, as far as its text shows."""
+        begin = self._end_of(within, 0) if within else 0
+        end = self._end_of(key, begin) or begin
+        line = self.text.count("\n", 0, end) + 1 if end else 0
+        place = f"{self.path}:{line}" if line else self.path
+        return f"{place}: {within}.{key}" if within else f"{place}: {key}"
+
+    def _end_of(self, key: str, begin: int) -> int:
+        """Return where a key or a table's name ends in the text, 0 when it is not seen."""
+        form = rf'["\s.]?{re.escape(key)}["\s]*[:=\]]'
+        found = re.compile(form, re.IGNORECASE).search(self.text, begin)
+        return found.end() if found else 0
+
+
+def named_once(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Give each line a first word of its own: the second `a` is `a#2`."""
+    seen: dict[str, int] = {}
+    return tuple(_renamed(line, seen) for line in lines)
+
+
+def _renamed(line: str, seen: dict[str, int]) -> str:
+    name, blank, rest = line.partition(" ")
+    seen[name] = seen.get(name, 0) + 1
+    return line if seen[name] == 1 else f"{name}#{seen[name]}{blank}{rest}"
+
+
+def seconds(text: object) -> int:
+    """Read H, H:M or H:M:S, as oarsub does."""
+    if isinstance(text, int) and not isinstance(text, bool):
+        text = str(text)
+    if not isinstance(text, str) or not WALLTIME.fullmatch(text):
+        raise ValueError("no time")
+    hours, minutes, rest = (*map(int, text.split(":")), 0, 0)[:3]
+    total = hours * 3600 + minutes * 60 + rest
+    if not 0 < total <= YEAR_S:
+        raise ValueError("out of range")
+    return total
+
+
+def slots(text: object) -> int:
+    """Read a request of OAR (`/nodes=2/core=4`) as how many slots that is."""
+    if not isinstance(text, str) or not RESOURCES.fullmatch(text):
+        raise ValueError("wrong form")
+    product = 1
+    for level in text.split("/")[1:]:
+        product *= int(level.partition("=")[2])
+    if not 0 < product <= MOST_SLOTS:
+        raise ValueError("out of range")
+    return product
+
+
+def _text(form: "re.Pattern[str]") -> Callable[[object], str]:
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not form.fullmatch(value):
+            raise ValueError("wrong form")
+        return value
+
+    return read
+
+
+def _directory(value: object) -> str:
+    """Read a folder: $HOME and ~ are the owner's home there, and nothing else is expanded."""
+    text = _text(PATH)(value)
+    home = re.match(r"(~|\$HOME|\$\{HOME\})(/|$)", text)
+    rest = text[home.end() :] if home else text
+    return f"{'$HOME/' if home else ''}{rest}".rstrip("/") if (home or rest) else ""
+
+
+def _count(low: int, high: int) -> Callable[[object], int]:
+    def read(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError("no number")
+        if not low <= value <= high:
+            raise ValueError("out of range")
+        return value
+
+    return read
+
+
+def _is_besteffort(value: object) -> bool:
+    if value not in TYPES:
+        raise ValueError("unknown word")
+    return value in BEST_EFFORT
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        raise ValueError("no list of texts")
+    if any("\n" in one for one in value):
+        raise ValueError("a line feed in it")
+    return tuple(one.strip() for one in value if one.strip())
+
+
+def _numbers(value: object) -> tuple[str, ...]:
+    return tuple(map(str, range(_count(1, MOST_TASKS)(value))))
+
+
+def _or(words: Any) -> str:
+    return " or ".join(words)
+
+
+KEYS: Mapping[str, Key] = {
+    "exec_file": Key(field="exec_file", read=_text(COMMAND), right="a command line"),
+    "exec_directory": Key(field="exec_directory", read=_directory, right="a folder, $HOME/..."),
+    "resources": Key(field="slots", read=slots, right="/nodes=N/core=M, as oarsub -l takes it"),
+    "walltime": Key(field="walltime_s", read=seconds, right='"H:M:S"'),
+    "type": Key(field="is_besteffort", read=_is_besteffort, right=_or(TYPES)),
+    "project": Key(field="project", read=_text(WORD), right="a project's name"),
+    "queue": Key(field="queue", read=_text(WORD), right="a queue's name"),
+    "pe": Key(field="environment", read=_text(WORD), right="of Grid Engine: an environment"),
+    "max_jobs": Key(field="max_jobs", read=_count(1, MOST_TASKS), right="a number of tasks"),
+}
+PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
+    "nb_jobs": (_numbers, f"a number from 1 to {MOST_TASKS}"),
+    "params": (_texts, '["FIRST TASK", "SECOND TASK"]'),
+    "param_file": (_text(PATH), "a file with a line a task"),
+}

@@ -1,0 +1,1 @@
+"""Which tasks of which campaign go where, and what their ends mean."""

@@ -1,0 +1,43 @@
+"""What a task's end means: one classifier for every batch system, whatever order facts come in.
+
+Exit statuses 66 and 67 ask for another run, as in CiGri; what the cluster did to a task comes
+before what its program said (facts of the CiGri scheduler: a walltime kill is no plain kill).
+"""
+
+from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.job import JobEnd, KilledFor
+
+RESUBMIT, RESUBMIT_LAST = 66, 67
+ASKED = {RESUBMIT: Outcome.RESUBMIT, RESUBMIT_LAST: Outcome.RESUBMIT_LAST}
+KILLED = {
+    KilledFor.PLACE: Outcome.PREEMPTED,
+    KilledFor.WALLTIME: Outcome.WALLTIME,
+    KilledFor.DELETION: Outcome.CANCELLED,
+}
+UNABLE = 200  # with a reason, an adapter says so of a job that its cluster could not start
+WRAPPER_FAILED = frozenset(range(57, 63))  # signals by which the wrapper says why it can't start
+AGAIN = frozenset({Outcome.RESUBMIT, Outcome.RESUBMIT_LAST, Outcome.PREEMPTED, Outcome.SITE_FAULT})
+MOST_ATTEMPTS = 4  # of a task that its cluster, not its program, failed
+
+
+def outcome_of(end: JobEnd, walltime_s: int) -> Outcome:
+    """Say what an end came to; a kill after the walltime is one for it, whoever noted that."""
+    if end.killed_for in KILLED:
+        return KILLED[end.killed_for]
+    if end.is_preempted:
+        return Outcome.PREEMPTED
+    if end.signal in WRAPPER_FAILED or (end.exit_status == UNABLE and end.reason):
+        return Outcome.SETUP_ERROR
+    if end.is_unseen:
+        return Outcome.SITE_FAULT
+    if end.signal is not None:
+        is_late = end.wallclock_s is not None and end.wallclock_s >= walltime_s
+        return Outcome.WALLTIME if is_late else Outcome.SIGNAL
+    if end.exit_status == 0:
+        return Outcome.SUCCESS
+    return ASKED.get(end.exit_status or 0, Outcome.PROGRAM_ERROR)
+
+
+def runs_again(outcome: Outcome, attempt: int) -> bool:
+    """Say whether a task is tried once more after this attempt."""
+    return outcome in AGAIN and attempt < MOST_ATTEMPTS

@@ -1,0 +1,223 @@
+"""gridbridge-as-user ARRAY-VERB FILE CLUSTER ARRAY [TASKS]: arrays of a campaign, as its owner.
+
+The service names a person's own campaign file and numbers of tasks, never a command. What is run
+stands in that file, which must be as it was at the first call, and each attempt of a task is
+submitted once: root's ledger knows. Exit status as gridbridge-as-user's, and 75: not now.
+"""
+
+import hashlib
+import json
+import os
+import shlex
+from typing import NoReturn
+
+from gridbridge.batch import arrays_of
+from gridbridge.batch.submission import Result
+from gridbridge.batch.task import Task, script
+from gridbridge.errors import GridbridgeError, NotOurs, ParseError, StateError
+from gridbridge.methods import owner
+from gridbridge.methods.owner import LIMIT_S, Refused
+from gridbridge.model.campaigns.names import ArrayId
+from gridbridge.model.campaigns.numbers import read_attempts
+from gridbridge.model.configured import away
+from gridbridge.model.ids import is_cluster_name
+from gridbridge.model.places import CAMPAIGNS, CONFIG
+from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.route import Away
+from gridbridge.shell import files
+from gridbridge.state.ledger import Ledger
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NOT_NOW = 75
+MAX_BYTES = 512 << 20
+STATUS = {Result.LATER: NOT_NOW, Result.BARRED: NOT_NOW, Result.UNSURE: owner.FAILED}
+HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
+LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
+
+
+class Order:
+    """What is asked for, and the file that it is about."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        """Read the arguments, the configuration and the file; Refused for anything odd."""
+        verb, file, cluster, number, *tasks = [*arguments, "", "", "", ""][: max(4, len(arguments))]
+        self.config = owner.read_config(CONFIG)
+        self.section = self.config.get("cluster", {}).get(cluster)
+        site = str(self.config.get("site", {}).get("cluster", ""))
+        campaign = file.removeprefix("c.")
+        if not (_is_number(campaign) and _is_number(number) and file != campaign):
+            raise Refused(f"usage: gridbridge-as-user {verb} c.CAMPAIGN CLUSTER ARRAY [TASKS]")
+        if not isinstance(self.section, dict) or not is_cluster_name(site):
+            raise Refused(f"{CONFIG}: no cluster {cluster!r}")
+        self.verb, self.cluster, self.number = verb, cluster, int(number)
+        self.tasks = tasks[0] if tasks else ""
+        self.array = ArrayId(site, int(campaign), self.number)
+        self.file = file
+
+    def reached_by(self, person: str) -> "tuple[Away, str]":
+        """Return the cluster as its owner reaches it, and whose account that is there."""
+        assert isinstance(self.section, dict)
+        far = away(self.section, self.cluster, person)
+        return far, far.login.user if far.login else person
+
+
+def read_campaign(file: str) -> tuple[bytes, int]:
+    """Return a campaign's file and the uid that owns it."""
+    try:
+        whole, facts = files.read(f"{CAMPAIGNS}/{file}", MAX_BYTES)
+    except (OSError, StateError) as error:
+        raise Refused(f"{file}: {error}") from error
+    return whole, facts.st_uid
+
+
+def perform(arguments: list[str]) -> NoReturn:
+    """Check everything, then act in a process of its own as the owner of the campaign."""
+    order = Order(arguments)
+    with Ledger(order.array.campaign) as ledger:
+        job = ledger.job(order.number)
+        if order.verb == "delete-array" and not ledger.uid:
+            os._exit(0)  # nothing of this campaign was ever submitted
+        if order.verb != "submit-array":
+            uid = ledger.uid
+            owner.require_person(order.config, uid)
+            _as_owner(uid, lambda person: act(order, job, *order.reached_by(person)))
+        elif not job:
+            job = _submitted(order, ledger)
+    os.write(1, f"{job}\n".encode())
+    os._exit(0)
+
+
+def _submitted(order: Order, ledger: Ledger) -> str:
+    """Submit what was not submitted before; its id is in the ledger before it is told."""
+    whole, uid = read_campaign(order.file)
+    owner.require_person(order.config, uid)
+    ledger.require(uid, hashlib.sha256(whole).hexdigest())
+    header, chosen = read_tasks(order, whole)
+    ledger.intend(order.number, order.cluster, order.tasks)
+    job = _as_owner(
+        uid, lambda person: submit(order, header, chosen, person, *order.reached_by(person))
+    )
+    ledger.submitted(order.number, job)
+    return job
+
+
+def read_tasks(order: Order, whole: bytes) -> "tuple[dict[str, object], tuple[Task, ...]]":
+    """Return what the file says of the cluster, and the tasks that are asked for."""
+    try:
+        lines = whole.split(b"\n")
+        header = json.loads(lines[0])
+        at_cluster = header["clusters"][order.cluster] | {"name": header["name"]}
+        wanted = read_attempts(order.tasks)
+        return at_cluster, tuple(Task(n, k, _words(lines[n + 1])) for n, k in wanted)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, ParseError) as error:
+        raise Refused(f"c.{order.array.campaign}: {error!r}") from error
+
+
+def submit(
+    order: Order,
+    header: "dict[str, object]",
+    tasks: tuple[Task, ...],
+    person: str,
+    far: Away,
+    account: str,
+) -> str:
+    """Adopt the array that an earlier call submitted, else submit it, held; return its id."""
+    adapter, name = arrays_of(far), str(order.array)
+    if found := adapter.find_held(far, name, account):
+        return found
+    spec = _spec(order, header, tasks, person)
+    answer = adapter.submit(far, spec)
+    if answer.result == Result.ACCEPTED:
+        return answer.remote_id
+    os.write(2, f"gridbridge-as-user: {answer.reason[:1000]}\n".encode("utf-8", "replace"))
+    os._exit(STATUS.get(answer.result, owner.REFUSED))
+
+
+def act(order: Order, job: str, far: Away, account: str) -> str:
+    """Release or delete an array, if the job of that id is it."""
+    adapter, name = arrays_of(far), str(order.array)
+    if not job and order.verb == "delete-array":
+        job = adapter.find_held(far, name, account)
+    whose, theirs = adapter.owner_and_account(far, job) if job else ("", "")
+    if whose and (whose, theirs) != (account, name):
+        raise NotOurs(f"job {job} is {whose}'s, account {theirs!r}: not {name}")
+    if whose and order.verb == "release-array":
+        adapter.release_array(far, job, f"campaign.{order.array.campaign}")
+    elif whose:
+        adapter.delete_array(far, job)
+    return job
+
+
+def _spec(
+    order: Order, header: "dict[str, object]", tasks: tuple[Task, ...], person: str
+) -> JobSpec:
+    text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
+    amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
+    walltime_s = amounts["walltime_s"]
+    clock = f"{walltime_s // 3600:02}:{walltime_s // 60 % 60:02}:{walltime_s % 60:02}"
+    settings = {
+        "campaign": str(order.array.campaign),
+        "cluster": order.cluster,
+        "user": person,
+        "slots": str(amounts["slots"]),
+        "walltime": clock,
+        "walltime_s": str(walltime_s),
+        "directory": text["exec_directory"],
+        "exec": str(header["exec_file"]),
+    }
+    assert isinstance(order.section, dict)
+    request = Request(
+        hard=(("h_rt", str(walltime_s)),),
+        types=("besteffort",) if header.get("is_besteffort") else (),
+        project=text["project"],
+        targets=text["queue"],
+    )
+    return JobSpec(
+        transfer=str(order.array),
+        request=request,
+        script=script(settings, tasks),
+        shell=str(order.section.get("shell", "/bin/sh")),
+        pe=text["environment"],
+        slots=amounts["slots"],
+        tasks=len(tasks),
+    )
+
+
+def _as_owner(uid: int, work: "Callable[[str], str]") -> str:
+    """Do work in a process of its own as that person, and return the word that it gives."""
+    reads, writes = os.pipe()
+    if child := os.fork():
+        os.close(writes)
+        owner.wait_for(child, LIMIT_S)
+        with os.fdopen(reads) as told:
+            return told.read()
+    try:
+        os.write(writes, work(owner.become(uid)).encode())
+        os._exit(0)
+    except (GridbridgeError, OSError) as error:
+        owner.leave(error)
+    finally:
+        os._exit(owner.FAILED)
+
+
+def _words(line: bytes) -> tuple[str, ...]:
+    """Split a line of parameters as sh would, but nothing in it is run."""
+    text = line.decode("utf-8", "surrogateescape")
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:  # a quotation mark that stands alone
+        return tuple(text.split())
+
+
+def _amount(header: "dict[str, object]", key: str, most: int) -> int:
+    value = header.get(key)
+    if not isinstance(value, int) or not 0 < value <= most:
+        raise Refused(f"{key} = {value!r}: 1 to {most}")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10

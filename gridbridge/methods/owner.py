@@ -1,0 +1,85 @@
+"""Acts as another person: whose files and jobs they are is checked, and the time is limited.
+
+What gridbridge-as-user's verbs have in common. Root runs all of it but what follows `become`.
+"""
+
+import os
+import pwd
+import select
+import tomllib
+from typing import NoReturn
+
+from gridbridge.errors import AlreadySubmitted, GridbridgeError, NotOurs, Untrusted
+from gridbridge.model.places import NOT_OURS
+from gridbridge.shell import files, trust
+from gridbridge.shell.runner import SIGKILL
+
+CONFIG_MAX_BYTES = 1 << 20
+FAILED, REFUSED = 1, 2
+LIMIT_S = 45  # less than the service waits
+MIN_UID = 1000  # the configuration may say another
+
+
+class Refused(GridbridgeError):
+    """A request that this program carries out for nobody."""
+
+
+STATUS = dict.fromkeys((Refused, Untrusted, AlreadySubmitted), REFUSED) | {NotOurs: NOT_OURS}
+
+
+def leave(error: Exception) -> NoReturn:
+    """Say why in a line, and end with the status that stands for it."""
+    os.write(2, f"gridbridge-as-user: {str(error)[:1000]}\n".encode("utf-8", "replace"))
+    os._exit(STATUS.get(type(error), FAILED))
+
+
+def read_config(path: str) -> "dict[str, dict[str, object]]":
+    """Read the configuration; only root may have written it."""
+    trust.require(path)
+    try:
+        return tomllib.loads(files.read(path, CONFIG_MAX_BYTES, owner=trust.ROOT)[0].decode())
+    except (OSError, ValueError, GridbridgeError) as error:
+        raise Refused(f"{path}: {error}") from error
+
+
+def require_person(config: "dict[str, dict[str, object]]", uid: int) -> None:
+    """Refuse to act as root or as an account of the system."""
+    if uid < max(1, _number(config.get("site", {}).get("min_uid", MIN_UID))):
+        raise Refused(f"nothing is done as uid {uid}")
+
+
+def become(uid: int) -> str:
+    """Become that person, with their groups, for ever; return their login name."""
+    try:
+        person = pwd.getpwuid(uid)
+    except KeyError as error:
+        raise Refused(f"uid {uid} has no account") from error
+    os.initgroups(person.pw_name, person.pw_gid)
+    os.setresgid(person.pw_gid, person.pw_gid, person.pw_gid)
+    os.setresuid(uid, uid, uid)
+    return person.pw_name
+
+
+def watch(child: int, limit_s: float = LIMIT_S) -> NoReturn:
+    """End as the child ends."""
+    wait_for(child, limit_s)
+    os._exit(0)
+
+
+def wait_for(child: int, limit_s: float) -> None:
+    """Return when the child has done its work, else end as it ended.
+
+    As whom it works can stop it, so its time is limited here.
+    """
+    poll = select.poll()
+    poll.register(os.pidfd_open(child), select.POLLIN)
+    if not poll.poll(limit_s * 1000):
+        os.kill(child, SIGKILL)
+        raise GridbridgeError(f"not done within {limit_s} s")
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status:
+        os._exit(status if status >= 0 else FAILED)
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, int | float) else MIN_UID

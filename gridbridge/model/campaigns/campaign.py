@@ -1,0 +1,96 @@
+"""A campaign as the state file has it, and what became of its tasks."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from gridbridge.model.campaigns.jdl import Jdl
+
+AT_ONCE, USUAL, LAST = 20, 10, 0  # priorities of tasks, as in CiGri
+
+
+class CampaignState(StrEnum):
+    """Where a campaign is."""
+
+    IN_TREATMENT = "in_treatment"
+    PAUSED = "paused"
+    TERMINATED = "terminated"
+    CANCELLED = "cancelled"
+
+
+class Outcome(StrEnum):
+    """What one attempt to run a task came to; a closed set for both batch systems."""
+
+    PENDING = "pending"  # it waits or runs, as far as is known
+    SUCCESS = "success"
+    PROGRAM_ERROR = "program_error"  # the program's own exit status
+    RESUBMIT = "resubmit"  # it asked to run again at once: exit status 66
+    RESUBMIT_LAST = "resubmit_last"  # it asked to run again after all others: 67
+    SIGNAL = "signal"
+    WALLTIME = "walltime"
+    PREEMPTED = "preempted"
+    SITE_FAULT = "site_fault"  # its host was lost, or nobody saw its end
+    SETUP_ERROR = "setup_error"  # the cluster could not start it
+    CANCELLED = "cancelled"
+
+
+class ArrayState(StrEnum):
+    """How far an array has come; each step is written down before the next is taken."""
+
+    INTENDED = "intended"
+    SUBMITTED = "submitted"  # held, and its number is known
+    RELEASED = "released"
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """One campaign."""
+
+    number: int
+    uid: int
+    owner: str
+    state: CampaignState
+    submitted_at: datetime
+    tasks: int
+    ended: int = 0  # for good
+    failed: int = 0  # of those
+    digest: str  # of its file, as it was taken in
+    jdl: Jdl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array:
+    """One array at one cluster; its tasks have the places 1 to `size`."""
+
+    campaign: int
+    number: int
+    cluster: str
+    state: ArrayState
+    size: int
+    job_id: int = 0
+    intended_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One attempt to run one task."""
+
+    campaign: int
+    task: int  # from 0, the line of its parameters
+    attempt: int  # from 1
+    array: int
+    place: int  # in its array, from 1
+    outcome: Outcome = Outcome.PENDING
+    exit_status: int | None = None
+    wallclock_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Tasks that wait to be sent: those of these numbers, which have the same attempt next."""
+
+    first: int
+    last: int
+    attempt: int = 1
+    priority: int = USUAL  # higher goes first

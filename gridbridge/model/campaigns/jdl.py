@@ -1,0 +1,38 @@
+"""What a campaign's JDL asks for, with every inherited key in its place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+HOUR_S = 3600
+
+
+class Type(StrEnum):
+    """How a campaign is scheduled (CiGri scheduler specification, campaign types)."""
+
+    DEFAULT = "default"
+    TEST = "test"  # one task at each required cluster, and no other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtCluster:
+    """How a campaign's tasks run at one cluster."""
+
+    exec_file: str  # a command line of sh, to which a task's parameters are added
+    exec_directory: str = ""  # empty: the owner's home there
+    slots: int = 1  # of each task
+    environment: str = ""  # of Grid Engine: the parallel environment of more than one slot
+    walltime_s: int = HOUR_S
+    is_besteffort: bool = True
+    project: str = ""
+    queue: str = ""
+    max_jobs: int = 0  # tasks of the campaign there at once; 0: as many as there is room for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jdl:
+    """A campaign as it was asked for, without its tasks' parameters."""
+
+    name: str
+    type: Type = Type.DEFAULT
+    clusters: Mapping[str, AtCluster] = field(default_factory=dict)

@@ -1,0 +1,33 @@
+"""The name of an array of a campaign's tasks: gc.<site>.<campaign>.<array>.
+
+An array is submitted held under this name, which is its account (`qsub -A`) for ever. Its parts
+are letters, digits and `-`, as in the name of a transfer. Hot programs load this module.
+"""
+
+from gridbridge.errors import ParseError
+from gridbridge.model.ids import is_cluster_name
+
+PREFIX = "gc"
+
+
+class ArrayId:
+    """One array of tasks of one campaign, as it was submitted to one cluster."""
+
+    __slots__ = ("array", "campaign", "site")
+
+    def __init__(self, site: str, campaign: int, array: int) -> None:
+        self.site = site
+        self.campaign = campaign
+        self.array = array
+
+    def __str__(self) -> str:
+        return f"{PREFIX}.{self.site}.{self.campaign}.{self.array}"
+
+
+def parse_array(name: str) -> ArrayId:
+    """Read an array's name; ParseError for anything else."""
+    parts = name.split(".")
+    is_ours = len(parts) == 4 and parts[0] == PREFIX and is_cluster_name(parts[1])
+    if not is_ours or not all(part.isascii() and part.isdigit() for part in parts[2:]):
+        raise ParseError(f"{name!r} is not gc.<site>.<campaign>.<array>")
+    return ArrayId(parts[1], int(parts[2]), int(parts[3]))

@@ -1,0 +1,45 @@
+"""Which attempts of which tasks an array has, in words: 0-9:1,12:2 is ten first ones and a second.
+
+Hot programs load this module.
+"""
+
+from gridbridge.errors import ParseError
+
+MOST = 100_000  # of one array
+
+Attempts = tuple[tuple[int, int], ...]
+
+
+def read_attempts(text: str) -> Attempts:
+    """Read tasks with their attempts, in their order; ParseError for anything else."""
+    found = [one for part in text.split(",") for one in _read(part)]
+    if len(found) > MOST or len(set(found)) != len(found):
+        raise ParseError(f"{text[:40]!r}: each attempt once, at most {MOST}")
+    return tuple(found)
+
+
+def write_attempts(attempts: Attempts) -> str:
+    """Write them; consecutive tasks of the same attempt are one range."""
+    parts: list[list[int]] = []
+    for task, attempt in attempts:
+        if parts and parts[-1][1:] == [task - 1, attempt]:
+            parts[-1][1] = task
+        else:
+            parts.append([task, task, attempt])
+    return ",".join(_write(*part) for part in parts)
+
+
+def _write(first: int, last: int, attempt: int) -> str:
+    return f"{first}:{attempt}" if first == last else f"{first}-{last}:{attempt}"
+
+
+def _read(part: str) -> Attempts:
+    tasks, _, attempt = part.partition(":")
+    first, _, last = tasks.partition("-")
+    numbers = (first, last or first, attempt)
+    if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
+        raise ParseError(f"{part[:40]!r} is not TASK:ATTEMPT or FIRST-LAST:ATTEMPT")
+    count = int(numbers[1]) - int(first) + 1
+    if not 0 < count <= MOST or not int(attempt):
+        raise ParseError(f"{part[:40]!r}: at most {MOST} tasks, attempts from 1")
+    return tuple((task, int(attempt)) for task in range(int(first), int(first) + count))

@@ -1,0 +1,1 @@
+"""The campaign programs: what they do in each cycle, and with whom."""

@@ -1,0 +1,113 @@
+"""Takes new campaigns in: each file becomes a campaign once, and its owner is told the number."""
+
+import logging
+
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import Jdl, Type
+from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.services.journal import decode
+from gridbridge.shell.clock import Clock
+from gridbridge.state import campaign_files
+from gridbridge.state.campaign_files import Asked, NewFile, Verb
+from gridbridge.state.database.campaigns import Campaigns
+
+DONE = "done"
+NEXT = {
+    (CampaignState.IN_TREATMENT, Verb.PAUSE): CampaignState.PAUSED,
+    (CampaignState.PAUSED, Verb.RESUME): CampaignState.IN_TREATMENT,
+    (CampaignState.IN_TREATMENT, Verb.CANCEL): CampaignState.CANCELLED,
+    (CampaignState.PAUSED, Verb.CANCEL): CampaignState.CANCELLED,
+}
+
+_log = logging.getLogger(__name__)
+
+
+class Intake:
+    """What takes files in."""
+
+    def __init__(
+        self,
+        campaigns: Campaigns,
+        clusters: frozenset[str],
+        clock: Clock,
+        folder: str = CAMPAIGNS,
+        published: str = PUBLISHED,
+    ) -> None:
+        self._campaigns = campaigns
+        self._clusters = clusters
+        self._clock = clock
+        self._folder = folder
+        self._published = published
+
+    def take(self) -> int:
+        """Take in what is new; return how many campaigns that made."""
+        return sum(self._take(token, found) for token, found in campaign_files.new(self._folder))
+
+    def answer(self) -> int:
+        """Do what owners ask about their campaigns; return how many asked."""
+        asked = tuple(campaign_files.asked(self._folder))
+        for one in asked:
+            told = "".join(f"{number} {self._do(one, number)}\n" for number in one.campaigns)
+            campaign_files.answer(one.token, told, self._published)
+            campaign_files.done(one.token, self._folder)
+        return len(asked)
+
+    def _do(self, asked: Asked, number: int) -> str:
+        """Do what is asked about one campaign; return why not, `done` when it was done."""
+        found = self._campaigns.find(number)
+        if not found:
+            return "unknown"
+        if found.uid != asked.uid:
+            return "another's"
+        state = NEXT.get((found.state, asked.verb))
+        if not state:
+            return found.state.value
+        self._campaigns.is_now(number, state)
+        if state is CampaignState.CANCELLED:
+            self._campaigns.drop_waiting(number)
+        return DONE
+
+    def _take(self, token: str, found: NewFile | str) -> bool:
+        """Keep a campaign, then its number on the file, then the answer; each may be repeated."""
+        known = self._campaigns.of_token(token)
+        campaign = known.number if known else 0
+        if not known:
+            problem = found if isinstance(found, str) else self._problem(found)
+            if isinstance(found, str) or problem:
+                self._refuse(token, problem)
+                return False
+            campaign = self._campaigns.add(self._campaign(found), token)
+        campaign_files.number(token, campaign, self._folder)
+        campaign_files.answer(token, f"{campaign}\n", self._published)
+        return not known
+
+    def _refuse(self, token: str, problem: str) -> None:
+        _log.warning("event=no_campaign token=%s why=%r", token, problem)
+        campaign_files.answer(token, f"refused: {problem}\n", self._published)
+        campaign_files.refuse(token, self._folder)
+
+    def _problem(self, found: NewFile) -> str:
+        """Say what is wrong with a file that another program than ours may have written."""
+        try:
+            jdl = decode(found.header, Jdl)
+        except Exception as error:  # whatever somebody wrote there
+            return f"not what gridsub writes: {error!r:.200}"
+        unknown = sorted(jdl.clusters.keys() - self._clusters)
+        if unknown:
+            known = ", ".join(sorted(self._clusters))
+            return f"no cluster {', '.join(unknown)} here; the clusters are {known}"
+        return "" if found.tasks and jdl.clusters else "no task, or no cluster"
+
+    def _campaign(self, found: NewFile) -> Campaign:
+        jdl = decode(found.header, Jdl)
+        is_test = jdl.type is Type.TEST
+        return Campaign(
+            number=0,
+            uid=found.uid,
+            owner=found.owner,
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=self._clock.now(),
+            tasks=min(found.tasks, len(jdl.clusters)) if is_test else found.tasks,
+            digest=found.digest,
+            jdl=jdl,
+        )

@@ -1,0 +1,119 @@
+"""The campaign runner: one cycle over all campaigns, from cron or for ever.
+
+Updator, metascheduler, campaign schedulers and runner of the CiGri scheduler specification are
+its gather, decide and apply.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gridbridge.apply.clusters import keep_connections
+from gridbridge.decisions.campaigns import cycle as rules
+from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.plan import Plan, Seen
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.model.policy import Policy
+from gridbridge.services.campaigns import journalled
+from gridbridge.services.campaigns.actions import Actions
+from gridbridge.services.campaigns.intake import Intake
+from gridbridge.services.campaigns.updator import Updator
+from gridbridge.services.journal import Entry, Journal
+from gridbridge.shell.clock import Clock
+from gridbridge.state import campaigns_shown
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+
+_log = logging.getLogger(__name__)
+
+
+class Runner:
+    """The verbs of a cycle."""
+
+    def __init__(self, policy: Policy, clock: Clock) -> None:
+        """Open the state file; StateError when that can't be done."""
+        keep_connections(policy)
+        self._clock = clock
+        self.database = Database.open(policy.site.state)
+        self.journal = Journal(self.database)
+        self._campaigns = Campaigns(self.database)
+        self._intake = Intake(self._campaigns, frozenset(policy.clusters), clock)
+        self._updator = Updator(policy, self._campaigns, clock)
+        self._actions = Actions(self.database, self._campaigns, clock)
+
+    def take_in(self) -> int:
+        """Take in new campaigns and what owners ask, and show them; return how many."""
+        if taken := self._intake.take() + self._intake.answer():
+            self.show()
+        return taken
+
+    def gather(self) -> Seen:
+        """Ask the clusters."""
+        return self._updator.look()
+
+    def decide(self, seen: Seen) -> Plan:
+        """Decide about all campaigns."""
+        return rules.plan(seen)
+
+    def entry(self, seen: Seen, plan: Plan) -> Entry | None:
+        """Tell what is done; nothing when that is nothing."""
+        return journalled.entry(seen, plan, self._clock.now())
+
+    def apply(self, seen: Seen, plan: Plan) -> None:
+        """Do it, and show it."""
+        self._actions.do(plan)
+        self.show()
+
+    def show(self) -> None:
+        """Show people all campaigns: states and numbers, never parameters."""
+        waiting = self._campaigns.waiting()
+        shown = (_shown(one, waiting.get(one.number, 0)) for one in self._campaigns.all())
+        campaigns_shown.put(ShownCampaigns(at=self._clock.now(), campaigns=tuple(shown)))
+
+
+def _shown(one: Campaign, waiting: int) -> ShownCampaign:
+    return ShownCampaign(
+        number=one.number,
+        name=one.jdl.name,
+        owner=one.owner,
+        submitted_at=one.submitted_at,
+        type=one.jdl.type,
+        state=one.state,
+        clusters=tuple(one.jdl.clusters),
+        tasks=one.tasks,
+        ended=one.ended,
+        failed=one.failed,
+        waiting=waiting,
+    )
+
+
+class Daemon:
+    """The runner as a program that goes on; it takes campaigns in between its cycles, too."""
+
+    def __init__(self, policy: Policy, clock: Clock) -> None:
+        self._policy = policy
+        self._clock = clock
+        self.runner = Runner(policy, clock)
+
+    @property
+    def pause_s(self) -> float:
+        """How long it waits between two cycles."""
+        return self._policy.runner.interval_s
+
+    @contextmanager
+    def open_cycle(self) -> Iterator[Runner]:
+        """Begin a cycle."""
+        self.runner.take_in()
+        yield self.runner
+
+    def has_news(self) -> bool:
+        """Take in what people bring between two cycles; a new campaign is sent at once."""
+        return self.runner.take_in() > 0
+
+    def recover(self) -> None:
+        """Take up what is kept."""
+        self.runner = Runner(self._policy, self._clock)
+
+    def release(self) -> None:
+        """Let go of the state file."""
+        self.runner.database.close()

@@ -1,0 +1,93 @@
+"""What users' commands do about campaigns: bring one, and read what everybody may see."""
+
+import os
+from dataclasses import asdict
+
+from gridbridge.config import jdl
+from gridbridge.config.jdl import Said
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.shown import ShownCampaign
+from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.services.campaigns.intake import DONE
+from gridbridge.shell.retry import until
+from gridbridge.state import campaign_files, campaigns_shown
+from gridbridge.state.campaign_files import Verb
+
+WHERE = "campaigns are brought on the transfer host"
+NOBODY = "no gridbridge-runner takes campaigns now; nothing was stored"
+WHY_NOT = {
+    "unknown": "there is none of that id",
+    "another's": "it is another's",
+    "in_treatment": "it is not paused",
+    "paused": "it is paused",
+    "terminated": "it has ended",
+    "cancelled": "it is cancelled",
+}
+ANSWER_S = 90.0  # a runner from cron takes a minute
+
+
+class Unreachable(GridbridgeError):
+    """Nothing was stored."""
+
+
+class Refused(GridbridgeError):
+    """The service does not take a campaign."""
+
+
+def read(path: str, text: str, type_: str) -> Said:
+    """Read a JDL; ConfigError tells everything that is wrong with it."""
+    return jdl.load(path, text, type_=Type(type_), folder=os.path.dirname(path) or ".")
+
+
+def submit(said: Said, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
+    """Bring a campaign, and return its number.
+
+    Raises Refused, and Unreachable when nobody takes it: it is taken back then.
+    """
+    try:
+        token = campaign_files.put(campaign_files.encode(asdict(said.jdl), said.parameters), folder)
+    except StateError as error:
+        raise Unreachable(f"{error}; {WHERE}") from error
+    if not _is_answered(token, published) and campaign_files.take_back(token, folder):
+        raise Unreachable(NOBODY)
+    answer = _answer(token, published)
+    if not answer.isdigit():
+        raise Refused(answer.removeprefix("refused: "))
+    return int(answer)
+
+
+def ask(
+    verb: Verb, numbers: tuple[int, ...], folder: str = CAMPAIGNS, published: str = PUBLISHED
+) -> dict[int, str]:
+    """Ask for something about campaigns; return why not of each, empty where it was done.
+
+    Raises Unreachable when nobody answers: nothing was done then.
+    """
+    try:
+        token = campaign_files.ask(verb, numbers, folder)
+    except StateError as error:
+        raise Unreachable(f"{error}; {WHERE}") from error
+    if not _is_answered(token, published) and campaign_files.forget(token, folder):
+        raise Unreachable(NOBODY)
+    told = (line.split(" ", 1) for line in _answer(token, published).splitlines())
+    return {int(number): "" if why == DONE else WHY_NOT.get(why, why) for number, why in told}
+
+
+def _is_answered(token: str, published: str) -> bool:
+    path = campaign_files.answer_path(token, published)
+    return until(lambda: os.path.exists(path), ANSWER_S)
+
+
+def _answer(token: str, published: str) -> str:
+    """Return the answer; Unreachable when what was taken is not answered."""
+    if not _is_answered(token, published):
+        raise Unreachable("gridbridge-runner took it and has not answered; look at gridstat")
+    with open(campaign_files.answer_path(token, published), encoding="utf-8") as file:
+        return file.read().strip()
+
+
+def seen(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:
+    """Return all campaigns by number."""
+    shown = campaigns_shown.read(folder)
+    return shown.campaigns if shown else ()

@@ -1,0 +1,288 @@
+"""The campaigns, their arrays, and every attempt to run a task.
+
+Tasks that were never tried are ranges, so that a million of them is one row.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Executable,
+    Index,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+    Waiting,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
+from gridbridge.state.database.core import Database
+
+CAMPAIGNS = Table(
+    "campaigns",
+    METADATA,
+    Column("number", COUNTED, primary_key=True),
+    Column("uid", BigInteger, nullable=False),
+    Column("owner", Words, nullable=False),
+    Column("state", Words, nullable=False),
+    Column("submitted_at", Moment, nullable=False),
+    Column("tasks", BigInteger, nullable=False),
+    Column("ended", BigInteger, nullable=False),
+    Column("failed", BigInteger, nullable=False),
+    Column("token", Words, nullable=False, unique=True),
+    Column("digest", Words, nullable=False),
+    Column("jdl", Json, nullable=False),
+)
+
+WAITING = Table(
+    "campaign_waiting",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("first", BigInteger, primary_key=True, autoincrement=False),
+    Column("last", BigInteger, nullable=False),
+    Column("attempt", BigInteger, nullable=False),
+    Column("priority", BigInteger, nullable=False),
+)
+
+ARRAYS = Table(
+    "campaign_arrays",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", Words, nullable=False),
+    Column("state", Words, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("job_id", BigInteger, nullable=False),
+    Column("intended_at", Moment, nullable=False),
+    Index("campaign_arrays_state", "state"),
+)
+
+ATTEMPTS = Table(
+    "campaign_attempts",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("task", BigInteger, primary_key=True, autoincrement=False),
+    Column("attempt", BigInteger, primary_key=True, autoincrement=False),
+    Column("array", BigInteger, nullable=False),
+    Column("place", BigInteger, nullable=False),
+    Column("outcome", Words, nullable=False),
+    Column("exit_status", BigInteger),
+    Column("wallclock_s", BigInteger),
+    Index("campaign_attempts_array", "campaign", "array"),
+    sqlite_with_rowid=False,
+)
+
+_CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
+_ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
+_ATTEMPT = tuple(ATTEMPTS.c[field.name] for field in fields(Attempt))
+_BY_NUMBER = select(*_CAMPAIGN).order_by(CAMPAIGNS.c.number)
+_ONE = _BY_NUMBER.where(CAMPAIGNS.c.number == bindparam("number"))
+_BY_TOKEN = _BY_NUMBER.where(CAMPAIGNS.c.token == bindparam("token"))
+_UNFINISHED = _BY_NUMBER.where(
+    or_(
+        CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
+        exists().where(ARRAYS.c.campaign == CAMPAIGNS.c.number, ARRAYS.c.state != ArrayState.OVER),
+    )
+)
+_OPEN_ARRAYS = (
+    select(*_ARRAY)
+    .where(ARRAYS.c.state != ArrayState.OVER)
+    .order_by(ARRAYS.c.campaign, ARRAYS.c.number)
+)
+_TRIED = select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == bindparam("campaign")).distinct()
+_OF_ARRAY = and_(
+    ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
+)
+_PENDING = (
+    select(*_ATTEMPT)
+    .where(_OF_ARRAY, ATTEMPTS.c.outcome == Outcome.PENDING)
+    .order_by(ATTEMPTS.c.place)
+)
+_WAITING_COUNTS = select(
+    WAITING.c.campaign, func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks")
+).group_by(WAITING.c.campaign)
+_NEXT_WAITING = (
+    select(*(WAITING.c[name] for name in ("first", "last", "attempt", "priority")))
+    .where(WAITING.c.campaign == bindparam("campaign"))
+    .order_by(WAITING.c.priority.desc(), WAITING.c.first)
+)
+_LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
+    ARRAYS.c.campaign == bindparam("campaign")
+)
+
+
+class Campaigns:
+    """What is kept of campaigns."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, campaign: Campaign, token: str) -> int:
+        """Keep a new campaign, all of its tasks waiting, and return its number."""
+        values = _values(campaign) | {"token": token}
+        del values["number"]
+        with self._database.transaction():
+            added = self._database.execute(insert(CAMPAIGNS), values)
+            number = int(added.inserted_primary_key[0])  # type: ignore[index]
+            self.wait_again(number, Waiting(first=0, last=campaign.tasks - 1))
+        return number
+
+    def find(self, number: int) -> Campaign | None:
+        """Look a campaign up."""
+        return next(iter(self._found(_ONE, number=number)), None)
+
+    def of_token(self, token: str) -> Campaign | None:
+        """Look a campaign up by the name of the file that brought it."""
+        return next(iter(self._found(_BY_TOKEN, token=token)), None)
+
+    def all(self) -> tuple[Campaign, ...]:
+        """Return every campaign by number."""
+        return self._found(_BY_NUMBER)
+
+    def unfinished(self) -> tuple[Campaign, ...]:
+        """Return the campaigns of which a task may be sent or live, by number."""
+        return self._found(_UNFINISHED)
+
+    def waiting(self) -> dict[int, int]:
+        """Return how many tasks of each campaign wait to be sent; none of which are left out."""
+        return {row["campaign"]: int(row["tasks"]) for row in self._database.rows(_WAITING_COUNTS)}
+
+    def open_arrays(self) -> tuple[Array, ...]:
+        """Return the arrays of which a task may live, oldest first in each campaign."""
+        rows = self._database.rows(_OPEN_ARRAYS)
+        return tuple(Array(**row | {"state": ArrayState(row["state"])}) for row in map(dict, rows))
+
+    def tried(self, campaign: int) -> frozenset[str]:
+        """Return the clusters to which a campaign has ever sent tasks."""
+        rows = self._database.rows(_TRIED, campaign=campaign)
+        return frozenset(row["cluster"] for row in rows)
+
+    def pending(self, array: Array) -> tuple[Attempt, ...]:
+        """Return the attempts of an array whose ends are not known, by place."""
+        of = {"of_campaign": array.campaign, "of_array": array.number}
+        rows = map(dict, self._database.rows(_PENDING, **of))
+        return tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows)
+
+    def intend(self, campaign: int, cluster: str, tasks: int, at: datetime) -> Array | None:
+        """Take tasks that wait into a new array; None where none waits any more."""
+        with self._database.transaction():
+            taken = self._take(campaign, tasks)
+            if not taken:
+                return None
+            rows = self._database.rows(_LAST_ARRAY, campaign=campaign)
+            array = Array(
+                campaign=campaign,
+                number=(rows[0]["number"] or 0) + 1,
+                cluster=cluster,
+                state=ArrayState.INTENDED,
+                size=len(taken),
+                intended_at=at,
+            )
+            self._database.execute(insert(ARRAYS), asdict(array))
+            for place, (task, attempt) in enumerate(taken, start=1):
+                self._database.execute(
+                    insert(ATTEMPTS),
+                    {
+                        "campaign": campaign,
+                        "task": task,
+                        "attempt": attempt,
+                        "array": array.number,
+                        "place": place,
+                        "outcome": Outcome.PENDING,
+                    },
+                )
+        return array
+
+    def array_is(self, array: Array, state: ArrayState, job_id: int = 0) -> None:
+        """Note how far an array has come, and its id once that is known."""
+        values = {"state": state} | ({"job_id": job_id} if job_id else {})
+        of = and_(ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
+        self._database.execute(update(ARRAYS).where(of).values(**values))
+
+    def ended(self, attempt: Attempt) -> None:
+        """Note what an attempt came to."""
+        of = (ATTEMPTS.c.campaign == attempt.campaign, ATTEMPTS.c.task == attempt.task)
+        values = {
+            "outcome": attempt.outcome,
+            "exit_status": attempt.exit_status,
+            "wallclock_s": attempt.wallclock_s,
+        }
+        this = and_(*of, ATTEMPTS.c.attempt == attempt.attempt)
+        self._database.execute(update(ATTEMPTS).where(this).values(**values))
+
+    def wait_again(self, campaign: int, waiting: Waiting) -> None:
+        """Let tasks wait to be sent."""
+        self._database.execute(insert(WAITING), asdict(waiting) | {"campaign": campaign})
+
+    def drop_waiting(self, campaign: int) -> None:
+        """Send none of a campaign's waiting tasks any more."""
+        self._database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
+
+    def count(self, campaign: int, ended: int, failed: int) -> None:
+        """Count tasks that ended for good, and how many of those failed."""
+        values = {"ended": CAMPAIGNS.c.ended + ended, "failed": CAMPAIGNS.c.failed + failed}
+        self._database.execute(
+            update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
+        )
+
+    def is_now(self, campaign: int, state: CampaignState) -> None:
+        """Note where a campaign is."""
+        self._database.execute(
+            update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(state=state)
+        )
+
+    def _take(self, campaign: int, tasks: int) -> list[tuple[int, int]]:
+        """Take so many waiting tasks off, the most urgent first; return each with its attempt."""
+        taken: list[tuple[int, int]] = []
+        for row in self._database.rows(_NEXT_WAITING.limit(tasks), campaign=campaign):
+            last = min(row["last"], row["first"] + tasks - len(taken) - 1)
+            taken += ((task, row["attempt"]) for task in range(row["first"], last + 1))
+            of = and_(WAITING.c.campaign == campaign, WAITING.c.first == row["first"])
+            self._database.execute(delete(WAITING).where(of))
+            if last < row["last"]:
+                self.wait_again(campaign, Waiting(**dict(row) | {"first": last + 1}))
+            if len(taken) == tasks:
+                break
+        return taken
+
+    def _found(self, query: Executable, **values: object) -> tuple[Campaign, ...]:
+        return tuple(_campaign(dict(row)) for row in self._database.rows(query, **values))
+
+
+def attempts_of(taken: Iterable[Attempt]) -> tuple[tuple[int, int], ...]:
+    """Return the tasks of attempts with their numbers, by place."""
+    return tuple((one.task, one.attempt) for one in taken)
+
+
+def _values(campaign: Campaign) -> dict[str, Any]:
+    values = {column.name: getattr(campaign, column.name) for column in _CAMPAIGN}
+    return values | {"jdl": asdict(campaign.jdl)}
+
+
+def _campaign(row: dict[str, Any]) -> Campaign:
+    return Campaign(**row | {"state": CampaignState(row["state"]), "jdl": _jdl(row["jdl"])})
+
+
+def _jdl(kept: Mapping[str, Any]) -> Jdl:
+    clusters = {name: AtCluster(**each) for name, each in kept["clusters"].items()}
+    return Jdl(name=kept["name"], type=Type(kept["type"]), clusters=clusters)

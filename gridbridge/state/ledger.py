@@ -1,0 +1,96 @@
+"""Root's ledger: which attempts of which tasks of a campaign were submitted, and as what.
+
+A file a campaign, in a folder that root alone can open; lines are only ever added. Hot programs
+load this module.
+"""
+
+import fcntl
+import os
+import stat
+
+from gridbridge.errors import AlreadySubmitted, StateError
+from gridbridge.model.campaigns.numbers import read_attempts
+from gridbridge.model.places import LEDGER
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from types import TracebackType
+
+FILE, ARRAY, JOB = "file", "array", "job"
+
+
+class Ledger:
+    """What root knows of one campaign; held by one process at a time."""
+
+    def __init__(self, campaign: int, folder: str = LEDGER) -> None:
+        """Open it, or begin it; StateError when its folder is not ours alone."""
+        _own(folder)
+        self._path = f"{folder}/c.{campaign}"
+        options = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._end = os.open(self._path, options, 0o600)
+        fcntl.flock(self._end, fcntl.LOCK_EX)
+        with open(os.dup(self._end), "rb") as file:
+            whole, end, _ = file.read().rpartition(b"\n")
+        os.ftruncate(self._end, len(whole + end))  # power may have gone while a line was written
+        self._rows = [line.split() for line in whole.decode("ascii").split("\n") if line]
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(
+        self,
+        kind: "type[BaseException] | None",
+        error: "BaseException | None",
+        trace: "TracebackType | None",
+    ) -> None:
+        os.close(self._end)
+
+    @property
+    def uid(self) -> int:
+        """Whose campaign it is; 0 where nothing of it was submitted."""
+        return int(self._rows[0][1]) if self._rows else 0
+
+    def require(self, uid: int, digest: str) -> None:
+        """Note the campaign's file; AlreadySubmitted when it was another at the first call."""
+        now = [FILE, str(uid), digest]
+        if not self._rows:
+            self._add(now)
+        if self._rows[0] != now:
+            raise AlreadySubmitted(f"{self._path}: not the file that it was when it was taken in")
+
+    def job(self, array: int) -> str:
+        """Return the id of an array that was submitted, empty when that is not known."""
+        found = (row[2] for row in self._rows if row[:2] == [JOB, str(array)])
+        return next(found, "")
+
+    def intend(self, array: int, cluster: str, tasks: str) -> None:
+        """Note what will be submitted; AlreadySubmitted for an attempt that another array has."""
+        now = [ARRAY, str(array), cluster, tasks]
+        arrays = [row for row in self._rows if row[0] == ARRAY]
+        if now in arrays:
+            return
+        if any(row[1] == str(array) for row in arrays):
+            raise AlreadySubmitted(f"{self._path}: array {array} has other tasks")
+        before = {one for row in arrays for one in read_attempts(row[3])}
+        if not before.isdisjoint(read_attempts(tasks)):
+            raise AlreadySubmitted(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
+        self._add(now)
+
+    def submitted(self, array: int, job: str) -> None:
+        """Note under which id it was submitted."""
+        self._add([JOB, str(array), job])
+
+    def _add(self, row: list[str]) -> None:
+        os.write(self._end, f"{' '.join(row)}\n".encode("ascii"))
+        os.fsync(self._end)
+        self._rows.append(row)
+
+
+def _own(folder: str) -> None:
+    """Make the folder, or see that nobody else can write it."""
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        facts = os.lstat(folder)
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
+            raise StateError(f"{folder}: not a folder of ours alone") from None

@@ -1,0 +1,93 @@
+"""A task of an array gets its own parameters, by its place, and ends as its program did."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.task import Task, script
+
+SETTINGS = {
+    "campaign": "12",
+    "cluster": "beta",
+    "user": "alice",
+    "slots": "2",
+    "walltime": "00:10:00",
+    "walltime_s": "600",
+    "directory": "$HOME/data",
+}
+
+
+def run(home: Path, command: str, place: int, *tasks: Task, **variables: str) -> int:
+    """Run the script of an array as a task of it; return its exit status."""
+    (home / "data").mkdir(exist_ok=True)
+    path = home / "script"
+    path.write_bytes(script(SETTINGS | {"exec": command}, tasks))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)} | variables
+    return subprocess.run(["/bin/sh", path], env=environment, check=False, cwd="/").returncode
+
+
+def output(home: Path, name: str) -> str:
+    """Return what a task printed."""
+    return (home / "data" / "campaign.12" / name).read_text()
+
+
+def test_parameters_are_words_and_nothing_in_them_is_run(tmp_path: Path) -> None:
+    """Whatever shell or SQL somebody writes there."""
+    odd = ("x'; rm -rf /", "$(touch evil)", "`id`", 'a "b"', "", "--", "100%\\n")
+    tasks = (Task(0, 1, ("other",)), Task(7, 2, odd))
+
+    status = run(tmp_path, "printf '<%s>\\n'", 2, *tasks, SGE_TASK_ID="2")
+
+    assert status == 0
+    assert output(tmp_path, "7.2.out") == "".join(f"<{word}>\n" for word in odd)
+    assert not (tmp_path / "data" / "evil").exists()
+
+
+def test_it_knows_what_it_is_on_either_batch_system(tmp_path: Path) -> None:
+    """OAR counts the places of an array in another variable."""
+    task = Task(41, 1, ("north", "3"))
+
+    run(tmp_path, "env; echo", 1, task, OAR_ARRAY_INDEX="1")
+
+    shown = dict(line.partition("=")[::2] for line in output(tmp_path, "41.1.out").splitlines())
+    assert {key: value for key, value in shown.items() if key.startswith("CIGRI")} == {
+        "CIGRI_CAMPAIGN_ID": "12",
+        "CIGRI_CAMPAIGNID": "12",
+        "CIGRI_JOB_ID": "12.41",
+        "CIGRI_JOBID": "12.41",
+        "CIGRI_JOB_NAME": "north",
+        "CIGRI_JOBNAME": "north",
+        "CIGRI_USER": "alice",
+        "CIGRI_CLUSTER": "beta",
+        "CIGRI_COPY": "0",
+        "CIGRI_RESOURCES": "2",
+        "CIGRI_WALLTIME": "00:10:00",
+        "CIGRI_WALLTIME_SECONDS": "600",
+        "CIGRI_WORKDIR": f"{tmp_path}/data",
+        "CIGRI_WORKING_DIRECTORY": f"{tmp_path}/data",
+    }
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"), [(0, 0), (3, 3), (66, 66), (99, 199), (100, 200), (199, -63), (200, -64)]
+)
+def test_an_end_is_no_order_to_the_batch_system(tmp_path: Path, ended: int, told: int) -> None:
+    """99 and 100 would have Grid Engine run the task again, or stop its queue."""
+    assert run(tmp_path, f"exit {ended};", 1, Task(0, 1, ()), SGE_TASK_ID="1") == told
+
+
+def test_a_task_that_the_array_has_not_ends_without_its_program(tmp_path: Path) -> None:
+    """A place beyond the last one is nobody's."""
+    assert run(tmp_path, "touch ran;", 3, Task(0, 1, ()), SGE_TASK_ID="3") == 1
+    assert not (tmp_path / "data" / "ran").exists()
+
+
+def test_a_folder_that_is_not_there_is_told_by_the_signal_of_transfers(tmp_path: Path) -> None:
+    """57: it can not change to its working directory."""
+    path = tmp_path / "script"
+    path.write_bytes(script(SETTINGS | {"exec": "true", "directory": "/none"}, (Task(0, 1, ()),)))
+    done = subprocess.run(["/bin/sh", path], env={"HOME": str(tmp_path)}, check=False)
+
+    assert done.returncode == -57

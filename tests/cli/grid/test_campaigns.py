@@ -1,0 +1,152 @@
+"""What users type about campaigns, in CiGri's words."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.grid.griddel import griddel
+from gridbridge.cli.grid.gridstat import HEAD, gridstat
+from gridbridge.cli.grid.gridsub import gridsub
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.services.tools import campaigns
+from gridbridge.state import campaigns_shown
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def shown(number: int, ended: int, state: CampaignState, **other: object) -> ShownCampaign:
+    """Return a campaign of 300 tasks as it is published."""
+    known: dict[str, object] = {"name": "sweep", "owner": "alice", "tasks": 300, "failed": 0}
+    return ShownCampaign(
+        number=number,
+        submitted_at=NOON + timedelta(seconds=number),
+        type=Type.DEFAULT,
+        state=state,
+        clusters=("beta",),
+        ended=ended,
+        **(known | other),  # type: ignore[arg-type]
+    )
+
+
+@pytest.fixture(name="published")
+def _published(tmp_path: Path) -> str:
+    of_bob = {"owner": "bob", "name": "a name of more than nineteen letters"}
+    listed = (
+        shown(1, 300, CampaignState.TERMINATED),
+        shown(2, 7, CampaignState.IN_TREATMENT, **of_bob),
+        shown(30, 0, CampaignState.PAUSED),
+        shown(31, 5, CampaignState.CANCELLED),
+    )
+    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=listed), str(tmp_path))
+    return str(tmp_path)
+
+
+def stat(published: str, *options: str) -> Result:
+    """Run gridstat over what is published, in UTC."""
+    return CliRunner(env={"TZ": "UTC"}).invoke(
+        gridstat, [*options, "--published", published], standalone_mode=False
+    )
+
+
+def test_gridstat_prints_the_lines_that_scripts_of_cigri_read(published: str) -> None:
+    """Its header, columns, letters and dashes are theirs; long names are cut."""
+    lines = stat(published).output.splitlines()
+
+    assert lines[0] == HEAD
+    assert [line[:32].rstrip() for line in lines[1:]] == [
+        "1           sweep",
+        "2           a name of more than",
+        "30          sweep",
+        "31          sweep",
+    ]
+    assert [line[69:] for line in lines[1:]] == [
+        "T  300/300 (100%)",
+        "R  7/300 (2%)",
+        "P  0/300 (0%)",
+        "C  5/300 (1%)",
+    ]
+    assert lines[1][32:49].rstrip() == "alice"
+
+
+def test_gridstat_shows_one_campaign_or_those_of_one_user(published: str) -> None:
+    """-H leaves the header out."""
+    assert stat(published, "-H", "2").output.split()[0] == "2"
+    assert len(stat(published, "-u", "alice").output.splitlines()) == 4
+    assert stat(published, "-H", "-u", "nobody").output == ""
+
+
+def test_gridstat_of_an_unknown_campaign_ends_with_1(published: str) -> None:
+    """And says so."""
+    done = stat(published, "99")
+
+    assert done.return_value == 1
+    assert "no campaign 99" in done.output
+
+
+def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
+    """Not a word but the header."""
+    assert stat(str(tmp_path)).output.splitlines() == [HEAD]
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        (["-j", "{}"], 1, "clusters: no cluster"),
+        (["-j", "not"], 1, "JSON or TOML"),
+        ([], 2, "one of -f FILE, -j JSON and -"),
+        (["-f", "a", "-j", "b"], 2, "one of -f FILE, -j JSON and -"),
+        (["-f", "/nonexistent"], 2, "No such file"),
+        (["-t", "batch", "-j", "{}"], 2, "not one of"),
+    ],
+)
+def test_gridsub_says_what_is_wrong(options: list[str], status: int, words: str) -> None:
+    """1 is a campaign that is refused, 2 a wrong command line."""
+    done = CliRunner().invoke(gridsub, options, standalone_mode=False)
+
+    assert getattr(done.exception, "exit_code", done.return_value) == status
+    assert words in done.output + str(done.exception)
+
+
+@pytest.fixture(name="no_host")
+def _no_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Be on a host without a spool."""
+    for function in (campaigns.submit, campaigns.ask):
+        defaults = function.__defaults__
+        assert defaults
+        monkeypatch.setattr(function, "__defaults__", (str(tmp_path / "none"), *defaults[1:]))
+
+
+@pytest.mark.usefixtures("no_host")
+@pytest.mark.parametrize("type_", ["test", "default"])
+def test_a_campaign_is_of_a_type(type_: str) -> None:
+    """In CiGri's small letters."""
+    text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
+
+    done = CliRunner().invoke(gridsub, ["-t", type_, "-j", text], standalone_mode=False)
+
+    assert done.return_value == 75
+
+
+@pytest.mark.usefixtures("no_host")
+def test_where_nobody_takes_campaigns_nothing_is_stored() -> None:
+    """75: it may be tried again elsewhere, or later."""
+    text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
+
+    brought = CliRunner().invoke(gridsub, ["-j", text], standalone_mode=False)
+    asked = CliRunner().invoke(griddel, ["1"], standalone_mode=False)
+
+    assert (brought.return_value, asked.return_value) == (75, 75)
+    assert "campaigns are brought on the transfer host" in brought.output
+    assert "campaigns are brought on the transfer host" in asked.output
+
+
+@pytest.mark.parametrize("options", [[], ["a"], ["-p", "-r", "1"], ["1,2"], ["-c", ","]])
+def test_griddel_wants_ids(options: list[str]) -> None:
+    """2: a wrong command line."""
+    done = CliRunner().invoke(griddel, options, standalone_mode=False)
+
+    assert getattr(done.exception, "exit_code", None) == 2

@@ -1,0 +1,106 @@
+"""A campaign's JDL is read as CiGri's users write it, and all its mistakes are told at once."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.config import jdl
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+
+SWEEP = """{
+  "name": "sweep", "nb_jobs": 3, "walltime": "00:10:00",
+  "Exec_File": "$HOME/run.sh", "resources": "/nodes=2/core=4",
+  "clusters": {"beta": {"type": "normal"}, "gamma": {"exec_file": "/bin/other", "max_jobs": 5}}
+}"""
+
+
+def test_a_global_key_holds_for_each_cluster_that_has_none_of_its_own() -> None:
+    """Keys are CiGri's in any case of letters; nb_jobs numbers the tasks from 0."""
+    said = jdl.load("sweep.json", SWEEP)
+
+    beta = AtCluster(exec_file="$HOME/run.sh", slots=8, walltime_s=600, is_besteffort=False)
+    gamma = AtCluster(exec_file="/bin/other", slots=8, walltime_s=600, max_jobs=5)
+    assert said.jdl == Jdl(name="sweep", clusters={"beta": beta, "gamma": gamma})
+    assert said.parameters == ("0", "1", "2")
+    assert said.warnings == ()
+
+
+def test_toml_says_the_same() -> None:
+    """A JDL is JSON or TOML."""
+    text = 'name = "sweep"\nnb_jobs = 3\n[clusters.beta]\nexec_file = "run"\n'
+
+    said = jdl.load("sweep.toml", text, type_=Type.TEST)
+
+    assert said.jdl == Jdl(
+        name="sweep", type=Type.TEST, clusters={"beta": AtCluster(exec_file="run")}
+    )
+
+
+def test_a_parameter_file_is_a_line_a_task(tmp_path: Path) -> None:
+    """Blank lines are no tasks, and a first word that comes again gets a number."""
+    (tmp_path / "lines").write_bytes(b"a 1\n\n  a 2 \r\nb\n")
+    text = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
+
+    said = jdl.load("n.json", text, folder=str(tmp_path))
+
+    assert said.parameters == ("a 1", "a#2 2", "b")
+
+
+def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
+    """Nobody has to come back for the next mistake."""
+    (tmp_path / "lines").write_bytes(b"good\n\xff\n" + b"x" * 70000)
+    text = """{
+  "param_file": "lines",
+  "walltime": "soon",
+  "nmae": "sweep",
+  "clusters": {
+    "beta": {"resources": "core=1", "exec_file": "x", "queue": "all q"},
+    "gamma": {"max_jobs": 0}
+  }
+}"""
+
+    with pytest.raises(ConfigError) as told:
+        jdl.load("sweep.json", text, folder=str(tmp_path))
+
+    assert [problem.partition(";")[0] for problem in str(told.value).splitlines()] == [
+        'sweep.json:3: walltime = "soon": no time',
+        'sweep.json:6: beta.resources = "core=1": wrong form',
+        'sweep.json:6: beta.queue = "all q": wrong form',
+        "sweep.json:7: gamma.max_jobs = 0: out of range",
+        "sweep.json:7: gamma.exec_file: missing",
+        "lines:2: invalid start byte",
+        "lines:3: 70000 bytes",
+        "sweep.json: name: missing",
+        "sweep.json:4: nmae: unknown key",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1", 3600), ("0:30", 1800), ("00:10:05", 605), (2, 7200)],
+)
+def test_a_walltime_is_read_as_oarsub_reads_it(text: object, seconds: int) -> None:
+    """A single number is hours."""
+    assert jdl.seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "1:60", "-1", "9999999", True, None, "1:2:3:4"])
+def test_what_is_no_walltime_is_refused(text: object) -> None:
+    """Nor is no time at all one."""
+    with pytest.raises(ValueError, match=r"no time|out of range"):
+        jdl.seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("folder", "read"),
+    [("$HOME", "$HOME"), ("~/data", "$HOME/data"), ("", ""), ("/scratch/a", "/scratch/a")],
+)
+def test_a_folder_begins_in_the_home_where_it_says_so(folder: str, read: str) -> None:
+    """Nothing else in it is expanded."""
+    text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}, '
+    text += f'"exec_directory": "{folder}"}}'
+
+    said = jdl.load("n.json", text)
+
+    assert said.jdl.clusters["beta"].exec_directory == read

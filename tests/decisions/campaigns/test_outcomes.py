@@ -1,0 +1,47 @@
+"""An end means the same whatever batch system tells it, and in whatever order."""
+
+import pytest
+
+from gridbridge.decisions.campaigns.outcomes import MOST_ATTEMPTS, outcome_of, runs_again
+from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.job import JobEnd, KilledFor
+
+WALLTIME_S = 60
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        (JobEnd(exit_status=0), Outcome.SUCCESS),
+        (JobEnd(exit_status=3), Outcome.PROGRAM_ERROR),
+        (JobEnd(exit_status=66), Outcome.RESUBMIT),
+        (JobEnd(exit_status=67), Outcome.RESUBMIT_LAST),
+        (JobEnd(exit_status=199), Outcome.PROGRAM_ERROR),
+        (JobEnd(exit_status=200, reason="WORKING_DIRECTORY: no"), Outcome.SETUP_ERROR),
+        (JobEnd(signal=11), Outcome.SIGNAL),
+        (JobEnd(signal=57), Outcome.SETUP_ERROR),
+        (JobEnd(signal=9, wallclock_s=61), Outcome.WALLTIME),
+        (JobEnd(signal=9, wallclock_s=59), Outcome.SIGNAL),
+        (JobEnd(signal=9, killed_for=KilledFor.WALLTIME), Outcome.WALLTIME),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), Outcome.CANCELLED),
+        (JobEnd(signal=9, killed_for=KilledFor.PLACE), Outcome.PREEMPTED),
+        (JobEnd(is_preempted=True), Outcome.PREEMPTED),
+        (JobEnd(reason="failed 100"), Outcome.SITE_FAULT),
+    ],
+)
+def test_an_end_has_one_meaning(end: JobEnd, outcome: Outcome) -> None:
+    """What the cluster did comes before what the program said."""
+    assert outcome_of(end, WALLTIME_S) is outcome
+
+
+def test_a_program_that_fails_is_not_tried_again() -> None:
+    """What was asked for, and what the cluster did to a task, is, but not for ever."""
+    tried_again = {each for each in Outcome if runs_again(each, attempt=1)}
+
+    assert tried_again == {
+        Outcome.RESUBMIT,
+        Outcome.RESUBMIT_LAST,
+        Outcome.PREEMPTED,
+        Outcome.SITE_FAULT,
+    }
+    assert not runs_again(Outcome.SITE_FAULT, attempt=MOST_ATTEMPTS)

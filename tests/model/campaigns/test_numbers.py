@@ -1,0 +1,30 @@
+"""Which attempts an array has is written in ranges, and read back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.errors import ParseError
+from gridbridge.model.campaigns.numbers import read_attempts, write_attempts
+
+
+def test_consecutive_tasks_of_an_attempt_are_a_range() -> None:
+    """Their order is that of the places in the array."""
+    attempts = ((0, 1), (1, 1), (2, 1), (7, 2), (4, 1))
+
+    assert write_attempts(attempts) == "0-2:1,7:2,4:1"
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 9)), min_size=1, unique=True))
+def test_what_was_written_is_read(attempts: list[tuple[int, int]]) -> None:
+    """Whatever tasks there are, in whatever order."""
+    assert list(read_attempts(write_attempts(tuple(attempts)))) == attempts
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "1:0", "2-1:1", "0-200000:1", "1:1,1:1", "a:1", "1:1;id", "1-:1:1"]
+)
+def test_what_is_no_range_is_refused(text: str) -> None:
+    """Root reads it."""
+    with pytest.raises(ParseError):
+        read_attempts(text)

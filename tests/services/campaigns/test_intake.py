@@ -1,0 +1,173 @@
+"""A file that somebody brings becomes a campaign once, and its owner alone changes that."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.services.campaigns.intake import Intake
+from gridbridge.shell.clock import Clock
+from gridbridge.state import campaign_files
+from gridbridge.state.campaign_files import Verb
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+
+SWEEP = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
+
+
+class Site:
+    """The folders of a site and its state file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.brought = folder / "campaigns"
+        self.published = folder / "published"
+        self.brought.mkdir()
+        self.published.mkdir()
+        self.database = Database.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = Campaigns(self.database)
+        clusters = frozenset({"beta", "gamma"})
+        places = (str(self.brought), str(self.published))
+        self.intake = Intake(self.campaigns, clusters, Clock(), *places)
+
+    def bring(self, header: object, *parameters: str) -> str:
+        """Bring a campaign file; return its token."""
+        data = campaign_files.encode(header, parameters)
+        return campaign_files.put(data, str(self.brought))
+
+    def answer(self, token: str) -> str:
+        """Return the answer to it."""
+        return (self.published / "taken" / token).read_text()
+
+    def ask(self, verb: Verb, number: int) -> str:
+        """Ask for something about a campaign; return the answer."""
+        token = campaign_files.ask(verb, (number,), str(self.brought))
+        self.intake.answer()
+        return self.answer(token)
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    site.database.close()
+
+
+def test_a_file_becomes_a_campaign_under_its_number(site: Site) -> None:
+    """Its owner is whoever owns the file, by the kernel's word."""
+    token = site.bring(asdict(SWEEP), "a 1", "b 2")
+
+    assert site.intake.take() == 1
+
+    (found,) = site.campaigns.all()
+    assert site.answer(token) == "1\n"
+    assert (found.uid, found.tasks, found.jdl) == (os.getuid(), 2, SWEEP)
+    assert os.listdir(site.brought) == ["c.1"]
+
+
+def test_a_cycle_that_was_killed_takes_nothing_in_twice(site: Site) -> None:
+    """The campaign is known by the file's name, and the rest is done again."""
+    token = site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    os.rename(site.brought / "c.1", site.brought / f"new.{token}")
+
+    assert site.intake.take() == 0
+    assert len(site.campaigns.all()) == 1
+    assert os.listdir(site.brought) == ["c.1"]
+
+
+def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
+    """The rest of its tasks are dropped (CiGri scheduler specification)."""
+    clusters = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
+    site.bring(asdict(Jdl(name="test", type=Type.TEST, clusters=clusters)), "a", "b", "c")
+
+    site.intake.take()
+
+    assert [one.tasks for one in site.campaigns.all()] == [2]
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        (asdict(SWEEP) | {"clusters": {"omega": {"exec_file": "x"}}}, "no cluster omega here"),
+        (asdict(SWEEP) | {"clusters": {}}, "no task, or no cluster"),
+        ({"name": "sweep", "type": "odd"}, "not what gridsub writes"),
+        ([1], "not what gridsub writes"),
+    ],
+)
+def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object, why: str) -> None:
+    """Anybody may write there without gridsub."""
+    token = site.bring(header, "a")
+
+    assert site.intake.take() == 0
+    assert site.answer(token).startswith(f"refused: {why}")
+    assert os.listdir(site.brought) == []
+
+
+def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> None:
+    """Another's file could be brought by a link."""
+    (tmp_path / "other").write_bytes(campaign_files.encode(asdict(SWEEP), ("a",)))
+    os.link(tmp_path / "other", site.brought / "new.0123")
+
+    assert site.intake.take() == 0
+    assert site.answer("0123").startswith("refused: ")
+
+
+@pytest.mark.parametrize(
+    ("verbs", "told", "state"),
+    [
+        ([Verb.CANCEL], "1 done\n", CampaignState.CANCELLED),
+        ([Verb.PAUSE], "1 done\n", CampaignState.PAUSED),
+        ([Verb.PAUSE, Verb.RESUME], "1 done\n", CampaignState.IN_TREATMENT),
+        ([Verb.RESUME], "1 in_treatment\n", CampaignState.IN_TREATMENT),
+        ([Verb.CANCEL, Verb.RESUME], "1 cancelled\n", CampaignState.CANCELLED),
+    ],
+)
+def test_an_owner_changes_a_campaign(
+    site: Site, verbs: list[Verb], told: str, state: CampaignState
+) -> None:
+    """What is cancelled stays so, and nothing of it is sent."""
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+
+    answers = [site.ask(verb, 1) for verb in verbs]
+
+    (found,) = site.campaigns.all()
+    assert (answers[-1], found.state) == (told, state)
+    assert site.campaigns.waiting() == ({} if state is CampaignState.CANCELLED else {1: 1})
+
+
+def test_nobody_changes_anothers_campaign(site: Site, change_uid: Callable[[int], None]) -> None:
+    """Whatever the request claims."""
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    change_uid(1)
+
+    assert site.ask(Verb.CANCEL, 1) == "1 another's\n"
+    assert site.ask(Verb.CANCEL, 2) == "2 unknown\n"
+
+
+@pytest.fixture(name="change_uid")
+def _change_uid(site: Site) -> Callable[[int], None]:
+    from sqlalchemy import update
+
+    from gridbridge.state.database.campaigns import CAMPAIGNS
+
+    def change(number: int) -> None:
+        """Give a campaign to another person."""
+        of = CAMPAIGNS.c.number == number
+        site.database.execute(update(CAMPAIGNS).where(of).values(uid=os.getuid() + 1))
+
+    return change
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"verb": "rob", "campaigns": [1]}', b"{" * 5000])
+def test_what_is_no_request_is_removed(site: Site, data: bytes) -> None:
+    """Without a word to anybody."""
+    (site.brought / "ask.0123").write_bytes(data)
+
+    assert site.intake.answer() == 0
+    assert os.listdir(site.brought) == []

@@ -1,0 +1,113 @@
+"""The state file keeps campaigns: what waits in ranges, what was sent task by task."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.campaigns.campaign import (
+    AT_ONCE,
+    LAST,
+    ArrayState,
+    Campaign,
+    CampaignState,
+    Outcome,
+    Waiting,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SWEEP = Campaign(
+    number=0,
+    uid=1000,
+    owner="alice",
+    state=CampaignState.IN_TREATMENT,
+    submitted_at=NOON,
+    tasks=10,
+    digest="abc",
+    jdl=Jdl(name="sweep é'", type=Type.TEST, clusters={"beta": AtCluster(exec_file="run")}),
+)
+
+
+@pytest.fixture(name="campaigns")
+def _campaigns(tmp_path: Path) -> Iterator[Campaigns]:
+    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    yield Campaigns(database)
+    database.close()
+
+
+def attempts(campaigns: Campaigns, tasks: int) -> list[tuple[int, int, int]]:
+    """Send so many tasks of campaign 1; return each with its attempt and place."""
+    array = campaigns.intend(1, "beta", tasks, NOON)
+    assert array
+    return [(one.task, one.attempt, one.place) for one in campaigns.pending(array)]
+
+
+def test_a_campaign_is_kept_whole(campaigns: Campaigns) -> None:
+    """The file that brought it makes one campaign, however often it is taken in."""
+    number = campaigns.add(SWEEP, "token")
+
+    kept = replace(SWEEP, number=number)
+    assert campaigns.find(number) == kept
+    assert campaigns.of_token("token") == kept
+    assert campaigns.unfinished() == (kept,)
+    assert campaigns.of_token("other") is None
+
+
+def test_tasks_are_taken_in_their_order_and_once(campaigns: Campaigns) -> None:
+    """Those that never were tried are one row, whatever their number."""
+    campaigns.add(SWEEP, "token")
+
+    assert attempts(campaigns, 3) == [(0, 1, 1), (1, 1, 2), (2, 1, 3)]
+    assert campaigns.waiting() == {1: 7}
+    assert attempts(campaigns, 99)[0] == (3, 1, 1)
+    assert campaigns.waiting() == {}
+    assert campaigns.intend(1, "beta", 1, NOON) is None
+
+
+def test_a_task_that_is_tried_again_comes_when_it_asked_to(campaigns: Campaigns) -> None:
+    """Before all others, or after them."""
+    campaigns.add(SWEEP, "token")
+    attempts(campaigns, 3)
+
+    campaigns.wait_again(1, Waiting(first=1, last=1, attempt=2, priority=LAST))
+    campaigns.wait_again(1, Waiting(first=2, last=2, attempt=2, priority=AT_ONCE))
+
+    assert attempts(campaigns, 2) == [(2, 2, 1), (3, 1, 2)]
+    assert attempts(campaigns, 99)[-1] == (1, 2, 7)
+
+
+def test_what_ended_is_no_longer_pending(campaigns: Campaigns) -> None:
+    """An array is over when that is noted."""
+    campaigns.add(SWEEP, "token")
+    array = campaigns.intend(1, "beta", 2, NOON)
+    assert array
+    campaigns.array_is(array, ArrayState.SUBMITTED, 77)
+    first, second = campaigns.pending(array)
+
+    campaigns.ended(replace(first, outcome=Outcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5))
+    campaigns.count(1, ended=1, failed=1)
+
+    kept = replace(array, state=ArrayState.SUBMITTED, job_id=77)
+    assert campaigns.pending(array) == (second,)
+    assert campaigns.open_arrays() == (kept,)
+    campaigns.array_is(array, ArrayState.OVER)
+    assert campaigns.open_arrays() == ()
+    assert campaigns.tried(1) == {"beta"}
+    found = campaigns.find(1)
+    assert found
+    assert (found.ended, found.failed) == (1, 1)
+
+
+def test_a_campaign_that_has_ended_is_still_known(campaigns: Campaigns) -> None:
+    """But no cycle looks at it."""
+    campaigns.add(SWEEP, "token")
+
+    campaigns.is_now(1, CampaignState.TERMINATED)
+
+    assert campaigns.unfinished() == ()
+    assert [one.state for one in campaigns.all()] == [CampaignState.TERMINATED]
