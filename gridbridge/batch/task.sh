@@ -1,7 +1,7 @@
 # Runs one task of a campaign's array. What stands above was written for that array: gb_*, and the
 # task's parameters as our own. It ends as the task did; 99 and 100 would be orders to Grid Engine
 # (sge_shepherd(8)): 199 and 200 stand for them, and for those signals that nobody sends.
-# shellcheck shell=sh disable=SC2154 # set above
+# shellcheck shell=sh disable=SC2154,SC3045 # set above; every sh has ulimit -c
 umask 022
 
 die() { ulimit -c 0 && kill "-$1" $$; }
@@ -15,7 +15,8 @@ case $gb_directory in '' | "\$HOME"*) gb_directory=$HOME${gb_directory#"\$HOME"}
 cd -- "$gb_directory" || { die 57; exit 1; }
 export CIGRI_WORKDIR="$PWD" CIGRI_WORKING_DIRECTORY="$PWD"
 gb_output=campaign.$gb_campaign/$gb_number.$gb_attempt
-mkdir -p "campaign.$gb_campaign" && true >"$gb_output.out" || { die 59; exit 1; }
+mkdir -p "campaign.$gb_campaign"
+true >"$gb_output.out" || { die 59; exit 1; }
 sh -c "$gb_exec \"\$@\"" sh "$@" </dev/null >"$gb_output.out" 2>"$gb_output.err"
 gb_status=$?
 case $gb_status in 99 | 100) gb_status=$((gb_status + 100)) ;; 199 | 200) die $((gb_status - 136)) ;; esac

@@ -132,7 +132,7 @@ def submit(
     answer = adapter.submit(far, spec)
     if answer.result == Result.ACCEPTED:
         return answer.remote_id
-    os.write(2, f"gridbridge-as-user: {answer.reason[:1000]}\n".encode("utf-8", "replace"))
+    os.write(2, f"gridbridge-as-user: {answer.reason}\n".encode("utf-8", "replace"))
     os._exit(STATUS.get(answer.result, owner.REFUSED))
 
 

@@ -27,6 +27,18 @@ UNLISTED = 0o711
 A_SCAN = 10  # files of a person in one look
 
 
+class Answer(StrEnum):
+    """What became of a request about one campaign."""
+
+    DONE = "done"
+    UNKNOWN = "unknown"
+    NOT_THEIRS = "not_theirs"
+    NOT_PAUSED = "not_paused"
+    PAUSED = "paused"
+    TERMINATED = "terminated"
+    CANCELLED = "cancelled"
+
+
 class Verb(StrEnum):
     """What an owner may ask about a campaign."""
 
@@ -162,12 +174,12 @@ def answer_path(token: str, published: str = PUBLISHED) -> str:
     return f"{published}/taken/{token}"
 
 
-def answer(token: str, text: str, published: str = PUBLISHED) -> None:
-    """Answer who brought a file."""
+def answer(token: str, told: object, published: str = PUBLISHED) -> None:
+    """Answer who brought a file, in JSON."""
     path = answer_path(token, published)
     with suppress(FileExistsError):
         os.mkdir(os.path.dirname(path), UNLISTED)
-    files.replace(path, text.encode(), durable=False)
+    files.replace(path, json.dumps(told).encode(), durable=False)
 
 
 def _read(token: str, folder: str) -> NewFile:

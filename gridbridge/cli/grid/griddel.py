@@ -6,12 +6,21 @@ from gridbridge.cli import output, program
 from gridbridge.cli.grid import REFUSED, UNREACHABLE
 from gridbridge.services.tools import campaigns
 from gridbridge.services.tools.campaigns import Unreachable
-from gridbridge.state.campaign_files import Verb
+from gridbridge.state.campaign_files import Answer, Verb
 
 SAID = {
     Verb.CANCEL: "cancelled",
     Verb.PAUSE: "paused",
     Verb.RESUME: "resumed",
+}
+
+NOT_DONE = {
+    Answer.UNKNOWN: "there is none of that id",
+    Answer.NOT_THEIRS: "it is another's",
+    Answer.NOT_PAUSED: "it is not paused",
+    Answer.PAUSED: "it is paused",
+    Answer.TERMINATED: "it has ended",
+    Answer.CANCELLED: "it is cancelled",
 }
 
 
@@ -40,12 +49,12 @@ def griddel(numbers: tuple[str, ...], listed: str | None, is_pause: bool, is_res
     except Unreachable as error:
         output.complain(f"griddel: {error}")
         return UNREACHABLE
-    for number, why in answers.items():
-        if why:
-            output.complain(f"griddel: campaign {number}: {why}")
-        else:
+    for number, told in answers.items():
+        if told is Answer.DONE:
             output.line(f"Campaign {number} {SAID[verb]}")
-    return REFUSED if any(answers.values()) else 0
+        else:
+            output.complain(f"griddel: campaign {number}: {NOT_DONE[told]}")
+    return 0 if {*answers.values()} <= {Answer.DONE} else REFUSED
 
 
 def _numbers(words: list[str]) -> tuple[int, ...]:

@@ -8,10 +8,15 @@ from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.services.journal import decode
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
-from gridbridge.state.campaign_files import Asked, NewFile, Verb
+from gridbridge.state.campaign_files import Answer, Asked, NewFile, Verb
 from gridbridge.state.database.campaigns import Campaigns
 
-DONE = "done"
+AS_IT_IS = {
+    CampaignState.IN_TREATMENT: Answer.NOT_PAUSED,
+    CampaignState.PAUSED: Answer.PAUSED,
+    CampaignState.TERMINATED: Answer.TERMINATED,
+    CampaignState.CANCELLED: Answer.CANCELLED,
+}
 NEXT = {
     (CampaignState.IN_TREATMENT, Verb.PAUSE): CampaignState.PAUSED,
     (CampaignState.PAUSED, Verb.RESUME): CampaignState.IN_TREATMENT,
@@ -47,25 +52,25 @@ class Intake:
         """Do what owners ask about their campaigns; return how many asked."""
         asked = tuple(campaign_files.asked(self._folder))
         for one in asked:
-            told = "".join(f"{number} {self._do(one, number)}\n" for number in one.campaigns)
+            told = {number: self._do(one, number) for number in one.campaigns}
             campaign_files.answer(one.token, told, self._published)
             campaign_files.done(one.token, self._folder)
         return len(asked)
 
-    def _do(self, asked: Asked, number: int) -> str:
-        """Do what is asked about one campaign; return why not, `done` when it was done."""
+    def _do(self, asked: Asked, number: int) -> Answer:
+        """Do what is asked about one campaign, if its owner asks."""
         found = self._campaigns.find(number)
         if not found:
-            return "unknown"
+            return Answer.UNKNOWN
         if found.uid != asked.uid:
-            return "another's"
+            return Answer.NOT_THEIRS
         state = NEXT.get((found.state, asked.verb))
         if not state:
-            return found.state.value
+            return AS_IT_IS[found.state]
         self._campaigns.is_now(number, state)
         if state is CampaignState.CANCELLED:
             self._campaigns.drop_waiting(number)
-        return DONE
+        return Answer.DONE
 
     def _take(self, token: str, found: NewFile | str) -> bool:
         """Keep a campaign, then its number on the file, then the answer; each may be repeated."""
@@ -78,12 +83,12 @@ class Intake:
                 return False
             campaign = self._campaigns.add(self._campaign(found), token)
         campaign_files.number(token, campaign, self._folder)
-        campaign_files.answer(token, f"{campaign}\n", self._published)
+        campaign_files.answer(token, {"campaign": campaign}, self._published)
         return not known
 
     def _refuse(self, token: str, problem: str) -> None:
         _log.warning("event=no_campaign token=%s why=%r", token, problem)
-        campaign_files.answer(token, f"refused: {problem}\n", self._published)
+        campaign_files.answer(token, {"refused": problem}, self._published)
         campaign_files.refuse(token, self._folder)
 
     def _problem(self, found: NewFile) -> str:

@@ -1,7 +1,9 @@
 """What users' commands do about campaigns: bring one, and read what everybody may see."""
 
+import json
 import os
 from dataclasses import asdict
+from typing import Any
 
 from gridbridge.config import jdl
 from gridbridge.config.jdl import Said
@@ -9,21 +11,12 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
-from gridbridge.services.campaigns.intake import DONE
 from gridbridge.shell.retry import until
 from gridbridge.state import campaign_files, campaigns_shown
-from gridbridge.state.campaign_files import Verb
+from gridbridge.state.campaign_files import Answer, Verb
 
 WHERE = "campaigns are brought on the transfer host"
 NOBODY = "no gridbridge-runner takes campaigns now; nothing was stored"
-WHY_NOT = {
-    "unknown": "there is none of that id",
-    "another's": "it is another's",
-    "in_treatment": "it is not paused",
-    "paused": "it is paused",
-    "terminated": "it has ended",
-    "cancelled": "it is cancelled",
-}
 ANSWER_S = 90.0  # a runner from cron takes a minute
 
 
@@ -52,15 +45,15 @@ def submit(said: Said, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> i
     if not _is_answered(token, published) and campaign_files.take_back(token, folder):
         raise Unreachable(NOBODY)
     answer = _answer(token, published)
-    if not answer.isdigit():
-        raise Refused(answer.removeprefix("refused: "))
-    return int(answer)
+    if "campaign" not in answer:
+        raise Refused(str(answer["refused"]))
+    return int(answer["campaign"])
 
 
 def ask(
     verb: Verb, numbers: tuple[int, ...], folder: str = CAMPAIGNS, published: str = PUBLISHED
-) -> dict[int, str]:
-    """Ask for something about campaigns; return why not of each, empty where it was done.
+) -> dict[int, Answer]:
+    """Ask for something about campaigns; return what became of it for each.
 
     Raises Unreachable when nobody answers: nothing was done then.
     """
@@ -70,8 +63,7 @@ def ask(
         raise Unreachable(f"{error}; {WHERE}") from error
     if not _is_answered(token, published) and campaign_files.forget(token, folder):
         raise Unreachable(NOBODY)
-    told = (line.split(" ", 1) for line in _answer(token, published).splitlines())
-    return {int(number): "" if why == DONE else WHY_NOT.get(why, why) for number, why in told}
+    return {int(number): Answer(told) for number, told in _answer(token, published).items()}
 
 
 def _is_answered(token: str, published: str) -> bool:
@@ -79,12 +71,13 @@ def _is_answered(token: str, published: str) -> bool:
     return until(lambda: os.path.exists(path), ANSWER_S)
 
 
-def _answer(token: str, published: str) -> str:
+def _answer(token: str, published: str) -> dict[str, Any]:
     """Return the answer; Unreachable when what was taken is not answered."""
     if not _is_answered(token, published):
         raise Unreachable("gridbridge-runner took it and has not answered; look at gridstat")
     with open(campaign_files.answer_path(token, published), encoding="utf-8") as file:
-        return file.read().strip()
+        told: dict[str, Any] = json.load(file)
+        return told
 
 
 def seen(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:

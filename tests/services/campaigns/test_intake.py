@@ -1,9 +1,11 @@
 """A file that somebody brings becomes a campaign once, and its owner alone changes that."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
-from gridbridge.state.campaign_files import Verb
+from gridbridge.state.campaign_files import Answer, Verb
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import Campaigns
 
@@ -38,15 +40,16 @@ class Site:
         data = campaign_files.encode(header, parameters)
         return campaign_files.put(data, str(self.brought))
 
-    def answer(self, token: str) -> str:
+    def answer(self, token: str) -> dict[str, Any]:
         """Return the answer to it."""
-        return (self.published / "taken" / token).read_text()
+        told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
+        return told
 
-    def ask(self, verb: Verb, number: int) -> str:
+    def ask(self, verb: Verb, number: int) -> Answer:
         """Ask for something about a campaign; return the answer."""
         token = campaign_files.ask(verb, (number,), str(self.brought))
         self.intake.answer()
-        return self.answer(token)
+        return Answer(self.answer(token)[str(number)])
 
 
 @pytest.fixture(name="site")
@@ -63,7 +66,7 @@ def test_a_file_becomes_a_campaign_under_its_number(site: Site) -> None:
     assert site.intake.take() == 1
 
     (found,) = site.campaigns.all()
-    assert site.answer(token) == "1\n"
+    assert site.answer(token) == {"campaign": 1}
     assert (found.uid, found.tasks, found.jdl) == (os.getuid(), 2, SWEEP)
     assert os.listdir(site.brought) == ["c.1"]
 
@@ -103,7 +106,7 @@ def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object,
     token = site.bring(header, "a")
 
     assert site.intake.take() == 0
-    assert site.answer(token).startswith(f"refused: {why}")
+    assert site.answer(token)["refused"].startswith(why)
     assert os.listdir(site.brought) == []
 
 
@@ -113,21 +116,21 @@ def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> N
     os.link(tmp_path / "other", site.brought / "new.0123")
 
     assert site.intake.take() == 0
-    assert site.answer("0123").startswith("refused: ")
+    assert "not a regular file of one link" in site.answer("0123")["refused"]
 
 
 @pytest.mark.parametrize(
     ("verbs", "told", "state"),
     [
-        ([Verb.CANCEL], "1 done\n", CampaignState.CANCELLED),
-        ([Verb.PAUSE], "1 done\n", CampaignState.PAUSED),
-        ([Verb.PAUSE, Verb.RESUME], "1 done\n", CampaignState.IN_TREATMENT),
-        ([Verb.RESUME], "1 in_treatment\n", CampaignState.IN_TREATMENT),
-        ([Verb.CANCEL, Verb.RESUME], "1 cancelled\n", CampaignState.CANCELLED),
+        ([Verb.CANCEL], Answer.DONE, CampaignState.CANCELLED),
+        ([Verb.PAUSE], Answer.DONE, CampaignState.PAUSED),
+        ([Verb.PAUSE, Verb.RESUME], Answer.DONE, CampaignState.IN_TREATMENT),
+        ([Verb.RESUME], Answer.NOT_PAUSED, CampaignState.IN_TREATMENT),
+        ([Verb.CANCEL, Verb.RESUME], Answer.CANCELLED, CampaignState.CANCELLED),
     ],
 )
 def test_an_owner_changes_a_campaign(
-    site: Site, verbs: list[Verb], told: str, state: CampaignState
+    site: Site, verbs: list[Verb], told: Answer, state: CampaignState
 ) -> None:
     """What is cancelled stays so, and nothing of it is sent."""
     site.bring(asdict(SWEEP), "a 1")
@@ -146,8 +149,8 @@ def test_nobody_changes_anothers_campaign(site: Site, change_uid: Callable[[int]
     site.intake.take()
     change_uid(1)
 
-    assert site.ask(Verb.CANCEL, 1) == "1 another's\n"
-    assert site.ask(Verb.CANCEL, 2) == "2 unknown\n"
+    assert site.ask(Verb.CANCEL, 1) is Answer.NOT_THEIRS
+    assert site.ask(Verb.CANCEL, 2) is Answer.UNKNOWN
 
 
 @pytest.fixture(name="change_uid")
