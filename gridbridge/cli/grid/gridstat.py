@@ -3,7 +3,7 @@
 import click
 
 from gridbridge.cli import output, program
-from gridbridge.cli.seen import FOLDER
+from gridbridge.cli.options import FOLDER
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.services.tools import campaigns

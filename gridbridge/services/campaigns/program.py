@@ -4,17 +4,15 @@ Exit status: 0, 1 when another one runs, 2 for a wrong set-up or use.
 """
 
 import argparse
-import logging
 import sys
-import time
 
 from gridbridge import config
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG, RUNNER_LOCK
-from gridbridge.services import cycle
+from gridbridge.services import cycle, process
 from gridbridge.shell.account import become
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.heart import Heart
+from gridbridge.shell.life_sign import LifeSign
 from gridbridge.shell.signals import Signals
 
 ANOTHER_RUNS, WRONG = 1, 2
@@ -47,20 +45,11 @@ def _run(*, is_loop: bool, is_dry: bool) -> None:
     signals, clock = Signals(), Clock()
     policy = config.load(CONFIG)
     become(policy.site.service_account)
-    _start_log(policy.site.log_level)
+    process.start_log(policy)
     cycle.hold(RUNNER_LOCK, "gridbridge-runner", ANOTHER_RUNS)
     daemon = Daemon(policy, clock)
     if is_loop:
-        cycle.run_forever(daemon, signals, Heart(RUNNER_LOCK), clock)
+        cycle.run_forever(daemon, signals, LifeSign(RUNNER_LOCK), clock)
         return
     with daemon.open_cycle() as runner:
         cycle.once(runner, print, is_dry=is_dry)
-
-
-def _start_log(level: str) -> None:
-    logging.Formatter.converter = time.gmtime
-    logging.basicConfig(
-        format="%(asctime)sZ level=%(levelname)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%S"
-    )
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    logging.getLogger().setLevel(level.upper())

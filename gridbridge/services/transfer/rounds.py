@@ -2,16 +2,14 @@
 
 import logging
 import os
-import pwd
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from gridbridge.decisions.reload import AwayJob
-from gridbridge.errors import ConfigError, StateError
-from gridbridge.model.places import CONFIG, LOCK
+from gridbridge.errors import StateError
+from gridbridge.model.places import LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.services import cycle
+from gridbridge.services import cycle, process
 from gridbridge.services.configuration import Configuration, kept
 from gridbridge.services.transfer.assembly import build, follow
 from gridbridge.services.transfer.ledger import away_job
@@ -32,8 +30,8 @@ def run(signals: Signals) -> None:
     """Do rounds until told to stop; SystemExit when another poller does."""
     clock = Clock()
     configuration = Configuration(clock, earlier=lambda: kept(clock.now()))
-    _require_account(configuration.policy)
-    _start_log(configuration.policy)
+    process.require_account(configuration.policy)
+    process.start_log(configuration.policy)
     cycle.hold(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     _go_on_from_the_last(configuration, clock)
     life_sign = LifeSign(LOCK)
@@ -43,18 +41,6 @@ def run(signals: Signals) -> None:
     cycle.run_forever(poller, signals, life_sign, clock)
     _log.info("event=stop")
     os._exit(0)  # a thread may still wait for a silent cluster; we need nothing from it
-
-
-def _require_account(policy: Policy) -> None:
-    """Refuse to run as another account: the service could not read what that one writes.
-
-    A site of embedded clusters is one person's.
-    """
-    account = policy.site.service_account
-    runs_as = pwd.getpwuid(os.geteuid()).pw_name
-    if not policy.is_personal and runs_as != account:
-        words = f'[site] service_account = "{account}": this process is {runs_as}\'s'
-        raise ConfigError((f"{CONFIG}: {words}; run it as {account}",))
 
 
 def _go_on_from_the_last(configuration: Configuration, clock: Clock) -> None:
@@ -115,7 +101,7 @@ class Poller:
         self._configuration.take(self._signals.hung_up(), self.service.known.ledger.away_jobs)
         self.service = build(self._configuration, self._clock)
         self._configuration.keep()
-        _set_level(self._configuration.policy)
+        process.set_level(self._configuration.policy)
 
 
 def put_in_force(configuration: Configuration, service: TransferService) -> None:
@@ -123,18 +109,5 @@ def put_in_force(configuration: Configuration, service: TransferService) -> None
     configuration.keep()
     if configuration.policy is not service.policy:
         follow(service, configuration.policy)
-        _set_level(configuration.policy)
+        process.set_level(configuration.policy)
     service.resources.views.configured(configuration.shown())
-
-
-def _start_log(policy: Policy) -> None:
-    logging.Formatter.converter = time.gmtime
-    logging.basicConfig(
-        format="%(asctime)sZ level=%(levelname)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%S"
-    )
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    _set_level(policy)
-
-
-def _set_level(policy: Policy) -> None:
-    logging.getLogger().setLevel(policy.site.log_level.upper())

@@ -37,7 +37,7 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
         )
 
     monkeypatch.setattr(rounds, "build", build)
-    monkeypatch.setattr(rounds, "_set_level", lambda _: None)
+    monkeypatch.setattr(rounds.process, "set_level", lambda _: None)
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
     poller = Poller(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
