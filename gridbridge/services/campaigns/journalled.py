@@ -1,6 +1,6 @@
 """The decisions about campaigns, kept with the rows that they looked at, and made again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,3 +20,8 @@ def entry(seen: Seen, plan: Plan, now: datetime) -> Entry | None:
 def again(kept: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept."""
     return rules.sentences(rules.plan(decode(kept["seen"], Seen)))
+
+
+def said(actions: Sequence[str]) -> list[str]:
+    """Say them as they are kept."""
+    return list(actions)

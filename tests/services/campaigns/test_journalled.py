@@ -1,0 +1,67 @@
+"""A decision about campaigns is kept with its rows, and made again from them."""
+
+import json
+from datetime import UTC, datetime
+
+from gridbridge.decisions.campaigns import cycle as rules
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.plan import Room, Seen, There
+from gridbridge.services.campaigns import journalled
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def test_what_was_kept_leads_to_the_same_decision() -> None:
+    """As JSON has it, with all that a cycle may look at."""
+    campaign = Campaign(
+        number=1,
+        uid=1000,
+        owner="alice",
+        state=CampaignState.IN_TREATMENT,
+        submitted_at=NOON,
+        tasks=9,
+        digest="abc",
+        jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run", max_jobs=5)}),
+    )
+    array = Array(
+        campaign=1,
+        number=1,
+        cluster="beta",
+        state=ArrayState.RELEASED,
+        size=2,
+        job_id=7,
+        intended_at=NOON,
+    )
+    seen = Seen(
+        campaigns=(campaign,),
+        waiting={1: 7},
+        arrays=(array,),
+        room={"beta": Room(free_slots=4)},
+        max_tasks=100,
+        there=(There(campaign=1, cluster="beta", waiting=1, listed=1),),
+        tried={1: frozenset({"beta"})},
+        ended=(Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=Outcome.RESUBMIT),),
+    )
+    plan = rules.plan(seen)
+
+    entry = journalled.entry(seen, plan, NOON)
+
+    assert entry
+    assert entry.sentence == "1 tasks ended, 1 of them run again; sent: 3 of campaign 1 to beta"
+    kept = json.loads(json.dumps(entry.inputs))
+    assert journalled.again(kept) == rules.sentences(plan) == kept["actions"]
+
+
+def test_a_cycle_that_does_nothing_is_not_kept() -> None:
+    """One comes every 15 s."""
+    seen = Seen(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=100)
+
+    assert journalled.entry(seen, rules.plan(seen), NOON) is None
