@@ -69,5 +69,5 @@ def _running(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
     """Return the transfer's task while it runs at home for a job that shall stay away."""
     row = row_at_home(transfer, local)
     is_ending = transfer.verdict or transfer.pinned or transfer.desired == Desired.DEAD
-    is_known = local.taken_at > transfer.updated_at
+    is_known = transfer.is_older_than(local.taken_at)
     return row if row and row.state.is_running and is_known and not is_ending else None

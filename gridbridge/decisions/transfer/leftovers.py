@@ -82,7 +82,7 @@ def holds_outputs(transfer: Transfer) -> bool:
 
 def _fresh(transfer: Transfer, situation: Situation) -> ClusterSnapshot | None:
     remote = situation.snapshots.get(transfer.remote)
-    return remote if remote and remote.taken_at > transfer.updated_at else None
+    return remote if remote and transfer.is_older_than(remote.taken_at) else None
 
 
 def _row(transfer: Transfer, remote: ClusterSnapshot, situation: Situation) -> JobStatus | None:

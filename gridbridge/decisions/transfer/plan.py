@@ -44,7 +44,7 @@ def observe(transfer: Transfer, situation: Situation, here: JobStatus | None) ->
     `here` is its task as home lists it, which `Situation.at_home` looks up once for all.
     """
     local = situation.snapshots.get(situation.home)
-    if local and local.taken_at > transfer.updated_at:
+    if local and transfer.is_older_than(local.taken_at):
         transfer = transfer.but(local_state=here.state if here else UNSEEN)
     if not transfer.is_over and _has_reused_number(transfer, local, here, situation.queues):
         transfer = transfer.but(desired=Desired.DEAD)
@@ -61,7 +61,7 @@ def observe(transfer: Transfer, situation: Situation, here: JobStatus | None) ->
 def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
     """Say whether the answer is younger than the owner's last message and not counted yet."""
     counted = transfer.missing_since is not None and transfer.seen_at == remote.taken_at
-    return remote.taken_at > transfer.updated_at and not counted
+    return transfer.is_older_than(remote.taken_at) and not counted
 
 
 def _observe_remote(transfer: Transfer, remote: ClusterSnapshot, situation: Situation) -> Transfer:
@@ -144,7 +144,7 @@ def _delete_and_close(
 ) -> list[Action]:
     """Delete the remote job; close once a fresh answer lacks it and nobody submits."""
     remote = situation.snapshots.get(transfer.remote)
-    if remote is None or remote.taken_at <= transfer.updated_at:
+    if remote is None or not transfer.is_older_than(remote.taken_at):
         return []
     row = situation.row(transfer)
     if row and not row.state.is_deleting:
@@ -171,7 +171,7 @@ def _delete_overdue(transfer: Transfer, situation: Situation) -> list[Action]:
     if since is None or situation.now - since < DELETION_OVERDUE or remote is None:
         return []
     row = situation.row(transfer)
-    if row is None or row.state.is_deleting or remote.taken_at <= transfer.updated_at:
+    if row is None or row.state.is_deleting or not transfer.is_older_than(remote.taken_at):
         return []
     why = "deleted at home, and its starter did nothing"
     return [_action(Act.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
@@ -187,7 +187,7 @@ def _may_still_run(transfer: Transfer, situation: Situation, here: JobStatus | N
     if transfer.guard == Guard.NONE or transfer.key in situation.with_new_starter:
         return False
     home = situation.snapshots.get(situation.home)
-    if home is None or home.taken_at <= transfer.updated_at:
+    if home is None or not transfer.is_older_than(home.taken_at):
         return True
     is_running = transfer.local_state.is_running and not transfer.local_state.is_deleting
     return is_running and not _runs_at_home(transfer, here, situation.queues)
@@ -214,7 +214,7 @@ def _has_reused_number(
     Numbers begin anew where a qmaster's spool is restored. The same job, put back and started there
     since somebody took its guard away, was started before.
     """
-    if home is None or home.taken_at <= transfer.updated_at:
+    if home is None or not transfer.is_older_than(home.taken_at):
         return False
     is_new = here is not None and here.state.has_begun and not here.state.is_restarted
     return is_new and _runs_at_home(transfer, here, queues)
@@ -225,7 +225,7 @@ def _adopt_or_delete(
 ) -> list[Action]:
     """Decide about a transfer whose starter is gone: adopt what runs, delete what waits."""
     remote = situation.snapshots.get(transfer.remote)
-    if remote is None or remote.taken_at <= transfer.updated_at:
+    if remote is None or not transfer.is_older_than(remote.taken_at):
         return []
     row = situation.row(transfer)
     is_running = row is not None and row.state.is_running
@@ -265,7 +265,7 @@ def _is_gone_at_home(transfer: Transfer, situation: Situation) -> bool:
     local = situation.snapshots.get(situation.home)
     return (
         local is not None
-        and local.taken_at > transfer.updated_at + SETTLE
+        and transfer.is_older_than(local.taken_at - SETTLE)
         and not transfer.local_state.is_listed
     )
 

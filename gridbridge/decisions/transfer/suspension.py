@@ -40,7 +40,7 @@ def disagreement(one: Transfer, situation: Situation, shows: Container[str]) -> 
     `shows` are the clusters whose lists show that we have suspended a job.
     """
     home = situation.snapshots.get(situation.home)
-    if not _may_follow(one, situation) or home is None or home.taken_at <= one.updated_at:
+    if not _may_follow(one, situation) or not home or not one.is_older_than(home.taken_at):
         return None
     is_now = _at_home(one.local_state)
     if not is_now:
@@ -73,7 +73,7 @@ def _is_otherwise(one: Transfer, is_now: str) -> bool:
 
     A job that is suspended there without our hold was suspended by an administrator there.
     """
-    is_fresh = one.seen_at is not None and one.seen_at > one.updated_at and not one.missed_polls
+    is_fresh = one.seen_at is not None and one.is_older_than(one.seen_at) and not one.missed_polls
     state = one.remote_state
     if not is_fresh or not state.is_listed or _is_ending(state):
         return False

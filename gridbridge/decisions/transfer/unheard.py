@@ -47,4 +47,4 @@ def is_gone(ended: Transfer, local: ClusterSnapshot) -> bool:
 
 def is_news(ended: Transfer, local: ClusterSnapshot) -> bool:
     """Say whether an answer of home is younger than the end."""
-    return ended.is_over and local.taken_at > ended.updated_at
+    return ended.is_over and ended.is_older_than(local.taken_at)

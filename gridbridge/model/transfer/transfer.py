@@ -79,6 +79,15 @@ class Transfer:
         known = {name: moment for name in MOMENTS if (moment := getattr(self, name))}
         return self.but(**{name: change(moment) for name, moment in known.items()})
 
+    def is_older_than(self, asked_at: datetime) -> bool:
+        """Say whether an answer to a question of that moment may decide about it.
+
+        One that was asked for before its owner's last message, or before our last change of it,
+        may show its jobs as they were until then: a job that was submitted since is missing from
+        it. Of the same moment nobody knows which came first.
+        """
+        return asked_at > self.updated_at
+
     @property
     def is_over(self) -> bool:
         """Say whether it has no job any more."""

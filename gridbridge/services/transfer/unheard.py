@@ -43,7 +43,7 @@ class UnheardEnds:
 
     def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
         """Return the transfers whose task's owner home's answer shows, each once."""
-        asked = [one for one in self._unproved.values() if local.taken_at > one.updated_at]
+        asked = [one for one in self._unproved.values() if one.is_older_than(local.taken_at)]
         for one in asked:
             del self._unproved[one.key]
         proved = (one.but(listed=listed_after(one, local)) for one in asked)

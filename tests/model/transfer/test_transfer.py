@@ -1,0 +1,59 @@
+"""What a transfer may be decided by: answers that are younger than what is known of it."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.message import Phase
+from gridbridge.model.transfer.transfer import Transfer
+
+TOLD = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+PACKAGE = Path(__file__).parents[3] / "gridbridge"
+COMPARED = re.compile(r"[<>]=?\s*[\w.]+\.updated_at\b|\.updated_at( [+-] \w+)? [<>]")
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "expected"),
+    [(TOLD - SECOND, False), (TOLD, False), (TOLD + SECOND, True)],
+    ids=["before its last message", "at the same moment", "after it"],
+)
+def test_only_an_answer_asked_for_after_its_last_message_is_younger(
+    asked_at: datetime, expected: bool
+) -> None:
+    """An older one may lack a job that was submitted since: it would be taken for gone."""
+    transfer = Transfer(
+        name="gb.alpha.7.0.1",
+        uid=1000,
+        owner="alice",
+        remote="beta",
+        queue="transfer-beta",
+        phase=Phase.HELD,
+        record="r1",
+        wake="f1",
+        rerun="",
+        created_at=TOLD - SECOND,
+        updated_at=TOLD,
+    )
+
+    assert transfer.is_older_than(asked_at) is expected
+
+
+def test_nothing_else_compares_an_answer_with_the_last_message() -> None:
+    """A rule that is written again is forgotten where it is needed most."""
+    found = {
+        str(path.relative_to(PACKAGE)): len(COMPARED.findall(path.read_text()))
+        for path in PACKAGE.rglob("*.py")
+    }
+
+    assert {name: count for name, count in found.items() if count} == {
+        "model/transfer/transfer.py": 1
+    }
+
+
+@pytest.mark.parametrize("code", ["a <= one.updated_at", "one.updated_at + SETTLE < a"])
+def test_a_comparison_is_seen(code: str) -> None:
+    """The test above can fail."""
+    assert COMPARED.search(code)
