@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from gridbridge.batch.embedded import site as embedded_site
 from gridbridge.batch.embedded import status as embedded_status
 from gridbridge.batch.embedded import submit as embedded_submit
+from gridbridge.batch.embedded import tasks as embedded_tasks
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine import records as gridengine_records
 from gridbridge.batch.gridengine import site as gridengine_site
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
+from gridbridge.batch.gridengine import tasks as gridengine_tasks
 from gridbridge.batch.gridengine import tools as gridengine_tools
 from gridbridge.batch.oar import ends as oar_ends
 from gridbridge.batch.oar import site as oar_site
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
 from gridbridge.model.cluster import Kind
-from gridbridge.model.route import Away, Cell, Folder, OarServer
+from gridbridge.model.route import Away, Cell, Folder, Home, OarServer
 
 if TYPE_CHECKING:
     from gridbridge.batch.protocol import (
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         Answers,
         AtHome,
         Explains,
+        GuardsTasks,
         Listens,
         ListsQueues,
         MakesQueues,
@@ -52,6 +55,7 @@ class Adapter(Generic[Where]):
     answers: "Answers[Where]"
     explains: "Explains[Where]"
     at_home: "AtHome[Where] | None" = None
+    guards_tasks: "GuardsTasks[Where] | None" = None
     sets_up: "SetsUp[Where] | None" = None
     watches: "Watches[Where] | None" = None
     listens: "Listens[Where] | None" = None
@@ -72,6 +76,7 @@ GRIDENGINE: Adapter[Cell] = Adapter(
     answers=gridengine_site,
     explains=gridengine_site,
     at_home=gridengine_submit,
+    guards_tasks=gridengine_tasks,
     sets_up=gridengine_site,
     watches=commands,
     recalls=gridengine_submit,
@@ -98,6 +103,7 @@ EMBEDDED: Adapter[Folder] = Adapter(
     answers=embedded_site,
     explains=embedded_site,
     at_home=embedded_submit,
+    guards_tasks=embedded_tasks,
     lists_queues=embedded_site,
 )
 ADAPTERS = cast(
@@ -109,6 +115,13 @@ ADAPTERS = cast(
 def adapter_of(where: Away) -> Adapter[Away]:
     """Return the adapter of a cluster."""
     return ADAPTERS[where.kind]
+
+
+def tasks_of(home: Home) -> "GuardsTasks[Away]":
+    """Return what the service does to the tasks of the cluster that has the transfer queues."""
+    tasks = adapter_of(home).guards_tasks
+    assert tasks  # of every kind that can be a home
+    return tasks
 
 
 def status_of(where: Away) -> "Status[Away]":

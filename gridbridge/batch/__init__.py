@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gridbridge.batch.protocol import AtHome, KeepsHome, Recalls, Submit, SubmitsArrays
+    from gridbridge.batch.protocol import AtHome, MarksRefused, Recalls, Submit, SubmitsArrays
 
 
 def submitter(away: Away) -> "Submit[Away]":
@@ -27,9 +27,9 @@ def keeper_of(home: Home) -> "AtHome[Home]":
     return HOT[home.kind]()
 
 
-def marker_of(home: Home) -> "KeepsHome[Home]":
+def marker_of(home: Home) -> "MarksRefused[Home]":
     """Return the module that marks a job which no other cluster takes."""
-    return HOMES[home.kind]()
+    return MARKERS[home.kind]()
 
 
 def recaller_of(away: Away) -> "Recalls[Away] | None":
@@ -69,4 +69,4 @@ def _embedded_home() -> "ModuleType":
 
 HOT = {GRIDENGINE: _gridengine, OAR: _oar, EMBEDDED: _embedded}
 RECALLERS = {GRIDENGINE: _gridengine}  # kinds whose deletion tells whether a job waited
-HOMES = {GRIDENGINE: _gridengine_home, EMBEDDED: _embedded_home}
+MARKERS = {GRIDENGINE: _gridengine_home, EMBEDDED: _embedded_home}

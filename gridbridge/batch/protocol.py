@@ -18,12 +18,13 @@ What differs between the systems and is not promised:
 * whether a job that can't be started waits in error state. OAR has none: it ends, and tells why.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
 from gridbridge.batch.submission import Submission
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
+from gridbridge.model.ids import TransferId
 from gridbridge.model.job import JobDetail, JobEnd, SubmittedJob
 from gridbridge.model.request import JobSpec, Pairs, Request, Way
 from gridbridge.model.site.host import CellFacts
@@ -183,7 +184,7 @@ class TellsArrayEnds(Protocol[Where]):
         ...
 
 
-class KeepsHome(Protocol[Where]):
+class MarksRefused(Protocol[Where]):
     """A home that can mark a job which no other cluster takes."""
 
     REFUSED: str  # in a job's context: why it came home
@@ -194,6 +195,57 @@ class KeepsHome(Protocol[Where]):
         """Let a job start in no transfer queue, in the first of these ways in which it could run.
 
         `own` is what it asks for. False when it could run in none; nothing is changed then.
+        """
+        ...
+
+
+class GuardsTasks(Protocol[Where]):
+    """What the service does at home to a task whose job is away, or was.
+
+    Every act may be repeated, and raises CommandFailed when it is not done.
+    """
+
+    def release(self, where: Where, local: TransferId, guard: str, /) -> None:
+        """Let a task start again that has this guard (model.transfer.guard)."""
+        ...
+
+    def adopt(self, where: Where, local: TransferId, queue: str, guard: str, /) -> None:
+        """Let a task start again in the queue where its remote copy is known, and there only."""
+        ...
+
+    def guard(self, where: Where, local: TransferId, guard: str, /) -> None:
+        """Keep a task from starting again in this way."""
+        ...
+
+    def requests_of(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, Request]:
+        """Return what jobs ask for now, without those that are gone and whose guards all show."""
+        ...
+
+    def deferred(self, where: Where, /) -> frozenset[int]:
+        """Return the jobs that wait for their start time, of whatever owner."""
+        ...
+
+    def unpin(self, where: Where, local: TransferId, /) -> None:
+        """Let a job start in all the queues that it asked for."""
+        ...
+
+    def check(
+        self, where: Where, local: TransferId, ways: Callable[[Request], Iterable[Way]], /
+    ) -> None:
+        """Raise GridbridgeError when it could run a job in none of these ways of its request."""
+        ...
+
+    def rerun(
+        self,
+        where: Where,
+        local: TransferId,
+        transfer_queues: Collection[str],
+        of_queues: Callable[[Request, Mapping[str, str]], str],
+        /,
+    ) -> str:
+        """Say `yes` or `no`: whether a job without `-r` runs again after its host was lost.
+
+        `of_queues` says so by the request, and by what each queue of home's own has for `rerun`.
         """
         ...
 

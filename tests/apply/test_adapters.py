@@ -9,8 +9,7 @@ import pytest
 
 from gridbridge.apply.adapters import ADAPTERS, Adapter, adapter_of
 from gridbridge.apply.clusters import REACHED
-from gridbridge.apply.transfer.home import HOMES
-from gridbridge.batch import HOT, RECALLERS, recaller_of, submitter
+from gridbridge.batch import HOT, MARKERS, RECALLERS, recaller_of, submitter
 from gridbridge.config.kinds import OF_KIND
 from gridbridge.decisions.site.check import JUDGES
 from gridbridge.model.cluster import Kind
@@ -98,12 +97,12 @@ def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None
         (
             CELL,
             {
-                *("at_home", "sets_up", "makes_queues", "watches", "recalls"),
+                *("at_home", "guards_tasks", "sets_up", "makes_queues", "watches", "recalls"),
                 *("tells_accounts", "accounts", "array_ends", "shows_requests", "alters"),
             },
         ),
         (OAR, {"sets_up", "listens", "array_ends"}),
-        (FOLDER, {"at_home", "lists_queues"}),
+        (FOLDER, {"at_home", "guards_tasks", "lists_queues"}),
     ],
     ids=["gridengine", "oar", "embedded"],
 )
@@ -120,7 +119,10 @@ def test_what_can_be_recalled_is_the_same_for_the_service_and_for_a_starter() ->
 
 
 def test_whatever_can_be_at_home_has_its_acts_there() -> None:
-    assert set(HOMES) == {kind for kind, adapter in ADAPTERS.items() if adapter.at_home}
+    homes = {kind for kind, adapter in ADAPTERS.items() if adapter.at_home}
+
+    assert {kind for kind, adapter in ADAPTERS.items() if adapter.guards_tasks} == homes
+    assert set(MARKERS) == homes
 
 
 @pytest.mark.parametrize(

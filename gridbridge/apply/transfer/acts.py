@@ -6,19 +6,18 @@ import os
 from gridbridge.apply.adapters import adapter_of, status_of
 from gridbridge.apply.clusters import away
 from gridbridge.apply.transfer import grants
-from gridbridge.apply.transfer.home import Home, home_of
+from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.batch import submitter
 from gridbridge.decisions.transfer.endings import verdict_of
 from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.errors import NotOurs, StateError
-from gridbridge.model.ids import TransferId, parse_transfer
+from gridbridge.model.ids import TransferId
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Message, Outcome, encode, short
 from gridbridge.model.places import AS_USER, NOT_OURS, PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
 from gridbridge.model.transfer.claim import name_of
-from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Act, Action, Orphan
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.shell import files
@@ -82,17 +81,16 @@ class Acts:
 
     def far(self, action: Action) -> Message | None:
         """Carry out an act that needs a cluster; a verdict comes back when one was learned."""
-        task = parse_transfer(action.transfer.name)
         if action.act is Act.DELETE_REMOTE:
             self._delete(action)
         elif action.act is Act.RELEASE_LOCAL:
-            self._home.release(task, action.transfer.guard)
+            self._home.release(action)
         elif action.act is Act.ADOPT_LOCAL:
-            self._home.adopt(task, action.transfer.queue, action.transfer.guard)
+            self._home.adopt(action)
         elif action.act is Act.GUARD_LOCAL:
-            self._home.guard(task, action.transfer.guard)
+            self._home.guard(action)
         elif action.act is Act.UNPIN:
-            self._home.unpin(task)
+            self._home.unpin(action)
         elif action.act is Act.LOOK_UP_END:
             return self._look_up_end(action)
         elif action.act is Act.GIVE_UP:
@@ -100,17 +98,17 @@ class Acts:
         return None
 
     @property
-    def _home(self) -> Home:
-        """The local cluster; ConfigError where nothing is to be done at one."""
-        return home_of(self._policy)
+    def _home(self) -> LocalTasks:
+        """The local cluster's tasks; ConfigError where nothing is to be done at one."""
+        return LocalTasks(self._policy)
 
     def check_home(self, transfer: Transfer) -> None:
         """Raise GridbridgeError when no queue at home could run a transfer's job."""
-        self._home.check(parse_transfer(transfer.name))
+        self._home.check(transfer)
 
     def requests_at_home(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
         """Return what these local jobs ask for now; a job that is gone is left out."""
-        return self._home.kept(jobs)
+        return self._home.requests(jobs)
 
     def deferred_at_home(self) -> frozenset[int]:
         """Return the local jobs that wait for their start time."""
@@ -119,8 +117,7 @@ class Acts:
     def free_copy(self, job: int) -> None:
         """Remove our start time and list of queues from a copy of a job that is away."""
         copy = TransferId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
-        self._home.unpin(copy)
-        self._home.release(copy, Guard.START)
+        self._home.free_copy(copy)
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Return the accounts of jobs at a cluster; those that are gone are left out."""
@@ -189,7 +186,7 @@ class Acts:
     def judge(self, end: JobEnd, transfer: Transfer) -> Message:
         """Return the verdict that an end stands for; home says whether a lost job runs again."""
         if end.is_unseen and not transfer.rerun:
-            transfer = transfer.but(rerun=self._home.rerun(parse_transfer(transfer.name)))
+            transfer = transfer.but(rerun=self._home.rerun(transfer))
         return verdict_of(transfer, end)
 
 

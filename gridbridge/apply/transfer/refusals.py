@@ -7,10 +7,11 @@ Starters load this module when a cluster refused their job for good. The request
 from collections.abc import Collection
 
 from gridbridge.batch import keeper_of, marker_of
-from gridbridge.decisions.transfer.requests.refusals import marks, stays
+from gridbridge.decisions.transfer.requests.refusals import marks
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import Message, Outcome
 from gridbridge.model.route import Home
+from gridbridge.model.transfer.guard import stays
 
 NOBODY = "no queue here could run it either"
 

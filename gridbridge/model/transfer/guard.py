@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 REMOTE = "remote"
+AT_HOME = (REMOTE, "false")
 ANY = ("", "*")
 OPERATORS = frozenset("*?[]!&|()")  # of queue expressions (sge_types(1))
 
@@ -32,6 +33,21 @@ def choose(hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_arra
 def leaves(hard: Pairs) -> bool:
     """Say whether a job asks to go away (`remote=true`)."""
     return any(name == REMOTE and is_remote(value) for name, value in hard)
+
+
+def stays(hard: Pairs) -> bool:
+    """Say whether a job asks to stay at home."""
+    return any(name == REMOTE and not is_remote(value) for name, value in hard)
+
+
+def without_remote(hard: Pairs) -> Pairs:
+    """Return the request without any `remote`."""
+    return tuple(pair for pair in hard if pair[0] != REMOTE)
+
+
+def at_home(hard: Pairs) -> Pairs:
+    """Return a request for queues at home alone."""
+    return (*without_remote(hard), AT_HOME)
 
 
 def is_remote(value: str) -> bool:

@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 
 from gridbridge.apply.transfer.acts import Acts
-from gridbridge.apply.transfer.home import home_of
+from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.batch.gridengine.submit import accounts_of
 from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.cluster import Cluster, Kind
-from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Cell
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.plan import Act, Action
+from tests.decisions.transfer.test_plan import a_transfer
 
 SEVERAL = (
     Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "job-several.xml"
@@ -26,10 +27,15 @@ GONE = 99999
 OURS = b"<JB_execution_time>2051222400</JB_execution_time>"
 OWN = b"<JB_execution_time>1767225600</JB_execution_time>"
 NOTE = re.compile(rb"<JB_context>.*</JB_context>", re.DOTALL)
-TASK = parse_transfer(f"gb.alpha.{DEFERRED}.2.1")
 FAR = "UTC -a 203501010000.00"
 NOTED = f"-ac gridbridge_job={DEFERRED} {DEFERRED}"
 KEPT = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")
+
+
+def act(guard: str = Guard.NONE) -> Action:
+    """Return an act on the task, which has this guard."""
+    one = a_transfer(name=f"gb.alpha.{DEFERRED}.2.1", guard=guard)
+    return Action(act=Act.RELEASE_LOCAL, transfer=one, why="")
 
 
 class Clients:
@@ -46,7 +52,7 @@ class Clients:
         self.show(SEVERAL)
         cluster = Cluster(qmaster_port=1, execd_port=2, binaries=str(folder))
         policy = Policy(site=Site(cluster="alpha"), clusters={"alpha": cluster}, queues={})
-        self.home = home_of(policy)
+        self.home = LocalTasks(policy)
 
     def show(self, xml: bytes) -> None:
         """Let the job be this."""
@@ -66,7 +72,7 @@ def clients(tmp_path: Path) -> Clients:
 
 def test_of_several_jobs_those_that_are_gone_are_left_out(clients: Clients) -> None:
     """Qstat succeeds though it does not know one of them, and does not say which."""
-    kept = clients.home.kept((ALTERED, GONE, DEFERRED))
+    kept = clients.home.requests((ALTERED, GONE, DEFERRED))
 
     assert kept == {
         ALTERED: replace(KEPT, hard=(("arch", "none"),)),
@@ -88,7 +94,7 @@ def test_each_guard_is_taken_back_by_what_put_it(
 ) -> None:
     clients.show(_one(DEFERRED))
 
-    clients.home.release(TASK, guard)
+    clients.home.release(act(guard))
 
     assert clients.asked() == asked
 
@@ -109,7 +115,7 @@ def test_a_job_gets_its_own_start_time_back(
     job = _one(DEFERRED).replace(OURS, start)
     clients.show(job if is_noted else NOTE.sub(b"", job))
 
-    clients.home.release(TASK, Guard.START)
+    clients.home.release(act(Guard.START))
 
     expected = [f"UTC -a {asked} -dc gridbridge_start,gridbridge_job {DEFERRED}"] if asked else []
     assert clients.asked() == expected
@@ -121,8 +127,8 @@ def test_what_its_owner_wrote_in_the_place_of_its_start_time_stops_nothing(
 ) -> None:
     clients.show(_one(DEFERRED).replace(b"1767225600", own.encode()))
 
-    clients.home.release(TASK, Guard.START)
-    clients.home.guard(TASK, Guard.START)
+    clients.home.release(act(Guard.START))
+    clients.home.guard(act(Guard.START))
 
     assert clients.asked() == [
         f"UTC -a 197001020000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}",
@@ -143,7 +149,7 @@ def test_a_job_whose_own_queues_are_none_may_start_in_any(
             "case $2 in nosuch) echo 'job requests unknown queue \"nosuch\"'; exit 1;; esac\n"
         )
 
-    clients.home.unpin(TASK)
+    clients.home.unpin(act())
 
     assert clients.asked()[-1] == f" -q * -dc gridbridge_queues {DEFERRED}"
     assert len(clients.asked()) == 2
@@ -164,7 +170,7 @@ def test_a_guard_is_put_back_with_a_note_for_the_starter(
     """What it notes of a job's own start time stays while that is ours."""
     clients.show(_one(DEFERRED))
 
-    clients.home.guard(TASK, guard)
+    clients.home.guard(act(guard))
 
     assert clients.asked() == asked
 
@@ -172,7 +178,7 @@ def test_a_guard_is_put_back_with_a_note_for_the_starter(
 def test_the_start_time_that_somebody_gave_a_job_is_noted(clients: Clients) -> None:
     clients.show(_one(DEFERRED).replace(OURS, b"<JB_execution_time>1798761600</JB_execution_time>"))
 
-    clients.home.guard(TASK, Guard.START)
+    clients.home.guard(act(Guard.START))
 
     assert clients.asked() == [f"{FAR} -ac gridbridge_start=1798761600 {NOTED}"]
 
@@ -187,7 +193,7 @@ def test_whose_guard_a_job_bears_is_a_number_whatever_its_owner_writes(
     pair = b"<VA_variable>gridbridge_job</VA_variable><VA_value>%s</VA_value></JB_context>" % note
     clients.show(_one(DEFERRED).replace(b"</JB_context>", pair))
 
-    assert clients.home.kept((DEFERRED,))[DEFERRED].deferred_job == original
+    assert clients.home.requests((DEFERRED,))[DEFERRED].deferred_job == original
 
 
 def test_jobs_that_wait_for_their_start_time_are_asked_for_in_one_question(

@@ -6,9 +6,7 @@ of `remote`, the job's list of queues is changed (queue expressions: sge_types(1
 
 from collections.abc import Collection, Iterator
 
-from gridbridge.model.transfer.guard import ANY, OPERATORS, REMOTE, Pairs, is_remote, leaves
-
-AT_HOME = (REMOTE, "false")
+from gridbridge.model.transfer.guard import ANY, OPERATORS, Pairs, at_home, leaves
 
 
 class Mark:
@@ -42,21 +40,6 @@ def marks(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[M
     kept = kept_queues(queues, transfer_queues)
     by_queue = (Mark(queues=kept),) if kept else ()
     return (Mark(hard=at_home(hard)), *by_queue)
-
-
-def without_remote(hard: Pairs) -> Pairs:
-    """Return the request without any `remote`."""
-    return tuple(pair for pair in hard if pair[0] != REMOTE)
-
-
-def at_home(hard: Pairs) -> Pairs:
-    """Return a request for queues at home alone."""
-    return (*without_remote(hard), AT_HOME)
-
-
-def stays(hard: Pairs) -> bool:
-    """Say whether a job asks to stay at home."""
-    return any(name == REMOTE and not is_remote(value) for name, value in hard)
 
 
 def kept_queues(queues: str, transfer_queues: Collection[str]) -> str:

@@ -1,0 +1,63 @@
+"""What the service does to local tasks of an embedded cluster, where a hold is the only guard."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from gridbridge.batch.embedded import home, submit
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.ids import TransferId
+from gridbridge.model.request import Request, Way
+from gridbridge.model.route import Folder
+
+NEVER_AGAIN = "no"
+
+
+def release(folder: Folder, local: TransferId, guard: str) -> None:
+    """Take the hold back, the only guard here."""
+    del guard
+    submit.release(folder, local.local)
+
+
+def adopt(folder: Folder, local: TransferId, queue: str, guard: str) -> None:
+    """Pin the job to the queue, then let it go there."""
+    home.pin(folder, local.local, queue)
+    release(folder, local, guard)
+
+
+def guard(folder: Folder, local: TransferId, guard: str) -> None:
+    """Hold a task: there is no other guard here."""
+    del guard
+    submit.hold(folder, local.local)
+
+
+def requests_of(folder: Folder, jobs: tuple[int, ...]) -> dict[int, Request]:
+    """Tell nothing: every guard shows here."""
+    del folder, jobs
+    return {}
+
+
+def deferred(folder: Folder) -> frozenset[int]:
+    """Tell of none: no job here has a start time."""
+    del folder
+    return frozenset()
+
+
+def unpin(folder: Folder, local: TransferId) -> None:
+    """Take the pin back."""
+    home.pin(folder, local.local, "")
+
+
+def check(folder: Folder, local: TransferId, ways: Callable[[Request], Iterable[Way]]) -> None:
+    """Refuse: no task is recalled to an embedded cluster (services.transfer.recalls)."""
+    del folder, ways
+    raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
+
+
+def rerun(
+    folder: Folder,
+    local: TransferId,
+    transfer_queues: Collection[str],
+    of_queues: Callable[[Request, Mapping[str, str]], str],
+) -> str:
+    """Say no: an embedded cluster runs no job again."""
+    del folder, local, transfer_queues, of_queues
+    return NEVER_AGAIN
