@@ -81,7 +81,7 @@ class Poller:
     @contextmanager
     def open_cycle(self) -> Iterator[Order]:
         """Do a round by the newest right file."""
-        if self._configuration.take(self._signals.hung_up(), self.service.known.ledger.away_jobs):
+        if self._configuration.take(self._signals.hung_up(), self.service.away_jobs):
             put_in_force(self._configuration, self.service)
         with self.service.open_round() as order:
             yield order
@@ -98,7 +98,7 @@ class Poller:
 
     def recover(self) -> None:
         """Put another service together: what a failed round took from the spool is read again."""
-        self._configuration.take(self._signals.hung_up(), self.service.known.ledger.away_jobs)
+        self._configuration.take(self._signals.hung_up(), self.service.away_jobs)
         self.service = build(self._configuration, self._clock)
         self._configuration.keep()
         process.set_level(self._configuration.policy)

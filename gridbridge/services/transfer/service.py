@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
+from gridbridge.decisions.reload import AwayJob
 from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
@@ -110,6 +111,10 @@ class TransferService:
         """
         unasked = self.policy.clusters.keys() - self.resources.observers.keys()
         return bool(self.known.ledger.clusters() & unasked)
+
+    def away_jobs(self) -> frozenset[AwayJob]:
+        """Return owner, cluster and queue of each open transfer."""
+        return self.known.ledger.away_jobs()
 
     def wanted(self) -> frozenset[int]:
         """Return the job ids, local and remote, that a snapshot must keep."""

@@ -31,9 +31,8 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
         done.append("build")
         if done.count("build") == 2:
             raise StateError("still full")
-        known = SimpleNamespace(ledger=SimpleNamespace(away_jobs=None))
         return SimpleNamespace(
-            shut_down=lambda: done.append("end"), known=known, open_round=open_round
+            shut_down=lambda: done.append("end"), away_jobs=None, open_round=open_round
         )
 
     monkeypatch.setattr(rounds, "build", build)

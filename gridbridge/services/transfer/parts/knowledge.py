@@ -61,7 +61,7 @@ def build(policy: Policy, at: Resources) -> Knowledge:
             policy=policy,
             ledger=ledger,
             answers=answers,
-            mail=mail,
+            questions=mail.questions,
             reused_ids=reused_ids,
             spool=at.spool,
             clock=at.clock,

@@ -33,6 +33,7 @@ def build(policy: Policy, at: Resources, known: Knowledge, acting: Acting, care:
 def _intake(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> Intake:
     answer_handlers = AnswerHandlers(
         policy=policy,
+        answers=known.answers,
         ledger=known.ledger,
         unheard_ends=known.unheard_ends,
         breakers=known.breakers,
@@ -56,6 +57,8 @@ def _intake(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> 
 def _upkeep(policy: Policy, at: Resources, known: Knowledge, acting: Acting, care: Care) -> Upkeep:
     return Upkeep(
         policy=policy,
+        ledger=known.ledger,
+        unproved=known.mail.unproved,
         situations=known.situations,
         guards=care.guards,
         copies=care.copies,

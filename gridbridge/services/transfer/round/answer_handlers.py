@@ -13,6 +13,7 @@ from gridbridge.services.transfer.reused_ids import ReusedIds
 from gridbridge.services.transfer.round.recovery import Recovery
 from gridbridge.services.transfer.round.situations import Situations
 from gridbridge.services.transfer.unheard import UnheardEnds
+from gridbridge.services.watch.answers import Answers
 from gridbridge.services.watch.observer import Answer
 
 
@@ -21,6 +22,7 @@ class AnswerHandlers:
     """All parts that take an answer."""
 
     policy: Policy
+    answers: Answers
     ledger: Ledger
     unheard_ends: UnheardEnds
     breakers: Breakers
@@ -53,4 +55,4 @@ class AnswerHandlers:
             self.ledger.prove(one)
         self.breakers.prove(seen, self.ledger.all())
         self.late_guards.take_answer(seen)
-        self.mail.take_answer(seen, self.situations.answers.good)
+        self.mail.take_answer(seen, self.answers.good)

@@ -10,7 +10,7 @@ from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.ledger import Ledger
-from gridbridge.services.transfer.mail.mail import Mail
+from gridbridge.services.transfer.mail.questions import Questions
 from gridbridge.services.transfer.reused_ids import ReusedIds
 from gridbridge.services.watch.answers import Answers
 from gridbridge.shell.clock import Clock
@@ -26,7 +26,7 @@ class Situations:
     policy: Policy
     ledger: Ledger
     answers: Answers
-    mail: Mail
+    questions: Questions
     reused_ids: ReusedIds
     spool: str
     clock: Clock
@@ -65,7 +65,7 @@ class Situations:
             requeued_jobs=rules.requeued_jobs(self.ledger.all()),
             dropped=self.dropped(),
             queues=frozenset(self.policy.queues),
-            with_new_starter=frozenset(self.mail.questions.with_new_starter),
+            with_new_starter=frozenset(self.questions.with_new_starter),
             since=self.clock.moment(self.since_s),
             deleted_at_home=self.deleted_at_home,
             reused_ids=self.reused_ids.now(),

@@ -8,6 +8,8 @@ from gridbridge.services.transfer.claims import Claims
 from gridbridge.services.transfer.cleaner import Cleaner
 from gridbridge.services.transfer.guards.copied import Copies
 from gridbridge.services.transfer.guards.missing import Guards
+from gridbridge.services.transfer.ledger import Ledger
+from gridbridge.services.transfer.mail.unproved import Unproved
 from gridbridge.services.transfer.published.views import Views
 from gridbridge.services.transfer.recalls import Recalls
 from gridbridge.services.transfer.round.situations import Situations
@@ -20,6 +22,8 @@ class Upkeep:
     """The parts that look after jobs that are away, and after what transfers leave behind."""
 
     policy: Policy
+    ledger: Ledger
+    unproved: Unproved
     situations: Situations
     guards: Guards
     copies: Copies
@@ -36,11 +40,10 @@ class Upkeep:
 
     def take_answers(self, came: tuple[Answer, ...]) -> None:
         """Look after all of it, once the ledger has what the answers show of transfers."""
-        mail, ledger = self.situations.mail, self.situations.ledger
         self.guards.take_answers(came, self.policy.site.cluster)
         self.copies.take_answers(came)
-        self.cleaner.clean(self.situations.gather(()), mail.unproved.names())
-        everything = self.situations.gather(ledger.all())
+        self.cleaner.clean(self.situations.gather(()), self.unproved.names())
+        everything = self.situations.gather(self.ledger.all())
         self.claims.decide(everything)
         self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
         self.suspensions.decide(everything, self.recalls.out())
