@@ -1,6 +1,7 @@
 """What the service does to local jobs, whichever system runs them: release, adopt, give back."""
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gridbridge.apply.adapters import tasks_of
 from gridbridge.apply.clusters import home
@@ -10,9 +11,13 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.ids import TransferId, parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.request import Request, Way
+from gridbridge.model.route import Away, Home
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Action
 from gridbridge.model.transfer.transfer import Transfer
+
+if TYPE_CHECKING:
+    from gridbridge.batch.protocol import GuardsTasks
 
 
 class LocalTasks:
@@ -23,53 +28,73 @@ class LocalTasks:
     """
 
     def __init__(self, policy: Policy) -> None:
-        if policy.why_no_queues:
-            raise ConfigError((policy.why_no_queues,))
-        self._where = home(policy, policy.site.cluster)
-        self._tasks = tasks_of(self._where)
-        self._transfer_queues = tuple(policy.queues)
+        self._policy = policy
+
+    def follow(self, policy: Policy) -> None:
+        """Obey a changed configuration from now on."""
+        self._policy = policy
+
+    @property
+    def _queues(self) -> tuple[str, ...]:
+        return tuple(self._policy.queues)
 
     def release(self, action: Action) -> None:
         """Let a task start again that has this guard."""
-        self._tasks.release(self._where, _task(action.transfer), action.transfer.guard)
+        where, tasks = self._home()
+        tasks.release(where, _task(action.transfer), action.transfer.guard)
 
     def adopt(self, action: Action) -> None:
         """Let a task start again in the queue where its remote copy is known, and there only."""
         one = action.transfer
-        self._tasks.adopt(self._where, _task(one), one.queue, one.guard)
+        where, tasks = self._home()
+        tasks.adopt(where, _task(one), one.queue, one.guard)
 
     def guard(self, action: Action) -> None:
         """Keep a task from starting again in this way."""
-        self._tasks.guard(self._where, _task(action.transfer), action.transfer.guard)
+        where, tasks = self._home()
+        tasks.guard(where, _task(action.transfer), action.transfer.guard)
 
     def unpin(self, action: Action) -> None:
         """Let a job start in all the queues that it asked for."""
-        self._tasks.unpin(self._where, _task(action.transfer))
+        where, tasks = self._home()
+        tasks.unpin(where, _task(action.transfer))
 
     def requests(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
         """Return what these jobs ask for now; a job that is gone is left out."""
-        requests = self._tasks.requests_of(self._where, jobs)
+        where, tasks = self._home()
+        requests = tasks.requests_of(where, jobs)
         return {job: _request(request) for job, request in requests.items()}
 
     def deferred(self) -> frozenset[int]:
         """Return the jobs that wait for their start time, of whatever owner."""
-        return self._tasks.deferred(self._where)
+        where, tasks = self._home()
+        return tasks.deferred(where)
 
-    def free_copy(self, copy: TransferId) -> None:
+    def free_copy(self, job: int) -> None:
         """Remove our start time and list of queues from a copy of a job that is away."""
-        self._tasks.unpin(self._where, copy)
-        self._tasks.release(self._where, copy, Guard.START)
+        copy = TransferId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
+        where, tasks = self._home()
+        tasks.unpin(where, copy)
+        tasks.release(where, copy, Guard.START)
 
     def check(self, transfer: Transfer) -> None:
         """Raise GridbridgeError when no queue of its own could run a transfer's job."""
-        self._tasks.check(self._where, _task(transfer), self._ways)
+        where, tasks = self._home()
+        tasks.check(where, _task(transfer), self._ways)
 
     def rerun(self, transfer: Transfer) -> str:
         """Say `yes` or `no`: whether a job without `-r` runs again after its host was lost."""
-        return self._tasks.rerun(self._where, _task(transfer), self._transfer_queues, _of_queues)
+        where, tasks = self._home()
+        return tasks.rerun(where, _task(transfer), self._queues, _of_queues)
+
+    def _home(self) -> "tuple[Home, GuardsTasks[Away]]":
+        if self._policy.why_no_queues:
+            raise ConfigError((self._policy.why_no_queues,))
+        where = home(self._policy, self._policy.site.cluster)
+        return where, tasks_of(where)
 
     def _ways(self, own: Request) -> Iterator[Way]:
-        for mark in refusals.marks(own.hard, own.queues, self._transfer_queues):
+        for mark in refusals.marks(own.hard, own.queues, self._queues):
             yield mark.hard, mark.queues
 
 

@@ -9,7 +9,7 @@ import logging
 from concurrent.futures import Future
 from functools import partial
 
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.claims import ClaimFiles
 from gridbridge.decisions.transfer.recall import waits_for_grant
 from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.errors import StateError
@@ -34,11 +34,11 @@ class Claims:
     """Grants and claims that are under way; the state file has the owner of each claim."""
 
     def __init__(
-        self, policy: Policy, ledger: Ledger, acts: Acts, workers: Workers, clock: Clock
+        self, policy: Policy, ledger: Ledger, files: ClaimFiles, workers: Workers, clock: Clock
     ) -> None:
         self._policy = policy
         self._ledger = ledger
-        self._acts = acts
+        self._files = files
         self._workers = workers
         self._clock = clock
         self._backoff = Backoff(clock.steady_s, FIRST_S, LONGEST_S)
@@ -75,7 +75,7 @@ class Claims:
                 continue
             if self._backoff.may_try(cluster):
                 some = tuple(due.values())[:AT_ONCE]
-                give = partial(self._acts.give_grants, cluster)
+                give = partial(self._files.give_grants, cluster)
                 self._sent[cluster] = some, self._workers.do(f"cluster {cluster}", give, some)
 
     def recall(self, one: Transfer, why: str) -> bool:
@@ -106,7 +106,7 @@ class Claims:
         return is_had
 
     def _take_claim(self, one: Transfer) -> bool:
-        return is_grant(one.claim) or self._acts.take_claim(one)
+        return is_grant(one.claim) or self._files.take(one)
 
     def limited(self, one: Transfer, end: Message) -> Message:
         """Return the end, or an error for a task that home has granted nothing too often."""
@@ -142,7 +142,7 @@ class Claims:
         if name not in self._removing:
             if self._backoff.may_try(name):
                 owner = f"cluster {ended.remote}"
-                self._removing[name] = self._workers.do(owner, self._acts.remove_grant, ended)
+                self._removing[name] = self._workers.do(owner, self._files.remove_grant, ended)
             return False
         if not self._removing[name].done():
             return False
@@ -155,7 +155,7 @@ class Claims:
 
     def _is_removed(self, ended: Transfer) -> bool:
         try:
-            self._acts.remove_claim(ended)
+            self._files.remove(ended)
         except StateError as error:
             _log.warning("event=failed act=remove_claim why=%r", str(error))
             return False
@@ -165,7 +165,7 @@ class Claims:
         """Remove the files of claims that no transfer knows."""
         known = (*self._ledger.all(), *self._ledger.ended.values())
         names = frozenset(name_of(one.claim, one.uid) for one in known)
-        self._acts.sweep_claims(names, self._clock.now_s())
+        self._files.sweep(names, self._clock.now_s())
 
     def _take(self, cluster: str) -> None:
         """Take the answer to the grants that were sent; without one they are sent again."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Container
 from concurrent.futures import Future
 from datetime import datetime
 
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.remote import RemoteJobs
 from gridbridge.decisions.transfer import leftovers
 from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.model.transfer.plan import Action, Orphan
@@ -26,7 +26,7 @@ class Cleaner:
         self,
         ledger: Ledger,
         inbox: Inbox,
-        acts: Acts,
+        remote: RemoteJobs,
         workers: Workers,
         claims: Claims,
         act: Callable[[Action], None],
@@ -34,7 +34,7 @@ class Cleaner:
     ) -> None:
         self._ledger = ledger
         self._inbox = inbox
-        self._acts = acts
+        self._remote = remote
         self._workers = workers
         self._claims = claims
         self._act = act
@@ -97,7 +97,7 @@ class Cleaner:
             self._ledger.note(ended, f"what it made may not be home: {kept}")
             return False
         if self._backoff.may_try(name):
-            self._unstaging[name] = self._workers.do(ended.owner, self._acts.unstage, ended)
+            self._unstaging[name] = self._workers.do(ended.owner, self._remote.unstage, ended)
         return False
 
     def _stop_watching(self, ended: Transfer) -> None:
@@ -114,7 +114,7 @@ class Cleaner:
             return
         where = f"cluster={orphan.cluster} name={orphan.name} job={orphan.job_id}"
         _log.warning("event=orphan %s why=%r", where, orphan.why)
-        self._deleting[job] = self._workers.do(orphan.owner, self._acts.delete_orphan, orphan)
+        self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan, orphan)
 
     def _tell_failure(self, job: tuple[str, int], done: Future[None]) -> None:
         """Log why an orphan is still there: at a cluster by ssh we may be no operator."""

@@ -11,7 +11,8 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 
 from gridbridge.apply.adapters import ADAPTERS
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.home import LocalTasks
+from gridbridge.apply.transfer.verdicts import Verdicts
 from gridbridge.decisions.transfer import recall
 from gridbridge.decisions.transfer.recall import Recall, may_be_had
 from gridbridge.decisions.transfer.situation import Situation
@@ -42,7 +43,8 @@ class Recalls:
         self,
         policy: Policy,
         ledger: Ledger,
-        acts: Acts,
+        tasks: LocalTasks,
+        verdicts: Verdicts,
         workers: Workers,
         claims: Claims,
         clock: Clock,
@@ -50,7 +52,8 @@ class Recalls:
     ) -> None:
         self._policy = policy
         self._ledger = ledger
-        self._acts = acts
+        self._tasks = tasks
+        self._verdicts = verdicts
         self._workers = workers
         self._claims = claims
         self._clock = clock
@@ -70,7 +73,7 @@ class Recalls:
         """Take back an earlier process's wishes and decide anew; recalls that began go on."""
         for one in self._ledger.all():
             if not one.verdict:
-                self._acts.retract(one.name, one.uid)
+                self._verdicts.retract(one.name, one.uid)
 
     def out(self) -> Set[Key]:
         """Return the transfers that are being recalled."""
@@ -101,7 +104,7 @@ class Recalls:
         due = tuple(recall.due(others, situation, queues, troubles, free))
         begun = [one for one in due if self._backoff.may_try(one.transfer.key)]
         for one in begun:
-            check = self._workers.do(one.transfer.owner, self._acts.check_home, one.transfer)
+            check = self._workers.do(one.transfer.owner, self._tasks.check, one.transfer)
             self._checking[one.transfer.key] = one, check
         if begun:
             wanted = recall.wanted(others, situation, queues, troubles)
@@ -153,7 +156,7 @@ class Recalls:
         self._ledger.note(one, f"recall: {wanted.why}")
         why = wanted.why
         wish = Message(transfer=one.name, outcome=Outcome.RECALL, cause=Cause.RECALLED, reason=why)
-        self._acts.publish(Action(act=Act.PUBLISH, transfer=one, why=why, verdict=wish))
+        self._verdicts.publish(Action(act=Act.PUBLISH, transfer=one, why=why, verdict=wish))
 
     def _follow(self, each: Key, situation: Situation) -> None:
         """Forget a recall that is done; take back one whose job has started."""
@@ -170,7 +173,7 @@ class Recalls:
 
     def _take_back(self, one: Transfer, why: str) -> None:
         self._forget(one.key)
-        self._acts.retract(one.name, one.uid)
+        self._verdicts.retract(one.name, one.uid)
         self._ledger.note(one, why)
 
     def _forget(self, each: Key) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from gridbridge.apply.adapters import ADAPTERS
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.remote import RemoteJobs
 from gridbridge.decisions.transfer import reused_ids
 from gridbridge.decisions.transfer.reused_ids import ListedJob
 from gridbridge.decisions.transfer.situation import Situation
@@ -20,10 +20,10 @@ class ReusedIds:
     """Knows whose job has an id that a cluster lists; asks the cluster only in doubt."""
 
     def __init__(
-        self, ledger: Ledger, acts: Acts, workers: Workers, clock: Callable[[], float]
+        self, ledger: Ledger, remote: RemoteJobs, workers: Workers, clock: Callable[[], float]
     ) -> None:
         self._ledger = ledger
-        self._acts = acts
+        self._remote = remote
         self._workers = workers
         self._clock = clock
         self._known: dict[Key, ListedJob] = {}
@@ -82,7 +82,7 @@ class ReusedIds:
         return self._questions[cluster]
 
     def _accounts(self, cluster: str, some: dict[Key, ListedJob]) -> dict[int, str]:
-        return self._acts.accounts(cluster, tuple(sorted({one.job_id for one in some.values()})))
+        return self._remote.accounts(cluster, tuple(sorted({one.job_id for one in some.values()})))
 
     def _take(self, cluster: str) -> None:
         """Take a cluster's answer about the jobs that were in doubt."""

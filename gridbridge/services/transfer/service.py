@@ -53,9 +53,9 @@ class TransferService:
 
     def load(self) -> None:
         """Load what an earlier process left in the state file."""
-        acts, clock, known = self.resources.acts, self.resources.clock, self.known
+        verdicts, clock, known = self.resources.acts.verdicts, self.resources.clock, self.known
         clock.step()  # before this: what is loaded is not moved by it
-        acts.hide_names()
+        verdicts.hide_names()
         known.ledger.load()
         known.unheard_ends.load(clock.now())
         self.acting.late_guards.load(clock.now())
@@ -63,7 +63,7 @@ class TransferService:
         self.care.recalls.load()
         self.acting.claims.load()
         for one in known.ledger.ended.values():
-            acts.tidy(one)
+            verdicts.tidy(one)
         self.show_routes()
 
     def show_routes(self) -> None:

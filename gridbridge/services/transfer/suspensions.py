@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Container
 
 from gridbridge.apply.adapters import ADAPTERS
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.verdicts import Verdicts
 from gridbridge.decisions.transfer.situation import Situation
 from gridbridge.decisions.transfer.suspension import Disagreement, disagreement
 from gridbridge.model.message import Message, Outcome
@@ -34,12 +34,12 @@ class Suspensions:
         self,
         policy: Policy,
         ledger: Ledger,
-        acts: Acts,
+        verdicts: Verdicts,
         clock: Callable[[], float],
     ) -> None:
         self._policy = policy
         self._ledger = ledger
-        self._acts = acts
+        self._verdicts = verdicts
         self._seen: dict[Key, Disagreement] = {}
         self._out: dict[Key, Disagreement] = {}
         self._backoff = Backoff(clock, AGAIN_S, SELDOM_S)
@@ -91,7 +91,7 @@ class Suspensions:
             self._ledger.note(one, f"its starter is told: {shown.why}")
         elif self._times[each] == FEW + 1:
             self._ledger.note(one, WHAT_FOLLOWS)
-        self._acts.publish(
+        self._verdicts.publish(
             Action(act=Act.PUBLISH, transfer=one, why=shown.why, verdict=_wish(one, shown))
         )
 
@@ -101,7 +101,7 @@ class Suspensions:
         self._forget(each)
         one = self._ledger.open.get(each)
         if one and not one.verdict and each not in taken:
-            self._acts.retract(one.name, one.uid)
+            self._verdicts.retract(one.name, one.uid)
 
     def _forget(self, each: Key) -> None:
         """Forget disagreements that are over."""

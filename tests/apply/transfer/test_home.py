@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.transfer.acts import Acts
 from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.batch.gridengine.submit import accounts_of
 from gridbridge.decisions.transfer.guards import RequestAtHome
@@ -233,7 +232,7 @@ def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(
     clusters: dict[str, Cluster],
 ) -> None:
     """Nothing else fails there: a server that only sends campaigns has no home."""
-    acts = Acts(Policy(site=Site(cluster="alpha"), clusters=clusters, queues={}))
-    for act in (lambda: acts.requests_at_home((7,)), lambda: acts.free_copy(7)):
+    tasks = LocalTasks(Policy(site=Site(cluster="alpha"), clusters=clusters, queues={}))
+    for act in (lambda: tasks.requests((7,)), lambda: tasks.free_copy(7)):
         with pytest.raises(ConfigError, match="needs a Grid Engine home"):
             act()

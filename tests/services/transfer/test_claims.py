@@ -196,7 +196,7 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(
     machine: Machine, opened: list[int]
 ) -> None:
     """Until the first has come home its slot is still shown as free."""
-    machine.service.resources.acts.check_home = lambda _: None  # type: ignore[method-assign]
+    machine.service.resources.acts.tasks.check = lambda _: None  # type: ignore[method-assign]
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     for job in JOBS:
         wake = machine.spool / "wake" / f"f{job}"

@@ -125,7 +125,10 @@ class Hours:
         self.now_s = 0.0
         service = machine.service
         service.order.upkeep.suspensions = Suspensions(
-            machine.policy, service.known.ledger, service.resources.acts, lambda: self.now_s
+            machine.policy,
+            service.known.ledger,
+            service.resources.acts.verdicts,
+            lambda: self.now_s,
         )
 
 

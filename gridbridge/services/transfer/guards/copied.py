@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.decisions.transfer import guards
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import parse_transfer
@@ -25,13 +25,13 @@ class Copies:
         self,
         policy: Policy,
         ledger: Ledger,
-        acts: Acts,
+        tasks: LocalTasks,
         workers: Workers,
         clock: Callable[[], float],
     ) -> None:
         self._home = policy.site.cluster
         self._ledger = ledger
-        self._acts = acts
+        self._tasks = tasks
         self._others: frozenset[int] = frozenset()  # jobs that were checked, and are no copies
         home = policy.site.cluster
         self._look = Question(workers, home, "look_for_copies", self._free_copies, clock, LOOK_S)
@@ -49,9 +49,9 @@ class Copies:
 
     def _free_copies(self, away: frozenset[int]) -> frozenset[int]:
         """Free the copies among the jobs that wait; return the jobs that are no copies."""
-        waiting = self._acts.deferred_at_home()
+        waiting = self._tasks.deferred()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
-        kept = self._acts.requests_at_home(new) if new else {}
+        kept = self._tasks.requests(new) if new else {}
         copies = guards.copies_among(kept, away)
         for job in copies:
             self._free(job, kept[job].deferred_job)
@@ -60,7 +60,7 @@ class Copies:
     def _free(self, job: int, original: int) -> None:
         """Give a copy its own start time; after a failure the next check finds it again."""
         try:
-            self._acts.free_copy(job)
+            self._tasks.free_copy(job)
         except (GridbridgeError, OSError) as error:
             _log.warning("event=failed act=free_copy job=%d why=%r", job, str(error))
         else:

@@ -6,7 +6,7 @@ hundred jobs in one question.
 
 from collections.abc import Callable
 
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.decisions.transfer import guards
 from gridbridge.decisions.transfer.guards import RequestAtHome
 from gridbridge.model.ids import parse_transfer
@@ -31,7 +31,7 @@ class Guards:
         self,
         policy: Policy,
         ledger: Ledger,
-        acts: Acts,
+        tasks: LocalTasks,
         workers: Workers,
         act: Callable[[Action], None],
         clock: Callable[[], float],
@@ -43,7 +43,7 @@ class Guards:
         self._after = 0  # the last job that was checked
         home = policy.site.cluster
         self._look = Question(
-            workers, home, "look_at_guards", acts.requests_at_home, clock, LOOK_S, LOOK_S
+            workers, home, "look_at_guards", tasks.requests, clock, LOOK_S, LOOK_S
         )
         self._missing: list[Transfer] = []
 

@@ -4,7 +4,7 @@ import logging
 import pwd
 from collections.abc import Iterable, Mapping
 
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.verdicts import Verdicts
 from gridbridge.decisions.transfer.receive import (
     Destination,
     Received,
@@ -43,14 +43,14 @@ class Mail:
         policy: Policy,
         inbox: Inbox,
         ledger: Ledger,
-        acts: Acts,
+        verdicts: Verdicts,
         unheard_ends: UnheardEnds,
         clock: Clock,
         journal: Journal,
     ) -> None:
         self.premature: dict[str, tuple[float, SpooledMessage]] = {}
         self.unproved = Unproved(ledger, inbox, clock)
-        self.questions = Questions(ledger, inbox, acts, unheard_ends, clock)
+        self.questions = Questions(ledger, inbox, verdicts, unheard_ends, clock)
         self._done: list[str] = []
         self._lingering: tuple[SpooledMessage, ...] = ()
         self._lingering_since = 0.0

@@ -1,6 +1,6 @@
 """Starters' questions: to which transfer a task belongs that was started again."""
 
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.verdicts import Verdicts
 from gridbridge.decisions.transfer.plan import NUMBER_REUSED
 from gridbridge.decisions.transfer.receive import answer, fault, has_new_starter, is_of_another_job
 from gridbridge.decisions.transfer.unheard import of_asker
@@ -18,12 +18,17 @@ class Questions:
     """Answers them from the ledger."""
 
     def __init__(
-        self, ledger: Ledger, inbox: Inbox, acts: Acts, unheard_ends: UnheardEnds, clock: Clock
+        self,
+        ledger: Ledger,
+        inbox: Inbox,
+        verdicts: Verdicts,
+        unheard_ends: UnheardEnds,
+        clock: Clock,
     ) -> None:
         self.with_new_starter: set[Key] = set()  # deleted transfers
         self._ledger = ledger
         self._inbox = inbox
-        self._acts = acts
+        self._verdicts = verdicts
         self._unheard_ends = unheard_ends
         self._clock = clock
 
@@ -34,11 +39,11 @@ class Questions:
             return Rejected(what="question", reason="no FIFO of ours")
         attempts = tuple(self._disowned(one, message) for one in self._attempts(spooled))
         self.with_new_starter |= {one.key for one in attempts if has_new_starter(one, message)}
-        asleep = [one.wake for one in attempts if self._acts.is_asleep(one)]
+        asleep = [one.wake for one in attempts if self._verdicts.is_asleep(one)]
         if reply := answer(attempts, message, asleep):
             known = self._ledger.find((reply.transfer, spooled.uid))
             stage = self._inbox.stage_of(known.record) if known else ""
-            self._acts.reply(message.wake, spooled.uid, reply.but(stage=stage))
+            self._verdicts.reply(message.wake, spooled.uid, reply.but(stage=stage))
         return None
 
     def _attempts(self, spooled: SpooledMessage) -> tuple[Transfer, ...]:

@@ -25,13 +25,13 @@ class Acting:
 
 def build(policy: Policy, at: Resources, known: Knowledge) -> Acting:
     """Make the parts that act, given those that know."""
-    claims = Claims(policy, known.ledger, at.acts, at.workers, at.clock)
+    claims = Claims(policy, known.ledger, at.acts.claims, at.workers, at.clock)
     dispatcher = Dispatcher(at.acts, at.workers, known.usage_records, at.clock.steady_s)
     late_guards = LateGuards(at.database, known.ledger, dispatcher, at.clock)
     actions = Actions(
         policy=policy,
         ledger=known.ledger,
-        acts=at.acts,
+        verdicts=at.acts.verdicts,
         dispatcher=dispatcher,
         usage_records=known.usage_records,
         claims=claims,

@@ -27,11 +27,13 @@ class Care:
 def build(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> Care:
     """Make the parts that look after transfers, given those that know and those that act."""
     steady_s, act = at.clock.steady_s, acting.actions.act
-    seen = (known.ledger, at.acts, at.workers)
+    ledger, acts, workers, claims = known.ledger, at.acts, at.workers, acting.claims
     return Care(
-        guards=Guards(policy, *seen, act, steady_s),
-        copies=Copies(policy, *seen, steady_s),
-        cleaner=Cleaner(known.ledger, at.inbox, at.acts, at.workers, acting.claims, act, steady_s),
-        recalls=Recalls(policy, *seen, acting.claims, at.clock, known.journal),
-        suspensions=Suspensions(policy, known.ledger, at.acts, steady_s),
+        guards=Guards(policy, ledger, acts.tasks, workers, act, steady_s),
+        copies=Copies(policy, ledger, acts.tasks, workers, steady_s),
+        cleaner=Cleaner(ledger, at.inbox, acts.remote, workers, claims, act, steady_s),
+        recalls=Recalls(
+            policy, ledger, acts.tasks, acts.verdicts, workers, claims, at.clock, known.journal
+        ),
+        suspensions=Suspensions(policy, ledger, acts.verdicts, steady_s),
     )

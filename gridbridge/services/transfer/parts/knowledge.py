@@ -41,9 +41,9 @@ def build(policy: Policy, at: Resources) -> Knowledge:
     ledger = Ledger(at.database, job_history, breakers, at.clock)
     journal = Journal(at.database)
     unheard_ends = UnheardEnds(at.database, at.clock)
-    mail = Mail(policy, at.inbox, ledger, at.acts, unheard_ends, at.clock, journal)
+    mail = Mail(policy, at.inbox, ledger, at.acts.verdicts, unheard_ends, at.clock, journal)
     answers = Answers(at.observers, at.database, at.views.answer, at.clock)
-    reused_ids = ReusedIds(ledger, at.acts, at.workers, at.clock.steady_s)
+    reused_ids = ReusedIds(ledger, at.acts.remote, at.workers, at.clock.steady_s)
     return Knowledge(
         job_history=job_history,
         breakers=breakers,

@@ -78,7 +78,7 @@ def _publication(
         policy=policy,
         database=at.database,
         inbox=at.inbox,
-        acts=at.acts,
+        verdicts=at.acts.verdicts,
         ledger=known.ledger,
         job_history=known.job_history,
         cleaner=care.cleaner,

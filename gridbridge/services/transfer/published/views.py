@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from gridbridge import __version__
 from gridbridge.apply.clusters import mapping, route
-from gridbridge.apply.transfer.acts import put
+from gridbridge.apply.transfer.verdicts import put
 from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.load import load_values
 from gridbridge.decisions.transfer.requests.onward import stay

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
-from gridbridge.apply.transfer.acts import Acts, disputed, no_trace
+from gridbridge.apply.transfer.remote import disputed, no_trace
+from gridbridge.apply.transfer.verdicts import Verdicts
 from gridbridge.decisions.transfer import plan as rules
 from gridbridge.model.message import Message
 from gridbridge.model.policy import Policy
@@ -23,7 +24,7 @@ class Actions:
 
     policy: Policy
     ledger: Ledger
-    acts: Acts
+    verdicts: Verdicts
     dispatcher: Dispatcher
     usage_records: UsageRecords
     claims: Claims
@@ -43,7 +44,7 @@ class Actions:
             self._close(action.transfer, action.why)
         elif action.act is Act.PUBLISH:
             self.usage_records.tell_end(one)
-            self.acts.publish(action)
+            self.verdicts.publish(action)
         elif one.remote in self.asked and self.dispatcher.may_begin(action):
             self.ledger.note(one, f"{WORDS[action.act]}: {action.why}")
             self.dispatcher.begin(action)
@@ -107,4 +108,4 @@ class Actions:
     def forget(self, closed: Transfer) -> None:
         """Remove what only an open transfer needs; its record stays until its job is gone."""
         self.over(closed)
-        self.acts.tidy(closed)
+        self.verdicts.tidy(closed)

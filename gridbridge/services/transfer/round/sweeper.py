@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gridbridge.apply.transfer.acts import Acts
+from gridbridge.apply.transfer.verdicts import Verdicts
 from gridbridge.model.policy import Policy
 from gridbridge.services.journal import KEPT_BYTES
 from gridbridge.services.transfer.claims import Claims
@@ -29,7 +29,7 @@ class Sweeper:
     policy: Policy
     database: Database
     inbox: Inbox
-    acts: Acts
+    verdicts: Verdicts
     ledger: Ledger
     job_history: JobHistory
     cleaner: Cleaner
@@ -54,7 +54,7 @@ class Sweeper:
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())
         self.inbox.sweep(frozenset(one.wake for one in living))
-        self.acts.sweep(frozenset(one.name for one in living), self.clock.now_s() - UNFETCHED_S)
+        self.verdicts.sweep(frozenset(one.name for one in living), self.clock.now_s() - UNFETCHED_S)
         self.cleaner.let_go(before)
         Transfers(self.database).forget(before)
         Snapshots(self.database).forget(before)

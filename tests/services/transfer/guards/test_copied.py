@@ -29,11 +29,11 @@ class Home:
         workers = SimpleNamespace(do=self._do)
         self.copies = Copies(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
-    def deferred_at_home(self) -> frozenset[int]:
+    def deferred(self) -> frozenset[int]:
         """Return the jobs that wait."""
         return frozenset(self.waiting)
 
-    def requests_at_home(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
+    def requests(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
         """Return what these ask for."""
         self.asked.append(jobs)
         return {job: self.waiting[job] for job in jobs}

@@ -30,7 +30,7 @@ class Home:
         self.kept: dict[int, RequestAtHome] | GridbridgeError = {}
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"), queues=("transfer-beta",))
         ledger = SimpleNamespace(all=lambda: tuple(self.open.values()), keep=self._keep)
-        acts = SimpleNamespace(requests_at_home=self._look)
+        acts = SimpleNamespace(requests=self._look)
         workers = SimpleNamespace(do=self._do)
         self.guards = Guards(policy, ledger, acts, workers, self.acts.append, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 

@@ -154,7 +154,7 @@ def test_a_forged_message_leaves_anothers_transfer_alone(
 
 
 def verdicts(service: TransferService, uid: int) -> str:
-    return f"{service.resources.acts._folder}/verdicts/{uid}"
+    return f"{service.resources.acts.verdicts._folder}/verdicts/{uid}"
 
 
 @pytest.mark.parametrize("wake", ["../1001/gb.alpha.7.0.1", "../../load", "", "f" * 200, "a/b"])
@@ -163,7 +163,7 @@ def test_an_answer_goes_nowhere_else(service: TransferService, wake: str) -> Non
     send(service, RECORD)
     send(service, Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake), uid=BOB)
 
-    root = Path(service.resources.acts._folder)
+    root = Path(service.resources.acts.verdicts._folder)
     assert list(root.glob("verdicts/**/*")) == []
     assert not (root / "load").exists()
     assert sorted(os.listdir(root.parent)) == ["published", "spool", "state.db", "state.db-journal"]
@@ -181,7 +181,7 @@ def test_a_question_that_comes_with_the_end_is_answered_after_it(service: Transf
     service.round()
 
     reply = published.read_message(
-        published.reply_path("f1", ALICE, service.resources.acts._folder)
+        published.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
     )
 
     assert reply is not None
@@ -211,23 +211,23 @@ def test_nobody_has_endless_answers(service: TransferService) -> None:
 
 def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> None:
     send(service, Message(kind=Kind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"))
-    path = published.reply_path("f1", ALICE, service.resources.acts._folder)
-    service.resources.acts.sweep(frozenset(), os.stat(path).st_mtime)
+    path = published.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
+    service.resources.acts.verdicts.sweep(frozenset(), os.stat(path).st_mtime)
     assert os.path.exists(path)
 
-    service.resources.acts.sweep(frozenset({"f1"}), time.time() + 1)
+    service.resources.acts.verdicts.sweep(frozenset({"f1"}), time.time() + 1)
     assert os.path.exists(path)
 
-    service.resources.acts.sweep(frozenset(), time.time() + 1)
+    service.resources.acts.verdicts.sweep(frozenset(), time.time() + 1)
     assert not os.path.exists(path)
 
 
 def test_what_a_killed_writer_left_is_removed(service: TransferService) -> None:
-    left = Path(service.resources.acts._folder, ".0")
+    left = Path(service.resources.acts.verdicts._folder, ".0")
     kept = left.with_name("load")
     left.touch()
     kept.touch()
-    service.resources.acts.sweep(frozenset(), time.time() + 1)
+    service.resources.acts.verdicts.sweep(frozenset(), time.time() + 1)
 
     assert (left.exists(), kept.exists()) == (False, True)
 

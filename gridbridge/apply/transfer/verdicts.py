@@ -1,0 +1,78 @@
+"""What starters are told: verdicts and answers in files that they read, and a wake-up."""
+
+import os
+
+from gridbridge.errors import StateError
+from gridbridge.model.message import Message, encode
+from gridbridge.model.places import PUBLISHED, SPOOL
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.plan import Action
+from gridbridge.model.transfer.transfer import Transfer
+from gridbridge.shell import files
+from gridbridge.state import published, spool
+
+UNLISTED = 0o711  # mode of a folder in which people open files whose names they know
+
+
+class Verdicts:
+    """The files for starters, and the FIFOs on which they sleep."""
+
+    def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
+        self._policy = policy
+        self._folder = folder
+        self._spool = spool
+
+    def follow(self, policy: Policy) -> None:
+        """Obey a changed configuration from now on."""
+        self._policy = policy
+
+    def publish(self, action: Action) -> None:
+        """Show the verdict and wake the starter that waits for it."""
+        transfer = action.transfer
+        if action.verdict:
+            path = published.verdict_path(transfer.name, transfer.uid, self._folder)
+            put(path, encode(action.verdict), UNLISTED)
+        spool.wake(transfer.wake, self._spool, owner=transfer.uid)
+
+    def reply(self, wake: str, uid: int, answer: Message) -> None:
+        """Answer a restarted task's question and wake its starter; answers are limited."""
+        if published.count_verdicts(uid, self._folder) < self._policy.poller.spool_files_per_uid:
+            put(published.reply_path(wake, uid, self._folder), encode(answer), UNLISTED)
+            spool.wake(wake, self._spool, owner=uid)
+
+    def hide_names(self) -> None:
+        """Let nobody list the answers to people: they bear the names of FIFOs."""
+        published.hide_verdicts(UNLISTED, self._folder)
+
+    def is_asleep(self, transfer: Transfer) -> bool:
+        """Say whether a starter sleeps for a transfer."""
+        return spool.is_asleep(transfer.wake, transfer.uid, self._spool)
+
+    def retract(self, name: str, uid: int) -> None:
+        """Remove a verdict: its transfer is over."""
+        files.remove(published.verdict_path(name, uid, self._folder))
+
+    def tidy(self, closed: Transfer) -> None:
+        """Remove the verdict and the FIFO of a transfer that is over; may be repeated."""
+        self.retract(closed.name, closed.uid)
+        spool.remove_wake(closed.wake, self._spool)
+
+    def sweep(self, open_transfers: frozenset[str], until: float) -> None:
+        """Remove the answers that nobody fetched, and what nobody finished, until that time."""
+        published.sweep(open_transfers, until, self._folder)
+
+
+def put(path: str, data: bytes, mode: int = 0o755) -> None:
+    """Publish a file, making its folder the first time, with this mode."""
+    try:
+        files.replace(path, data, durable=False)
+    except StateError:
+        _make_folder(os.path.dirname(path), mode)
+        files.replace(path, data, durable=False)
+
+
+def _make_folder(path: str, mode: int) -> None:
+    try:
+        os.makedirs(path, mode=mode, exist_ok=True)
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
