@@ -1,6 +1,7 @@
 """Sphinx: the pages and the man pages from the same source (make docs)."""
 
 import re
+import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -8,12 +9,13 @@ from sphinx.application import Sphinx
 from gridbridge import __version__
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # for manual, which is beside this file
 
 project = "gridbridge"
 author = "the gridbridge authors"
 copyright = "the gridbridge authors"
 release = __version__
-extensions = ["myst_parser", "sphinx_click"]
+extensions = ["myst_parser", "sphinx_click", "manual"]
 myst_heading_anchors = 3
 html_theme = "alabaster"
 html_theme_options = {

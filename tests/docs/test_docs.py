@@ -1,5 +1,6 @@
 """The documentation is whole: every command is in it, every link leads somewhere."""
 
+import ast
 import configparser
 import inspect
 import re
@@ -18,6 +19,7 @@ from gridbridge.model.site.sections import Site
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
 
 COMMANDS = ROOT / "docs" / "commands"
+NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -87,6 +89,53 @@ def _leads_somewhere(page: Path, link: str) -> bool:
 def _anchors(page: Path) -> set[str]:
     titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def events() -> set[str]:
+    """Return every event that the package logs."""
+    texts = (
+        node.value
+        for path in (ROOT / "gridbridge").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    return {name for text in texts for name in re.findall(r"\bevent=(\w+)", text)}
+
+
+def test_the_page_on_operations_tells_of_every_event_of_the_log_and_of_no_other() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    table = page.partition("| event | it means | do |\n")[2].partition("\n\n")[0]
+    told = [name for row in table.splitlines() for name in re.findall("`(.+?)`", row.split("|")[1])]
+
+    assert sorted(told) == sorted(events())
+
+
+def test_the_readme_counts_its_commands() -> None:
+    page = (ROOT / "README.md").read_text()
+    told = re.search(r"^## (\w+) commands to a working transfer queue$", page, re.MULTILINE)
+    assert told
+    section = page[told.end() :].partition("\n## ")[0]
+    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    typed = [line for block in blocks for line in block.splitlines() if line != "..."]
+
+    assert NUMBERS[len(typed)] == told[1]
+
+
+def test_the_index_has_each_page_once_and_links_to_the_users() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    lists = re.findall(r"^```{toctree}\n(.*?)^```$", index, re.MULTILINE | re.DOTALL)
+    listed = [line for each in lists for line in each.splitlines() if re.match("[a-z]", line)]
+    pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+
+    assert sorted(listed) == sorted(pages)
+    assert "docs/users.md" in (ROOT / "README.md").read_text()
+
+
+def test_nothing_that_people_read_after_an_installation_names_a_page_of_the_checkout() -> None:
+    installed = [*(ROOT / "conf").rglob("gridbridge*"), ROOT / "gridbridge/decisions/site/check.py"]
+    texts = {str(path): path.read_text() for path in installed if path.is_file()}
+
+    assert [path for path, text in texts.items() if re.search('^[^"]*#.*docs/|"docs/', text)] == []
 
 
 def test_the_systemd_unit_runs_the_installed_poller_as_the_service_account() -> None:

@@ -1,0 +1,35 @@
+"""The man pages as they are installed: whole sentences, and the sections that people look for."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.console import ROOT
+
+CLICKED = [each for each in (ROOT / "docs/commands").glob("*.md") if ":: " in each.read_text()]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build them as `make docs` does."""
+    folder = tmp_path_factory.mktemp("man")
+    words = ("-E", "-W", "-q", "-b", "man", "-d", f"{folder}/.doctrees", ROOT / "docs", folder)
+    subprocess.run((sys.executable, "-m", "sphinx", *words), check=True)
+    return folder
+
+
+def test_no_man_page_has_an_empty_link_or_a_table_wider_than_a_line(pages: Path) -> None:
+    """The pages that a link leads to are not installed, and tbl(1) folds no columns."""
+    found = {page.name: page.read_text() for page in pages.iterdir() if page.is_file()}
+
+    assert len(found) > len(CLICKED)
+    assert [name for name, text in found.items() if "<>" in text or "\n.TS" in text] == []
+
+
+def test_each_command_has_a_synopsis_and_a_description(pages: Path) -> None:
+    for source in CLICKED:
+        text = (pages / source.stem).read_text()
+        titles = [line[4:] for line in text.splitlines() if line.startswith(".SH ")]
+        assert titles[:3] == ["NAME", "SYNOPSIS", "DESCRIPTION"], source.name
