@@ -89,13 +89,36 @@ def test_the_picture_of_the_tree_has_the_folders_that_there_are(layer: str) -> N
     assert told == inner | ({one for one in SHARED if (PACKAGE / layer / one).is_dir()})
 
 
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_the_tests_of_a_capability_are_where_contributing_says(name: str) -> None:
+    """One that has no rule in a layer has no tests of that layer, but some in most of them."""
+    told = page("CONTRIBUTING.md")
+    tested = {layer for layer in (*LAYERS, "lab") if (ROOT / "tests" / layer / name).is_dir()}
+
+    assert {"`tests/LAYER/CAPABILITY`", "`tests/lab/CAPABILITY`"} <= set(re.findall("`.+?`", told))
+    assert {"decisions", "services", "lab"} <= tested
+
+
+def test_a_command_that_is_no_subcommand_is_a_module_that_setup_cfg_names() -> None:
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    named = setup["options.entry_points"]["console_scripts"]
+    programs = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in (PACKAGE / "cli").rglob("*.py")
+        if "def main(" in path.read_text()
+    }
+
+    assert {each for each in programs if f"= {each}:main" not in named} == set()
+
+
 def test_contributing_names_the_files_that_get_a_line() -> None:
     (told,) = re.findall(
         r"^A new capability is new files.*?\n\n", page("CONTRIBUTING.md"), re.M | re.S
     )
-    names = re.findall(r"`((?:gridbridge/|docs/|setup)[\w/.]+)`", told)
+    names = re.findall(r"`((?:gridbridge/|docs/|conf/|tests/|setup)[a-z_/.]+)`", told)
 
     assert [one for one in names if not (ROOT / one).exists()] == []
-    assert {one for one in names if one.endswith("capabilities.py")} == {
+    assert {one for one in names if one.endswith("/capabilities.py")} == {
         str(path.relative_to(ROOT)) for path in PACKAGE.rglob("capabilities.py")
     }
