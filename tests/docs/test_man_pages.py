@@ -8,7 +8,8 @@ import pytest
 
 from tests.docs.console import ROOT
 
-CLICKED = [each for each in (ROOT / "docs/commands").glob("*.md") if ":: " in each.read_text()]
+SOURCES = list((ROOT / "docs/commands").glob("*.md"))
+WITHOUT = {"gridbridge-methods.8"}  # several programs, which Grid Engine calls
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +25,13 @@ def test_no_man_page_has_an_empty_link_or_a_table_wider_than_a_line(pages: Path)
     """The pages that a link leads to are not installed, and tbl(1) folds no columns."""
     found = {page.name: page.read_text() for page in pages.iterdir() if page.is_file()}
 
-    assert len(found) > len(CLICKED)
+    assert len(found) > len(SOURCES)
     assert [name for name, text in found.items() if "<>" in text or "\n.TS" in text] == []
 
 
 def test_each_command_has_a_synopsis_and_a_description(pages: Path) -> None:
-    for source in CLICKED:
+    for source in SOURCES:
         text = (pages / source.stem).read_text()
         titles = [line[4:] for line in text.splitlines() if line.startswith(".SH ")]
-        assert titles[:3] == ["NAME", "SYNOPSIS", "DESCRIPTION"], source.name
+        synopsis = [] if source.stem in WITHOUT else ["SYNOPSIS"]
+        assert titles[: len(synopsis) + 2] == ["NAME", *synopsis, "DESCRIPTION"], source.name

@@ -107,7 +107,7 @@ def test_a_drained_cluster_ends_what_it_has_and_takes_nothing_new(
     assert drained.queue["why"].startswith("drained by root ")
     assert drained.queue["why"].endswith("ago: new disks")
     assert (refused.status, len(refused.err.splitlines())) == (2, 1)
-    assert "Permission denied" in refused.err
+    assert "only gridbridge and root may do this: sudo -u gridbridge" in refused.err
 
 
 def test_what_was_decided_is_kept_and_decided_again(grid: Grid, drained: Drained) -> None:
