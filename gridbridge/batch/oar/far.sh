@@ -32,6 +32,7 @@ submit_array() { # its jobs share the script, and each runs its own task once
     said=$("$@" 2>&1)
     status=$?
     id=$(printf '%s\n' "$said" | sed -n 's/^OAR_ARRAY_ID=\([1-9][0-9]*\)$/\1/p')
+    [ -n "$id" ] || id=$(printf '%s\n' "$said" | sed -n 's/^OAR_JOB_ID=\([1-9][0-9]*\)$/\1/p') # so it tells an array of one
     if [ -n "$id" ]; then mv "$new" "array.$id"; else rm -f "$new"; fi
     printf '%s\n' "$said"
     return "$status"
