@@ -28,7 +28,7 @@ from gridbridge.model.ids import TransferId
 from gridbridge.model.job import JobDetail, JobEnd, SubmittedJob
 from gridbridge.model.request import JobSpec, Pairs, Request, Way
 from gridbridge.model.site.host import CellFacts
-from gridbridge.model.site.setup import CellSetup
+from gridbridge.model.site.setup import CellSetup, Settings
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.states import JobState
 from gridbridge.model.vocabulary import Vocabulary
@@ -395,8 +395,8 @@ class MakesQueues(Protocol[Where]):
         """Return every queue on every host with its letters and slots."""
         ...
 
-    def has_transfer_queue(self, where: Where, /) -> bool:
-        """Say whether any of its queues is a transfer queue."""
+    def queues(self, where: Where, /) -> Mapping[str, Settings]:
+        """Return the configuration of every queue."""
         ...
 
     def environment(self, where: Where, /) -> str:

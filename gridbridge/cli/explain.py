@@ -48,5 +48,6 @@ def explain(words: tuple[str, ...], to: str, path: str, is_json: bool) -> None:
         for note in seen.notes:
             output.line(f"# {note}")
     if seen.refused:
-        output.complain(f"gridbridge: job {seen.job} can't go to {seen.cluster}: {seen.refused}")
+        job = f"job {seen.job}" if seen.job else "this job"
+        output.complain(f"gridbridge: {job} can't go to {seen.cluster}: {seen.refused}")
         raise SystemExit(REFUSED)

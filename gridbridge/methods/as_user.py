@@ -4,6 +4,11 @@ Run as root by the service account through one sudoers line. It takes the name o
 never a command. It acts as the owner of that file, never as root or a system account, and the
 remote job must be that person's and bear the record's transfer as its account. Exit status: 0 done,
 1 failed, 2 refused, 3 the job of that id is not this transfer's.
+
+VERB is hold, release, suspend, resume, delete or unstage. Of campaigns, with a file of a person's
+own: submit-array FILE CLUSTER ARRAY TASKS, release-array and delete-array FILE CLUSTER ARRAY.
+
+Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
 """
 
 import os
@@ -28,7 +33,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import Kind, Message
 from gridbridge.model.places import CONFIG, SPOOL
 from gridbridge.model.route import Away
-from gridbridge.shell import files, folder
+from gridbridge.shell import files, folder, synopsis
 from gridbridge.state import spool
 
 VERBS = {
@@ -44,6 +49,7 @@ ARRAY_VERBS = ("submit-array", "release-array", "delete-array")  # of campaigns:
 
 def main() -> None:
     """Do what the two arguments ask; one line on standard error when that is refused."""
+    synopsis.show_if_asked(__doc__)
     os.umask(0o077)
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -8,7 +8,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Cell
 from gridbridge.model.site.host import CellFacts
-from gridbridge.model.site.setup import CellSetup, is_transfer
+from gridbridge.model.site.setup import CellSetup, Settings, is_transfer
 from gridbridge.model.snapshot import QueueStatus
 
 HAS_OPERATORS = True
@@ -58,9 +58,9 @@ def queue_instances(cell: Cell, cluster: str) -> tuple[QueueStatus, ...]:
     return objects.queue_instances(cell, cluster)
 
 
-def has_transfer_queue(cell: Cell) -> bool:
-    """Say whether any queue is a transfer queue."""
-    return any(map(is_transfer, objects.queues(cell).values()))
+def queues(cell: Cell) -> Mapping[str, Settings]:
+    """Return the configuration of every queue."""
+    return objects.queues(cell)
 
 
 def environment(cell: Cell) -> str:

@@ -101,14 +101,20 @@ def _missing(one: ShownTransfer, now: datetime) -> str:
 def _remote(one: ShownTransfer, shown: Shown) -> str:
     """Say what the remote job's own state means for it."""
     if one.desired == Desired.SUSPENDED and not one.there.is_suspended:
-        return f"a resume (qmod -usj {_local(one)}): it is held at {one.remote} by your suspend"
+        return f"{_own_resume(one)}: it is held at {one.remote} by your suspend"
     if not one.remote_state:
         return f"the next answer of {one.remote}"
     if _is_unheard(one, shown):
         return f"news of host {one.remote_host}, which {one.remote} does not hear of"
+    if one.there.word == Fact.SUSPENDED and one.desired == Desired.SUSPENDED:
+        return f"{_own_resume(one)}: it is suspended at {one.remote} by your suspend"
     if one.there.word == Fact.SUSPENDED:
         return f"a resume: it is suspended at {one.remote}{_suspender(one.there)}"
     return _WAITS[one.there.word](one, shown)
+
+
+def _own_resume(one: ShownTransfer) -> str:
+    return f"a resume (qmod -usj {_local(one)})"
 
 
 def _suspender(state: JobState) -> str:

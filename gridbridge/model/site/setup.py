@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 
+from gridbridge.model.places import METHODS
+
 Settings = Mapping[str, str]  # one object of qconf(1): attribute to value, both as printed
 
 
@@ -208,6 +210,11 @@ def is_true(value: str) -> bool:
 def is_transfer(queue: Settings) -> bool:
     """Whether a queue sends its jobs away: it offers remote=TRUE."""
     return is_true(pairs(queue.get("complex_values", "")).get("remote", ""))
+
+
+def has_starter(queue: Settings) -> bool:
+    """Whether a queue runs our starter."""
+    return queue.get("starter_method", "").startswith(METHODS)
 
 
 def same_host(one: str, other: str) -> bool:

@@ -6,11 +6,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from gridbridge import config
-from gridbridge.apply.clusters import keep_connections
+from gridbridge.apply.clusters import away, keep_connections
 from gridbridge.apply.site import setup as changes
 from gridbridge.decisions.site import check as decisions
 from gridbridge.decisions.site import (
     folders,
+    nameless,
     reload,
     room,
     section,
@@ -25,7 +26,7 @@ from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.site.host import CellFacts, PollerFacts
-from gridbridge.model.site.setup import Finding, SetupSituation, State, words
+from gridbridge.model.site.setup import Finding, Settings, SetupSituation, State, words
 from gridbridge.services.configuration import digest
 from gridbridge.services.site.inspection import (
     cell_facts,
@@ -38,7 +39,7 @@ from gridbridge.services.site.inspection import (
 )
 from gridbridge.services.site.logins import key_facts, rsync_facts, stage_facts
 from gridbridge.services.site.setup import observe
-from gridbridge.services.site.wanted_queue import QueueOrder, choose
+from gridbridge.services.site.wanted_queue import QueueOrder, choose, makes_queues
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import shown
@@ -126,7 +127,9 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     yield from decisions.no_queue(policy)
     yield from dropped_clusters.findings(shown.read_transfers(PUBLISHED), policy.clusters)
     yield from decisions.running_findings(facts, policy)
-    yield from _tmpdirs(situations, policy)
+    queues = _home_queues(situations, policy, cells)
+    yield from nameless.findings(queues, policy)
+    yield from _tmpdirs(queues, policy)
     if policy.queues:
         yield section.room(policy, section.all_slots(policy))
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
@@ -134,10 +137,23 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
         yield from _queue(queue, situation, facts.poller if has_values else None)
 
 
-def _tmpdirs(situations: Mapping[str, Future[SetupSituation]], policy: Policy) -> Iterator[Finding]:
-    """Judge where execd makes TMPDIR for the queues here; by this host for all."""
+def _home_queues(
+    situations: Mapping[str, Future[SetupSituation]],
+    policy: Policy,
+    cells: Mapping[str, CellFacts],
+) -> Mapping[str, Settings]:
+    """Return the local cluster's queues; none while it is silent, or of a kind without them."""
     seen = (each.result().home.queues for each in situations.values() if not each.exception())
-    queues = next(seen, {})
+    if found := next(seen, None):
+        return found
+    if policy.why_no_queues or cells[policy.site.cluster].trouble:
+        return {}
+    home = away(policy, policy.site.cluster)
+    return makes_queues(home).queues(home)
+
+
+def _tmpdirs(queues: Mapping[str, Settings], policy: Policy) -> Iterator[Finding]:
+    """Judge where execd makes TMPDIR for the queues here; by this host for all."""
     written = frozenset(folder for folder in tmpdir.folders(queues) if is_written(folder))
     yield from tmpdir.findings(policy.site.cluster, queues, written)
 

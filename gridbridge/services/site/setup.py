@@ -21,6 +21,7 @@ from gridbridge.model.site.setup import (
     Undo,
     Verb,
     Wanted,
+    is_transfer,
 )
 from gridbridge.services.site import awaited
 from gridbridge.services.site.inspection import host_facts
@@ -147,7 +148,7 @@ def _make(step: Step, policy: Policy) -> None:
 def forget(policy: Policy) -> None:
     """Drop the notes of former values once the last transfer queue is gone."""
     home = away(policy, policy.site.cluster)
-    if not makes_queues(home).has_transfer_queue(home):
+    if not any(map(is_transfer, makes_queues(home).queues(home).values())):
         changes.forget()
 
 

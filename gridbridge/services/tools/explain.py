@@ -31,7 +31,7 @@ ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 class Explanation:
     """The submission of one job, or why there would be none."""
 
-    job: str
+    job: str  # its id; empty: it is not submitted
     cluster: str
     command: str = ""  # as a shell would take it; the wrapper is on its standard input
     notes: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
         job, name = transfer.local, str(transfer)
         submitted = shows_requests(home).submitted(home, transfer.job, transfer.task)
     else:
-        job, name = words[-1], f"gb.{policy.site.cluster}.JOB.0.1"
+        job, name = "", f"gb.{policy.site.cluster}.JOB.0.1"
         person = pwd.getpwuid(os.getuid()).pw_name
         submitted = shows_requests(home).would_submit(home, words, person)
     request, pe, slots = submitted.request, submitted.pe, submitted.slots

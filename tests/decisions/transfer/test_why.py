@@ -54,8 +54,14 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         pytest.param(
             transfer(remote_state="s", desired="suspended"),
             shown(),
-            "a resume: it is suspended at beta by hand",
+            "a resume (qmod -usj 12): it is suspended at beta by your suspend",
             id="suspended while it ran",
+        ),
+        pytest.param(
+            transfer(remote_state="s"),
+            shown(),
+            "a resume: it is suspended at beta by hand",
+            id="suspended there by somebody",
         ),
         pytest.param(
             transfer(remote_state="S"),

@@ -93,13 +93,18 @@ def test_a_missing_account_is_made_by_the_printed_command(site: Site) -> None:
     site.settle()
 
 
-def test_a_configuration_without_queues_is_a_warning_that_setup_mends(site: Site) -> None:
+def test_a_configuration_without_queues_and_their_queues_are_told_and_setup_mends_both(
+    site: Site,
+) -> None:
     site.sh(f"cp -p {TOML} /tmp/kept; sed -i '/^.queue/,/^.poller/{{/^.poller/!d}}' {TOML}")
     try:
-        found = site.only_finding()
-        site.sh(*found["commands"])
+        both = {f"file {TOML}: transfer queues", "queue transfer-beta"}
+        site.grid.until(lambda: site.wrong().keys() == both, "both findings", 30)
+        none, nameless = (site.wrong()[item] for item in sorted(both))
+        site.sh(*none["commands"])
 
-        assert found["state"] == "warning"
+        assert (none["state"], nameless["state"]) == ("warning", "broken")
+        assert "has no [queue.transfer-beta]: its jobs wait or fail" in nameless["found"]
         site.settle()
     finally:
         site.sh(f"cp -p /tmp/kept {TOML}; gridbridge setup transfer beta --apply")

@@ -94,3 +94,11 @@ def test_a_script_with_a_transfer_s_account_is_refused(tmp_path: Path) -> None:
 def test_qsub_that_fails_without_a_word_is_told(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match="qsub says nothing, and ends with 1"):
         explained(("job.sh",), "delta", here(tmp_path, qsub="", status=1))
+
+
+def test_a_job_that_is_not_submitted_has_no_id(tmp_path: Path) -> None:
+    """Its last word is an argument: `sleep 77` is no job 77."""
+    told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
+    foreseen = explained(("-b", "y", "sleep", "77"), "delta", here(tmp_path, qsub=told))
+
+    assert (foreseen.refused, foreseen.job) == (ONE_HOP, "")

@@ -13,6 +13,7 @@ from gridbridge.model.site.setup import (
     State,
     Verb,
     Wanted,
+    has_starter,
     is_transfer,
     is_true,
     pairs,
@@ -45,9 +46,7 @@ def queue_findings(situation: SetupSituation) -> tuple[Finding, ...]:
 def is_foreign(situation: SetupSituation) -> bool:
     """Say whether the queue is there and not a transfer queue, not even a broken one."""
     found = situation.home.queues.get(situation.wanted.queue)
-    if found is None or is_transfer(found):
-        return False
-    return not found.get("starter_method", "").startswith(METHODS)
+    return found is not None and not is_transfer(found) and not has_starter(found)
 
 
 def wanted_queue(situation: SetupSituation) -> Mapping[str, str]:

@@ -1,0 +1,49 @@
+"""Programs that are started for others tell how they are called, and start no work for it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = {
+    "gridbridge-poller": "gridbridge.services.poller",
+    "gridbridge-as-user": "gridbridge.methods.as_user",
+}
+DEAR = ("click", "sqlalchemy", "paramiko", "gridbridge.services.transfer")  # to load
+RUN = """
+import atexit, sys
+sys.path.append({root!r})
+from {module} import main
+atexit.register(lambda: print(*(sys.modules.keys() & {dear!r})))
+main()
+"""
+
+
+def run(name: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Call a program as its console script does; its last line names what it loaded of the dear."""
+    program = RUN.format(root=str(ROOT), module=PROGRAMS[name], dear=set(DEAR))
+    argv = (sys.executable, "-I", "-c", program, *words)
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_help_has_an_example_and_costs_nothing(name: str, option: str) -> None:
+    done = run(name, option)
+
+    *told, loaded = done.stdout.splitlines()
+    assert (done.returncode, done.stderr, loaded) == (0, "", "")
+    assert told[0].startswith(name)
+    assert any(line.startswith("Example:") and name in line for line in told)
+
+
+@pytest.mark.parametrize("words", [("--no-such",), ("word",), ("--help", "word")])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_any_other_argument_is_refused_in_one_line(name: str, words: tuple[str, ...]) -> None:
+    done = run(name, *words)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{name}: ")
+    assert done.stderr.count("\n") == 1
