@@ -25,7 +25,7 @@ from typing import Protocol, TypeVar
 from gridbridge.batch.submission import Submission
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.model.ids import TransferId
-from gridbridge.model.job import JobDetail, JobEnd, SubmittedJob
+from gridbridge.model.job import JobDetail, JobEnd, QueueLimits, SubmittedJob
 from gridbridge.model.request import JobSpec, Pairs, Request, Way
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup, Settings
@@ -357,6 +357,10 @@ class ShowsRequests(Protocol[Where]):
 
     def submitted(self, where: Where, job: int, task: int = 0, /) -> SubmittedJob:
         """Return a listed job; ParseError for one, or a task, that is not there."""
+        ...
+
+    def limits(self, where: Where, queue: str, /) -> QueueLimits:
+        """Return whose jobs a queue takes and what kinds."""
         ...
 
     def would_submit(self, where: Where, words: tuple[str, ...], person: str, /) -> SubmittedJob:

@@ -26,6 +26,7 @@ class SubmittedJob:
     account: str
     pe: str  # its parallel environment; empty: it is serial
     slots: int  # the most that it asks for
+    fewest: int  # slots with which it would start
     cwd: str  # empty: its owner's home
     is_interactive: bool  # interactive
 
@@ -37,6 +38,15 @@ class KilledFor(StrEnum):
     WALLTIME = "walltime"
     PLACE = "place"  # another job needed its resources
     DELETION = "deletion"  # somebody deleted it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimits:
+    """Whose jobs a queue takes, and what kinds; None where it does not tell, or takes any."""
+
+    slots: int | None = None
+    environments: tuple[str, ...] | None = None  # parallel ones
+    people: tuple[str, ...] | None = None  # and groups, @GROUP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

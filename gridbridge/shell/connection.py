@@ -194,6 +194,8 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
 
 
 def _connect(way: ConfiguredLogin, deadline: float) -> paramiko.SSHClient:
+    if not (keys := _keys(way)):  # the client would say so in words of its own
+        raise AuthenticationException("no key")
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     for path in (SITE_KNOWN_HOSTS, f"{way.home}/.ssh/known_hosts"):
@@ -205,7 +207,7 @@ def _connect(way: ConfiguredLogin, deadline: float) -> paramiko.SSHClient:
             str(way.settings["hostname"]),
             port=int(way.login.port or str(way.settings.get("port", 22))),
             username=way.login.user or str(way.settings["user"]),
-            key_filename=_keys(way),  # type: ignore[arg-type] # the stubs know of one only
+            key_filename=keys,  # type: ignore[arg-type] # the stubs know of one only
             allow_agent=False,
             look_for_keys=False,
             timeout=limit_s,

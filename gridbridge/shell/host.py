@@ -33,6 +33,15 @@ def uid_of(account: str) -> int:
         return 0
 
 
+def groups_of(account: str) -> frozenset[str]:
+    """Return the names of an account's groups, none when there is no such account."""
+    try:
+        numbers = os.getgrouplist(account, pwd.getpwnam(account).pw_gid)
+    except KeyError:
+        return frozenset()
+    return frozenset(each.gr_name for each in grp.getgrall() if each.gr_gid in numbers)
+
+
 def gids() -> frozenset[int]:
     """Return the ids of all groups."""
     return frozenset(group.gr_gid for group in grp.getgrall())

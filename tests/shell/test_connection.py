@@ -16,7 +16,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from gridbridge.errors import CommandFailed, NotReached
+from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
 from gridbridge.model.route import Login
 from gridbridge.shell import connection, ssh
 from gridbridge.shell.connection import GRACE_S, Connections
@@ -161,3 +161,14 @@ def test_a_new_connection_that_is_ended_there_is_not_tried_for_ever(server: Serv
         ask(server)
 
     assert server.connections == 1
+
+
+def test_who_has_no_key_is_told_so_in_the_words_of_the_client(
+    server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / ".ssh" / "id_ecdsa").unlink()
+
+    with pytest.raises(
+        NotAdmitted, match=r"127\.0\.0\.1 does not let the key of .* into the account"
+    ):
+        ask(server)

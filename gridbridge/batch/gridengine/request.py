@@ -80,6 +80,11 @@ def parallel_of(xml: bytes) -> tuple[str, int]:
     return name, max(map(int, ends), default=1)
 
 
+def fewest_slots(xml: bytes) -> int:
+    """Return how many slots a job has to have to start."""
+    return min(map(int, _leaves(_section(xml, b"JB_pe_range"), b"RN_min")), default=1)
+
+
 def is_interactive(xml: bytes) -> bool:
     """Say whether somebody sits at a terminal and waits for the job (qrsh, qlogin)."""
     return bool(_type(xml) & INTERACTIVE)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gridbridge.batch.gridengine import commands, objects, qconf
 from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, NotAdmitted
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Cell
 from gridbridge.model.site.host import CellFacts
@@ -20,7 +20,7 @@ def facts(cell: Cell, now: float) -> CellFacts:
     try:
         master = objects.master(cell)
     except GridbridgeError as error:
-        return CellFacts(trouble=str(error))
+        return CellFacts(trouble=str(error), is_shut=isinstance(error, NotAdmitted))
     try:
         objects.check_answers(cell)
         ahead_s = objects.master_offset_s(cell, now)

@@ -1,23 +1,26 @@
 """What people's own commands ask of a cell: a job as it was submitted, and changes of one."""
 
-from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.batch.gridengine.request import (
     cwd_of,
+    fewest_slots,
     has_task,
     is_interactive,
     owner_and_account_of,
     parallel_of,
     read_request,
 )
+from gridbridge.batch.gridengine.status import show
 from gridbridge.batch.gridengine.submit import alter as alter
 from gridbridge.batch.gridengine.submit import call, detail
 from gridbridge.batch.gridengine.verified import as_detail
 from gridbridge.errors import ParseError
-from gridbridge.model.job import SubmittedJob
+from gridbridge.model.job import QueueLimits, SubmittedJob
 from gridbridge.model.report import printable
 from gridbridge.model.request import Pairs
 from gridbridge.model.route import Cell
+from gridbridge.model.site.setup import words
 
 
 def submitted(cell: Cell, job: int, task: int = 0) -> SubmittedJob:
@@ -28,9 +31,23 @@ def submitted(cell: Cell, job: int, task: int = 0) -> SubmittedJob:
     return _read(xml)
 
 
-def would_submit(cell: Cell, words: Argv, person: str) -> SubmittedJob:
+def limits(cell: Cell, queue: str) -> QueueLimits:
+    """Return whose jobs a queue takes and what kinds; one that says so by host does not tell."""
+    said = qconf.settings(show(cell, "-sq", queue))
+    plain = {name: value for name, value in said.items() if "[" not in value}
+    lists = words(plain.get("user_lists", ""))
+    shown = [qconf.settings(show(cell, "-su", name)) for name in lists]
+    slots = plain.get("slots", "")
+    return QueueLimits(
+        slots=int(slots) if slots.isdigit() else None,
+        environments=words(plain["pe_list"]) if "pe_list" in plain else None,
+        people=tuple(who for one in shown for who in words(one.get("entries", ""))) or None,
+    )
+
+
+def would_submit(cell: Cell, given: Argv, person: str) -> SubmittedJob:
     """Return the job that qsub would submit, in its directory and as its caller."""
-    done = call(cell, commands.verify(cell, words))
+    done = call(cell, commands.verify(cell, given))
     if done.status:
         said = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
         why = next(iter(said), f"qsub says nothing, and ends with {done.status}")
@@ -55,6 +72,7 @@ def _read(xml: bytes) -> SubmittedJob:
         account=owner_and_account_of(xml)[1],
         pe=pe,
         slots=slots,
+        fewest=fewest_slots(xml),
         cwd=cwd_of(xml),
         is_interactive=is_interactive(xml),
     )

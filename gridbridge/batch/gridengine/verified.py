@@ -64,11 +64,16 @@ def _list(tag: str, inner: str, text: str) -> str:
 
 
 def _parallel(text: str) -> str:
-    """Read `smp range: 2-4,8`; what counts of a range is its end."""
+    """Read `smp range: 2-4,8`; a range begins with 1 where it says nothing."""
     if not (found := RANGE.match(text)):
         return ""
-    ends = (each.partition(":")[0].rpartition("-")[2] for each in found[2].split(","))
-    return _element("JB_pe", found[1]) + _list("JB_pe_range", "RN_max", ",".join(ends))
+    ranges = [each.partition(":")[0] for each in found[2].split(",")]
+    ends = (
+        _element("RN_min", each.partition("-")[0] or "1")
+        + _element("RN_max", each.rpartition("-")[2])
+        for each in ranges
+    )
+    return _element("JB_pe", found[1]) + _outer("JB_pe_range", ends)
 
 
 def _context(text: str) -> str:

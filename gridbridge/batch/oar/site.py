@@ -4,7 +4,7 @@ from gridbridge.batch.oar import commands
 from gridbridge.batch.oar.commands import Argv
 from gridbridge.batch.oar.status import snapshot
 from gridbridge.batch.oar.submit import call
-from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.errors import GridbridgeError, NotAdmitted, ParseError
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import OarServer
 from gridbridge.model.site.host import CellFacts
@@ -25,7 +25,7 @@ def facts(server: OarServer, now: float) -> CellFacts:
             master=place(server),
         )
     except GridbridgeError as error:
-        return CellFacts(trouble=str(error))
+        return CellFacts(trouble=str(error), is_shut=isinstance(error, NotAdmitted))
 
 
 def remote_setup(server: OarServer, _of_host: str, home: CellSetup) -> CellSetup:

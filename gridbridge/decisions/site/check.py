@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gridbridge.decisions.site import folders, reload
+from gridbridge.decisions.site.transfer_host import UNSEEN
 from gridbridge.model.cluster import Kind
 from gridbridge.model.places import CONFIG, HOME, PYTHON
 from gridbridge.model.policy import Policy
@@ -26,6 +27,9 @@ def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
     yield _poller(facts.poller, policy)
     yield from reload.findings(facts.poller)
     for name, cell in facts.cells.items():
+        if cell.is_shut and not facts.is_root:
+            yield shut(name)
+            continue
         cluster = policy.clusters.get(name)
         judge = JUDGES[cluster.kind if cluster else Kind.GRIDENGINE]
         yield from judge(name, cell, facts.name)
@@ -36,6 +40,11 @@ def running_findings(facts: HostFacts, policy: Policy) -> Iterator[Finding]:
         yield stage_finding(name, stage)
     for queue, state in facts.queues.items():
         yield from _queue(queue, state, policy)
+
+
+def shut(item: str) -> Finding:
+    """Return the finding about what whoever asks has no account for: others may well have one."""
+    return Finding(item=item, state=State.WARNING, found=UNSEEN)
 
 
 def worst(findings: tuple[Finding, ...]) -> State:

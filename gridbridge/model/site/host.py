@@ -63,6 +63,7 @@ class CellFacts:
     version: str = ""
     ahead_s: float | None = None  # its qmaster's clock before ours; None when it doesn't tell
     trouble: str = ""  # why it gave no answer
+    is_shut: bool = False  # because it does not let in whoever asked
     master: str = ""
     other_port: int = 0  # where a qmaster answers on that host, though not where we ask; 0: nowhere
     slots: int | None = None  # of an OAR server; None: a cell's are its queues
@@ -94,6 +95,7 @@ class HostFacts:
 
     name: str
     service_uid: int  # 0: there is no such account
+    is_root: bool = True  # who looked: anybody else asks by ssh as they are
     paths: Mapping[str, PathFacts]
     trees: Mapping[str, TreeFacts] = field(default_factory=dict)  # of what root alone may change
     hidden: frozenset[str] = frozenset()  # paths that the user of the check may not look at

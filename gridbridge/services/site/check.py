@@ -21,7 +21,7 @@ from gridbridge.decisions.site import (
 )
 from gridbridge.decisions.site.setup.host import value_findings
 from gridbridge.decisions.transfer import dropped_clusters
-from gridbridge.errors import ConfigError, GridbridgeError, Untrusted
+from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted, Untrusted
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
@@ -185,6 +185,9 @@ def _queue(
         yield from setup.findings(situation)
         yield from value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
+        if isinstance(error, NotAdmitted) and os.geteuid() != 0:
+            yield decisions.shut(f"queue {queue}")
+            return
         yield Finding(
             item=f"queue {queue}",
             state=State.BROKEN,

@@ -46,6 +46,7 @@ def host_facts(policy: Policy) -> HostFacts:
     return HostFacts(
         name=host.name(),
         service_uid=host.uid_of(account),
+        is_root=os.geteuid() == 0,
         paths=_paths(policy),
         trees={folder: tree for folder in ROOTS if (tree := _tree(folder))},
         hidden=frozenset(path for path in _strict(policy) if host.is_hidden(path))

@@ -77,11 +77,15 @@ def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
 
 
 def _people(policy: Policy, named: Users) -> Iterator[str]:
-    """Yield the people whose keys we can use; the service's own key is used for all else."""
-    if os.geteuid() != 0:
-        yield pwd.getpwuid(os.geteuid()).pw_name
-        return
-    yield from (person for person in named if person != policy.site.service_account)
+    """Yield the people whose keys we can use; the service's own key is used for all else.
+
+    Only people who are named have an account there, if any are.
+    """
+    people = [person for person in named if person != policy.site.service_account]
+    if os.geteuid() == 0:
+        yield from people
+    elif (caller := pwd.getpwuid(os.geteuid()).pw_name) in people or not people:
+        yield caller
 
 
 def _facts(cluster: str, place: str, account: str, person: str) -> KeyFacts:

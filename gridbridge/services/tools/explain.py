@@ -10,7 +10,8 @@ from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away, mapping, route
 from gridbridge.apply.transfer.requests import keep_there, translated, words_of
 from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
-from gridbridge.errors import GridbridgeError, ParseError, Unmappable, Unstageable
+from gridbridge.decisions.transfer.requests import at_home
+from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, Unmappable, Unstageable
 from gridbridge.model.ids import TransferId, is_transfer, parse_local
 from gridbridge.model.job import SubmittedJob
 from gridbridge.model.places import CONFIG
@@ -22,7 +23,7 @@ from gridbridge.model.transfer import staging
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.services.tools.drain import refuse_unreached
 from gridbridge.services.tools.remote_half import shows_requests
-from gridbridge.shell import folder
+from gridbridge.shell import folder, host
 
 ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 
@@ -58,8 +59,9 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
         person = pwd.getpwuid(os.getuid()).pw_name
         submitted = shows_requests(home).would_submit(home, words, person)
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
-    if refused := _refusal(submitted):
-        return Explanation(job=job, cluster=remote, refused=refused)
+    shut = _refusal(submitted) or _unfit(policy, queue, submitted)
+    if shut:
+        return Explanation(job=job, cluster=remote, refused=printable(shut))
     rules, far = mapping(policy, remote, queue), away(policy, remote)
     known = words_of(remote)
     try:
@@ -95,6 +97,20 @@ def _refusal(submitted: SubmittedJob) -> str:
     if submitted.is_interactive:
         return NOT_INTERACTIVE
     return ONE_HOP if is_transfer(submitted.account) else ""
+
+
+def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
+    """Return why the queue takes no such job at home, as far as home tells; else nothing."""
+    remote, owner = policy.queues[queue].cluster, job.request.owner
+    users, account = policy.clusters[remote].users, policy.site.service_account
+    if why := at_home.unnamed(owner, users, account, f"cluster.{remote}.users"):
+        return why
+    home = away(policy, policy.site.cluster)
+    try:
+        limits = shows_requests(home).limits(home, queue)
+    except CommandFailed:
+        return ""
+    return at_home.refusal(queue, limits, job, host.groups_of(owner))
 
 
 def _carried(ours: Route, request: Request, account: str, name: str) -> str:

@@ -381,3 +381,15 @@ def test_an_embedded_cluster_has_no_clock_and_no_version_of_its_own() -> None:
     assert [each.found for each in found if each.item.startswith("gamma")] == [
         "answers, 4 slots of its own"
     ]
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+def test_a_cluster_that_lets_a_person_not_in_is_broken_for_the_service_alone(is_root: bool) -> None:
+    shut = CellFacts(trouble="ssh: delta does not let the key of bob in", is_shut=True)
+    facts = replace(a_host(), is_root=is_root, cells={"alpha": WELL, "beta": shut})
+
+    (found,) = judged(facts)
+    wanted = (
+        (State.BROKEN, shut.trouble) if is_root else (State.WARNING, "not visible to this user")
+    )
+    assert (found.state, found.found) == wanted

@@ -1,11 +1,14 @@
 """What check shows of what it found."""
 
+import os
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
+from gridbridge.errors import CommandFailed, NotLetIn, NotReached
 from gridbridge.model.site.host import ConfigurationFacts, PollerFacts
-from gridbridge.model.site.setup import Finding, State
+from gridbridge.model.site.setup import Finding, SetupSituation, State
 from gridbridge.services.site import check as service
 from gridbridge.services.site.check import _item
 from gridbridge.shell.clock import Clock
@@ -44,3 +47,24 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
     assert (report.worst, told.state, told.commands) == (State.BROKEN, State.BROKEN, ())
     assert why in told.found
     assert account.name == "account gridbridge"
+
+
+@pytest.mark.parametrize(
+    ("uid", "error", "state"),
+    [
+        (1234, NotLetIn, State.WARNING),
+        (1234, NotReached, State.BROKEN),
+        (0, NotLetIn, State.BROKEN),
+    ],
+    ids=["a person without an account", "silent", "root, as the service"],
+)
+def test_a_queue_to_a_cluster_that_lets_a_person_not_in_is_not_judged_for_them(
+    uid: int, error: type[CommandFailed], state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    seen: Future[SetupSituation] = Future()
+    seen.set_exception(error(("ssh",), 255, stderr=b"no"))
+
+    (found,) = service._queue("transfer-delta", seen, None)
+    assert (found.item, found.state) == ("queue transfer-delta", state)
+    assert (found.found == "not visible to this user") is (state is State.WARNING)

@@ -1,5 +1,7 @@
 """What `gridbridge explain` says of a job is what would become of it, whoever asks."""
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,17 @@ PLAIN_TYPE, ONE_TASK = "<JB_type>64<", "<RN_max>1<"
 VERIFIED = "job_number:                 unassigned\n"
 
 
-def here(folder: Path, *, qstat: str = JOB, qsub: str = VERIFIED, status: int = 0) -> str:
+def here(
+    folder: Path,
+    *,
+    qstat: str = JOB,
+    qsub: str = VERIFIED,
+    qconf: str = "",
+    status: int = 0,
+    people: str = 'alice = "al_delta", bob = "bo_delta"',
+) -> str:
     """Return the configuration of a site whose clients say this, with a cluster by ssh."""
-    for name, said in (("qstat", qstat), ("qsub", qsub)):
+    for name, said in (("qstat", qstat), ("qsub", qsub), ("qconf", qconf)):
         (folder / f"{name}.said").write_text(said)
         program = folder / name
         program.write_text(f"#!/bin/sh\ncat {folder}/{name}.said\nexit {status}\n")
@@ -33,7 +43,7 @@ binaries = "{folder}"
 qmaster_port = 3
 execd_port = 4
 ssh = "delta-master"
-users = {{ alice = "al_delta", bob = "bo_delta" }}
+users = {{ {people} }}
 [queue.transfer-delta]
 cluster = "delta"
 pending_limit = 1
@@ -102,3 +112,40 @@ def test_a_job_that_is_not_submitted_has_no_id(tmp_path: Path) -> None:
     foreseen = explained(("-b", "y", "sleep", "77"), "delta", here(tmp_path, qsub=told))
 
     assert (foreseen.refused, foreseen.job) == (ONE_HOP, "")
+
+
+def test_a_queue_of_people_takes_nobody_else(tmp_path: Path) -> None:
+    """The golden job is alice's."""
+    foreseen = explained(("12",), "delta", here(tmp_path, people='bob = "bo_delta"'))
+
+    assert foreseen.refused == "[cluster.delta.users] names who has an account there, and not alice"
+    assert not foreseen.command
+
+
+PARALLEL = f"{VERIFIED}parallel environment:  smp range: 2-4,8\n"
+
+
+@pytest.mark.parametrize(
+    ("qconf", "refused"),
+    [
+        (
+            "pe_list mpi\n",
+            "transfer-delta has no parallel environment smp in its pe_list: only mpi",
+        ),
+        ("pe_list NONE\n", "transfer-delta has no parallel environment smp in its pe_list: none"),
+        ("pe_list smp\nslots 1\n", "transfer-delta has 1 slots, and the job asks for 2"),
+        ("user_lists x\nentries bob,@none\n", "the user_lists of transfer-delta don't have {me}"),
+        ("pe_list smp mpi\nslots 2\nuser_lists NONE\n", ""),
+        ("pe_list mpi,[host=smp]\nslots 1,[host=9]\n", ""),
+    ],
+    ids=["another", "none", "too many slots", "not listed", "all is well", "by host"],
+)
+def test_what_waits_for_ever_in_the_queue_here_is_refused(
+    tmp_path: Path, qconf: str, refused: str
+) -> None:
+    me = pwd.getpwuid(os.getuid()).pw_name
+    config = here(tmp_path, qsub=PARALLEL, qconf=qconf, people="")
+    foreseen = explained(("job.sh",), "delta", config)
+
+    assert foreseen.refused == refused.format(me=me)
+    assert bool(foreseen.command) is not bool(refused)

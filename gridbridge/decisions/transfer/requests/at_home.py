@@ -1,0 +1,41 @@
+"""Why a transfer queue does not take a job at home: who may use it, its environments, its slots.
+
+Such a job waits for ever and its starter never begins (queue_conf(5): user_lists, pe_list, slots).
+"""
+
+from collections.abc import Set
+from fnmatch import fnmatchcase
+
+from gridbridge.model.job import QueueLimits, SubmittedJob
+from gridbridge.model.users import Users
+
+
+def unnamed(owner: str, users: Users, account: str, section: str) -> str:
+    """Say why a cluster that names people takes nobody else's jobs; empty when it does."""
+    people = [person for person in users if person != account]
+    if not people or owner in people:
+        return ""
+    return f"[{section}] names who has an account there, and not {owner}"
+
+
+def refusal(queue: str, limits: QueueLimits, job: SubmittedJob, groups: Set[str]) -> str:
+    """Say why a queue takes no such job of a member of these groups; empty when it does."""
+    owner = job.request.owner
+    if limits.people is not None and not _is_let_in(owner, groups, limits.people):
+        return f"the user_lists of {queue} don't have {owner}"
+    if job.pe and limits.environments is not None and not _matches(job.pe, limits.environments):
+        names = ", ".join(limits.environments)
+        has = f"only {names}" if names else "none"
+        return f"{queue} has no parallel environment {job.pe} in its pe_list: {has}"
+    if limits.slots is not None and job.fewest > limits.slots:
+        return f"{queue} has {limits.slots} slots, and the job asks for {job.fewest}"
+    return ""
+
+
+def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:
+    return owner in people or any(f"@{group}" in people for group in groups)
+
+
+def _matches(asked: str, environments: tuple[str, ...]) -> bool:
+    """Say whether a name, or a pattern, is one of these (sge_types(1), wildcards)."""
+    return any(fnmatchcase(name, asked) for name in environments)

@@ -1,0 +1,38 @@
+"""Of whom check tries a key: of the people who are meant to have an account there."""
+
+import os
+import pwd
+
+import pytest
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
+from gridbridge.model.users import Users
+from gridbridge.services.site import logins
+
+
+@pytest.mark.parametrize(
+    ("users", "tried"),
+    [
+        (Users(alice="al_delta", gridbridge="gb_delta"), []),
+        (Users(alice="al_delta", carol="carol"), ["carol"]),
+        (Users(gridbridge="gb_delta"), ["carol"]),
+    ],
+    ids=["others are named", "named", "nobody is named"],
+)
+def test_a_person_s_own_key_is_tried_where_they_may_have_an_account(
+    users: Users, tried: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise GridbridgeError("no")
+
+    carol = pwd.struct_passwd(("carol", "x", 1234, 1234, "", "/nonexistent", "/bin/sh"))
+    monkeypatch.setattr(os, "geteuid", lambda: 1234)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: carol)
+    monkeypatch.setattr(logins.ssh, "run", refuse)
+    clusters = {"alpha": Cluster(), "delta": Cluster(ssh="delta-master", users=users)}
+    policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
+
+    assert [each.person for each in logins.key_facts(policy)] == tried
