@@ -15,6 +15,7 @@ from gridbridge.config import moved
 from gridbridge.config.capabilities import CAPABILITIES, GROUPS
 from gridbridge.config.words import Table, key_name, table_of
 from gridbridge.errors import ConfigError
+from gridbridge.model.places import ELSEWHERE
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import Moved
 from gridbridge.shell import trust
@@ -73,6 +74,9 @@ def read(path: str) -> bytes:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | AT_ONCE)) as file:
             _refuse(path, file.fileno())
             raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        remedy = f"{ELSEWHERE}; on a new one a copy of conf/gridbridge.toml has to be there"
+        raise ConfigError((f"{path}: {error.strerror}; {remedy}",)) from error
     except OSError as error:
         remedy = f"a readable copy of {SAMPLE} has to be there"
         raise ConfigError((f"{path}: {error.strerror}; {remedy}",)) from error

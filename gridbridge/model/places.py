@@ -21,6 +21,7 @@ OURS = "gb_"  # what the load values that the sensor reports begin with
 # What root runs, and what it obeys.
 ROOTS = (METHODS, "/opt/gridbridge/venv", "/opt/gridbridge/bin", "/etc/gridbridge")
 SUDOERS = "/etc/sudoers.d/gridbridge"
+ELSEWHERE = "run this on the transfer host, where the service is"  # to whoever is on another
 
 
 def is_place(resource: str) -> bool:

@@ -129,7 +129,7 @@ class Configuration:
     def keep(self, path: str = IN_FORCE) -> None:
         """Keep the file in force for the next service; StateError when there is no room for it."""
         if self._kept != self.in_force.sha256:
-            files.replace(path, self.in_force.raw, mode=0o600)
+            files.replace(path, self.in_force.raw)
             self._kept = self.in_force.sha256
 
     def _refuse(self, found: Refusal, at_once: bool) -> bool:

@@ -194,8 +194,7 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
 
 
 def _connect(way: ConfiguredLogin, deadline: float) -> paramiko.SSHClient:
-    if not (keys := _keys(way)):  # the client would say so in words of its own
-        raise AuthenticationException("no key")
+    keys = _keys(way)
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     for path in (SITE_KNOWN_HOSTS, f"{way.home}/.ssh/known_hosts"):
@@ -214,13 +213,24 @@ def _connect(way: ConfiguredLogin, deadline: float) -> paramiko.SSHClient:
             banner_timeout=limit_s,
             auth_timeout=limit_s,
         )
-    except BaseException:
+    except BaseException as error:
+        lacks_key = not keys and _has_met(client, error)
         client.close()
+        if lacks_key:  # paramiko has no class for it
+            raise AuthenticationException("no key") from error
         raise
     transport = client.get_transport()
     assert transport
     transport.set_keepalive(ALIVE_S)
     return client
+
+
+def _has_met(client: paramiko.SSHClient, error: BaseException) -> bool:
+    """Say whether both sides knew each other, so that only the login is left to have failed."""
+    transport = client.get_transport()
+    is_agreed = transport is not None and transport.initial_kex_done
+    is_doubted = isinstance(error, Exception) and _words(error) in (CHANGED, UNKNOWN)
+    return is_agreed and not is_doubted
 
 
 def _trust(client: paramiko.SSHClient, path: str) -> None:

@@ -14,6 +14,7 @@ from cattrs import BaseValidationError
 from cattrs.preconf.json import make_converter
 
 from gridbridge.errors import StateError
+from gridbridge.model.places import ELSEWHERE
 from gridbridge.model.shown import (
     Shown,
     ShownBreakers,
@@ -63,9 +64,7 @@ def read(path: str, kind: type[T]) -> T | None:
 def read_all(folder: str) -> Shown:
     """Read everything but the histories; StateError without the folder."""
     if not os.path.isdir(folder):
-        raise StateError(
-            f"{folder}: no such folder; the service publishes on the transfer host alone"
-        )
+        raise StateError(f"{folder}: no such folder; {ELSEWHERE}")
     return Shown(
         service=read_service(folder),
         load=_load(folder),

@@ -94,5 +94,5 @@ def test_a_folder_that_is_not_there_is_one_clear_line(
 
     status, errors = run((*command, "--published", str(tmp_path / where)))
 
-    wrong = "no such folder; the service publishes on the transfer host alone"
+    wrong = "no such folder; run this on the transfer host, where the service is"
     assert (status, errors) == (2, [f"gridbridge: {tmp_path / where}: {wrong}"])

@@ -59,7 +59,8 @@ def test_values_nested_too_deeply_are_told(path: Path) -> None:
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    expected = f"grid.toml: No such file or directory; a readable {COPY}"
+    where = "run this on the transfer host, where the service is"
+    expected = f"grid.toml: No such file or directory; {where}; on a new one a {COPY}"
 
     assert [expected] == problems_of(tmp_path / "grid.toml")
 

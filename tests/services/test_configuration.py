@@ -188,7 +188,7 @@ def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
 
     assert site.configuration.policy.clusters["delta"].users == {"alice": account}
     assert len(site.refused) == len(away)
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o644  # people's commands read it, too
 
 
 def test_a_service_that_begins_with_a_wrong_file_has_the_one_that_was_in_force(

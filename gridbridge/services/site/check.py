@@ -213,7 +213,8 @@ def _unreadable(error: ConfigError) -> Iterator[Finding]:
         return
     for problem in error.problems:
         place, _, wrong = problem.partition(": ")
-        yield Finding(item=f"file {place}", state=State.BROKEN, found=wrong, hint="edit the file")
+        hint = "edit the file" if os.path.exists(place) else ""  # a missing one says what to do
+        yield Finding(item=f"file {place}", state=State.BROKEN, found=wrong, hint=hint)
 
 
 def _report(found: tuple[Finding, ...], policy: Policy | None) -> Report:

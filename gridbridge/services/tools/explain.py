@@ -5,7 +5,6 @@ import pwd
 import shlex
 from dataclasses import dataclass
 
-from gridbridge import config
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away, mapping, route
 from gridbridge.apply.transfer.requests import keep_there, translated, words_of
@@ -21,6 +20,7 @@ from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Route
 from gridbridge.model.transfer import staging
 from gridbridge.model.transfer.sections import TransferQueue
+from gridbridge.services.tools import configured
 from gridbridge.services.tools.drain import refuse_unreached
 from gridbridge.services.tools.remote_half import shows_requests
 from gridbridge.shell import folder, host
@@ -47,7 +47,7 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     no queue leads, or several do that ask for different things, or a job or task that home does
     not list, and ConfigError.
     """
-    policy = config.load(path)
+    policy, wrong = configured.load(path)
     queue = _queue(to, policy)
     remote = policy.queues[queue].cluster
     home = away(policy, policy.site.cluster)
@@ -82,6 +82,7 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     if refused := explains.refusal(spec.request):
         return Explanation(job=job, cluster=remote, refused=printable(refused))
     argv = explains.submission(far, spec)
+    notes += (f"by the file in force, for the service refuses: {wrong}",) if wrong else ()
     if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)
     return Explanation(

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gridbridge import config
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import mapping
 from gridbridge.apply.transfer.requests import keep_there, translated, words_of
@@ -21,6 +20,7 @@ from gridbridge.model.report import printable
 from gridbridge.model.request import JobSpec, Pairs
 from gridbridge.model.route import Away
 from gridbridge.model.shown import ShownTransfer
+from gridbridge.services.tools import configured
 from gridbridge.services.tools.remote_half import (
     ActResult,
     NotDone,
@@ -58,7 +58,7 @@ def alter(
 
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
     """
-    policy = config.load(path)
+    policy, _ = configured.load(path)
     return each_away(
         job,
         folder,

@@ -9,12 +9,12 @@ import os
 import pwd
 from collections.abc import Iterator
 
-from gridbridge import config
 from gridbridge.batch import submitter
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownTransfer
+from gridbridge.services.tools import configured
 from gridbridge.services.tools.remote_half import (
     ActResult,
     Gone,
@@ -34,7 +34,7 @@ def delete(
 
     Raises ParseError for what is no job id, ConfigError, and StateError without published files.
     """
-    policy = config.load(path)
+    policy, _ = configured.load(path)
     return each_away(job, folder, f"qdel {job} deletes", lambda one: _delete(one, policy, is_dry))
 
 
@@ -45,7 +45,7 @@ def delete_all(
 
     Raises ConfigError, and StateError without published files.
     """
-    policy = config.load(path)
+    policy, _ = configured.load(path)
     found = transfers_of(owner, folder)
     if not found:
         yield ActResult(job="", is_done=False, text=f"no job of {owner} is away")

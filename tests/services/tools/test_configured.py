@@ -1,0 +1,60 @@
+"""A typo in gridbridge.toml stops nobody's commands: the service goes on, and so do they."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import ConfigError
+from gridbridge.services.tools import configured
+
+RIGHT = '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
+WRONG = RIGHT.replace("[site]", "[sit]")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of both files, as they are to a person who is not root."""
+    (tmp_path / "there").write_text(WRONG)
+    (tmp_path / "kept").write_text(RIGHT)
+    monkeypatch.setattr(configured, "CONFIG", str(tmp_path / "there"))
+    monkeypatch.setattr(configured, "IN_FORCE", str(tmp_path / "kept"))
+    monkeypatch.setattr(configured.trust, "demanded", lambda: None)
+    return tmp_path
+
+
+def test_while_the_file_is_wrong_the_one_in_force_counts(here: Path) -> None:
+    policy, wrong = configured.load(f"{here}/there")
+
+    assert policy.site.cluster == "alpha"
+    assert "[site] cluster: missing" in wrong
+
+
+def test_a_right_file_counts(here: Path) -> None:
+    (here / "there").write_text(RIGHT.replace("alpha", "beta"))
+
+    policy, wrong = configured.load(f"{here}/there")
+    assert (policy.site.cluster, wrong) == ("beta", "")
+
+
+def test_a_wrong_file_that_was_asked_for_is_an_error(here: Path) -> None:
+    (here / "mine").write_text(WRONG)
+
+    with pytest.raises(ConfigError):
+        configured.load(f"{here}/mine")
+
+
+@pytest.mark.parametrize("kept", ["", WRONG], ids=["none", "wrong"])
+def test_without_a_kept_file_the_mistake_is_told(here: Path, kept: str) -> None:
+    (here / "kept").write_text(kept)
+    if not kept:
+        (here / "kept").unlink()
+
+    with pytest.raises(ConfigError, match="sit"):
+        configured.load(f"{here}/there")
+
+
+def test_root_obeys_no_file_of_the_service(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configured.trust, "demanded", lambda: 0)
+
+    with pytest.raises(ConfigError):
+        configured.load(f"{here}/there")
