@@ -86,7 +86,7 @@ def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(
 
     grid.cell("alpha", "qmod", "-sj", job)
     assert grid.until(
-        lambda: "waits for  a resume: it is suspended at beta by hand" in why(grid, job),
+        lambda: f"a resume (qmod -usj {job}): it is suspended at beta by your" in why(grid, job),
         "why to tell of the suspension",
     )
 
