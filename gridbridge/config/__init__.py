@@ -75,7 +75,7 @@ def read(path: str) -> bytes:
             _refuse(path, file.fileno())
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        remedy = f"{ELSEWHERE}; on a new one a copy of conf/gridbridge.toml has to be there"
+        remedy = f"{ELSEWHERE}; on a new one a copy of {SAMPLE} has to be there"
         raise ConfigError((f"{path}: {error.strerror}; {remedy}",)) from error
     except OSError as error:
         remedy = f"a readable copy of {SAMPLE} has to be there"
