@@ -53,6 +53,21 @@ def test_the_import_contracts_name_each_capability(name: str) -> None:
     assert set(line.split(" | ")) == KNOWN
 
 
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_an_import_contract_says_what_a_capability_knows_of_each_other(name: str) -> None:
+    """The contract of one layer does not see what a layer takes from another."""
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    told = [
+        one["forbidden_modules"]
+        for one in setup.values()
+        if f"gridbridge.decisions.{name}" in one.get("source_modules", "").split("\n")
+    ]
+
+    for other in KNOWN - {name}:
+        assert any(f"gridbridge.services.{other}" in one.split("\n") for one in told)
+
+
 def test_each_module_whose_decisions_are_kept_is_in_the_table() -> None:
     """A decision of another program could be kept, but not made again."""
     keeps = {
