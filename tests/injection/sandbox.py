@@ -12,6 +12,7 @@ from gridbridge.model.route import Route, encode
 from gridbridge.model.transfer import claim
 from gridbridge.shell import files
 from gridbridge.state import published
+from gridbridge.state.spool import MARK, MESSAGE
 
 QUEUE = "transfer-beta"
 JOB, NAME = 7, "gb.alpha.7.0.1"
@@ -156,5 +157,5 @@ def claims() -> list[str]:
 
 def messages() -> list[Message]:
     """Return the finished messages of the spool."""
-    names = [name for name in os.listdir(SPOOL) if name.startswith("m.")]
+    names = [name for name in os.listdir(SPOOL) if name.startswith(MESSAGE) and name != MARK]
     return [message.decode(Path(SPOOL, name).read_bytes()) for name in names]

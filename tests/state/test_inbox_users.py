@@ -11,6 +11,7 @@ import pytest
 from gridbridge.errors import StateError
 from gridbridge.model.message import Kind, Message, encode
 from gridbridge.shell import files
+from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.inbox import Inbox
 
@@ -69,7 +70,7 @@ def test_another_users_message_is_out_of_reach(
     with pytest.raises(OSError, match=r"Operation|Permission|File exists"):
         as_user(MALLORY, lambda: attack(path))
     with acting_as(SERVICE):
-        letters = [one for one in Inbox(str(spool_folder), 10).read() if one.uid == ALICE]
+        letters = [one for one in Inbox(str(spool_folder), 10, Clock()).read() if one.uid == ALICE]
     assert [(one.path, one.message) for one in letters] == [(path, MESSAGE)]
 
 
@@ -79,7 +80,7 @@ def test_a_message_is_its_writers_whatever_it_claims(
     as_user(MALLORY, lambda: spool.send(MESSAGE, str(spool_folder)))
 
     with acting_as(SERVICE):
-        assert [one.uid for one in Inbox(str(spool_folder), 10).read()] == [MALLORY]
+        assert [one.uid for one in Inbox(str(spool_folder), 10, Clock()).read()] == [MALLORY]
 
 
 @pytest.mark.parametrize("protected", ["0", "1"], ids=["links allowed", "links protected"])
@@ -99,7 +100,7 @@ def test_a_hard_link_to_another_users_file_is_no_message(
         switch.write_text(before)
 
     with acting_as(SERVICE):
-        inbox = Inbox(str(spool_folder), 1000)
+        inbox = Inbox(str(spool_folder), 1000, Clock())
         assert [inbox.read() for _ in range(3)] == [()] * 3
     assert os.listdir(spool_folder) == ["wake"]
 
@@ -125,7 +126,7 @@ def test_a_symbolic_link_to_another_users_file_is_no_message(
     as_user(MALLORY, lambda: os.symlink(note, spool_folder / "m.link"))
 
     with acting_as(SERVICE):
-        assert Inbox(str(spool_folder), 10).read() == ()
+        assert Inbox(str(spool_folder), 10, Clock()).read() == ()
     assert Path(note).exists()
     assert not (spool_folder / "m.link").is_symlink()
 
@@ -136,7 +137,7 @@ def test_what_the_service_cannot_open_is_removed(
     as_user(MALLORY, lambda: files.replace(f"{spool_folder}/m.0", encode(MESSAGE), mode=0))
 
     with acting_as(SERVICE):
-        assert Inbox(str(spool_folder), 10).read() == ()
+        assert Inbox(str(spool_folder), 10, Clock()).read() == ()
     assert os.listdir(spool_folder) == ["wake"]
 
 
@@ -149,7 +150,7 @@ def test_others_are_served_between_the_messages_of_one(
         as_user(ALICE, lambda at=at: spool.send(MESSAGE.but(at=at), str(spool_folder)))
 
     with acting_as(SERVICE):
-        letters = Inbox(str(spool_folder), 10).read()
+        letters = Inbox(str(spool_folder), 10, Clock()).read()
     assert [one.message.at for one in letters] == ["1", "8", "2", "9", "3"]
 
 
@@ -158,7 +159,7 @@ def test_a_flood_does_not_delay_others(
 ) -> None:
     as_user(MALLORY, lambda: flood(spool_folder, 100_000))
     sent = {as_user(ALICE, lambda: spool.send(MESSAGE, str(spool_folder))) for _ in range(10)}
-    inbox = Inbox(str(spool_folder), 1000)
+    inbox = Inbox(str(spool_folder), 1000, Clock())
 
     with acting_as(SERVICE):
         letters = inbox.read()
@@ -189,7 +190,7 @@ def test_a_full_spool_refuses_messages_and_is_relieved_by_reading(
     assert len(os.listdir(folder)) == taken  # nothing half written
 
     with acting_as(SERVICE):
-        inbox = Inbox(str(folder), 10_000)
+        inbox = Inbox(str(folder), 10_000, Clock())
         letters = [letter for _ in range(taken // 200 + 1) for letter in inbox.read()]
         for letter in letters:
             inbox.remove(letter.path)
