@@ -120,7 +120,7 @@ def test_what_was_decided_is_kept_and_decided_again(grid: Grid, drained: Drained
     refused = grid.on("alpha-master", "gridbridge", "replay", user="bob")
 
     assert [done.status for done in again] == [0] * len(numbers)
-    assert any(f"publish {name}: exit status 0" in done.out for done in again)
+    assert any(f"{name}: telling its starter: exit status 0" in done.out for done in again)
     assert (refused.status, refused.err) == (
         2,
         "gridbridge: only gridbridge and root may do this: sudo -u gridbridge ...\n",

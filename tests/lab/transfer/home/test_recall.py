@@ -148,7 +148,7 @@ def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(
 @pytest.mark.parametrize(
     ("program", "decided"),
     [
-        ("poller", "publish gb.alpha."),
+        ("poller", ": telling its starter: "),
         ("poller recall", "recall gb.alpha."),
         ("poller refusal", "refuse gb.alpha.999999.0.1: "),
     ],
