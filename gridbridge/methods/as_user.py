@@ -70,7 +70,7 @@ def perform(arguments: list[str]) -> NoReturn:
     verb, name = arguments
     config = read_config(CONFIG)
     record, uid = read_record(name)
-    require_person(config, uid)
+    require_person(config, name, uid)
     cluster = remote_cluster(config, record)
     if child := os.fork():
         watch(child)

@@ -82,7 +82,7 @@ def perform(arguments: list[str]) -> NoReturn:
             os._exit(0)  # nothing of this campaign was ever submitted
         if order.verb != "submit-array":
             uid = ledger.uid
-            owner.require_person(order.config, uid)
+            owner.require_person(order.config, order.file, uid)
             _as_owner(uid, lambda person: act(order, job, *order.reached_by(person)))
         elif not job:
             job = _submitted(order, ledger)
@@ -93,7 +93,7 @@ def perform(arguments: list[str]) -> NoReturn:
 def _submitted(order: Order, ledger: Ledger) -> str:
     """Submit what was not submitted before; its id is in the ledger before it is told."""
     whole, uid = read_campaign(order.file)
-    owner.require_person(order.config, uid)
+    owner.require_person(order.config, order.file, uid)
     ledger.require(uid, hashlib.sha256(whole).hexdigest())
     header, chosen = read_tasks(order, whole)
     ledger.intend(order.number, order.cluster, order.tasks)

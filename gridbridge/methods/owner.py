@@ -42,10 +42,10 @@ def read_config(path: str) -> "dict[str, dict[str, object]]":
         raise Refused(f"{path}: {error}") from error
 
 
-def require_person(config: "dict[str, dict[str, object]]", uid: int) -> None:
+def require_person(config: "dict[str, dict[str, object]]", file: str, uid: int) -> None:
     """Refuse to act as root or as an account of the system."""
     if uid < max(1, _number(config.get("site", {}).get("min_uid", MIN_UID))):
-        raise Refused(f"nothing is done as uid {uid}")
+        raise Refused(f"{file}: nothing is done as uid {uid}")
 
 
 def become(uid: int) -> str:
