@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gridbridge.batch import own
 from gridbridge.batch.wrapper import BODY, Start, WrappedJob, bundle
-from gridbridge.decisions.transfer.endings import true_status, why_unstarted
+from gridbridge.decisions.wrapper import true_status, why_unstarted
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Message
 from tests.messages import decode_in_place

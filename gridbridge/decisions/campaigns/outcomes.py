@@ -4,6 +4,7 @@ Exit statuses 66 and 67 ask for another run, as in CiGri; what the cluster did t
 before what its program said (facts of the CiGri scheduler: a walltime kill is no plain kill).
 """
 
+from gridbridge.decisions.wrapper import why_unstarted
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.job import JobEnd, KilledFor
 
@@ -14,8 +15,6 @@ KILLED = {
     KilledFor.WALLTIME: Outcome.WALLTIME,
     KilledFor.DELETION: Outcome.CANCELLED,
 }
-UNABLE = 200  # with a reason, an adapter says so of a job that its cluster could not start
-WRAPPER_FAILED = frozenset(range(57, 63))  # signals by which the wrapper says why it can't start
 AGAIN = frozenset({Outcome.RESUBMIT, Outcome.RESUBMIT_LAST, Outcome.PREEMPTED, Outcome.SITE_FAULT})
 MOST_ATTEMPTS = 4  # of a task that its cluster, not its program, failed
 
@@ -26,7 +25,7 @@ def outcome_of(end: JobEnd, walltime_s: int) -> Outcome:
         return KILLED[end.killed_for]
     if end.is_preempted:
         return Outcome.PREEMPTED
-    if end.signal in WRAPPER_FAILED or (end.exit_status == UNABLE and end.reason):
+    if why_unstarted(end):
         return Outcome.SETUP_ERROR
     if end.is_unseen:
         return Outcome.SITE_FAULT

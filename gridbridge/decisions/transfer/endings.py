@@ -1,23 +1,13 @@
 """What a remote job's end stands for at home, where the other cluster's accounting tells it."""
 
 from gridbridge.decisions.transfer.requests.rerun import YES
+from gridbridge.decisions.wrapper import true_status, why_unstarted
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import ERROR, REQUEUE, Cause, Message, Outcome
+from gridbridge.model.message import Cause, Message, Outcome
 from gridbridge.model.transfer.claim import FENCED, JOB, is_grant
 from gridbridge.model.transfer.transfer import Transfer
 
 FENCED_STATUS = 199  # grant.sh ends with it; if the job had a grant it means exit 99
-UNABLE = 200  # with a reason: an adapter's sign that its cluster could not start the job
-UNMAPPED = {199: REQUEUE, 200: ERROR}  # what job.sh ends with instead
-CARRIED = {63: 199, 64: 200}  # signals by which it ends for those
-UNSTARTED_BY = {  # signals by which it ends where it can't send why it could not start the job
-    57: (Cause.JOB, "can not change to its working directory"),
-    58: (Cause.HOST, "can not write to its TMPDIR"),
-    59: (Cause.JOB, "can not append to standard output"),
-    60: (Cause.JOB, "can not append to standard error"),
-    61: (Cause.JOB, "can not read standard input"),
-    62: (Cause.JOB, "can not find its shell or program"),
-}
 
 
 def verdict_of(transfer: Transfer, end: JobEnd) -> Message:
@@ -65,24 +55,6 @@ def _unseen(told: Message, transfer: Transfer, end: JobEnd, reason: str) -> Mess
 def _told(amount: float | None) -> str:
     """Write an amount; an unknown one as empty text, never as 0."""
     return "" if amount is None else f"{amount:g}"
-
-
-def why_unstarted(end: JobEnd) -> tuple[str, str] | None:
-    """Return the cause and the reason why the job could not be started there, if its end tells."""
-    if end.signal in UNSTARTED_BY:
-        cause, reason = UNSTARTED_BY[end.signal]
-        return cause, f"{reason} on {end.host}"
-    return (Cause.HOST, end.reason) if end.exit_status == UNABLE and end.reason else None
-
-
-def true_status(end: JobEnd) -> int | None:
-    """Return the exit status that the wrapper's end means; None for a signal or no end.
-
-    A wrapper that is killed while it ends may leave any other end, but none that runs a job again.
-    """
-    if end.signal is not None:
-        return CARRIED.get(end.signal)
-    return UNMAPPED.get(end.exit_status, end.exit_status) if end.exit_status is not None else None
 
 
 def is_ungranted(transfer: Transfer) -> bool:
