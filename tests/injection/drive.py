@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from gridbridge.apply.transfer import remote
+from gridbridge.apply import as_user
 from gridbridge.methods import control, starter
 from gridbridge.methods.task import Task
 from gridbridge.model.message import Desired, Kind, Message, Outcome, encode
@@ -351,7 +351,7 @@ SCENARIOS = {
 def main(name: str, each: int = 1) -> int:
     """Do every kill of a scenario, or each such one."""
     sandbox.mount()
-    remote.SUDO = ("/opt/sudo", "-n", AS_USER)
+    as_user.SUDO = ("/opt/sudo", "-n", AS_USER)
     sandbox.reset()
     Database.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)

@@ -1,14 +1,11 @@
 """Submits, releases and deletes arrays as their owners, through gridbridge-as-user."""
 
-from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.apply import as_user
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, Attempt
 from gridbridge.model.campaigns.numbers import write_attempts
-from gridbridge.model.places import AS_USER, NOT_OURS
-from gridbridge.shell.runner import Completed, run
+from gridbridge.shell.runner import Completed
 
-SUDO = ("/usr/bin/sudo", "-n", AS_USER)
-ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
 REFUSED = 2
 
 
@@ -25,7 +22,7 @@ def submit(array: Array, attempts: tuple[Attempt, ...]) -> int:
     tasks = write_attempts(tuple((one.task, one.attempt) for one in attempts))
     done = _call("submit-array", array, tasks)
     if done.status == REFUSED:
-        raise ArrayRefused(_last_words(done))
+        raise ArrayRefused(as_user.last_words(done))
     return int(done.checked().stdout)
 
 
@@ -40,12 +37,4 @@ def delete(array: Array) -> None:
 
 
 def _call(verb: str, array: Array, *tasks: str) -> Completed:
-    what = (f"c.{array.campaign}", array.cluster, str(array.number))
-    done = run((*SUDO, verb, *what, *tasks), ENVIRONMENT, PATIENCE_S)
-    if done.status == NOT_OURS:
-        raise NotOurs(_last_words(done))
-    return done
-
-
-def _last_words(done: Completed) -> str:
-    return done.stderr.decode("utf-8", "replace").strip()
+    return as_user.call(verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks)

@@ -2,24 +2,18 @@
 
 import os
 
+from gridbridge.apply import as_user
 from gridbridge.apply.adapters import adapter_of, status_of
 from gridbridge.apply.clusters import away
 from gridbridge.apply.transfer.home import LocalTasks
 from gridbridge.batch import submitter
 from gridbridge.decisions.transfer.endings import verdict_of
-from gridbridge.errors import NotOurs
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import Cause, Message, Outcome, short
-from gridbridge.model.places import AS_USER, NOT_OURS
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
 from gridbridge.model.transfer.plan import Action, Orphan
 from gridbridge.model.transfer.transfer import Transfer
-from gridbridge.shell.runner import run
-
-SUDO = ("/usr/bin/sudo", "-n", AS_USER)
-AS_USER_ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
 
 
 class RemoteJobs:
@@ -88,10 +82,7 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
 
     Raises NotOurs when the id of its job is another job's by now.
     """
-    done = run((*SUDO, verb, os.path.basename(transfer.record)), AS_USER_ENV, PATIENCE_S)
-    if done.status == NOT_OURS:
-        raise NotOurs(done.stderr.decode("utf-8", "replace").strip())
-    done.checked()
+    as_user.call(verb, os.path.basename(transfer.record)).checked()
 
 
 def _delete_own(where: Away, transfer: Transfer) -> None:
