@@ -9,8 +9,16 @@ verb=$1 about=$2 oarstat=$3 ends=$4
 shift 4
 cd "$(getent passwd "$(id -u)" | cut -d: -f6)" && mkdir -p .gridbridge && cd .gridbridge || exit 75
 
-submit() { # what stands in the input must be $about bytes, for a cut ends it too
+receive() { # into $new what stands in the input: it must be $about bytes, for a cut ends it too
     new=$(mktemp new.XXXXXXXX) && cat >"$new" && [ "$(wc -c <"$new")" -eq "$about" ] || { rm -f "$new" && exit 75; }
+}
+
+told() { # the number that oarsub has said under a name
+    printf '%s\n' "$said" | sed -n "s/^$1=\([1-9][0-9]*\)\$/\1/p"
+}
+
+submit() {
+    receive
     ended=
     [ -z "$ends" ] || case $ends$PWD in /*[!A-Za-z0-9_./-]*) ;; /*/*) ended=$(make_ended) ;; esac # as oarsub takes it
     for word; do
@@ -20,7 +28,7 @@ submit() { # what stands in the input must be $about bytes, for a cut ends it to
     done
     said=$("$@" 2>&1)
     status=$?
-    id=$(printf '%s\n' "$said" | sed -n 's/^OAR_JOB_ID=\([1-9][0-9]*\)$/\1/p')
+    id=$(told OAR_JOB_ID)
     if [ -n "$id" ]; then mv "$new" "job.$id"; else rm -f "$new" "$ended"; fi
     printf '%s\n' "$said"
     sweep
@@ -28,11 +36,11 @@ submit() { # what stands in the input must be $about bytes, for a cut ends it to
 }
 
 submit_array() { # its jobs share the script, and each runs its own task once
-    new=$(mktemp new.XXXXXXXX) && cat >"$new" && [ "$(wc -c <"$new")" -eq "$about" ] || { rm -f "$new" && exit 75; }
+    receive
     said=$("$@" 2>&1)
     status=$?
-    id=$(printf '%s\n' "$said" | sed -n 's/^OAR_ARRAY_ID=\([1-9][0-9]*\)$/\1/p')
-    [ -n "$id" ] || id=$(printf '%s\n' "$said" | sed -n 's/^OAR_JOB_ID=\([1-9][0-9]*\)$/\1/p') # so it tells an array of one
+    id=$(told OAR_ARRAY_ID)
+    [ -n "$id" ] || id=$(told OAR_JOB_ID) # so it tells an array of one
     if [ -n "$id" ]; then mv "$new" "array.$id"; else rm -f "$new"; fi
     printf '%s\n' "$said"
     return "$status"
