@@ -17,7 +17,7 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import printable
 from gridbridge.model.request import JobSpec, Request
-from gridbridge.model.route import Route
+from gridbridge.model.route import Away, Route
 from gridbridge.model.transfer import staging
 from gridbridge.model.transfer.sections import TransferQueue
 from gridbridge.services.tools import configured
@@ -51,13 +51,7 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
     queue = _queue(to, policy)
     remote = policy.queues[queue].cluster
     home = away(policy, policy.site.cluster)
-    if transfer := _transfer(words, policy):
-        job, name = transfer.local, str(transfer)
-        submitted = shows_requests(home).submitted(home, transfer.job, transfer.task)
-    else:
-        job, name = "", f"gb.{policy.site.cluster}.JOB.0.1"
-        person = pwd.getpwuid(os.getuid()).pw_name
-        submitted = shows_requests(home).would_submit(home, words, person)
+    job, name, submitted = _submitted(words, policy, home)
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
     shut = _refusal(submitted) or _unfit(policy, queue, submitted)
     if shut:
@@ -91,6 +85,19 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Explanatio
         command=printable(shlex.join(argv)),
         notes=tuple(map(printable, notes)),
     )
+
+
+def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> tuple[str, str, SubmittedJob]:
+    """Return a job's number at home, the name of its transfer and what it asks for.
+
+    A job that is not submitted has no number, and is called JOB.
+    """
+    if transfer := _transfer(words, policy):
+        submitted = shows_requests(home).submitted(home, transfer.job, transfer.task)
+        return transfer.local, str(transfer), submitted
+    person = pwd.getpwuid(os.getuid()).pw_name
+    submitted = shows_requests(home).would_submit(home, words, person)
+    return "", f"gb.{policy.site.cluster}.JOB.0.1", submitted
 
 
 def _refusal(submitted: SubmittedJob) -> str:
