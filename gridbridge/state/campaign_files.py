@@ -77,7 +77,7 @@ def encode(header: object, parameters: tuple[str, ...]) -> bytes:
 
 def put(data: bytes, folder: str = CAMPAIGNS) -> str:
     """Put a campaign file of ours into the folder; return its token."""
-    token = os.urandom(16).hex()
+    token = files.random_name()
     path = f"{folder}/{NEW}{token}"
     files.replace(path, data, mode=0o640)
     return token
@@ -102,7 +102,7 @@ def new(folder: str = CAMPAIGNS) -> Iterator[tuple[str, NewFile | str]]:
 
 def ask(verb: str, campaigns: tuple[int, ...], folder: str = CAMPAIGNS) -> str:
     """Ask for something about campaigns of ours; return the token of the answer."""
-    token = os.urandom(16).hex()
+    token = files.random_name()
     data = json.dumps({"verb": verb, "campaigns": campaigns}).encode()
     files.replace(f"{folder}/{ASKED}{token}", data, mode=0o640)
     return token

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcome
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,3 @@ class Plan:
     deleted: tuple[Array, ...] = ()  # of cancelled campaigns
     resumed: tuple[Array, ...] = ()  # whose submission was begun and not finished
     sends: tuple[Send, ...] = ()
-
-    @property
-    def failed(self) -> tuple[Attempt, ...]:
-        """The attempts after which their tasks have failed for good."""
-        done = (Outcome.SUCCESS,)
-        return tuple(one for one in self.ended if one.outcome not in done and one not in self.again)

@@ -67,11 +67,10 @@ class Actions:
             self._send(send)
 
     def _note_ends(self, plan: Plan) -> None:
-        again = {(one.campaign, one.task, one.attempt) for one in plan.again}
+        again = frozenset(plan.again)
         for one in plan.ended:
-            is_again = (one.campaign, one.task, one.attempt) in again
             self._campaigns.ended(one)
-            if is_again:
+            if one in again:
                 self._campaigns.wait_again(one.campaign, _waiting(one))
             else:
                 self._campaigns.count(one.campaign, 1, int(one.outcome is not Outcome.SUCCESS))

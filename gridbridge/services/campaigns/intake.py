@@ -75,15 +75,16 @@ class Intake:
     def _take(self, token: str, found: NewFile | str) -> bool:
         """Keep a campaign, then its number on the file, then the answer; each may be repeated."""
         known = self._campaigns.of_token(token)
-        campaign = known.number if known else 0
-        if not known:
-            problem = found if isinstance(found, str) else self._problem(found)
-            if isinstance(found, str) or problem:
-                self._refuse(token, problem)
+        if known:
+            number = known.number
+        else:
+            made = found if isinstance(found, str) else self._campaign(found)
+            if isinstance(made, str):
+                self._refuse(token, made)
                 return False
-            campaign = self._campaigns.add(self._campaign(found), token)
-        campaign_files.number(token, campaign, self._folder)
-        campaign_files.answer(token, {"campaign": campaign}, self._published)
+            number = self._campaigns.add(made, token)
+        campaign_files.number(token, number, self._folder)
+        campaign_files.answer(token, {"campaign": number}, self._published)
         return not known
 
     def _refuse(self, token: str, problem: str) -> None:
@@ -91,8 +92,8 @@ class Intake:
         campaign_files.answer(token, {"refused": problem}, self._published)
         campaign_files.refuse(token, self._folder)
 
-    def _problem(self, found: NewFile) -> str:
-        """Say what is wrong with a file that another program than ours may have written."""
+    def _campaign(self, found: NewFile) -> Campaign | str:
+        """Return a file's campaign, or what is wrong: any program may have written it."""
         try:
             jdl = decode(found.header, Jdl)
         except Exception as error:  # whatever somebody wrote there
@@ -101,10 +102,8 @@ class Intake:
         if unknown:
             known = ", ".join(sorted(self._clusters))
             return f"no cluster {', '.join(unknown)} here; the clusters are {known}"
-        return "" if found.tasks and jdl.clusters else "no task, or no cluster"
-
-    def _campaign(self, found: NewFile) -> Campaign:
-        jdl = decode(found.header, Jdl)
+        if not (found.tasks and jdl.clusters):
+            return "no task, or no cluster"
         is_test = jdl.type is Type.TEST
         return Campaign(
             number=0,

@@ -4,7 +4,6 @@ Updator, metascheduler, campaign schedulers and runner of the CiGri scheduler sp
 its gather, decide and apply.
 """
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,8 +22,6 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import Campaigns
-
-_log = logging.getLogger(__name__)
 
 
 class Runner:

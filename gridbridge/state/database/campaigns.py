@@ -3,7 +3,7 @@
 Tasks that were never tried are ranges, so that a million of them is one row.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
@@ -267,11 +267,6 @@ class Campaigns:
 
     def _found(self, query: Executable, **values: object) -> tuple[Campaign, ...]:
         return tuple(_campaign(dict(row)) for row in self._database.rows(query, **values))
-
-
-def attempts_of(taken: Iterable[Attempt]) -> tuple[tuple[int, int], ...]:
-    """Return the tasks of attempts with their numbers, by place."""
-    return tuple((one.task, one.attempt) for one in taken)
 
 
 def _values(campaign: Campaign) -> dict[str, Any]:
