@@ -73,7 +73,7 @@ class Gamma:
 
     def until_clean(self) -> None:
         """Wait until nothing is left."""
-        self.grid.until(lambda: not self.left() or None, "gamma to be clean", LONG_S)
+        self.grid.until_none(self.left, "gamma to be clean", LONG_S)
 
     def is_open(self) -> bool:
         """Say whether its queue takes jobs."""

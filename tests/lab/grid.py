@@ -144,6 +144,19 @@ class Grid:
             looked = time.monotonic()
         return seen
 
+    def until_none(self, look: Callable[[], list[T]], what: str, limit_s: float = 60) -> None:
+        """Wait until `look` returns nothing; fail with what it still returned."""
+        seen: list[T] = []
+
+        def is_nothing() -> bool:
+            seen[:] = look()
+            return not seen
+
+        try:
+            self.until(is_nothing, what, limit_s)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {seen!r}") from None
+
     def until_gone(self, job: str, cluster: str = "alpha", limit_s: float = 60) -> None:
         """Wait until qstat does not list a job nor any task of it."""
         self.until(

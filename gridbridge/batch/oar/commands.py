@@ -130,9 +130,10 @@ def seconds_of(limit: str) -> int:
     return max(1, total)
 
 
-def keeper(shell: str, cwd: str, tells: bool) -> str:
+def keeper(spec: JobSpec, tells: bool) -> str:
     """Return what stands above keeper.pl; it notes the usage if an end is told."""
-    return f"my ($shell, $cwd, $tells) = ({perl(shell)}, {perl(cwd)}, {tells:d});\n"
+    known = f"{perl(spec.shell)}, {perl(spec.cwd)}, {tells:d}, {spec.tasks}"
+    return f"my ($shell, $cwd, $tells, $tasks) = ({known});\n"
 
 
 def perl(text: str) -> str:

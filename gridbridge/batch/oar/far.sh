@@ -7,6 +7,8 @@
 umask 077
 verb=$1 about=$2 oarstat=$3 ends=$4
 shift 4
+newline='
+'
 cd "$(getent passwd "$(id -u)" | cut -d: -f6)" && mkdir -p .gridbridge && cd .gridbridge || exit 75
 
 receive() { # into $new what stands in the input: it must be $about bytes, for a cut ends it too
@@ -43,6 +45,7 @@ submit_array() { # its jobs share the script, and each runs its own task once
     [ -n "$id" ] || id=$(told OAR_JOB_ID) # so it tells an array of one
     if [ -n "$id" ]; then mv "$new" "array.$id"; else rm -f "$new"; fi
     printf '%s\n' "$said"
+    sweep_arrays
     return "$status"
 }
 
@@ -63,13 +66,25 @@ END
 }
 
 sweep() { # what another hand than ours left: scripts of jobs that ended before they started
-    find . -name 'job.*' -mtime +0 | head -n 3 | while read -r old; do
-        touch -c "$old" # looked at again in a day
-        case $(perl -e 'alarm shift; exec @ARGV' 5 "$oarstat" -s -j "${old##*.}" </dev/null) in
-        *Error | *Terminated) rm -f "$old" ;;
-        esac
+    old_ones 'job.*' | while read -r old; do
+        case $(asked -s -j "${old##*.}") in *Error | *Terminated) rm -f "$old" ;; esac
     done
     find . \( -name 'new.*' -o -name 'end.*' -o -name 'used.*' \) -mtime +0 -exec rm -f {} +
+}
+
+sweep_arrays() { # those of which a task was killed: its keeper could not tell that it was the last
+    old_ones 'array.*' | while read -r old; do
+        states=$(asked -f --array "${old##*.}" | sed -n 's/^ *state = //p' | sort -u)
+        case $states in Error | Terminated | "Error${newline}Terminated") rm -rf "$old" "$old.begun" ;; esac
+    done
+}
+
+old_ones() { # some files that are older than a day; the next look at them is in a day
+    find . -type f -name "$1" -mtime +0 | head -n 3 | while read -r old; do touch -c "$old" && echo "$old"; done
+}
+
+asked() { # what oarstat says, if it says anything soon
+    perl -e 'alarm shift; exec @ARGV' 5 "$oarstat" "$@" </dev/null
 }
 
 delete() { # 6: it was deleted before

@@ -1,5 +1,5 @@
-# The first process of a transfer's job under OAR. $shell, $cwd and $tells are set above; the job's
-# script stands below, after __END__. OAR signals this process alone (oardel(1), -s), and tells its end;
+# The first process of our jobs under OAR. $shell, $cwd, $tells and $tasks (of an array, else 0) are set
+# above; the job's script stands below, after __END__. OAR signals this process alone (oardel(1), -s), and tells its end;
 # so it passes signals on to the job's process group, TSTP and CONT as stop and go on, and ends
 # as the job did. OAR has no TMPDIR and other names than Grid Engine's for the rest.
 use strict;
@@ -16,8 +16,21 @@ for my $name (qw(HUP INT QUIT TERM USR1 USR2)) {
 sub give_up { # as the wrapper does when it can't start the job: the signal tells why
     my ($why) = @_;
     system '/bin/rm', '-rf', $private if $private;
+    leave_array();
     kill $why // 58, $$;
     exit 200;
+}
+
+sub join_array { # the others of the array need its script, and each task runs once
+    mkdir "$0.begun", 0700;
+    mkdir "$0.begun/$ENV{OAR_ARRAY_INDEX}", 0700 or give_up();
+}
+
+sub leave_array { # the last task to end leaves nothing of it
+    return if !$tasks;
+    mkdir "$0.begun/$ENV{OAR_ARRAY_INDEX}.ended", 0700;
+    opendir(my $folder, "$0.begun") || return;
+    system '/bin/rm', '-rf', $0, "$0.begun" if $tasks == grep { /ended/ } readdir $folder;
 }
 
 sub hostname {
@@ -118,13 +131,7 @@ sub wait_for_job { # a signal that comes just before the wait is not heard until
 
 umask 022;
 my $script = do { local $/; <DATA> };
-if ($ENV{OAR_ARRAY_ID} && $0 =~ /array\.\d+$/) { # the others of the array need it, and each task runs once
-    mkdir "$0.begun", 0700;
-    mkdir "$0.begun/$ENV{OAR_ARRAY_INDEX}", 0700 or give_up();
-}
-else {
-    unlink $0;
-}
+$tasks ? join_array() : unlink $0;
 chdir($cwd eq '' ? $ENV{HOME} : $cwd) or give_up(57);
 my ($under, $host) = ($ENV{TMPDIR} // '/tmp', hostname());
 tidy_up($under, $host);
@@ -142,6 +149,7 @@ note_usage() if $tells;
 kill 'KILL', -$job;
 system '/bin/rm', '-rf', $private;
 syswrite $line, "done\n";
+leave_array();
 my $signal = $status & 127;
 exec '/bin/sh', '-c', 'ulimit -c 0; kill "-$0" $$', $signal if $signal;
 exit $status >> 8;

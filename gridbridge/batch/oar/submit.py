@@ -38,7 +38,7 @@ def submit(server: OarServer, spec: JobSpec) -> Submission:
     """Submit a held job; never raises for what the server answers, or does not."""
     if reason := commands.refusal(spec.request):
         return Submission(Result.REFUSED, reason=reason)
-    whole = _kept(spec.shell, spec.cwd, spec.script, bool(server.ends))
+    whole = kept(spec, tells=bool(server.ends))
     try:
         done = call(server, commands.submit_held(server, spec, len(whole)), whole)
     except CommandFailed as error:
@@ -46,11 +46,11 @@ def submit(server: OarServer, spec: JobSpec) -> Submission:
     return _read_answer(done)
 
 
-def _kept(shell: str, cwd: str, script: bytes, tells: bool = False) -> bytes:
+def kept(spec: JobSpec, tells: bool) -> bytes:
     """Return the file that the job runs: keeper.pl, told what to start, and the script."""
     with open(commands.KEEPER, "rb") as body:
-        told = commands.keeper(shell, cwd, tells).encode("utf-8", "surrogateescape")
-        return told + body.read() + commands.END_OF_KEEPER + script
+        told = commands.keeper(spec, tells).encode("utf-8", "surrogateescape")
+        return told + body.read() + commands.END_OF_KEEPER + spec.script
 
 
 def _read_answer(done: Completed) -> Submission:

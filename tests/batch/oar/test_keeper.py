@@ -1,7 +1,6 @@
-"""The first process of a job under OAR, and what is done at its frontend: really run, here."""
+"""The first process of a job under OAR: really run, here."""
 
 import os
-import pwd
 import signal
 import subprocess
 import time
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.oar import commands
-from gridbridge.batch.oar.submit import _kept
-from gridbridge.model.route import OarServer
+from gridbridge.batch.oar.submit import kept
+from gridbridge.model.request import JobSpec, Request
 from tests.contract.waiting import stays, until
 
 BURN = "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done)"
@@ -40,8 +39,20 @@ class Node:
 
     def start(self, script: str, cwd: str = "", tells: bool = False) -> "subprocess.Popen[bytes]":
         """Start a job as OAR does."""
-        self.file.write_bytes(_kept("/bin/sh", cwd or str(self.work), script.encode(), tells))
-        self.started.append(subprocess.Popen(["/usr/bin/perl", self.file], env=self.env))
+        self.write(script, cwd, tells)
+        return self.launch()
+
+    def write(self, script: str, cwd: str = "", tells: bool = False, tasks: int = 0) -> None:
+        """Put the file there that a job, or each of so many tasks, runs."""
+        known = {"cwd": cwd or str(self.work), "script": script.encode(), "tasks": tasks}
+        spec = JobSpec(transfer="gb.alpha.12.0.1", request=Request(), **known)
+        self.file.write_bytes(kept(spec, tells=tells))
+
+    def launch(self, **environment: str) -> "subprocess.Popen[bytes]":
+        """Start the file's job as OAR does."""
+        self.started.append(
+            subprocess.Popen(["/usr/bin/perl", self.file], env=self.env | environment)
+        )
         return self.started[-1]
 
     def run(self, script: str, cwd: str = "") -> int:
@@ -193,98 +204,46 @@ def test_what_a_job_leaves_running_ends_with_it(node: Node) -> None:
     assert stays(node.ticks, 0.2)
 
 
-class Frontend:
-    """A home, and an oarsub that says what it is told."""
+class Array:
+    """An array of two tasks."""
 
-    def __init__(self, folder: Path) -> None:
-        self.home = folder / "home"
-        self.home.mkdir()
-        bin_folder = folder / "bin"
-        bin_folder.mkdir()
-        person = pwd.getpwuid(os.getuid()).pw_name
-        self.tell(bin_folder / "getent", f"echo {person}:x:0:0::{self.home}:/bin/sh")
-        self.oarsub, self.oarstat = bin_folder / "oarsub", bin_folder / "oarstat"
-        self.server = OarServer(binaries=str(bin_folder), timeout_s=5)
-        self.env = {"PATH": f"{bin_folder}:/usr/bin:/bin", "HOME": str(self.home)}
+    def __init__(self, node: Node, script: str, cwd: str = "") -> None:
+        self.node = node
+        node.file = node.file.with_name("array.12")
+        node.write(script, cwd, tasks=2)
 
-    def submit(self, says: str, script: bytes, size: int = -1) -> tuple[int, str, list[str]]:
-        """Submit a script; return the status, what was said, and the files that wait."""
-        self.tell(self.oarsub, says)
-        count = str(len(script) if size < 0 else size)
-        argv = commands._far(self.server, "submit", count, str(self.oarsub))
-        done = subprocess.run(argv, input=script, env=self.env, capture_output=True, check=False)
-        return done.returncode, done.stdout.decode(), self.scripts()
+    def run(self, place: int) -> int:
+        """Run one of its tasks, and return how it ended."""
+        told = {"OAR_ARRAY_ID": "12", "OAR_ARRAY_INDEX": str(place)}
+        return self.node.launch(**told).wait(20)
 
-    def scripts(self) -> list[str]:
-        """Return the files that wait for their jobs."""
-        return sorted(path.name for path in (self.home / ".gridbridge").iterdir())
-
-    def tell(self, path: Path, says: str) -> None:
-        """Make a program of a line."""
-        path.write_text(f"#!/bin/sh\n{says}\n")
-        path.chmod(0o755)
+    def left(self) -> list[str]:
+        """Return what lies there of it."""
+        return sorted(path.name for path in self.node.file.parent.glob("array.*"))
 
 
-@pytest.fixture
-def frontend(tmp_path: Path) -> Frontend:
-    return Frontend(tmp_path)
+@pytest.mark.parametrize("script", ["exit 3", "kill -9 $$"])
+def test_the_last_task_of_an_array_leaves_nothing_of_it(node: Node, script: str) -> None:
+    array = Array(node, script)
+    array.run(2)
+    before = array.left()
+    array.run(1)
+
+    assert (before, array.left()) == (["array.12", "array.12.begun"], [])
 
 
-def test_a_script_waits_under_the_jobs_id_where_only_its_owner_reads_it(frontend: Frontend) -> None:
-    status, said, scripts = frontend.submit("echo chatter; echo OAR_JOB_ID=12", b"it's $1\n")
-    kept = frontend.home / ".gridbridge" / "job.12"
+def test_tasks_that_can_not_start_leave_nothing_of_their_array(node: Node) -> None:
+    array = Array(node, "exit 0", cwd="/nowhere")
 
-    assert (status, said, scripts) == (0, "chatter\nOAR_JOB_ID=12\n", ["job.12"])
-    assert (kept.read_bytes(), kept.stat().st_mode & 0o777) == (b"it's $1\n", 0o600)
+    assert ([array.run(1), array.run(2)], array.left()) == ([-57, -57], [])
 
 
-@pytest.mark.parametrize("says", ["echo OAR_JOB_ID=-5; exit 8", "exit 254", "kill -14 $$"])
-def test_a_script_without_a_job_is_removed(frontend: Frontend, says: str) -> None:
-    status, _, scripts = frontend.submit(says, b"exit 0\n")
+def test_a_task_that_oar_launches_again_runs_once(node: Node) -> None:
+    array = Array(node, "echo . >>ticks")
+    first, again = array.run(1), array.run(1)
 
-    assert (status > 0, scripts) == (True, [])
-
-
-def test_a_script_that_was_cut_short_is_not_submitted(frontend: Frontend) -> None:
-    status, _, scripts = frontend.submit("touch $HOME/ran", b"rm -rf /tmp/x", size=20)
-
-    assert (status, scripts) == (75, [])
-    assert not (frontend.home / "ran").exists()
-
-
-@pytest.mark.parametrize(("status", "left"), [(0, []), (6, []), (2, ["job.12"])])
-def test_a_deleted_jobs_script_is_removed_once_oar_has_taken_that(
-    frontend: Frontend, status: int, left: list[str]
-) -> None:
-    frontend.submit("echo OAR_JOB_ID=12", b"exit 0\n")
-    argv = commands._far(frontend.server, "delete", "12", "/bin/sh", "-c", f"exit {status}")
-    done = subprocess.run(argv, env=frontend.env, check=False)
-
-    assert (done.returncode, frontend.scripts()) == (status, left)
-
-
-@pytest.mark.parametrize(
-    ("says", "left"),
-    [
-        ('echo "$3: Error"', ["job.13"]),
-        ('echo "$3: Terminated"', ["job.13"]),
-        ('echo "$3: Waiting"', ["job.12", "job.13"]),
-        ("", ["job.12", "job.13"]),
-        ("exit 1", ["job.12", "job.13"]),
-    ],
-    ids=["failed", "ended", "waits", "unknown", "no answer"],
-)
-def test_the_script_of_a_job_that_ended_unstarted_is_swept_up_after_a_day(
-    frontend: Frontend, says: str, left: list[str]
-) -> None:
-    """Somebody deleted the job with OAR's own command; whoever submits the next tidies up."""
-    frontend.submit("echo OAR_JOB_ID=12", b"exit 0\n")
-    two_days_ago = time.time() - 2 * 86400
-    os.utime(frontend.home / ".gridbridge" / "job.12", (two_days_ago, two_days_ago))
-    frontend.tell(frontend.oarstat, says)
-    status, said, scripts = frontend.submit("echo OAR_JOB_ID=13", b"exit 0\n")
-
-    assert (status, said, scripts) == (0, "OAR_JOB_ID=13\n", left)
+    assert (first, again, node.ticks()) == (0, -58, 2)
+    assert array.left() == ["array.12", "array.12.begun"]
 
 
 def test_an_alarm_ends_a_program_that_never_answers() -> None:
