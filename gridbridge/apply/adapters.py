@@ -23,25 +23,22 @@ from gridbridge.model.cluster import Kind
 from gridbridge.model.route import Away, Cell, Folder, Home, OarServer
 
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import (
+    from gridbridge.batch.abilities import (
         Accounts,
         Alters,
         Answers,
-        AtHome,
         Explains,
         GuardsTasks,
         Listens,
         ListsQueues,
         MakesQueues,
-        Recalls,
         SetsUp,
         ShowsRequests,
-        Status,
-        Submit,
         TellsAccounts,
         TellsArrayEnds,
         Watches,
     )
+from gridbridge.batch.protocol import AtHome, Recalls, Status, Submit
 
 Where = TypeVar("Where")
 

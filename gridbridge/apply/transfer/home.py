@@ -17,7 +17,7 @@ from gridbridge.model.transfer.plan import Action
 from gridbridge.model.transfer.transfer import Transfer
 
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import GuardsTasks
+    from gridbridge.batch.abilities import GuardsTasks
 
 
 class LocalTasks:

@@ -17,7 +17,7 @@ from gridbridge.model.transfer.sections import MAX_SLOTS, TransferQueue
 from gridbridge.shell import host
 
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import MakesQueues, SetsUp
+    from gridbridge.batch.abilities import MakesQueues, SetsUp
 
 QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
 

@@ -31,7 +31,7 @@ from gridbridge.services.tools.remote_half import (
 )
 
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import Alters
+    from gridbridge.batch.abilities import Alters
 
 Argv = tuple[str, ...]
 HOLD, RELEASE = "u", "U"

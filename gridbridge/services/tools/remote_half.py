@@ -15,7 +15,7 @@ from gridbridge.model.shown import ShownTransfer
 from gridbridge.state import shown as files
 
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import ShowsRequests
+    from gridbridge.batch.abilities import ShowsRequests
 
 LIMIT_S = 10.0  # a person waits for each of these calls
 

@@ -14,7 +14,7 @@ from gridbridge.shell import follow
 from gridbridge.shell.clock import Clock
 
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import Accounts
+    from gridbridge.batch.abilities import Accounts
     from gridbridge.model.route import Away
 
 _log = logging.getLogger(__name__)

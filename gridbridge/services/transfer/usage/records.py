@@ -28,7 +28,7 @@ from gridbridge.state.database.accounting import Accounting
 from gridbridge.state.database.transfers import Transfers
 
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import Accounts
+    from gridbridge.batch.abilities import Accounts
     from gridbridge.model.route import Away
 
 MOST_TOLD = 1000  # unproved ends of a person that are kept between two sweeps
