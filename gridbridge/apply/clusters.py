@@ -89,7 +89,7 @@ def keep_connections(policy: Policy) -> None:
     May be repeated: those that it keeps stay.
     """
     if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.keeps_connections():
-        from gridbridge.shell.connection import Connections  # 200 ms
+        from gridbridge.shell.connection.connections import Connections  # 200 ms
 
         ssh.carry_by(Connections())
 

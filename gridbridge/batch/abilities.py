@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.model.ids import TransferId
 from gridbridge.model.job import JobEnd, QueueLimits, SubmittedJob
-from gridbridge.model.request import JobSpec, Pairs, Request, Way
+from gridbridge.model.request import JobSpec, Pairs, Request, Variant
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup, Settings
 from gridbridge.model.snapshot import QueueStatus
@@ -58,9 +58,9 @@ class GuardsTasks(Protocol[Where]):
         ...
 
     def check(
-        self, where: Where, local: TransferId, ways: Callable[[Request], Iterable[Way]], /
+        self, where: Where, local: TransferId, variants: Callable[[Request], Iterable[Variant]], /
     ) -> None:
-        """Raise GridbridgeError when it could run a job in none of these ways of its request."""
+        """Raise GridbridgeError when it could run no variant of a job's request."""
         ...
 
     def rerun(

@@ -1,9 +1,9 @@
 """The abilities of batch systems, as Protocols that the adapters' modules fulfil.
 
 An adapter is two modules, `submit` with what the hot programs call and `status` with what the
-service asks, and a module may fulfil a Protocol (PEP 544). Here is what every system does, and what hot
-programs ask of some; what else some systems do is in abilities.py. Here are annotations alone:
-mypy reads them.
+service asks, and a module may fulfil a Protocol (PEP 544). Here is what every system does, and
+what hot programs ask of some; what else some systems do is in abilities.py. Here are annotations
+alone: mypy reads them.
 `Where` is how an adapter reaches a cluster: a Cell for Grid Engine, an OarServer for OAR, a Folder
 for an embedded cluster. Where that has a `login`, the clients run there by ssh as another account,
 and a job's owner is that account: nothing else differs (shell/ssh.py).
@@ -24,7 +24,7 @@ from typing import Protocol, TypeVar
 
 from gridbridge.batch.submission import Submission
 from gridbridge.model.job import JobDetail, JobEnd
-from gridbridge.model.request import JobSpec, Request, Way
+from gridbridge.model.request import JobSpec, Request, Variant
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.states import JobState
 from gridbridge.model.vocabulary import Vocabulary
@@ -178,9 +178,9 @@ class MarksRefused(Protocol[Where]):
     REFUSED: str  # in a job's context: why it came home
 
     def keep(
-        self, where: Where, job: str, own: Request, ways: Iterable[Way], reason: str, /
+        self, where: Where, job: str, own: Request, variants: Iterable[Variant], reason: str, /
     ) -> bool:
-        """Let a job start in no transfer queue, in the first of these ways in which it could run.
+        """Let a job start in no transfer queue, in the first variant that could run.
 
         `own` is what it asks for. False when it could run in none; nothing is changed then.
         """

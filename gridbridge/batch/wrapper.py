@@ -4,7 +4,7 @@ The bundle needs nothing but sh on the remote side and no shared filesystem: the
 arguments and environment travel inside it, quoted by the one function for it.
 """
 
-from gridbridge.batch import own
+from gridbridge.batch import home_id
 from gridbridge.shell.runner import quote
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
@@ -88,7 +88,7 @@ def bundle(job: WrappedJob) -> bytes:
         ours = _header(job) + _script_writer(job.script) + _runner(job)
         whole = ours.encode(*AS_TYPED) + body.read()
     if job.own:
-        whole = whole.replace(PROGRAM, PROGRAM + f" {own.FILES}".encode(), 1)
+        whole = whole.replace(PROGRAM, PROGRAM + f" {home_id.FILES}".encode(), 1)
     before = (job.claim + job.own).encode()
     return whole.replace(FIRST, before + FIRST, 1) if before else whole
 
@@ -171,13 +171,13 @@ def _command(job: WrappedJob) -> list[str]:
     shell = _shell(job)
     if job.start == Start.BINARY:
         line = "".join(f"{argument or EMPTY} " for argument in job.arguments)
-        path = own.PATH_BEHIND_PROFILE if _may_lose_path(job) else ""
+        path = home_id.PATH_BEHIND_PROFILE if _may_lose_path(job) else ""
         return [*shell, "-c", path + quote(line), *_zeroth(job)]
     if job.start == Start.STDIN:
         return [*shell, "-s", *arguments]
     if job.start == Start.UNIX:
         return ['"$gb_script"', *arguments]
-    behind = own.behind_profile(job.script) if _may_lose_path(job) else []
+    behind = home_id.behind_profile(job.script) if _may_lose_path(job) else []
     return [*shell, *behind, '"$gb_script"', *arguments]
 
 

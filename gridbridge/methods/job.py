@@ -4,7 +4,7 @@ What execd and the shepherd tell a starter: SGE_STARTER_* and SGE_STD*_PATH in t
 `handle_as_binary`, `no_shell` and the limits in active_jobs/N.T/config.
 """
 
-from gridbridge.batch import own, submitter
+from gridbridge.batch import home_id, submitter
 from gridbridge.batch.wrapper import Start, WrappedJob
 from gridbridge.errors import GridbridgeError
 from gridbridge.methods.task import Task
@@ -100,7 +100,7 @@ def _own(task: Task, route: Route) -> str:
     """Return what tells Grid Engine's commands the job's number there, if JOB_ID is another."""
     if route.identity or not submitter(route.away).HAS_QSTAT:
         return ""
-    return own.lines(task.job, task.env["SGE_TASK_ID"])
+    return home_id.lines(task.job, task.env["SGE_TASK_ID"])
 
 
 def folder(route: Route, config: dict[str, str], stage: str = "") -> str:

@@ -126,9 +126,9 @@ def _kept_there(step: "Step", spec: JobSpec) -> JobSpec:
     told = published.read_stay(step.route.remote, step.task.published)
     if not told:
         return spec
-    from gridbridge.model.transfer import onward
+    from gridbridge.model.transfer import local_queues
 
-    return spec.but(request=onward.decode(told).keep(spec.request))
+    return spec.but(request=local_queues.decode(told).keep(spec.request))
 
 
 def _translated(step: "Step", spec: JobSpec) -> JobSpec:

@@ -12,7 +12,7 @@ LATEST_S = 2**32 - 1  # Grid Engine keeps no later start time
 FAR_S = 2051222400  # the start time of a job that is away: 2035
 
 Pairs = tuple[tuple[str, str], ...]
-Way = tuple[Pairs | None, str | None]  # lists of hard resources and queues instead of its own
+Variant = tuple[Pairs | None, str | None]  # of a request: other lists of hard resources and queues
 
 
 class Request:

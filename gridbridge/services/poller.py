@@ -21,10 +21,10 @@ def main() -> None:
         print(f"gridbridge-poller: {words[0]!r}: it takes no arguments", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)
     signals = Signals()  # first of all, for SIGHUP ends a process that does not know it
-    from gridbridge.services.transfer import rounds  # half a second
+    from gridbridge.services.transfer import daemon  # half a second
 
     try:
-        rounds.run(signals)
+        daemon.run(signals)
     except GridbridgeError as error:
         print(f"gridbridge-poller: {error}", file=sys.stderr)  # noqa: T201 - the log may not exist
         sys.exit(2)

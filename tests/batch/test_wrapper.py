@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.batch import own
+from gridbridge.batch import home_id
 from gridbridge.batch.wrapper import BODY, Start, WrappedJob, bundle
 from gridbridge.decisions.wrapper import true_status, why_unstarted
 from gridbridge.model.job import JobEnd
@@ -231,9 +231,9 @@ def test_nothing_that_lay_in_its_folder_before_is_read_or_run(site: Site, shell:
     planted.mkdir(0o777)
     (planted / "date").write_text("#!/bin/sh\n")
     os.mkfifo(planted / "killed")
-    ended = site.run(shell, own=own.lines(12, "1"), script=b'ls "${0%/*}"; exit 3\n')
+    ended = site.run(shell, own=home_id.lines(12, "1"), script=b'ls "${0%/*}"; exit 3\n')
 
-    written = sorted(["12", "killed", "own", "times", *own.COMMANDS])
+    written = sorted(["12", "killed", "own", "times", *home_id.COMMANDS])
     assert (ended, sorted(site.out.read_text().split())) == (3, written)
     assert (site.tmpdir.stat().st_mode & 0o777, planted.stat().st_mode & 0o777) == (0o755, 0o700)
 

@@ -54,7 +54,7 @@ COMMANDS = {
     "time",
 }
 STARTER = {
-    "gridbridge.batch.own",
+    "gridbridge.batch.home_id",
     "gridbridge.batch.wrapper",
     "gridbridge.methods.answers",
     "gridbridge.methods.begin",
@@ -133,7 +133,10 @@ def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
 
 @pytest.mark.parametrize(
     "read",
-    ["own as own; own.lines(7, '1')", "claim as c; c.lines(c.make('file'), 'file', '/s', 1)"],
+    [
+        "home_id as h; h.lines(7, '1')",
+        "claim as c; c.lines(c.make('file'), 'file', '/s', 1)",
+    ],
 )
 def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
     """All are UTF-8, whose codec the interpreter has."""

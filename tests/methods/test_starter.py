@@ -10,7 +10,7 @@ from gridbridge.methods.answers import EARLY_S, UNABLE, end_nowhere, pause
 from gridbridge.methods.sending import SHUT_OUT
 from gridbridge.methods.starter import Starter, take
 from gridbridge.model.message import Cause, Desired, Kind, Message, Phase
-from gridbridge.model.transfer.onward import Stay, encode
+from gridbridge.model.transfer.local_queues import LocalQueues, encode
 from tests.methods.cells import CLIENT, TRANSFER, UNDEFER, Place
 
 REMOTE = """<JB_hard_resource_list><CE_name>remote</CE_name><CE_stringval>TRUE</CE_stringval>
@@ -615,10 +615,10 @@ def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
     [
         (b"", False),
         (
-            encode(Stay(queues="all.q", all_say="yes")),
+            encode(LocalQueues(queues="all.q", all_say="yes")),
             "-hard -l h_rt=INFINITY -hard -l remote=false",
         ),
-        (encode(Stay(queues="all.q,big.q")), "-q all.q,big.q -hard -l h_rt=INFINITY"),
+        (encode(LocalQueues(queues="all.q,big.q")), "-q all.q,big.q -hard -l h_rt=INFINITY"),
     ],
     ids=["no queue back", "all say so", "some do"],
 )

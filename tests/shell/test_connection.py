@@ -18,8 +18,9 @@ import pytest
 
 from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
 from gridbridge.model.route import Login
-from gridbridge.shell import connection, ssh
-from gridbridge.shell.connection import GRACE_S, Connections
+from gridbridge.shell import ssh
+from gridbridge.shell.connection import login
+from gridbridge.shell.connection.connections import GRACE_S, Connections
 from gridbridge.shell.runner import Completed
 
 LIMIT_S = 30.0
@@ -103,7 +104,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     me = pwd.getpwuid(os.getuid())
     at_home = pwd.struct_passwd((*me[:5], str(tmp_path), me[6]))
     monkeypatch.setattr(pwd, "getpwuid", lambda _: at_home)
-    monkeypatch.setattr(connection, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
+    monkeypatch.setattr(login, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
     ssh.carry_by(Connections())
     yield server
     ssh.carry_by(ssh.Client())
@@ -117,7 +118,7 @@ def ask(server: Server, limit_s: float = LIMIT_S) -> Completed:
 def test_requests_share_a_connection_that_is_kept_alive_between_them(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "ALIVE_S", 0.1)
+    monkeypatch.setattr(login, "ALIVE_S", 0.1)
     answers = [ask(server).stdout]
     was_kept_alive = server.is_kept_alive.wait(LIMIT_S)
     answers.append(ask(server).stdout)

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from gridbridge.errors import CommandFailed, NotReached
 from gridbridge.model.route import Login
-from gridbridge.shell import connection, ssh
-from gridbridge.shell.connection import Connections
+from gridbridge.shell import ssh
+from gridbridge.shell.connection import login
+from gridbridge.shell.connection.connections import Connections
 from gridbridge.shell.runner import Completed, quote
 from gridbridge.shell.session import Session
 
@@ -231,7 +232,7 @@ def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
     me = pwd.getpwuid(os.getuid())
     at_home = pwd.struct_passwd((*me[:5], str(tmp_path), me[6]))
     monkeypatch.setattr(pwd, "getpwuid", lambda _: at_home)
-    monkeypatch.setattr(connection, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
+    monkeypatch.setattr(login, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
 
     with pytest.raises(NotReached) as failed:
         ssh.run(Login(host="127.0.0.1", port="1"), ("/bin/true",), {}, LIMIT_S)

@@ -10,7 +10,7 @@ from gridbridge.decisions.transfer.requests import refusals, rerun
 from gridbridge.errors import ConfigError
 from gridbridge.model.ids import TransferId, parse_transfer
 from gridbridge.model.policy import Policy
-from gridbridge.model.request import Request, Way
+from gridbridge.model.request import Request, Variant
 from gridbridge.model.route import Away, Home
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.plan import Action
@@ -80,7 +80,7 @@ class LocalTasks:
     def check(self, transfer: Transfer) -> None:
         """Raise GridbridgeError when no queue of its own could run a transfer's job."""
         where, tasks = self._home()
-        tasks.check(where, _task(transfer), self._ways)
+        tasks.check(where, _task(transfer), self._variants)
 
     def rerun(self, transfer: Transfer) -> str:
         """Say `yes` or `no`: whether a job without `-r` runs again after its host was lost."""
@@ -93,7 +93,7 @@ class LocalTasks:
         where = home(self._policy, self._policy.site.cluster)
         return where, tasks_of(where)
 
-    def _ways(self, own: Request) -> Iterator[Way]:
+    def _variants(self, own: Request) -> Iterator[Variant]:
         for mark in refusals.marks(own.hard, own.queues, self._queues):
             yield mark.hard, mark.queues
 

@@ -25,7 +25,7 @@ def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> M
     if own.is_pinned:
         raise GridbridgeError(f"{reason}; it goes home when no task of it waits for adoption")
     is_marked = stays(own.hard) and marker.REFUSED in dict(own.context)
-    ways = ((mark.hard, mark.queues) for mark in marks(own.hard, own.queues, own_queues))
-    if is_marked or marker.keep(home, job, own, ways, reason):
+    variants = ((mark.hard, mark.queues) for mark in marks(own.hard, own.queues, own_queues))
+    if is_marked or marker.keep(home, job, own, variants, reason):
         return Message(outcome=Outcome.REQUEUE, reason=reason)
     return Message(outcome=Outcome.ERROR, reason=f"{reason}; {NOBODY}")

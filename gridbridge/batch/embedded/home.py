@@ -4,16 +4,16 @@ import os
 from collections.abc import Iterable
 
 from gridbridge.batch.embedded import commands
-from gridbridge.model.request import Request, Way
+from gridbridge.model.request import Request, Variant
 from gridbridge.model.route import Folder
 from gridbridge.shell.runner import run
 
 REFUSED = ""  # it keeps no context
 
 
-def keep(folder: Folder, job: str, own: Request, ways: Iterable[Way], reason: str) -> bool:
+def keep(folder: Folder, job: str, own: Request, variants: Iterable[Variant], reason: str) -> bool:
     """Let a job start in the cluster's own slots only; False when it has too few for it."""
-    del own, ways
+    del own, variants
     argv = commands.stay(folder, job, reason)
     done = run(argv, folder.environment(), folder.timeout_s)
     return done.status != os.EX_DATAERR and bool(done.checked())

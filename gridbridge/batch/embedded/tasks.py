@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from gridbridge.batch.embedded import home, submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
-from gridbridge.model.request import Request, Way
+from gridbridge.model.request import Request, Variant
 from gridbridge.model.route import Folder
 
 NEVER_AGAIN = "no"
@@ -46,9 +46,11 @@ def unpin(folder: Folder, local: TransferId) -> None:
     home.pin(folder, local.local, "")
 
 
-def check(folder: Folder, local: TransferId, ways: Callable[[Request], Iterable[Way]]) -> None:
+def check(
+    folder: Folder, local: TransferId, variants: Callable[[Request], Iterable[Variant]]
+) -> None:
     """Refuse: no task is recalled to an embedded cluster (services.transfer.recalls)."""
-    del folder, ways
+    del folder, variants
     raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, call
-from gridbridge.model.request import OURS, Pairs, Request, Way
+from gridbridge.model.request import OURS, Pairs, Request, Variant
 from gridbridge.model.route import Cell
 
 REFUSED = f"{OURS}refused"  # in a job's context: why it came home
@@ -22,9 +22,9 @@ FOUND = (
 SCRIPT = b"true\n"
 
 
-def keep(cell: Cell, job: str, own: Request, ways: Iterable[Way], reason: str) -> bool:
+def keep(cell: Cell, job: str, own: Request, variants: Iterable[Variant], reason: str) -> bool:
     """Mark a job so that it stays at home; False when no queue here could run it in any way."""
-    for hard, queues in ways:
+    for hard, queues in variants:
         if could_run(cell, instead(own, hard, queues)):
             mark(cell, job, hard=hard, queues=queues, reason=reason)
             return True

@@ -9,7 +9,7 @@ from gridbridge.batch.gridengine.submit import ANY_QUEUE, deferred, requests_of
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
 from gridbridge.model.message import short
-from gridbridge.model.request import OWN_HOLD, OWN_QUEUES, OWN_START, Request, Way
+from gridbridge.model.request import OWN_HOLD, OWN_QUEUES, OWN_START, Request, Variant
 from gridbridge.model.route import Cell
 from gridbridge.model.transfer import guard as guards
 from gridbridge.model.transfer.guard import Guard
@@ -62,10 +62,10 @@ def unpin(cell: Cell, local: TransferId) -> None:
         _tell_odd(local, OWN_QUEUES, odd, "no queues here: it may start in any")
 
 
-def check(cell: Cell, local: TransferId, ways: Callable[[Request], Iterable[Way]]) -> None:
-    """Verify the request in each of the ways in which it stays at home."""
+def check(cell: Cell, local: TransferId, variants: Callable[[Request], Iterable[Variant]]) -> None:
+    """Verify each variant of the request, in which the job stays at home."""
     own = submit.request_of(cell, str(local.job))
-    asked = (home.instead(own, hard, queues) for hard, queues in ways(own))
+    asked = (home.instead(own, hard, queues) for hard, queues in variants(own))
     if not any(home.could_run(cell, each) for each in asked):
         raise GridbridgeError("no queue at home could run it")
 

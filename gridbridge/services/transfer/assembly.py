@@ -96,13 +96,13 @@ def follow(service: TransferService, policy: Policy) -> None:
 
 def _parts(service: TransferService) -> tuple[Part, ...]:
     """Return the other parts that keep the configuration."""
-    at, known, order = service.resources, service.known, service.order
+    at, known, program = service.resources, service.known, service.program
     return (
         *(at.acts, at.views),
         *(known.breakers, known.mail, known.usage_records, known.situations),
         *(service.acting.actions, service.acting.claims),
-        *(service.care.guards, service.care.recalls, service.care.suspensions),
-        *(order, order.intake.answer_handlers, order.upkeep, order.publication.sweeper),
+        *(service.maintenance.guards, service.maintenance.recalls, service.maintenance.suspensions),
+        *(program, program.intake.answer_handlers, program.upkeep, program.publication.sweeper),
     )
 
 

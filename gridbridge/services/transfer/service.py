@@ -15,12 +15,12 @@ from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.services import cycle
-from gridbridge.services.transfer.parts import acting, care, knowledge, rounds
+from gridbridge.services.transfer.parts import acting, knowledge, maintenance, program
 from gridbridge.services.transfer.parts.acting import Acting
-from gridbridge.services.transfer.parts.care import Care
 from gridbridge.services.transfer.parts.knowledge import Knowledge
+from gridbridge.services.transfer.parts.maintenance import Maintenance
 from gridbridge.services.transfer.parts.resources import Resources
-from gridbridge.services.transfer.round.order import Order
+from gridbridge.services.transfer.round.program import TransferProgram
 
 _log = logging.getLogger(__name__)
 
@@ -33,22 +33,22 @@ class TransferService:
     resources: Resources
     known: Knowledge
     acting: Acting
-    care: Care
-    order: Order
+    maintenance: Maintenance
+    program: TransferProgram
 
     @classmethod
     def of(cls, policy: Policy, resources: Resources) -> Self:
         """Put the service together: each group of parts is made of those before it."""
         known = knowledge.build(policy, resources)
         acts = acting.build(policy, resources, known)
-        cares = care.build(policy, resources, known, acts)
+        looks_after = maintenance.build(policy, resources, known, acts)
         return cls(
             policy=policy,
             resources=resources,
             known=known,
             acting=acts,
-            care=cares,
-            order=rounds.build(policy, resources, known, acts, cares),
+            maintenance=looks_after,
+            program=program.build(policy, resources, known, acts, looks_after),
         )
 
     def load(self) -> None:
@@ -60,7 +60,7 @@ class TransferService:
         known.unheard_ends.load(clock.now())
         self.acting.late_guards.load(clock.now())
         known.usage_records.load()
-        self.care.recalls.load()
+        self.maintenance.recalls.load()
         self.acting.claims.load()
         for one in known.ledger.ended.values():
             verdicts.tidy(one)
@@ -80,17 +80,17 @@ class TransferService:
 
     def round(self) -> None:
         """Do one round by itself."""
-        with self.open_round() as order:
-            cycle.once(order, _log.debug)
+        with self.open_round() as a_round:
+            cycle.once(a_round, _log.debug)
 
     @contextmanager
-    def open_round(self) -> Iterator[Order]:
+    def open_round(self) -> Iterator[TransferProgram]:
         """Keep all that a round changes or nothing, and then send what it led to."""
         self._keep_time()
         with self.known.ledger.transaction():
-            yield self.order
+            yield self.program
         self.known.mail.put_away()
-        self.order.upkeep.send()
+        self.program.upkeep.send()
         for observer in self.resources.observers.values():
             observer.ask_if_due(self.wanted)
         self.known.usage_records.look_if_due()
@@ -101,7 +101,7 @@ class TransferService:
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
             self.known.ledger.rewrite()
             self.known.breakers.begin_anew()
-            self.care.suspensions.forget()
+            self.maintenance.suspensions.forget()
         self.known.situations.notice_pause()
 
     def has_unasked(self) -> bool:

@@ -159,7 +159,7 @@ def home_shows(machine: Machine, free_slots: int) -> None:
     )
     machine.service.resources.observers["alpha"].next = Answer(cluster="alpha", snapshot=shown)
     machine.service.round()
-    for _, check in machine.service.care.recalls._checking.values():
+    for _, check in machine.service.maintenance.recalls._checking.values():
         check.exception(10)
     machine.service.round()
 

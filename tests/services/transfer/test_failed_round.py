@@ -8,7 +8,7 @@ import pytest
 from gridbridge.errors import StateError
 from gridbridge.services import cycle
 from gridbridge.services.transfer import rounds
-from gridbridge.services.transfer.rounds import Poller
+from gridbridge.services.transfer.daemon import Poller
 from gridbridge.shell.clock import Clock
 
 

@@ -346,7 +346,7 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
     machine.send(RECORD, closed.but(kind=Kind.ENDED), closed)
     now = datetime.now(UTC)
     gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
-    machine.service.order.intake.answer_handlers.take((Answer(cluster="alpha", snapshot=gone),))
+    machine.service.program.intake.answer_handlers.take((Answer(cluster="alpha", snapshot=gone),))
     machine.send(Message(kind=Kind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"))
 
     folder = str(machine.folder / "published")
@@ -414,7 +414,7 @@ def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Mach
     machine.policy = replace(machine.policy, retention=Retention(closed_h=0))
     machine.restart()
     machine.send(RECORD, CLOSED)
-    machine.service.order.publication.sweeper.swept_at = float("-inf")
+    machine.service.program.publication.sweeper.swept_at = float("-inf")
     machine.service.round()
 
     assert (machine.records(), machine.service.known.ledger.ended) == (0, {})
@@ -438,13 +438,13 @@ def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slo
     now = datetime.now(UTC)
     until = now + timedelta(minutes=1)
     machine.service.known.breakers._put(ShownBreaker(cluster="beta", times=1, until=until))
-    machine.service.care.recalls._free_at["alpha"] = now
+    machine.service.maintenance.recalls._free_at["alpha"] = now
     machine.set_clock(-3600)
 
     [known] = machine.service.resources.views.shown_breakers()
     assert known.until
     assert is_near(known.until, until - timedelta(hours=1))
-    assert is_near(machine.service.care.recalls._free_at["alpha"], now - timedelta(hours=1))
+    assert is_near(machine.service.maintenance.recalls._free_at["alpha"], now - timedelta(hours=1))
 
 
 def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_than_any_pause(
@@ -577,7 +577,7 @@ def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
     beta = machine.service.known.answers.good["beta"]
     machine.service.known.answers.good["alpha"] = replace(beta, cluster="alpha")
     for _ in range(3):
-        machine.service.care.cleaner.clean(machine.service.known.situations.gather(()))
+        machine.service.maintenance.cleaner.clean(machine.service.known.situations.gather(()))
     gate.set()
 
     assert re.findall(r"event=orphan cluster=(\w+)", caplog.text) == ["beta", "alpha"]

@@ -9,7 +9,7 @@ from gridbridge.apply.clusters import mapping, route
 from gridbridge.apply.transfer.verdicts import put
 from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.load import load_values
-from gridbridge.decisions.transfer.requests.onward import stay
+from gridbridge.decisions.transfer.requests.local_queues import local_queues
 from gridbridge.errors import StateError
 from gridbridge.model import vocabulary
 from gridbridge.model.accounting import RemoteRecord
@@ -28,9 +28,9 @@ from gridbridge.model.shown import (
     ShownTransfers,
 )
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer import local_queues as queues_there
 from gridbridge.model.transfer import mapping as mappings
-from gridbridge.model.transfer import onward as stays
-from gridbridge.model.transfer.onward import Stay
+from gridbridge.model.transfer.local_queues import LocalQueues
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.published import rows
 from gridbridge.services.watch.observer import Answer, Observer
@@ -61,7 +61,7 @@ class Views:
         self._loaded_at = -FRESHEN_S
         self._values: dict[str, str] = {}
         self._full = ""
-        self._stays: dict[str, Stay | None] = {}
+        self._local_queues: dict[str, LocalQueues | None] = {}
 
     @property
     def folder(self) -> str:
@@ -136,7 +136,7 @@ class Views:
         cluster = rows.cluster(answer, last, self._clock.now())
         self._put(f"{shown.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
-            self._stay(answer.cluster, stay(answer.snapshot.queues))
+            self._show_local_queues(answer.cluster, local_queues(answer.snapshot.queues))
         if answer.vocabulary:
             path = published.vocabulary_path(answer.cluster, self._folder)
             put(path, vocabulary.encode(answer.vocabulary))
@@ -206,16 +206,16 @@ class Views:
         )
         self._put(shown.SERVICE, service)
 
-    def _stay(self, cluster: str, now: Stay | None) -> None:
+    def _show_local_queues(self, cluster: str, now: LocalQueues | None) -> None:
         """Publish which queues there send no jobs on, for starters."""
-        if cluster in self._stays and self._stays[cluster] == now:
+        if cluster in self._local_queues and self._local_queues[cluster] == now:
             return
         path = published.stay_path(cluster, self._folder)
         if now:
-            put(path, stays.encode(now))
+            put(path, queues_there.encode(now))
         else:
             files.remove(path)
-        self._stays[cluster] = now
+        self._local_queues[cluster] = now
 
     def _put(self, name: str, value: object) -> None:
         put(os.path.join(self._folder, name), shown.encode(value))

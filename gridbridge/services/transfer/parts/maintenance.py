@@ -14,7 +14,7 @@ from gridbridge.services.transfer.suspensions import Suspensions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Care:
+class Maintenance:
     """The parts that do what no plan of a round says: guards, recalls, cleaning up."""
 
     guards: Guards
@@ -24,11 +24,11 @@ class Care:
     suspensions: Suspensions
 
 
-def build(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> Care:
+def build(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> Maintenance:
     """Make the parts that look after transfers, given those that know and those that act."""
     steady_s, act = at.clock.steady_s, acting.actions.act
     ledger, acts, workers, claims = known.ledger, at.acts, at.workers, acting.claims
-    return Care(
+    return Maintenance(
         guards=Guards(policy, ledger, acts.tasks, workers, act, steady_s),
         copies=Copies(policy, ledger, acts.tasks, workers, steady_s),
         cleaner=Cleaner(ledger, at.inbox, acts.remote, workers, claims, act, steady_s),

@@ -1,4 +1,4 @@
-"""The order of a round: take what came, decide, act, and look after the rest."""
+"""A round as a program of the cycle: take what came, decide, act, and look after the rest."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ class Gathered:
 
 
 @dataclass(slots=True, kw_only=True)
-class Order:
+class TransferProgram:
     """A round, in the verbs that the cycle calls."""
 
     policy: Policy

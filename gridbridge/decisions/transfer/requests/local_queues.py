@@ -6,10 +6,10 @@ A job that is sent there and finds the cluster full would be dispatched to a que
 from collections.abc import Iterable
 
 from gridbridge.model.snapshot import QueueStatus
-from gridbridge.model.transfer.onward import Stay
+from gridbridge.model.transfer.local_queues import LocalQueues
 
 
-def stay(queues: Iterable[QueueStatus]) -> Stay | None:
+def local_queues(queues: Iterable[QueueStatus]) -> LocalQueues | None:
     """Return which queues keep a job there; None where no queue, or every one, sends jobs on.
 
     A queue that sends jobs on from one of its hosts counts as one that does.
@@ -20,4 +20,6 @@ def stay(queues: Iterable[QueueStatus]) -> Stay | None:
     if not onward or not others:
         return None
     names = ",".join(sorted({each.queue for each in others}))
-    return Stay(queues=names, all_say="yes" if all(each.says_stay for each in others) else "")
+    return LocalQueues(
+        queues=names, all_say="yes" if all(each.says_stay for each in others) else ""
+    )

@@ -1,13 +1,13 @@
-"""The parts of a round: what takes news in, its order, and what publishes the result."""
+"""The parts of a round: what takes news in, its verbs, and what publishes the result."""
 
 from gridbridge.model.policy import Policy
 from gridbridge.services.transfer.parts.acting import Acting
-from gridbridge.services.transfer.parts.care import Care
 from gridbridge.services.transfer.parts.knowledge import Knowledge
+from gridbridge.services.transfer.parts.maintenance import Maintenance
 from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.round.answer_handlers import AnswerHandlers
 from gridbridge.services.transfer.round.intake import Intake
-from gridbridge.services.transfer.round.order import Order
+from gridbridge.services.transfer.round.program import TransferProgram
 from gridbridge.services.transfer.round.publication import Publication
 from gridbridge.services.transfer.round.recovery import Recovery
 from gridbridge.services.transfer.round.sweeper import Sweeper
@@ -15,9 +15,11 @@ from gridbridge.services.transfer.round.upkeep import Upkeep
 from gridbridge.services.watch.room import RoomWatch
 
 
-def build(policy: Policy, at: Resources, known: Knowledge, acting: Acting, care: Care) -> Order:
-    """Make the order of a round of all that there is."""
-    return Order(
+def build(
+    policy: Policy, at: Resources, known: Knowledge, acting: Acting, maintenance: Maintenance
+) -> TransferProgram:
+    """Make a round's program of all that there is."""
+    return TransferProgram(
         policy=policy,
         journal=known.journal,
         ledger=known.ledger,
@@ -25,8 +27,8 @@ def build(policy: Policy, at: Resources, known: Knowledge, acting: Acting, care:
         situations=known.situations,
         plan_journal=known.plan_journal,
         actions=acting.actions,
-        upkeep=_upkeep(policy, at, known, acting, care),
-        publication=_publication(policy, at, known, acting, care),
+        upkeep=_upkeep(policy, at, known, acting, maintenance),
+        publication=_publication(policy, at, known, acting, maintenance),
     )
 
 
@@ -54,25 +56,27 @@ def _intake(policy: Policy, at: Resources, known: Knowledge, acting: Acting) -> 
     )
 
 
-def _upkeep(policy: Policy, at: Resources, known: Knowledge, acting: Acting, care: Care) -> Upkeep:
+def _upkeep(
+    policy: Policy, at: Resources, known: Knowledge, acting: Acting, maintenance: Maintenance
+) -> Upkeep:
     return Upkeep(
         policy=policy,
         ledger=known.ledger,
         unproved=known.mail.unproved,
         situations=known.situations,
-        guards=care.guards,
-        copies=care.copies,
-        cleaner=care.cleaner,
+        guards=maintenance.guards,
+        copies=maintenance.copies,
+        cleaner=maintenance.cleaner,
         claims=acting.claims,
-        recalls=care.recalls,
-        suspensions=care.suspensions,
+        recalls=maintenance.recalls,
+        suspensions=maintenance.suspensions,
         views=at.views,
         breakers=known.breakers,
     )
 
 
 def _publication(
-    policy: Policy, at: Resources, known: Knowledge, acting: Acting, care: Care
+    policy: Policy, at: Resources, known: Knowledge, acting: Acting, maintenance: Maintenance
 ) -> Publication:
     sweeper = Sweeper(
         policy=policy,
@@ -81,7 +85,7 @@ def _publication(
         verdicts=at.acts.verdicts,
         ledger=known.ledger,
         job_history=known.job_history,
-        cleaner=care.cleaner,
+        cleaner=maintenance.cleaner,
         claims=acting.claims,
         usage_records=known.usage_records,
         clock=at.clock,

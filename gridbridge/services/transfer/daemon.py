@@ -13,7 +13,7 @@ from gridbridge.services import cycle, process
 from gridbridge.services.configuration import Configuration, kept
 from gridbridge.services.transfer.assembly import build, follow
 from gridbridge.services.transfer.ledger import away_job
-from gridbridge.services.transfer.round.order import Order
+from gridbridge.services.transfer.round.program import TransferProgram
 from gridbridge.services.transfer.service import TransferService
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.life_sign import LifeSign
@@ -79,12 +79,12 @@ class Poller:
         return self._configuration.policy.poller.spool_interval_s
 
     @contextmanager
-    def open_cycle(self) -> Iterator[Order]:
+    def open_cycle(self) -> Iterator[TransferProgram]:
         """Do a round by the newest right file."""
         if self._configuration.take(self._signals.hung_up(), self.service.away_jobs):
             put_in_force(self._configuration, self.service)
-        with self.service.open_round() as order:
-            yield order
+        with self.service.open_round() as a_round:
+            yield a_round
         if self.service.has_unasked():
             follow(self.service, self.service.policy)
 

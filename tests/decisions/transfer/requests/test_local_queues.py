@@ -2,9 +2,9 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.onward import stay
+from gridbridge.decisions.transfer.requests.local_queues import local_queues
 from gridbridge.model.snapshot import QueueStatus
-from gridbridge.model.transfer.onward import Stay
+from gridbridge.model.transfer.local_queues import LocalQueues
 
 AWAY = "transfer-alpha"
 
@@ -28,16 +28,16 @@ def queue(name: str, remote: str = "", host: str = "n1") -> QueueStatus:
         ([queue(AWAY, "TRUE")], None),
         (
             [queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q", "FALSE")],
-            Stay(queues="all.q,big.q", all_say="yes"),
+            LocalQueues(queues="all.q,big.q", all_say="yes"),
         ),
         (
             [queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q")],
-            Stay(queues="all.q,big.q"),
+            LocalQueues(queues="all.q,big.q"),
         ),
-        ([queue("all.q"), queue(AWAY, "TRUE")], Stay(queues="all.q")),
+        ([queue("all.q"), queue(AWAY, "TRUE")], LocalQueues(queues="all.q")),
         (
             [queue("all.q", "FALSE"), queue("all.q", host="n2"), queue(AWAY, "TRUE")],
-            Stay(queues="all.q"),
+            LocalQueues(queues="all.q"),
         ),
         ([queue("all.q", "FALSE"), queue(AWAY), queue(AWAY, "TRUE", "n2")], "all.q"),
     ],
@@ -47,12 +47,12 @@ def queue(name: str, remote: str = "", host: str = "n1") -> QueueStatus:
     ],
 )
 def test_a_job_is_kept_from_queues_that_send_it_on(
-    queues: list[QueueStatus], expected: Stay | str | None
+    queues: list[QueueStatus], expected: LocalQueues | str | None
 ) -> None:
     if isinstance(expected, str):
-        expected = Stay(queues=expected, all_say="yes")
+        expected = LocalQueues(queues=expected, all_say="yes")
 
-    assert stay(queues) == expected
+    assert local_queues(queues) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_the_queues_that_a_mapping_names_are_asked_for_as_far_as_they_keep_it(
     all_say: str, targets: str, expected: tuple[str, bool]
 ) -> None:
     """What waited for a queue that it can't have would wait for ever."""
-    assert Stay(queues="all.q,big.q", all_say=all_say).kept(targets) == expected
+    assert LocalQueues(queues="all.q,big.q", all_say=all_say).kept(targets) == expected

@@ -1,11 +1,11 @@
 """Translates JOB_ID, the number at home, for Grid Engine's commands inside a job that is away.
 
-own.sh stands before each of them, in a folder of the wrapper's own that is first in the job's PATH.
+home_id.sh stands before each of them, in a folder of the wrapper that is first in the job's PATH.
 """
 
 from gridbridge.shell.runner import quote
 
-BODY = f"{__file__.rpartition('/')[0]}/own.sh"
+BODY = f"{__file__.rpartition('/')[0]}/home_id.sh"
 COMMANDS = ("qalter", "qdel", "qhold", "qmod", "qrls", "qstat", "qsub")
 FILES = " ".join(f'"$gb_private/{name}"' for name in COMMANDS)
 CALL = '#!/bin/sh\n. "${0%/*}/own"\n'

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gridbridge.model.request import Request
 
 
-class Stay:
+class LocalQueues:
     """The queues of another cluster that send no jobs on, and whether all of them say so."""
 
     queues: str  # their names, with commas
@@ -21,10 +21,10 @@ class Stay:
         self.all_say = all_say
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stay) and vars(self) == vars(other)
+        return isinstance(other, LocalQueues) and vars(self) == vars(other)
 
     def __repr__(self) -> str:
-        return f"Stay(queues={self.queues!r}, all_say={self.all_say!r})"
+        return f"LocalQueues(queues={self.queues!r}, all_say={self.all_say!r})"
 
     def keep(self, request: "Request") -> "Request":
         """Keep a job there: have it ask for those queues."""
@@ -47,11 +47,11 @@ class Stay:
         return ",".join(kept), False
 
 
-def encode(stay: Stay) -> bytes:
+def encode(queues: LocalQueues) -> bytes:
     """Write it as it is published."""
-    return lines.encode(vars(stay))
+    return lines.encode(vars(queues))
 
 
-def decode(data: bytes) -> Stay:
+def decode(data: bytes) -> LocalQueues:
     """Read what is published; ParseError for anything else."""
-    return Stay(**{"queues": "", **lines.decode(data, ("queues", "all_say"))})
+    return LocalQueues(**{"queues": "", **lines.decode(data, ("queues", "all_say"))})

@@ -1,0 +1,1 @@
+"""Connections by ssh that stay open; paramiko is known here alone."""

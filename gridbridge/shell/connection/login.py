@@ -1,0 +1,116 @@
+"""Logs a person in by ssh as OpenSSH's client would: one's own key, no agent, no unknown host.
+
+What ~/.ssh/config and the two files of known hosts say is heeded.
+"""
+
+import os
+import pwd
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import paramiko
+from paramiko import AuthenticationException, BadHostKeyException, SSHException
+from paramiko.hostkeys import InvalidHostKey
+
+from gridbridge.errors import NotReached
+from gridbridge.model.route import Login
+from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
+
+SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
+CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # as the client says it, for ssh.explain
+UNKNOWN = b"Host key verification failed"
+DENIED = b"Permission denied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredLogin:
+    """A login with what the caller's own files say of it."""
+
+    login: Login
+    home: str
+    settings: Mapping[str, str | list[str]]  # of ~/.ssh/config, ssh_config(5)
+
+
+def configured(login: Login) -> ConfiguredLogin:
+    """Read the files of whoever's key it is: root asks as somebody."""
+    is_other = login.person and not os.geteuid()
+    try:
+        account = pwd.getpwnam(login.person) if is_other else pwd.getpwuid(os.geteuid())
+    except KeyError as error:
+        why = f"no account {login.person} here".encode()
+        raise NotReached((CLIENT,), FAILED, stderr=why) from error
+    path = f"{account.pw_dir}/.ssh/config"
+    config = paramiko.SSHConfig()
+    try:
+        if os.path.exists(path):
+            config = paramiko.SSHConfig.from_path(path)
+        found = dict(config.lookup(login.host))
+    except SSHException as error:
+        raise NotReached((CLIENT,), FAILED, stderr=f"{path}: {error}".encode()) from error
+    return ConfiguredLogin(
+        login=login, home=account.pw_dir, settings={"user": account.pw_name} | found
+    )
+
+
+def connect(known: ConfiguredLogin, limit_s: float) -> paramiko.SSHClient:
+    """Log in; raises SSHException or OSError, of which words_of tells the client's words."""
+    keys = _keys(known)
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    for path in (SITE_KNOWN_HOSTS, f"{known.home}/.ssh/known_hosts"):
+        if os.path.exists(path):
+            _trust(client, path)
+    try:
+        client.connect(
+            str(known.settings["hostname"]),
+            port=int(known.login.port or str(known.settings.get("port", 22))),
+            username=known.login.user or str(known.settings["user"]),
+            key_filename=keys,  # type: ignore[arg-type] # the stubs know of one only
+            allow_agent=False,
+            look_for_keys=False,
+            timeout=limit_s,
+            banner_timeout=limit_s,
+            auth_timeout=limit_s,
+        )
+    except BaseException as error:
+        lacks_key = not keys and _has_met(client, error)
+        client.close()
+        if lacks_key:  # paramiko has no class for it
+            raise AuthenticationException("no key") from error
+        raise
+    transport = client.get_transport()
+    assert transport
+    transport.set_keepalive(ALIVE_S)
+    return client
+
+
+def _has_met(client: paramiko.SSHClient, error: BaseException) -> bool:
+    """Say whether both sides knew each other, so that only the login is left to have failed."""
+    transport = client.get_transport()
+    is_agreed = transport is not None and transport.initial_kex_done
+    is_doubted = isinstance(error, Exception) and words_of(error) in (CHANGED, UNKNOWN)
+    return is_agreed and not is_doubted
+
+
+def _trust(client: paramiko.SSHClient, path: str) -> None:
+    try:
+        client.load_system_host_keys(path)
+    except InvalidHostKey as error:
+        raise SSHException(f"{path}: no host key: {error.line.strip()[:80]}") from error
+
+
+def _keys(known: ConfiguredLogin) -> list[str]:
+    usual = [f"{known.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
+    said = known.settings.get("identityfile", [])
+    return [path for path in (*said, *usual) if os.path.exists(path)]
+
+
+def words_of(error: Exception) -> bytes:
+    """Return what the client would say of an error, where ssh.explain knows that."""
+    if isinstance(error, BadHostKeyException):
+        return CHANGED
+    if isinstance(error, AuthenticationException):
+        return DENIED
+    if "not found in known_hosts" in str(error):  # RejectPolicy
+        return UNKNOWN
+    return (str(error) or type(error).__name__).encode()
