@@ -6,7 +6,6 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gridbridge import config
 from gridbridge.apply.adapters import ADAPTERS
 from gridbridge.decisions.transfer import health
 from gridbridge.decisions.transfer.usage import best_told
@@ -16,7 +15,7 @@ from gridbridge.model.ids import PREFIX, TransferId, parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import Shown, ShownReading, ShownTransfer
-from gridbridge.services.tools import reports
+from gridbridge.services.tools import configured, reports
 from gridbridge.services.transfer.usage.reader import remote_records
 from gridbridge.shell import follow
 from gridbridge.state import accounts
@@ -62,7 +61,7 @@ def account(
     local cell does not answer.
     """
     number, task = parse_local(job)
-    policy = config.load(path)
+    policy, _ = configured.load(path)
     shown = files.read_all(folder)
     records = reports.records_at_home(policy, number)
     known = {one.job: one.records for one in accounts.read_job(folder, number)}
@@ -99,7 +98,7 @@ def totals(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[Total, ...], tuple[str, ...]]:
     """Add up what people's remote jobs used, of one or of ANYBODY, that ended since then."""
-    policy = config.load(path)
+    policy, _ = configured.load(path)
     shown = files.read_all(folder)
     since = None if days is None else now - timedelta(days=days)
     sums: dict[tuple[str, str], list[RemoteRecord]] = {}

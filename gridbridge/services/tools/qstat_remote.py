@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from gridbridge import config
 from gridbridge.apply.adapters import status_of
 from gridbridge.decisions.transfer import health
 from gridbridge.errors import CommandFailed, GridbridgeError
@@ -17,7 +16,7 @@ from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.report import Attempt, TransferReport, printable
 from gridbridge.model.shown import ShownTransfer
 from gridbridge.model.states import JobState
-from gridbridge.services.tools import reports
+from gridbridge.services.tools import configured, reports
 from gridbridge.services.tools.remote_half import reach
 from gridbridge.state import shown as files
 
@@ -94,7 +93,7 @@ class Asking:
 
     def __init__(self, path: str = CONFIG) -> None:
         self.path = path
-        self._policy = config.load(path)
+        self._policy, _ = configured.load(path)
         self._left = MOST_ASKED
         self._silent: dict[str, str] = {}
 

@@ -19,6 +19,7 @@ from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.report import Explanation, Report, TransferReport, printable
 from gridbridge.model.shown import Shown, ShownHistory, ShownTask, ShownTransfer
+from gridbridge.services.tools import configured
 from gridbridge.shell import host
 from gridbridge.state import shown as files
 
@@ -113,7 +114,7 @@ def owner(task: ShownTask) -> str:
 def owners_at_home(job: int, path: str) -> frozenset[str]:
     """Return the owners in home's accounting of a job; none if there is none, or no answer."""
     try:
-        records = records_at_home(config.load(path), job)
+        records = records_at_home(configured.load(path)[0], job)
     except GridbridgeError:
         return frozenset()
     return frozenset(one.owner for one in records)

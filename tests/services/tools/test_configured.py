@@ -1,14 +1,17 @@
 """A typo in gridbridge.toml stops nobody's commands: the service goes on, and so do they."""
 
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from gridbridge.errors import ConfigError
-from gridbridge.services.tools import configured
+from gridbridge.services.tools import configured, qacct_remote, qstat_remote, reports
 
 RIGHT = '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
 WRONG = RIGHT.replace("[site]", "[sit]")
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -27,6 +30,17 @@ def test_while_the_file_is_wrong_the_one_in_force_counts(here: Path) -> None:
 
     assert policy.site.cluster == "alpha"
     assert "[site] cluster: missing" in wrong
+
+
+def test_people_ask_on_while_the_file_is_wrong(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """qacct_remote, qstat_remote -j, and what why shows by home's accounting."""
+    record = SimpleNamespace(owner="alice")
+    monkeypatch.setattr(reports, "records_at_home", lambda *_: (record,))
+    there = f"{here}/there"
+    qstat_remote.Asking(there)
+
+    assert qacct_remote.totals("alice", None, NOW, str(here), there)[0] == ()
+    assert reports.owners_at_home(1, there) == {"alice"}
 
 
 def test_a_right_file_counts(here: Path) -> None:
