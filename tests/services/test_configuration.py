@@ -12,7 +12,7 @@ import pytest
 from gridbridge.errors import ConfigError
 from gridbridge.services import configuration
 from gridbridge.services.configuration import SETTLE_S, Configuration, digest
-from gridbridge.services.transfer import rounds
+from gridbridge.services.transfer import daemon
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import Signals
 
@@ -410,10 +410,10 @@ def test_nobody_but_the_service_account_runs_the_service(
 ) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text(OTHERS)
-    monkeypatch.setattr(rounds, "Configuration", lambda clock, **_: Configuration(clock, str(path)))
+    monkeypatch.setattr(daemon, "Configuration", lambda clock, **_: Configuration(clock, str(path)))
 
     with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
-        rounds.run(Signals())
+        daemon.run(Signals())
 
 
 def test_the_file_of_an_embedded_site_is_its_owner_s_affair(

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.errors import StateError
 from gridbridge.services import cycle
-from gridbridge.services.transfer import rounds
+from gridbridge.services.transfer import daemon
 from gridbridge.services.transfer.daemon import Poller
 from gridbridge.shell.clock import Clock
 
@@ -35,8 +35,8 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
             shut_down=lambda: done.append("end"), away_jobs=None, open_round=open_round
         )
 
-    monkeypatch.setattr(rounds, "build", build)
-    monkeypatch.setattr(rounds.process, "set_level", lambda _: None)
+    monkeypatch.setattr(daemon, "build", build)
+    monkeypatch.setattr(daemon.process, "set_level", lambda _: None)
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
     poller = Poller(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
