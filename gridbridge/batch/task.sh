@@ -1,8 +1,11 @@
 # Runs one task of a campaign's array. What stands above was written for that array: gb_*, and the
 # task's parameters as our own. It ends as the task did; 99 and 100 would be orders to Grid Engine
 # (sge_shepherd(8)): 199 and 200 stand for them, and for those signals that nobody sends.
-# shellcheck shell=sh disable=SC2154,SC3045 # set above; every sh has ulimit -c
+# shellcheck shell=sh disable=SC2154,SC2172,SC3045 # set above; every sh has ulimit -c and these signals
 umask 022
+gb_preempted=
+trap 'gb_preempted=1' 56 # of sge-methods/preempt: a local job needs the place, and 55 tells that it made way
+trap : USR2              # the checkpoint signal, which all of the task gets
 
 die() { ulimit -c 0 && kill "-$1" $$; }
 
@@ -19,5 +22,6 @@ mkdir -p "campaign.$gb_campaign"
 true >"$gb_output.out" || { die 59; exit 1; }
 sh -c "$gb_exec \"\$@\"" sh "$@" </dev/null >"$gb_output.out" 2>"$gb_output.err"
 gb_status=$?
+case $gb_preempted in 1) die 55 ;; esac
 case $gb_status in 99 | 100) gb_status=$((gb_status + 100)) ;; 199 | 200) die $((gb_status - 136)) ;; esac
 exit "$gb_status"

@@ -6,6 +6,7 @@ from gridbridge.model.message import ERROR, REQUEUE, Cause
 UNABLE = 200  # with a reason: an adapter's sign that its cluster could not start the job
 UNMAPPED = {199: REQUEUE, 200: ERROR}  # what job.sh ends with instead
 CARRIED = {63: 199, 64: 200}  # signals by which it ends for those
+MADE_WAY_BY = (55, 56)  # signals by which a best-effort task ends whose place was needed
 UNSTARTED_BY = {  # signals by which it ends where it can't send why it could not start the job
     57: (Cause.JOB, "can not change to its working directory"),
     58: (Cause.HOST, "can not write to its TMPDIR"),
@@ -22,6 +23,11 @@ def why_unstarted(end: JobEnd) -> tuple[str, str] | None:
         cause, reason = UNSTARTED_BY[end.signal]
         return cause, f"{reason} on {end.host}"
     return (Cause.HOST, end.reason) if end.exit_status == UNABLE and end.reason else None
+
+
+def made_way(end: JobEnd) -> bool:
+    """Say whether its cluster needed the job's place, as it or the wrapper tells."""
+    return end.is_preempted or end.signal in MADE_WAY_BY
 
 
 def true_status(end: JobEnd) -> int | None:

@@ -1,7 +1,11 @@
 """A task of an array gets its own parameters, by its place, and ends as its program did."""
 
 import os
+import signal
 import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +21,18 @@ SETTINGS = {
     "walltime_s": "600",
     "directory": "$HOME/data",
 }
+
+
+PREEMPT = Path(__file__).parents[2] / "sge-methods" / "preempt"
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for a condition."""
+    for _ in range(500):
+        if holds():
+            return
+        time.sleep(0.02)
+    pytest.fail("it did not come")
 
 
 def run(home: Path, command: str, place: int, *tasks: Task, **variables: str) -> int:
@@ -82,6 +98,35 @@ def test_a_task_that_the_array_has_not_ends_without_its_program(tmp_path: Path) 
     """A place beyond the last one is nobody's."""
     assert run(tmp_path, "touch ran;", 3, Task(0, 1, ()), SGE_TASK_ID="3") == 1
     assert not (tmp_path / "data" / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "saved"),
+    [
+        ("sleep 60;", False),
+        ("trap 'touch saved; exit 0' USR2; sleep 60 & wait; sh -c", True),
+        ("trap '' USR2; sleep 60; true", False),
+    ],
+    ids=["that knows no checkpoint", "that saves its state", "that takes no notice"],
+)
+def test_a_task_makes_way(tmp_path: Path, command: str, saved: bool) -> None:
+    """It gets the checkpoint signal first, and its end is no success, whatever its program says."""
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "script"
+    settings = SETTINGS | {"exec": f"touch began; {command}"}
+    path.write_bytes(script(settings, (Task(0, 1, ()),)))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SGE_TASK_ID": "1"}
+    with subprocess.Popen(["/bin/sh", path], env=environment, start_new_session=True) as task:
+        until(lambda: (tmp_path / "data" / "began").exists())
+        (tmp_path / "job_pid").write_text(f"{task.pid}\n")
+        variables = {"SGE_JOB_SPOOL_DIR": str(tmp_path), "SGE_ACCOUNT": "gc.alpha.12.1"}
+        with subprocess.Popen([PREEMPT], env=variables) as method:
+            assert task.wait(15) == -55
+            assert method.wait(5) == 0
+        with suppress(ProcessLookupError):
+            os.killpg(task.pid, signal.SIGKILL)  # as Grid Engine does with what is left
+
+    assert (tmp_path / "data" / "saved").exists() == saved
 
 
 def test_a_folder_that_is_not_there_is_told_by_the_signal_of_transfers(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ Exit statuses 66 and 67 ask for another run, as in CiGri; what the cluster did t
 before what its program said (facts of the CiGri scheduler: a walltime kill is no plain kill).
 """
 
-from gridbridge.decisions.wrapper import why_unstarted
+from gridbridge.decisions.wrapper import made_way, why_unstarted
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.job import JobEnd, KilledFor
 
@@ -15,7 +15,7 @@ KILLED = {
     KilledFor.WALLTIME: Outcome.WALLTIME,
     KilledFor.DELETION: Outcome.CANCELLED,
 }
-AGAIN = frozenset({Outcome.RESUBMIT, Outcome.RESUBMIT_LAST, Outcome.PREEMPTED, Outcome.SITE_FAULT})
+AGAIN = frozenset({Outcome.RESUBMIT, Outcome.RESUBMIT_LAST, Outcome.SITE_FAULT})
 MOST_ATTEMPTS = 4  # of a task that its cluster, not its program, failed
 
 
@@ -23,7 +23,7 @@ def outcome_of(end: JobEnd, walltime_s: int) -> Outcome:
     """Say what an end came to; a kill after the walltime is one for it, whoever noted that."""
     if end.killed_for in KILLED:
         return KILLED[end.killed_for]
-    if end.is_preempted:
+    if made_way(end):
         return Outcome.PREEMPTED
     if why_unstarted(end):
         return Outcome.SETUP_ERROR
@@ -38,5 +38,5 @@ def outcome_of(end: JobEnd, walltime_s: int) -> Outcome:
 
 
 def runs_again(outcome: Outcome, attempt: int) -> bool:
-    """Say whether a task is tried once more after this attempt."""
-    return outcome in AGAIN and attempt < MOST_ATTEMPTS
+    """Say whether a task is tried once more after this attempt; one that made way always is."""
+    return outcome is Outcome.PREEMPTED or (outcome in AGAIN and attempt < MOST_ATTEMPTS)

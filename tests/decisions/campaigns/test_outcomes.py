@@ -19,6 +19,8 @@ WALLTIME_S = 60
         (JobEnd(exit_status=199), Outcome.PROGRAM_ERROR),
         (JobEnd(exit_status=200, reason="WORKING_DIRECTORY: no"), Outcome.SETUP_ERROR),
         (JobEnd(signal=11), Outcome.SIGNAL),
+        (JobEnd(signal=55), Outcome.PREEMPTED),
+        (JobEnd(signal=56, wallclock_s=61), Outcome.PREEMPTED),
         (JobEnd(signal=57), Outcome.SETUP_ERROR),
         (JobEnd(signal=9, wallclock_s=61), Outcome.WALLTIME),
         (JobEnd(signal=9, wallclock_s=59), Outcome.SIGNAL),
@@ -45,3 +47,8 @@ def test_a_program_that_fails_is_not_tried_again() -> None:
         Outcome.SITE_FAULT,
     }
     assert not runs_again(Outcome.SITE_FAULT, attempt=MOST_ATTEMPTS)
+
+
+def test_a_task_that_made_way_is_always_tried_again() -> None:
+    """However often others needed its place: it did nothing wrong."""
+    assert runs_again(Outcome.PREEMPTED, attempt=10 * MOST_ATTEMPTS)
