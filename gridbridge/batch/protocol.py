@@ -154,9 +154,13 @@ class Status(Protocol[Where]):
         cluster: str,
         wanted: Container[int],
         transfer_queues: Container[str] = (),
+        uncounted: Container[int] = (),
         /,
     ) -> tuple[ClusterSnapshot, float]:
-        """Return the cluster with the jobs of these ids, and how many seconds that took."""
+        """Return the cluster with the jobs of these ids, and how many seconds that took.
+
+        Jobs and arrays of the ids in `uncounted` are of campaigns: they are not pending.
+        """
         ...
 
     def end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:

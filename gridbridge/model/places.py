@@ -17,6 +17,7 @@ NOT_OURS = 3  # its exit status: the id belongs to another job than this transfe
 METHODS = "/opt/gridbridge/sge-methods"
 FORMER = "/etc/gridbridge/former.json"  # what setup found before it changed shared settings
 AT_HOME = ("remote", "hostname", "qname")  # resources that name places of the local cluster
+BEST_EFFORT = "gb_besteffort"  # the resource of queues whose jobs make way for all others
 OURS = "gb_"  # what the load values that the sensor reports begin with
 # What root runs, and what it obeys.
 ROOTS = (METHODS, "/opt/gridbridge/venv", "/opt/gridbridge/bin", "/etc/gridbridge")

@@ -8,6 +8,7 @@ OWN_QUEUES = f"{OURS}queues"  # while it is pinned to a transfer queue: its own 
 OWN_START = f"{OURS}start"  # its own start time, 0 for none, while we have set another
 OWN_JOB = f"{OURS}job"  # beside it: the job's number, because qresub copies all of this
 OWN_HOLD = f"{OURS}hold"  # the service has held a task that its starter had not held
+YIELDS = "besteffort"  # the type of jobs that make way for others
 LATEST_S = 2**32 - 1  # Grid Engine keeps no later start time
 FAR_S = 2051222400  # the start time of a job that is away: 2035
 
@@ -71,7 +72,7 @@ class Request:
         self.queues = queues
         self.targets = targets  # queues at the remote cluster, if the mapping names any
         self.stays = stays  # there it asks for queues that send no jobs on
-        self.types = types  # of a job of OAR
+        self.types = types  # of a job of OAR; YIELDS means the same at Grid Engine
         self.groups = groups  # of OAR: nodes and slots; none: one node
         self.ranges = ranges  # of slots, as they were asked for: `smp 2-4,8`
         self.project = project

@@ -54,6 +54,8 @@ class QueueStatus:
     takes_batch: bool = True  # it takes batch jobs
     sends_away: bool = False  # its jobs run at yet another cluster: its slots are not this one's
     says_stay: bool = False  # it says that none of its jobs runs elsewhere
+    is_besteffort: bool = False  # its jobs make way for all others
+    slots_yielding: int = 0  # of those used: by jobs that make way for others in the same queue
 
     @property
     def queue(self) -> str:
@@ -76,6 +78,12 @@ class QueueStatus:
         free = self.slots_total - self.slots_used - self.slots_reserved
         return max(0, free) if self.takes_work else 0
 
+    @property
+    def free_for_others(self) -> int:
+        """Slots that a job may have for which others make way."""
+        yielding = self.slots_yielding if self.takes_work else 0
+        return 0 if self.is_besteffort else self.free_slots + yielding
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot:
@@ -86,10 +94,11 @@ class ClusterSnapshot:
     queues: tuple[QueueStatus, ...] = ()
     jobs: Mapping[int, tuple[JobStatus, ...]]  # by job id: only ours, in the order listed
     copies: tuple[JobStatus, ...] = ()  # jobs that OAR made by itself from ours; not among `jobs`
-    pending: int  # tasks of anybody that could start: neither held nor in error
+    pending: int  # tasks that could start: neither held nor in error, nor of a campaign
     free_slots: (
         int  # of its own queues, as they count them; shared hosts and consumables may allow fewer
     )
+    besteffort_slots: int | None = None  # free for jobs that make way; None: it has no such jobs
     _by_task: dict[int, _Rows] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def find(self, job_id: int, task: int = NO_TASK) -> JobStatus | None:

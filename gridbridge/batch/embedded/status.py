@@ -18,7 +18,11 @@ OURS = f"{PREFIX}."
 
 
 def snapshot(
-    folder: Folder, cluster: str, wanted: Container[int], transfer_queues: Container[str] = ()
+    folder: Folder,
+    cluster: str,
+    wanted: Container[int],
+    transfer_queues: Container[str] = (),
+    _uncounted: Container[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
     """Return the cluster as it is, with the jobs of these ids, and how many seconds it took."""
     taken_at, began = datetime.now(UTC), time.monotonic()

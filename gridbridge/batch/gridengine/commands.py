@@ -6,14 +6,24 @@ The programs are called by path: Debian's /usr/bin/qsub is a shell wrapper aroun
 import time
 
 from gridbridge.errors import ParseError
-from gridbridge.model.places import ENDED, is_place
-from gridbridge.model.request import FAR_S, OURS, OWN_JOB, OWN_QUEUES, OWN_START, JobSpec, Pairs
+from gridbridge.model.places import BEST_EFFORT, ENDED, is_place
+from gridbridge.model.request import (
+    FAR_S,
+    OURS,
+    OWN_JOB,
+    OWN_QUEUES,
+    OWN_START,
+    YIELDS,
+    JobSpec,
+    Pairs,
+)
 from gridbridge.model.route import Cell
 
 Argv = tuple[str, ...]
 
 EVERY_STATE = ("-s", "a")  # the site's or the caller's sge_qstat file may say less (qstat(1))
 ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
+LAST = -1023  # the priority of jobs that others overtake (qsub(1), -p)
 LONG_PAST_S = 86400  # that of one that may start: Grid Engine takes no 0 back
 STAYS = f"{OURS}stays"  # in a job's context: it asks for remote=false when it is not pinned
 STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
@@ -84,11 +94,17 @@ def detail(cell: Cell, job: str) -> Argv:
 
 
 def status(cell: Cell) -> Argv:
-    """Show every queue instance, with its `remote`, and every job of the cell in one answer.
+    """Show every queue instance, with two of its resources, and every job of the cell at once.
 
     A cell that has no such resource shows none and does not mind (tried on 8.1.9).
     """
-    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", "remote", "-u", "*", "-xml")
+    shown = f"remote,{BEST_EFFORT}"
+    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-u", "*", "-xml")
+
+
+def consumables(cell: Cell, names: list[str]) -> Argv:
+    """Show these resources of every queue instance, with what each is a resource of."""
+    return (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
 
 
 def own_status(cell: Cell) -> Argv:
@@ -146,7 +162,9 @@ def submit_held(cell: Cell, spec: JobSpec) -> Argv:
     options += _given("-wd", spec.cwd)
     options += ("-pe", spec.pe, str(spec.slots)) if spec.pe else ()
     options += ("-notify",) if request.notify else ()
-    options += _given("-q", request.targets)
+    is_yielding = YIELDS in request.types
+    options += _given("-q", "" if is_yielding else request.targets)
+    options += resources("-hard", ((BEST_EFFORT, "true"),)) if is_yielding else ()
     options += _given("-P", request.project) + _given("-ckpt", request.checkpoint)
     options += _given("-p", str(min(request.priority, 0) or ""))
     options += _given("-js", str(request.share or ""))
@@ -154,6 +172,11 @@ def submit_held(cell: Cell, spec: JobSpec) -> Argv:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
     options += resource_options(request.hard, request.soft, request.stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
+
+
+def without_way(spec: JobSpec) -> JobSpec:
+    """Return a job that makes way as a cell without such queues can take it: behind all others."""
+    return spec.but(request=spec.request.but(types=(), priority=LAST))
 
 
 def verify(cell: Cell, words: Argv) -> Argv:

@@ -20,15 +20,17 @@ from gridbridge.batch.gridengine import letters
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import PREFIX, read_tasks
 from gridbridge.model.job import JobDetail
+from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, JobState
 
 _LOG = logging.getLogger(__name__)
 _OURS = f"{PREFIX}."
 _TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's
-_ROW, _QUEUE = "job_list", "Queue-List"
+_ROW, QUEUE = "job_list", "Queue-List"
 _TRUE = {"1.000000", "1", "TRUE", "true"}
 _FALSE = {"0.000000", "0", "FALSE", "false"}
+FIXED = "qf"  # of a resource: the queue's own, and no consumable (qstat(1), -F)
 BATCH = "B"  # among the types of a queue: neither interactive alone nor parallel alone
 _PARTS = {"queue_info", "job_info"}  # both are printed even when they are empty
 _Value = TypeVar("_Value")
@@ -42,15 +44,18 @@ def parse_status(
     taken_at: datetime,
     wanted: Container[int] = (),
     transfer_queues: Container[str] = (),
+    uncounted: Container[int] = (),
     zone: tzinfo | None = None,
 ) -> ClusterSnapshot:
-    """Read `qstat -F remote -u '*' -xml`, keeping the jobs `wanted` and those named `gb.*`.
+    """Read `qstat -F ... -u '*' -xml`, keeping the jobs `wanted` and those named `gb.*`.
 
-    The slots of transfer queues, also those of another site, are not free here. Without -F (a
-    ~/.sge_qstat may undo it) there are no queues. `zone` is that of qstat's own process, by
-    default this system's. ParseError for anything but one whole document, repaired if need be.
+    The slots of transfer queues, also those of another site, are not free here, and those of
+    best-effort queues count by themselves. Without -F (a ~/.sge_qstat may undo it) there are no
+    queues. `uncounted` jobs are not pending. `zone` is that of qstat's own process, by default this
+    system's. ParseError for anything but one whole document, repaired if need be.
     """
-    lists = _read_xml(data, partial(_read_lists, wanted=wanted, zone=zone))
+    read = partial(_read_lists, wanted=wanted, uncounted=uncounted, zone=zone)
+    lists = read_xml(data, read)
     own = (
         each for each in lists.queues if not each.sends_away and each.queue not in transfer_queues
     )
@@ -60,8 +65,15 @@ def parse_status(
         queues=tuple(lists.queues),
         jobs=lists.jobs,
         pending=lists.pending,
-        free_slots=sum(each.free_slots for each in own),
+        free_slots=sum(each.free_for_others for each in own),
+        besteffort_slots=_besteffort(lists.queues),
     )
+
+
+def _besteffort(queues: Iterable[QueueStatus]) -> int | None:
+    """Count the free slots of best-effort queues; what another queue suspended takes nothing."""
+    free = [each.free_slots for each in queues if each.is_besteffort]
+    return sum(free) if free else None
 
 
 def parse_job_detail(data: bytes) -> tuple[JobDetail, ...]:
@@ -70,10 +82,11 @@ def parse_job_detail(data: bytes) -> tuple[JobDetail, ...]:
     A name or pattern finds several. The names of the lists around the leafs vary by version
     and by the job's history, so only the leafs are read, in their order.
     """
-    return _read_xml(data, _read_details)
+    return read_xml(data, _read_details)
 
 
-def _read_xml(data: bytes, read: Callable[[bytes], _Value]) -> _Value:
+def read_xml(data: bytes, read: Callable[[bytes], _Value]) -> _Value:
+    """Read a document, repaired if need be; ParseError for anything else."""
     if b"<!" in data:  # a DTD, whose entities could stand for anything; qstat escapes every `<`
         raise ParseError("qstat: a document with declarations")
     try:
@@ -102,7 +115,8 @@ def _not_xml(data: bytes) -> str:
     return f"qstat: no XML but {first[:100]!r}" if first else "qstat: an empty answer"
 
 
-def _walk(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
+def walk(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
+    """Go through a document's elements of these tags as they end; all of them without any."""
     return etree.iterparse(
         BytesIO(document),
         tag=tags or None,
@@ -117,10 +131,13 @@ def _walk(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Ele
 class _Lists:
     """What one walk through a document gathers."""
 
-    def __init__(self, wanted: Container[int], zone: tzinfo | None) -> None:
+    def __init__(
+        self, wanted: Container[int], uncounted: Container[int], zone: tzinfo | None
+    ) -> None:
         self.queues: list[QueueStatus] = []
         self.jobs: dict[int, tuple[JobStatus, ...]] = {}
         self._wanted = wanted
+        self._uncounted = uncounted
         self._zone = zone
         self._tasks: Counter[str] = Counter()  # by state letters, of which there are few
 
@@ -130,11 +147,12 @@ class _Lists:
 
     def take(self, element: etree._Element) -> None:
         leafs = {child.tag: child.text or "" for child in element}
-        if element.tag == _QUEUE:
-            self.queues.append(_queue(leafs, _remote(element)))
+        if element.tag == QUEUE:
+            self.queues.append(_queue(leafs, _values(element)))
             return
         job_id = int(leafs["JB_job_number"])
-        self._tasks[leafs["state"]] += count_tasks(leafs.get("tasks", ""))
+        if job_id not in self._uncounted:
+            self._tasks[leafs["state"]] += count_tasks(leafs.get("tasks", ""))
         if job_id in self._wanted or leafs["JB_name"].startswith(_OURS):
             row = _job(leafs, _queue_around(element, leafs), self._zone)
             self.jobs[job_id] = _joined(self.jobs.get(job_id, ()), row)
@@ -149,17 +167,23 @@ def _joined(rows: tuple[JobStatus, ...], row: JobStatus) -> tuple[JobStatus, ...
     return tuple(whole if other is parts[0] else other for other in rows)
 
 
-def _read_lists(document: bytes, *, wanted: Container[int], zone: tzinfo | None) -> _Lists:
-    lists = _Lists(wanted, zone)
-    walk = _walk(document, _ROW, _QUEUE)
-    for _, element in walk:
+def _read_lists(
+    document: bytes,
+    *,
+    wanted: Container[int],
+    uncounted: Container[int],
+    zone: tzinfo | None,
+) -> _Lists:
+    lists = _Lists(wanted, uncounted, zone)
+    walked = walk(document, _ROW, QUEUE)
+    for _, element in walked:
         lists.take(element)
-        _drop(element)
-    _check_whole(walk.root)
+        drop(element)
+    check_whole(walked.root)
     return lists
 
 
-def _drop(element: etree._Element) -> None:
+def drop(element: etree._Element) -> None:
     """Empty a row, and unlink the row before it: lxml still needs the current one itself."""
     element.clear()
     before, around = element.getprevious(), element.getparent()
@@ -167,14 +191,16 @@ def _drop(element: etree._Element) -> None:
         around.remove(before)
 
 
-def _check_whole(root: etree._Element) -> None:
+def check_whole(root: etree._Element) -> None:
+    """Raise ParseError for anything but a list of queues and jobs."""
     if root.tag == "job_info" and {child.tag for child in root} >= _PARTS:
         return
     words = " ".join(word for text in root.itertext() for word in str(text).split())
     raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no words in it'}")
 
 
-def _queue(leafs: dict[str, str], remote: str | None) -> QueueStatus:
+def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> QueueStatus:
+    remote = values.get("remote")
     return QueueStatus(
         name=leafs["name"],
         slots_used=int(leafs["slots_used"]),
@@ -184,13 +210,14 @@ def _queue(leafs: dict[str, str], remote: str | None) -> QueueStatus:
         takes_batch=BATCH in leafs.get("qtype", BATCH),
         sends_away=remote in _TRUE,
         says_stay=remote in _FALSE,
+        is_besteffort=values.get(BEST_EFFORT) in _TRUE,
     )
 
 
-def _remote(queue: etree._Element) -> str | None:
-    """Return what a queue says of `remote`: a BOOL, which 8.1.9 prints as a number here."""
-    shown = {(one.get("name"), one.get("type")): one.text for one in queue.iterfind("resource")}
-    return shown.get(("remote", "qf"))  # of the queue's own, and fixed (qstat(1), -F)
+def _values(queue: etree._Element) -> dict[str | None, str | None]:
+    """Return what a queue says of its resources: a BOOL, which 8.1.9 prints as a number here."""
+    own = (one for one in queue.iterfind("resource") if one.get("type") == FIXED)
+    return {one.get("name"): one.text for one in own}
 
 
 def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
@@ -218,7 +245,7 @@ def _state(text: str) -> JobState:
 def _queue_around(row: etree._Element, leafs: dict[str, str]) -> str:
     """With -f the queue is the element around its jobs; without, each row names it."""
     parent = row.getparent()
-    if parent is not None and parent.tag == _QUEUE:
+    if parent is not None and parent.tag == QUEUE:
         return parent.findtext("name") or ""
     return leafs.get("queue_name", "")
 
@@ -241,14 +268,14 @@ def count_tasks(text: str) -> int:
 def _read_details(document: bytes) -> tuple[JobDetail, ...]:
     """Begin a new job at each JB_job_number: that leaf comes first in every version."""
     jobs: list[_Leafs] = []
-    walk = _walk(document)
-    for tag, text in _leafs(walk):
+    walked = walk(document)
+    for tag, text in _leafs(walked):
         if tag == "JB_job_number":
             jobs.append({})
         if jobs:
             jobs[-1].setdefault(tag, []).append(_text(text))
-    if not jobs and walk.root.tag != "unknown_jobs":
-        raise ParseError(f"qstat: no job in <{walk.root.tag}>")
+    if not jobs and walked.root.tag != "unknown_jobs":
+        raise ParseError(f"qstat: no job in <{walked.root.tag}>")
     messages = jobs[-1].get("MES_message", []) if jobs else []  # printed once, after all jobs
     return tuple(_detail(job, messages) for job in jobs)
 

@@ -21,7 +21,11 @@ NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
 
 
 def snapshot(
-    cell: Cell, cluster: str, wanted: Container[int], transfer_queues: Container[str] = ()
+    cell: Cell,
+    cluster: str,
+    wanted: Container[int],
+    transfer_queues: Container[str] = (),
+    uncounted: Container[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
     """Return the cluster as it is, with the jobs of these ids, and how many seconds it took.
 
@@ -37,6 +41,7 @@ def snapshot(
         taken_at=taken_at,
         wanted=wanted,
         transfer_queues=transfer_queues,
+        uncounted=uncounted,
         zone=UTC,
     )
     return seen, took_s

@@ -10,6 +10,7 @@ from gridbridge.batch.gridengine.request import owner_and_account_of, read_reque
 from gridbridge.batch.submission import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.ids import read_tasks
+from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.request import OWN_START, JobSpec, Pairs, Request
 from gridbridge.model.route import Cell
 from gridbridge.shell.runner import Completed, run
@@ -40,6 +41,7 @@ NO_ANSWER = (  # after it was sent: the job may exist
     b"error reading answer list",
     b"has been submitted",  # after a warning that qsub takes for an error
 )
+NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
 JOB_NUMBER = b"<JB_job_number>"
 UNKNOWN_JOB = b"<unknown_jobs"
 NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # of `qalter -q`
@@ -49,9 +51,15 @@ DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
 def submit(cell: Cell, spec: JobSpec) -> Submission:
-    """Submit a held job; never raises for what the cell answers, or does not."""
+    """Submit a held job; never raises for what the cell answers, or does not.
+
+    Where no queue has jobs that make way for others, one of these is the last of the ordinary ones.
+    """
     try:
         done = call(cell, commands.submit_held(cell, spec), spec.script)
+        if done.status and NO_BEST_EFFORT in done.stderr + done.stdout:
+            ordinary = commands.without_way(spec)
+            done = call(cell, commands.submit_held(cell, ordinary), spec.script)
     except CommandFailed as error:
         return unanswered(error)
     return _read_answer(done)

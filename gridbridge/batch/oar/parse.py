@@ -30,6 +30,7 @@ FACTS = {
     "toError": (Fact.RUNNING, Fact.DELETING),
 }
 ARRAYS = f"{PREFIX}."
+BEST_EFFORT = "besteffort"  # the queue of jobs of that type, whatever queue they asked for
 NEVER_HALTED = 2147483647  # available_upto, in seconds of the clock
 DELETED = "FRAG_JOB_REQUEST"
 RELEASED = "RESUME_JOB"
@@ -90,6 +91,11 @@ class Job:
     def is_of_array(self) -> bool:
         """Whether it is a task of an array under the name of a campaign's."""
         return self.name.startswith(ARRAYS)
+
+    @property
+    def is_besteffort(self) -> bool:
+        """Whether it makes way for others."""
+        return self.queue == BEST_EFFORT
 
     @property
     def is_over(self) -> bool:

@@ -49,7 +49,11 @@ SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
 
 
 def snapshot(
-    server: OarServer, cluster: str, wanted: Container[int], transfer_queues: Container[str] = ()
+    server: OarServer,
+    cluster: str,
+    wanted: Container[int],
+    transfer_queues: Container[str] = (),
+    uncounted: Container[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
     """Return the cluster as it is, with the jobs of these ids, and how many seconds it took.
 
@@ -59,6 +63,7 @@ def snapshot(
     resources, jobs = read_cluster(_ask(server, commands.show(server)))
     took_s = time.monotonic() - began
     queues = _queues(resources, jobs, taken_at.timestamp())
+    is_shut = QUEUE in transfer_queues
     copies = [job for job in jobs if _is_copy(job)]
     ours = [job for job in jobs if int(job.id) in wanted or (_is_ours(job) and not _is_copy(job))]
     found = {int(job.id): (_status(job),) for job in ours} | _arrays(jobs, wanted)
@@ -68,8 +73,9 @@ def snapshot(
         queues=queues,
         jobs=found,
         copies=tuple(map(_status, copies)),
-        pending=sum(job.is_waiting and not job.is_deleted for job in jobs),
-        free_slots=0 if QUEUE in transfer_queues else sum(queue.free_slots for queue in queues),
+        pending=sum(_counts(job) for job in jobs if int(job.array) not in uncounted),
+        free_slots=0 if is_shut else sum(queue.free_for_others for queue in queues),
+        besteffort_slots=sum(queue.free_slots for queue in queues),
     )
     return seen, took_s
 
@@ -99,6 +105,11 @@ def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
     return tuple(_detail(job) for job in found if not job.is_over)
 
 
+def _counts(job: Job) -> bool:
+    """Say whether a job is one that others have to wait for: it waits, and makes way for none."""
+    return job.is_waiting and not job.is_deleted and not job.is_besteffort
+
+
 def _is_ours(job: Job) -> bool:
     return job.is_new and job.name.startswith(OURS)
 
@@ -124,9 +135,12 @@ def _queues(resources: list[Resource], jobs: list[Job], now: float) -> tuple[Que
     One in standby is free: OAR wakes it for a job.
     """
     slots = [each for each in resources if each.is_slot]
-    used = {one for job in jobs if job.state in ACTIVE for one in job.resources}
+    active = [job for job in jobs if job.state in ACTIVE]
+    used = {one for job in active for one in job.resources}
+    taken = {one for job in active if not job.is_besteffort for one in job.resources}
     total = Counter(each.host for each in slots)
     busy = Counter(each.host for each in slots if each.id in used)
+    yielding = Counter(each.host for each in slots if each.id in used - taken)
     silent = {each.host for each in slots if not each.can_run(now)}
     drained = {each.host for each in slots if each.is_drained}
     return tuple(
@@ -135,6 +149,7 @@ def _queues(resources: list[Resource], jobs: list[Job], now: float) -> tuple[Que
             slots_used=busy[host],
             slots_reserved=0,
             slots_total=total[host],
+            slots_yielding=yielding[host],
             state=_state(is_silent=host in silent, is_drained=host in drained),
         )
         for host in sorted(total)

@@ -10,7 +10,8 @@ from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign
 class Room:
     """What a cluster has for campaigns."""
 
-    free_slots: int
+    free_slots: int  # for ordinary tasks, for which best-effort ones make way
+    besteffort_slots: int | None = None  # for best-effort tasks; None: they are ordinary jobs there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

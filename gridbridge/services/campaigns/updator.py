@@ -48,7 +48,7 @@ class Updator:
             campaigns=campaigns,
             waiting=self._campaigns.waiting(),
             arrays=arrays,
-            room={name: Room(free_slots=seen.free_slots) for name, seen in answers.items()},
+            room={name: _room(seen) for name, seen in answers.items()},
             max_tasks=self._policy.runner.max_tasks,
             there=_there(released, answers),
             tried={one.number: self._campaigns.tried(one.number) for one in tests},
@@ -123,6 +123,10 @@ class Updator:
         except GridbridgeError as error:
             _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
             return {}
+
+
+def _room(seen: ClusterSnapshot) -> Room:
+    return Room(free_slots=seen.free_slots, besteffort_slots=seen.besteffort_slots)
 
 
 def _there(arrays: Iterable[Array], answers: dict[str, ClusterSnapshot]) -> tuple[There, ...]:

@@ -21,6 +21,7 @@ from gridbridge.services.transfer.parts.knowledge import Knowledge
 from gridbridge.services.transfer.parts.maintenance import Maintenance
 from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.round.program import TransferProgram
+from gridbridge.state.database.campaigns import array_ids
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ class TransferService:
         self.known.mail.put_away()
         self.program.upkeep.send()
         for observer in self.resources.observers.values():
-            observer.ask_if_due(self.wanted)
+            observer.ask_if_due(self.wanted, self.uncounted)
         self.known.usage_records.look_if_due()
 
     def _keep_time(self) -> None:
@@ -124,6 +125,10 @@ class TransferService:
         local = {parse_transfer(one.name).job for one in known.ledger.all()}
         others = known.unheard_ends.jobs() | known.breakers.jobs() | known.mail.unproved.jobs()
         return frozenset(remote | local | others | self.acting.late_guards.jobs())
+
+    def uncounted(self, cluster: str) -> frozenset[int]:
+        """Return the ids of campaigns' arrays at a cluster: no transfer has to wait for these."""
+        return array_ids(self.resources.database, cluster)
 
     def shut_down(self) -> None:
         """Give back what is held of the machine: files, threads, programs. May be repeated."""

@@ -52,6 +52,10 @@ class Pace(Protocol):
         ...
 
 
+def _none(_cluster: str) -> frozenset[int]:
+    return frozenset()
+
+
 def stretched(usual_s: float, pace: Pace) -> float:
     """Return the interval of a cluster that usually takes this long to answer.
 
@@ -100,12 +104,20 @@ class Observer:
         self._keep_to_interval()
         self._words_due = self._clock.steady_s()
 
-    def ask_if_due(self, wanted: Callable[[], frozenset[int]]) -> None:
-        """Ask when it is time and no question is open; `wanted` tells the jobs to keep."""
+    def ask_if_due(
+        self,
+        wanted: Callable[[], frozenset[int]],
+        uncounted: Callable[[str], frozenset[int]] = _none,
+    ) -> None:
+        """Ask when it is time and no question is open.
+
+        `wanted` tells the jobs to keep, `uncounted` those of a cluster that are not pending.
+        """
         if self._asked is None and self._clock.steady_s() >= self._due:
             self._asked_at = self._clock.steady_s()
             self._due = self._asked_at + self.interval_s
-            self._asked = self._threads.submit(self._ask, wanted())
+            counted_out = uncounted(self.cluster)
+            self._asked = self._threads.submit(self._ask, wanted(), counted_out)
 
     def answer(self) -> Answer | None:
         """Return the answer once, None while there is none.
@@ -139,10 +151,10 @@ class Observer:
         """Stop asking; a question that is under way ends by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, wanted: frozenset[int]) -> Answer:
+    def _ask(self, wanted: frozenset[int], uncounted: frozenset[int]) -> Answer:
         try:
             seen, took_s = status_of(self._where).snapshot(
-                self._where, self.cluster, wanted, self._transfer_queues
+                self._where, self.cluster, wanted, self._transfer_queues, uncounted
             )
         except (GridbridgeError, OSError) as error:
             return Answer(cluster=self.cluster, trouble=str(error))

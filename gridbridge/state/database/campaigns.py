@@ -109,6 +109,9 @@ _OPEN_ARRAYS = (
     .where(ARRAYS.c.state != ArrayState.OVER)
     .order_by(ARRAYS.c.campaign, ARRAYS.c.number)
 )
+_IDS_AT = select(ARRAYS.c.job_id).where(
+    ARRAYS.c.cluster == bindparam("cluster"), ARRAYS.c.state != ArrayState.OVER
+)
 _TRIED = select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == bindparam("campaign")).distinct()
 _OF_ARRAY = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
@@ -129,6 +132,11 @@ _NEXT_WAITING = (
 _LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
     ARRAYS.c.campaign == bindparam("campaign")
 )
+
+
+def array_ids(database: Database, cluster: str) -> frozenset[int]:
+    """Return the ids of the arrays at a cluster of which a task may live."""
+    return frozenset(row["job_id"] for row in database.rows(_IDS_AT, cluster=cluster))
 
 
 class Campaigns:

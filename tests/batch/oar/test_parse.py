@@ -316,6 +316,24 @@ def test_nodes_are_queues_with_a_slot_a_resource() -> None:
     ]
 
 
+def test_what_makes_way_leaves_its_slots_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OAR ends best-effort jobs for others, so these need not wait for them, nor for campaigns."""
+    jobs = [
+        shown(Job_Id=1, array_id=1, assigned_resources=[1]),
+        shown(Job_Id=2, array_id=2, assigned_resources=[2, 3], queue="besteffort"),
+        shown(Job_Id=3, array_id=3, state="Waiting"),
+        shown(Job_Id=4, array_id=4, state="Waiting", queue="besteffort"),
+        shown(Job_Id=5, array_id=5, state="Waiting"),
+    ]
+    slots = [resource(number, "n1") for number in range(1, 5)]
+    told = nodes(*slots) + BREAK + answer(*jobs) + WHOLE
+    monkeypatch.setattr(status, "_ask", lambda *_: told)
+
+    seen, _ = status.snapshot(OarServer(timeout_s=15), "gamma", (), (), {5})
+
+    assert (seen.free_slots, seen.besteffort_slots, seen.pending) == (3, 1, 1)
+
+
 @pytest.mark.parametrize("cut", [b"", nodes(), nodes() + BREAK, nodes() + BREAK + answer(shown())])
 def test_a_cluster_of_which_half_was_told_is_not_known(cut: bytes) -> None:
     """No job is gone because oarstat failed after oarnodes."""

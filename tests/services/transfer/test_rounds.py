@@ -60,7 +60,7 @@ class Told:
         answer, self.next = self.next, None
         return answer
 
-    def ask_if_due(self, wanted: Callable[[], frozenset[int]]) -> None:
+    def ask_if_due(self, wanted: Callable[[], frozenset[int]], _uncounted: object) -> None:
         """Remember which jobs were asked for."""
         self.wanted = wanted()
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.batch.gridengine import status
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.sections import Poller
@@ -109,3 +110,20 @@ def test_its_words_are_asked_for_anew_with_the_first_question_after_a_change(
     sleepy.ask_until(400)
 
     assert sleepy.words_asked_at == [0, 240]
+
+
+def test_what_does_not_count_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Campaigns' arrays: their tasks that wait keep no transfer away."""
+    told: list[tuple[object, ...]] = []
+
+    def note(*words: object) -> None:
+        told.append(words)
+        raise GridbridgeError("silent")
+
+    monkeypatch.setattr(status, "snapshot", note)
+    nowhere = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
+    observer = Observer("beta", nowhere, Poller(), Clock())
+    observer.ask_if_due(lambda: frozenset({1}), {"beta": frozenset({7})}.__getitem__)
+    _answer(observer)
+
+    assert told == [(nowhere, "beta", frozenset({1}), (), frozenset({7}))]

@@ -12,9 +12,10 @@ from gridbridge.model.transfer.local_queues import LocalQueues
 def local_queues(queues: Iterable[QueueStatus]) -> LocalQueues | None:
     """Return which queues keep a job there; None where no queue, or every one, sends jobs on.
 
-    A queue that sends jobs on from one of its hosts counts as one that does.
+    A queue that sends jobs on from one of its hosts counts as one that does. Best-effort queues
+    take no job that did not ask for them.
     """
-    shown = tuple(queues)
+    shown = tuple(each for each in queues if not each.is_besteffort)
     onward = {each.queue for each in shown if each.sends_away}
     others = [each for each in shown if each.queue not in onward]
     if not onward or not others:

@@ -7,6 +7,7 @@ from gridbridge.model.snapshot import QueueStatus
 from gridbridge.model.transfer.local_queues import LocalQueues
 
 AWAY = "transfer-alpha"
+YIELDS = "gb-be1"
 
 
 def queue(name: str, remote: str = "", host: str = "n1") -> QueueStatus:
@@ -17,6 +18,7 @@ def queue(name: str, remote: str = "", host: str = "n1") -> QueueStatus:
         slots_total=2,
         sends_away=remote == "TRUE",
         says_stay=remote == "FALSE",
+        is_besteffort=name == YIELDS,
     )
 
 
@@ -40,10 +42,11 @@ def queue(name: str, remote: str = "", host: str = "n1") -> QueueStatus:
             LocalQueues(queues="all.q"),
         ),
         ([queue("all.q", "FALSE"), queue(AWAY), queue(AWAY, "TRUE", "n2")], "all.q"),
+        ([queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue(YIELDS)], "all.q"),
     ],
     ids=[
         *("no queue back", "nothing said", "nothing else", "all others say so", "some do"),
-        *("none does", "a host does not", "a host sends on"),
+        *("none does", "a host does not", "a host sends on", "best-effort"),
     ],
 )
 def test_a_job_is_kept_from_queues_that_send_it_on(

@@ -1,0 +1,45 @@
+"""Best-effort tasks are sent to the slots of theirs, and no core is given twice."""
+
+import pytest
+
+from gridbridge.decisions.campaigns.slots import FreeSlots
+from gridbridge.model.campaigns.jdl import AtCluster
+from gridbridge.model.campaigns.plan import Room
+
+ORDINARY = AtCluster(exec_file="run", is_besteffort=False)
+YIELDING = AtCluster(exec_file="run", slots=2)
+
+
+@pytest.mark.parametrize(
+    ("room", "ordinary", "besteffort"),
+    [
+        (Room(free_slots=5, besteffort_slots=3), 5, 3),
+        (Room(free_slots=5, besteffort_slots=0), 5, 0),
+        (Room(free_slots=5), 5, 5),
+    ],
+    ids=["both", "all suspended", "no best-effort queues"],
+)
+def test_each_kind_of_task_has_its_own_room(room: Room, ordinary: int, besteffort: int) -> None:
+    """Where there are no best-effort queues all tasks are ordinary jobs."""
+    free = FreeSlots({"beta": room})
+
+    assert (free.of("beta", ORDINARY), free.of("beta", YIELDING)) == (ordinary, besteffort)
+
+
+def test_a_core_is_given_once() -> None:
+    """Whichever kind of task gets it."""
+    free = FreeSlots({"beta": Room(free_slots=5, besteffort_slots=4)})
+
+    free.take("beta", YIELDING, 1)
+    free.take("beta", ORDINARY, 1)
+
+    assert (free.of("beta", ORDINARY), free.of("beta", YIELDING)) == (2, 1)
+
+
+def test_a_cluster_that_does_not_answer_has_none() -> None:
+    """Nor has one that is full."""
+    free = FreeSlots({})
+    free.take("beta", ORDINARY, 1)
+
+    assert free.of("gamma", ORDINARY) == 0
+    assert free.of("beta", YIELDING) < 0
