@@ -12,6 +12,7 @@ from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.model.ids import TransferId
 from gridbridge.model.job import JobEnd, QueueLimits, SubmittedJob
 from gridbridge.model.request import JobSpec, Pairs, Request, Variant
+from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup, Settings
 from gridbridge.model.snapshot import QueueStatus
@@ -209,6 +210,10 @@ class MakesQueues(Protocol[Where]):
 
     def queues(self, where: Where, /) -> Mapping[str, Settings]:
         """Return the configuration of every queue."""
+        ...
+
+    def besteffort_cell(self, where: Where, /) -> BestEffortCell:
+        """Return what best-effort queues touch."""
         ...
 
     def environment(self, where: Where, /) -> str:

@@ -9,7 +9,9 @@ from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
+from gridbridge.model.site.besteffort import MOST_QUEUES, BestEffortOrder
 from gridbridge.model.transfer.sections import MAX_SLOTS
+from gridbridge.services.site import besteffort
 from gridbridge.services.site import setup as service
 from gridbridge.services.site.setup import Step
 from gridbridge.services.site.wanted_queue import QueueOrder
@@ -115,6 +117,48 @@ def transfer(
     verify(left(config.load(CONFIG), order))
     if not is_removed and (closed := service.closed(order)):
         _warn(closed)
+
+
+@setup.command(name="besteffort")
+@click.argument("cluster", required=False)
+@click.option("--like", metavar="QUEUE", help="The queue whose hosts they have [the largest].")
+@click.option(
+    "--queues",
+    "most",
+    type=click.IntRange(1, 64),
+    default=MOST_QUEUES,
+    show_default=True,
+    metavar="N",
+    help="The most of them; the slots of a host are shared out among them.",
+)
+@APPLY
+@click.option("--remove", "is_removed", is_flag=True, help="Take them away.")
+def setup_besteffort(
+    cluster: str | None, like: str | None, most: int, is_applied: bool, is_removed: bool
+) -> None:
+    """Make the queues of best-effort tasks in a Grid Engine cell [the site's own].
+
+    Campaigns send their tasks of type best-effort there. A local job takes the place of as many
+    as it needs, as if they were not there; they run again elsewhere or later. With --remove
+    the tasks make way, too, and then all is taken back that this made.
+
+    \b
+    Example:
+      gridbridge setup besteffort
+      gridbridge setup besteffort beta --apply
+      gridbridge setup besteffort --remove --apply
+    """
+    policy = config.load(CONFIG)
+    order = BestEffortOrder(cluster=cluster or policy.site.cluster, like=like, most=most)
+    planned = besteffort.removal_steps if is_removed else besteffort.besteffort_steps
+    for warning in () if is_removed else besteffort.warnings(policy, order):
+        _warn(warning)
+    found = planned(policy, order)
+    if not is_applied:
+        show(found)
+        return
+    make(found, policy)
+    verify(planned(policy, order))
 
 
 def _planned(policy: Policy, order: QueueOrder, is_removed: bool) -> Sequence[Step]:

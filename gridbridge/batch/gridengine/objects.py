@@ -6,11 +6,13 @@ from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 
 from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.gridengine.consumables import taken
 from gridbridge.batch.gridengine.status import names, show, snapshot
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.route import Cell
-from gridbridge.model.site.setup import CellSetup, Settings, same_host, words
+from gridbridge.model.site.besteffort import BestEffortCell
+from gridbridge.model.site.setup import CellSetup, Settings, is_besteffort, same_host, words
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.shell import host
 
@@ -57,15 +59,35 @@ def far_setup(cell: Cell) -> CellSetup:
     )
 
 
+def besteffort_cell(cell: Cell) -> BestEffortCell:
+    """Return what best-effort queues touch; CommandFailed when the cell is silent."""
+    complexes = qconf.complexes(show(cell, "-sc"))
+    slots: dict[str, dict[str, int]] = {}
+    for each in queue_instances(cell, ""):
+        slots.setdefault(each.queue, {})[each.host] = each.slots_total
+    return BestEffortCell(
+        complexes=complexes,
+        queues=queues(cell),
+        environments=_each(cell, "-spl", "-sp"),
+        quotas={name: show(cell, "-srqs", name).decode() for name in names(cell, "-srqsl")},
+        slots=slots,
+        taken=taken(cell, complexes.values()),
+    )
+
+
 def queues(cell: Cell) -> Mapping[str, Settings]:
     """Return every queue's configuration."""
     return _each(cell, "-sql", "-sq")
 
 
 def reruns(cell: Cell, others: Container[str]) -> Mapping[str, str]:
-    """Return what each queue says of `rerun`, for some hosts differently; the others left out."""
+    """Return what each queue says of `rerun`, for some hosts differently; the others left out.
+
+    So are best-effort queues: they take no job that did not ask for them.
+    """
     shown = map(qconf.settings, show(cell, "-sq", ALL).split(b"\n\n"))
-    return {one["qname"]: one["rerun"] for one in shown if one and one["qname"] not in others}
+    usual = (one for one in shown if one and not is_besteffort(one))
+    return {one["qname"]: one["rerun"] for one in usual if one["qname"] not in others}
 
 
 def queue_instances(cell: Cell, cluster: str) -> tuple[QueueStatus, ...]:

@@ -111,8 +111,10 @@ def _drop_complex(edit: Edit) -> str:
 
 def _add_queue(edit: Edit) -> str:
     edits = " ".join(_sed_setting(*line.split(" ", 1)) for line in edit.value.splitlines())
+    copied = f" {_quoted(edit.attribute)}" if edit.attribute else ""
     return (
-        f'({FOLDER} && qconf -sq >"$d/now" && sed {edits} "$d/now" >"$d/new" && qconf -Aq "$d/new")'
+        f'({FOLDER} && qconf -sq{copied} >"$d/now" &&'
+        f' sed {edits} "$d/now" >"$d/new" && qconf -Aq "$d/new")'
     )
 
 
@@ -155,6 +157,20 @@ def _set_scheduler(edit: Edit) -> str:
     )
 
 
+def _exempt(edit: Edit) -> str:
+    """Put a rule before all others of a resource quota set: the first that fits counts."""
+    return _with_rules(edit, f'/^ *enabled /{{print "   {edit.value}"}}')
+
+
+def _with_rules(edit: Edit, more: str = "") -> str:
+    others = f"/^ *limit +{edit.attribute} /{{next}} {{print}} {more}".strip()
+    name = _quoted(edit.name)
+    return (
+        f'({FOLDER} && qconf -srqs {name} >"$d/now" &&'
+        f' awk {_quoted(others)} "$d/now" >"$d/new" && qconf -Mrqs "$d/new" {name})'
+    )
+
+
 RENDERERS: Mapping[Verb, Callable[[Edit], str]] = MappingProxyType(
     {
         Verb.SET_COMPLEX: _set_complex,
@@ -172,6 +188,9 @@ RENDERERS: Mapping[Verb, Callable[[Edit], str]] = MappingProxyType(
         Verb.ALLOW: lambda edit: f"qconf -au {_quoted(edit.value)} {edit.name}",
         Verb.DISALLOW: lambda edit: f"qconf -du {_quoted(edit.value)} {edit.name}",
         Verb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
+        Verb.EXEMPT: _exempt,
+        Verb.INCLUDE: _with_rules,
+        Verb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",
         Verb.ENABLE: lambda edit: f"qmod -e {edit.name}",
         Verb.CLEAR: lambda edit: f"qmod -cq {edit.name}",
         Verb.SHELL: lambda edit: edit.value,

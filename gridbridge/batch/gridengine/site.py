@@ -7,6 +7,7 @@ from gridbridge.batch.gridengine.commands import Argv
 from gridbridge.errors import GridbridgeError, NotAdmitted
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Cell
+from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import CellSetup, Settings, is_transfer
 from gridbridge.model.snapshot import QueueStatus
@@ -31,10 +32,11 @@ def facts(cell: Cell, now: float) -> CellFacts:
 
 
 def slots(cell: Cell) -> int:
-    """Return how many batch slots it has, its own transfer queues left out."""
+    """Return how many batch slots it has, those of transfer and best-effort queues left out."""
     transfers = {name for name, queue in objects.queues(cell).items() if is_transfer(queue)}
     queues = objects.queue_instances(cell, "")
-    own = (queue for queue in queues if queue.name.partition("@")[0] not in transfers)
+    ours = (queue for queue in queues if not queue.is_besteffort)
+    own = (queue for queue in ours if queue.name.partition("@")[0] not in transfers)
     return sum(queue.slots_total for queue in own if queue.takes_batch)
 
 
@@ -61,6 +63,11 @@ def queue_instances(cell: Cell, cluster: str) -> tuple[QueueStatus, ...]:
 def queues(cell: Cell) -> Mapping[str, Settings]:
     """Return the configuration of every queue."""
     return objects.queues(cell)
+
+
+def besteffort_cell(cell: Cell) -> BestEffortCell:
+    """Return what best-effort queues touch."""
+    return objects.besteffort_cell(cell)
 
 
 def environment(cell: Cell) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 
-from gridbridge.model.places import METHODS
+from gridbridge.model.places import BEST_EFFORT, METHODS
 
 Settings = Mapping[str, str]  # one object of qconf(1): attribute to value, both as printed
 
@@ -25,6 +25,9 @@ class State(StrEnum):
 class Verb(StrEnum):
     """The kinds of change; all but SHELL are qconf(1)'s."""
 
+    EXEMPT = "exempt from quota"
+    INCLUDE = "take exemption back"
+    SUSPEND = "suspend queue"
     SET_COMPLEX = "set complex"
     DROP_COMPLEX = "drop complex"
     ADD_QUEUE = "add queue"
@@ -53,7 +56,7 @@ class Edit:
     cell: str = ""  # the cluster's name in gridbridge.toml
     kind: str = ""  # of object: queue, exechost; operator, submit, admin for ADMIT
     name: str = ""
-    attribute: str = ""
+    attribute: str = ""  # for ADD_QUEUE the queue that is copied, empty: the cell's template
     value: str = ""  # for ADD_QUEUE a line each; for SHELL the command line
 
 
@@ -210,6 +213,11 @@ def is_true(value: str) -> bool:
 def is_transfer(queue: Settings) -> bool:
     """Whether a queue sends its jobs away: it offers remote=TRUE."""
     return is_true(pairs(queue.get("complex_values", "")).get("remote", ""))
+
+
+def is_besteffort(queue: Settings) -> bool:
+    """Whether the jobs of a queue make way for all others: it offers gb_besteffort=TRUE."""
+    return is_true(pairs(queue.get("complex_values", "")).get(BEST_EFFORT, ""))
 
 
 def has_starter(queue: Settings) -> bool:

@@ -28,6 +28,7 @@ from gridbridge.model.report import printable
 from gridbridge.model.site.host import CellFacts, PollerFacts
 from gridbridge.model.site.setup import Finding, Settings, SetupSituation, State, words
 from gridbridge.services.configuration import digest
+from gridbridge.services.site import besteffort
 from gridbridge.services.site.inspection import (
     cell_facts,
     folder_queues,
@@ -129,6 +130,7 @@ def findings(policy: Policy, sha256: str, clock: Clock) -> Iterator[Finding]:
     yield from decisions.running_findings(facts, policy)
     queues = _home_queues(situations, policy, cells)
     yield from nameless.findings(queues, policy)
+    yield from besteffort.check(policy, cells)
     yield from _tmpdirs(queues, policy)
     if policy.queues:
         yield section.room(policy, section.all_slots(policy))

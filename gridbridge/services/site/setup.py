@@ -55,7 +55,7 @@ def transfer_steps(policy: Policy, order: QueueOrder) -> tuple[Step, ...]:
     wanted = choose(policy, order)
     situation = _own_situation(policy, wanted)
     found = (*section.findings(policy, wanted), *decisions.findings(situation))
-    return steps(policy, _possible(found))
+    return steps(policy, possible(found))
 
 
 def warnings(policy: Policy, order: QueueOrder) -> tuple[str, ...]:
@@ -115,6 +115,11 @@ def left_steps(policy: Policy, order: QueueOrder) -> tuple[Step, ...]:
 
 def _removal(policy: Policy, situation: SetupSituation) -> tuple[Step, ...]:
     edits = [*removal(situation, changes.recall()), *section.removal(policy, situation.wanted)]
+    return named_steps(policy, edits)
+
+
+def named_steps(policy: Policy, edits: Iterable[Edit]) -> tuple[Step, ...]:
+    """Turn edits into steps that say themselves what they do."""
     return tuple(_step(policy, edit, _named(edit)) for edit in edits)
 
 
@@ -216,7 +221,7 @@ def _own_situation(
     return situation
 
 
-def _possible(found: Iterable[Finding]) -> Iterable[Finding]:
+def possible(found: Iterable[Finding]) -> Iterable[Finding]:
     """Return the findings; refuse if no command of ours can correct one of them."""
     listed = tuple(found)
     hopeless = (each for each in listed if each.state == State.BROKEN and not each.mend)
@@ -229,7 +234,7 @@ def _named(edit: Edit) -> str:
     """Say what an edit does that has no finding to explain it."""
     words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
     if edit.verb == Verb.SHELL:
-        return "wait until no value is reported" if edit.cell else "take the section out"
+        return "wait until nothing is left of it" if edit.cell else "take the section out"
     return " ".join(word for word in words if word)
 
 

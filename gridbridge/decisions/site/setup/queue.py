@@ -14,6 +14,7 @@ from gridbridge.model.site.setup import (
     Verb,
     Wanted,
     has_starter,
+    is_besteffort,
     is_transfer,
     is_true,
     pairs,
@@ -84,7 +85,7 @@ def _seq_no(situation: SetupSituation) -> str:
     others = [
         int(number)
         for name, queue in situation.home.queues.items()
-        if name != situation.wanted.queue and not is_transfer(queue)
+        if name != situation.wanted.queue and not is_transfer(queue) and not is_besteffort(queue)
         for number in _numbers(queue.get("seq_no", "0"))
     ]
     highest = max(others, default=0)

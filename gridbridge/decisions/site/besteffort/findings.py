@@ -1,0 +1,246 @@
+"""What is missing of a cell's best-effort queues, item by item, with the edits that mend it.
+
+The queues get their slots last: until then nothing starts in them.
+"""
+
+from collections.abc import Iterator
+
+from gridbridge.decisions.site.besteffort.blocks import (
+    HOSTLIST,
+    Blocks,
+    own_queues,
+    subordinate_lists,
+    superordinate,
+    written,
+)
+from gridbridge.model.places import BEST_EFFORT, METHODS
+from gridbridge.model.site.besteffort import BestEffortCell
+from gridbridge.model.site.setup import Complex, Edit, Finding, State, Verb, pairs, words
+
+SEQ_NO = 900  # the one that makes way last has the lowest, and is filled first
+NICE = "19"
+METHOD = f"{METHODS}/preempt || kill -s 55 $job_pid"  # a host without gridbridge does without grace
+RULE_NAME = "name gb-besteffort"  # of sge_resource_quota(5)
+RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
+ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
+WHOLE_JOB = "$pe_slots"  # a job that other hosts have parts of is not displaced as a whole
+SLOTWISE = "slots="  # how a slot-wise subordinate_list begins
+RESOURCE = Complex(
+    name=BEST_EFFORT, shortcut=BEST_EFFORT, type="BOOL", relation="==", requestable="FORCED"
+)
+
+
+def findings(cluster: str, cell: BestEffortCell, model: str, most: int) -> tuple[Finding, ...]:
+    """Return every item, in the order in which the edits are to be made."""
+    blocks = Blocks(cell, model, most)
+    numbers = range(1, blocks.count + 1)
+    return (
+        _resource(cluster, cell),
+        *(_quota(cluster, name, text) for name, text in cell.quotas.items()),
+        *(each for n in numbers for each in _queue(cluster, cell, model, blocks, n)),
+        *(
+            each
+            for name in superordinate(cell, model)
+            for each in _subordinates(cluster, cell, blocks, name)
+        ),
+        *(_slots(cluster, cell, blocks, n) for n in numbers),
+        *taken_findings(cluster, cell, blocks),
+    )
+
+
+def none(cluster: str) -> Finding:
+    """Return the item of a cell without best-effort queues."""
+    found = "none: best-effort tasks are ordinary jobs of the lowest priority"
+    return Finding(item=f"{cluster}: best-effort queues", state=State.OK, found=found)
+
+
+def is_set_up(cell: BestEffortCell) -> bool:
+    """Say whether anything of a set-up is there."""
+    return bool(own_queues(cell)) or BEST_EFFORT in cell.complexes
+
+
+def _resource(cluster: str, cell: BestEffortCell) -> Finding:
+    item, found = f"complex {BEST_EFFORT}", cell.complexes.get(BEST_EFFORT)
+    key = ("type", "relation", "requestable", "consumable")
+    if found and all(getattr(found, name) == getattr(RESOURCE, name) for name in key):
+        return Finding(item=item, state=State.OK, found=found.row)
+    edit = Edit(verb=Verb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row)
+    return Finding(
+        item=item,
+        state=State.BROKEN,
+        found=found.row if found else "missing",
+        right=RESOURCE.row,
+        mend=(edit,),
+    )
+
+
+def _quota(cluster: str, name: str, text: str) -> Finding:
+    """Judge a resource quota set: what tasks use must not keep local jobs from starting."""
+    item = f"resource quota {name}"
+    rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
+    if rules and " ".join(rules[0][1:3]) == RULE_NAME:
+        return Finding(item=item, state=State.OK, found=" ".join(rules[0]))
+    edit = Edit(verb=Verb.EXEMPT, cell=cluster, name=name, attribute=RULE_NAME, value=RULE)
+    return Finding(
+        item=item,
+        state=State.BROKEN,
+        found="counts best-effort tasks as well",
+        right=f"first {RULE}",
+        mend=(edit,),
+    )
+
+
+def _queue(
+    cluster: str, cell: BestEffortCell, model: str, blocks: Blocks, number: int
+) -> Iterator[Finding]:
+    """Judge a queue but for its slots; a missing one is made without any."""
+    name = f"gb-be{number}"
+    item, found, right = f"queue {name}", cell.queues.get(name), _right(cell, model)
+    if found is None:
+        seq_no = str(SEQ_NO + blocks.count - number)
+        values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
+        text = "\n".join(f"{key} {value}" for key, value in values.items())
+        edit = Edit(verb=Verb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text)
+        told = f"as {model}, for tasks that make way"
+        yield Finding(item=item, state=State.BROKEN, found="missing", right=told, mend=(edit,))
+        return
+    for key, value in right.items():
+        yield _attribute(cluster, name, key, found.get(key, ""), value)
+
+
+def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
+    """Return the attributes that matter; the rest is copied once, and free to be changed."""
+    queue = cell.queues[model]
+    remote = ("remote=FALSE",) if "remote" in cell.complexes else ()
+    return {
+        HOSTLIST: queue.get(HOSTLIST, "NONE"),
+        "qtype": "BATCH",
+        "rerun": "FALSE",
+        "suspend_method": METHOD,
+        "resume_method": "NONE",
+        "suspend_thresholds": "NONE",
+        "subordinate_list": "NONE",
+        "complex_values": ",".join((f"{BEST_EFFORT}=TRUE", *remote)),
+        "pe_list": " ".join(_environments(cell, model)) or "NONE",
+        **{name: queue.get(name, "NONE") for name in ACCESS},
+    }
+
+
+def _environments(cell: BestEffortCell, model: str) -> Iterator[str]:
+    for name in words(cell.queues[model].get("pe_list", "NONE")):
+        if cell.environments.get(name, {}).get("allocation_rule") == WHOLE_JOB:
+            yield name
+
+
+def _attribute(cluster: str, queue: str, name: str, found: str, right: str) -> Finding:
+    item = f"queue {queue}: {name}"
+    if _same(name, found, right):
+        return Finding(item=item, state=State.OK, found=found)
+    verb = Verb.MERGE if name == "complex_values" else Verb.REPLACE
+    edit = Edit(verb=verb, cell=cluster, kind="queue", name=queue, attribute=name, value=right)
+    return Finding(item=item, state=State.BROKEN, found=found, right=right, mend=(edit,))
+
+
+def _same(name: str, found: str, right: str) -> bool:
+    """Compare two values of an attribute: TRUE is 1, and lists have no order."""
+    if name == "complex_values":
+        as_said = {key: value.upper() for key, value in pairs(right).items()}
+        return (
+            as_said.items() <= {key: value.upper() for key, value in pairs(found).items()}.items()
+        )
+    if name in (HOSTLIST, "pe_list", *ACCESS) and "[" not in found + right:
+        return sorted(words(found)) == sorted(words(right))
+    return found.upper() == right.upper()
+
+
+def _subordinates(
+    cluster: str, cell: BestEffortCell, blocks: Blocks, queue: str
+) -> Iterator[Finding]:
+    """Judge a local queue's subordinate_list, for each host or group that has its own."""
+    right = blocks.subordinates(queue)
+    for where, found in subordinate_lists(cell.queues[queue]).items():
+        name = f"{queue}@{where}" if where else queue
+        item, listed = f"queue {name}: subordinate_list", pairs(found)
+        if found.startswith(SLOTWISE):
+            yield _slotwise(item, found)
+            continue
+        lacking = {key: n for key, n in right.items() if listed.get(key) != str(n)}
+        if not lacking:
+            yield Finding(item=item, state=State.OK, found=found)
+            continue
+        value = ",".join(f"{key}={n}" for key, n in lacking.items())
+        edit = Edit(
+            verb=Verb.MERGE,
+            cell=cluster,
+            kind="queue",
+            name=name,
+            attribute="subordinate_list",
+            value=value,
+        )
+        yield Finding(item=item, state=State.BROKEN, found=found, right=value, mend=(edit,))
+
+
+def _slotwise(item: str, found: str) -> Finding:
+    """Return the finding about a list that can't have queues of ours beside its own."""
+    return Finding(
+        item=item,
+        state=State.BROKEN,
+        found=f"{found}: slot-wise, which counts tasks and takes no other queues",
+        right="queue-wise, such as low.q=1",
+        hint="change it by hand, or give another --like",
+    )
+
+
+def _slots(cluster: str, cell: BestEffortCell, blocks: Blocks, number: int) -> Finding:
+    """Judge a queue's slots on each host; with them it opens."""
+    name, right = f"gb-be{number}", blocks.slots_of(number)
+    found = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
+    if found == right:
+        return Finding(item=f"queue {name}: slots", state=State.OK, found=written(found))
+    edit = Edit(
+        verb=Verb.REPLACE,
+        cell=cluster,
+        kind="queue",
+        name=name,
+        attribute="slots",
+        value=written(right),
+    )
+    return Finding(
+        item=f"queue {name}: slots",
+        state=State.BROKEN,
+        found=written(found),
+        right=written(right),
+        mend=(edit,),
+    )
+
+
+def taken_findings(cluster: str, cell: BestEffortCell, blocks: Blocks) -> Iterator[Finding]:
+    """Name the consumables that tasks take of: a job that needs them waits until a task ends.
+
+    Only a job that was started displaces tasks, and without these it is not started.
+    """
+    for name, places in cell.taken.items():
+        here = [place for place in places if place in blocks.slots or place == "global"]
+        if here:
+            yield Finding(
+                item=f"{cluster}: consumable {name}",
+                state=State.WARNING,
+                found=f"best-effort tasks take of it at {_some(here)}, and no queue exempts them",
+                right="none that every job takes of",
+                hint=_instead(name, cell),
+            )
+
+
+def _some(places: list[str]) -> str:
+    return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+
+
+def _instead(name: str, cell: BestEffortCell) -> str:
+    if name == "slots":
+        return (
+            "a resource quota such as `limit hosts {*} to slots=$num_proc` instead of the hosts'"
+            " complex_values does the same, and exempts them"
+        )
+    if cell.complexes[name].relation == "EXCL":
+        return f"jobs that ask for {name} wait until no best-effort task is on a host"
+    return f"give {name} no default, so that only jobs take of it that ask for it"

@@ -1,0 +1,112 @@
+"""Best-effort queues of a Grid Engine cell: what is missing, what check says, and their removal."""
+
+import os
+from collections.abc import Iterator
+
+from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.clusters import away
+from gridbridge.decisions.site import check as decisions
+from gridbridge.decisions.site.besteffort import findings as rules
+from gridbridge.decisions.site.besteffort.blocks import (
+    HOSTLIST,
+    Blocks,
+    local_queues,
+    model_of,
+    ours,
+)
+from gridbridge.decisions.site.besteffort.blocks import NAME as NAMES
+from gridbridge.decisions.site.besteffort.removal import removal
+from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted
+from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.besteffort import MOST_QUEUES, BestEffortCell, BestEffortOrder
+from gridbridge.model.site.host import CellFacts
+from gridbridge.model.site.setup import Finding, State
+from gridbridge.services.site.setup import Step, named_steps, possible, steps
+from gridbridge.services.site.wanted_queue import makes_queues
+
+
+def besteffort_steps(policy: Policy, order: BestEffortOrder) -> tuple[Step, ...]:
+    """Return what is missing of a cell's best-effort queues, in the order to make it in."""
+    cell = look(policy, order.cluster)
+    model = _model(cell, order)
+    found = possible(rules.findings(order.cluster, cell, model, order.most))
+    return steps(policy, found)
+
+
+def warnings(policy: Policy, order: BestEffortOrder) -> tuple[str, ...]:
+    """Name the consumables by which tasks can keep a local job from starting."""
+    cell = look(policy, order.cluster)
+    blocks = Blocks(cell, _model(cell, order), order.most)
+    found = rules.taken_findings(order.cluster, cell, blocks)
+    return tuple(f"{each.item}: {each.found}: {each.hint}" for each in found)
+
+
+def removal_steps(policy: Policy, order: BestEffortOrder) -> tuple[Step, ...]:
+    """Return the steps that take the best-effort queues away; their tasks run elsewhere."""
+    cell = look(policy, order.cluster)
+    return named_steps(policy, removal(order.cluster, cell))
+
+
+def check(policy: Policy, cells: dict[str, CellFacts]) -> Iterator[Finding]:
+    """Judge the best-effort queues of each cell whose objects this host may ask for."""
+    for name, facts in cells.items():
+        if not facts.trouble and _can_have(policy, name):
+            yield from _checked(policy, name)
+
+
+def _checked(policy: Policy, cluster: str) -> Iterator[Finding]:
+    try:
+        cell = look(policy, cluster)
+    except GridbridgeError as error:
+        item = f"{cluster}: best-effort queues"
+        is_shut = isinstance(error, NotAdmitted) and os.geteuid() != 0
+        told = f"not judged: {error}"
+        yield (
+            decisions.shut(item) if is_shut else Finding(item=item, state=State.WARNING, found=told)
+        )
+        return
+    if not rules.is_set_up(cell):
+        yield rules.none(cluster)
+    elif model := model_of(cell, None):
+        yield from rules.findings(cluster, cell, model, MOST_QUEUES)
+
+
+def look(policy: Policy, cluster: str) -> BestEffortCell:
+    """Look at a cell; refuse one where this host can't make queues."""
+    if cluster not in policy.clusters:
+        defined = ", ".join(policy.clusters)
+        raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; there are {defined}",))
+    if not _can_have(policy, cluster):
+        raise ConfigError((_why_not(policy, cluster),))
+    there = away(policy, cluster)
+    return makes_queues(there).besteffort_cell(there)
+
+
+def _can_have(policy: Policy, cluster: str) -> bool:
+    return _makes_queues(policy, cluster) and not policy.clusters[cluster].ssh
+
+
+def _makes_queues(policy: Policy, cluster: str) -> bool:
+    return adapter_of(away(policy, cluster)).makes_queues is not None
+
+
+def _why_not(policy: Policy, cluster: str) -> str:
+    if _makes_queues(policy, cluster):
+        return f"{cluster} is reached by ssh: its administrators run this on a host of their own"
+    kind = policy.clusters[cluster].kind
+    return f"{cluster} is of kind {kind}: nothing is set up (OAR has best-effort jobs of its own)"
+
+
+def _model(cell: BestEffortCell, order: BestEffortOrder) -> str:
+    """Return the queue that the best-effort queues are like; refuse what can't be one."""
+    strange = [name for name in cell.queues if NAMES.fullmatch(name) and not ours(cell, name)]
+    if strange:
+        raise GridbridgeError(f"queue {strange[0]} is no best-effort queue; rename or delete it")
+    model = model_of(cell, order.like)
+    if not model:
+        local = ", ".join(local_queues(cell)) or "none"
+        raise ConfigError((f"--like {order.like}: the local queues are {local}",))
+    if cell.queues[model].get(HOSTLIST, "NONE") == "NONE":
+        raise GridbridgeError(f"queue {model} is on no host; give another --like")
+    return model

@@ -1,0 +1,189 @@
+"""What makes way for others: how it is asked for, counted and found in a cell's lists."""
+
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine import commands, qconf
+from gridbridge.batch.gridengine.consumables import read_consumables
+from gridbridge.batch.gridengine.objects import reruns
+from gridbridge.batch.gridengine.parse import parse_status, read_xml
+from gridbridge.batch.gridengine.submit import submit
+from gridbridge.batch.submission import Result
+from gridbridge.decisions.site.besteffort.findings import RULE, RULE_NAME
+from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.route import Cell
+from gridbridge.model.site.setup import Edit, Verb
+from gridbridge.model.snapshot import ClusterSnapshot
+
+QSUB = """#!/bin/sh
+# A qsub of a cell without best-effort queues.
+echo "$*" >>"${0%/*}/asked"
+case $* in
+*gb_besteffort*) echo 'Unable to run job: unknown resource "gb_besteffort".' >&2; exit 1 ;;
+esac
+echo 12.1-3:1
+"""
+WISH = Request(hard=(("h_rt", "60"),), types=("besteffort",), targets="long.q")
+SPEC = JobSpec(transfer="gc.alpha.1.1", request=WISH, tasks=3)
+ROW = "<{0}>{1}</{0}>"
+TRUE = '<resource name="gb_besteffort" type="qf">1.000000</resource>'
+
+
+@pytest.fixture(name="cell")
+def _cell(tmp_path: Path) -> Iterator[Cell]:
+    (tmp_path / "qsub").write_text(QSUB)
+    (tmp_path / "qsub").chmod(0o755)
+    return Cell(
+        root="/r", cell="b", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
+    )
+
+
+def queue(name: str, used: int, total: int, state: str = "", more: str = "") -> str:
+    """Return a queue on a host as qstat shows it."""
+    leafs = {"name": name, "qtype": "B", "slots_used": used, "slots_total": total, "state": state}
+    shown = "".join(ROW.format(key, value) for key, value in leafs.items() if value != "")
+    return f"<Queue-List>{shown}<slots_resv>0</slots_resv>{more}</Queue-List>"
+
+
+def waiting(number: int, tasks: str) -> str:
+    """Return an array that waits as qstat shows it."""
+    leafs = {"JB_job_number": number, "JB_name": "j", "JB_owner": "alice", "state": "qw"}
+    shown = "".join(ROW.format(key, value) for key, value in leafs.items())
+    return f"<job_list>{shown}<slots>1</slots><tasks>{tasks}</tasks></job_list>"
+
+
+def document(queues: str, jobs: str = "") -> bytes:
+    """Return a whole answer of qstat."""
+    told = f"<queue_info>{queues}</queue_info><job_info>{jobs}</job_info>"
+    return f"<job_info>{told}</job_info>".encode()
+
+
+def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
+    """Read an answer."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    return parse_status(data, cluster="b", taken_at=now, uncounted=uncounted)
+
+
+def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: Cell) -> None:
+    """And for no other: the queue that the JDL names is one of ordinary jobs."""
+    words = commands.submit_held(cell, SPEC)
+
+    assert "-hard -l gb_besteffort=true" in " ".join(words)
+    assert "-q" not in words
+
+
+def test_where_no_queue_is_for_such_it_is_the_last_of_the_ordinary_jobs(cell: Cell) -> None:
+    answer = submit(cell, SPEC)
+
+    assert (answer.result, answer.remote_id) == (Result.ACCEPTED, "12")
+    first, second = Path(cell.binaries, "asked").read_text().splitlines()
+    assert "gb_besteffort=true" in first
+    assert "-q long.q" in second
+    assert "-p -1023" in second
+    assert "h_rt=60" in second
+
+
+def test_their_slots_are_free_for_no_other_job() -> None:
+    """And one that another queue suspended takes nothing, though it is empty."""
+    queues = (
+        *(queue("all.q@n1", 1, 2), queue("all.q@n2", 0, 2)),
+        *(queue("gb-be1@n1", 0, 1, "S", TRUE), queue("gb-be2@n1", 1, 1, "", TRUE)),
+        *(queue("gb-be1@n2", 0, 1, "", TRUE), queue("gb-be2@n2", 1, 1, "", TRUE)),
+    )
+    seen = read(document("".join(queues)))
+
+    assert (seen.free_slots, seen.besteffort_slots) == (3, 1)
+    assert {one.queue for one in seen.queues if one.is_besteffort} == {"gb-be1", "gb-be2"}
+
+
+def test_a_cell_without_such_queues_has_no_such_slots() -> None:
+    """That is another thing than none that is free."""
+    shut = queue("gb-be1@n1", 1, 1, "", TRUE)
+
+    assert read(document(queue("all.q@n1", 0, 2))).besteffort_slots is None
+    assert read(document(shut)).besteffort_slots == 0
+
+
+def test_tasks_of_campaigns_are_not_pending() -> None:
+    """Else a campaign would close the transfer queues to its cluster."""
+    data = document("", waiting(7, "1-9:1") + waiting(8, "1-4:1"))
+
+    assert (read(data).pending, read(data, 7).pending) == (13, 4)
+
+
+def test_consumables_of_hosts_and_of_the_cell_are_told_apart_from_those_of_queues() -> None:
+    values = (
+        ("slots", "hc", "n1"),
+        ("slots", "qc", "n2"),
+        ("lic", "gc", "n1"),
+        ("lic", "gc", "n2"),
+        ("other", "hc", "n1"),
+    )
+    queues = "".join(
+        queue(f"all.q@{host}", 0, 2, "", f'<resource name="{name}" type="{kind}">1</resource>')
+        for name, kind, host in values
+    )
+
+    found = read_xml(document(queues), partial(read_consumables, names=("slots", "lic")))
+
+    assert found == {"slots": ("n1",), "lic": ("global",)}
+
+
+def test_a_job_runs_again_as_the_queues_say_that_could_have_run_it(cell: Cell) -> None:
+    """Best-effort queues say no, and take no job that did not ask for them."""
+    shown = "".join(
+        f"qname {name}\nrerun {rerun}\ncomplex_values {values}\n\n"
+        for name, rerun, values in (
+            ("all.q", "TRUE", "remote=FALSE"),
+            ("gb-be1", "FALSE", "gb_besteffort=TRUE"),
+            ("transfer-b", "TRUE", "remote=TRUE"),
+        )
+    )
+    (Path(cell.binaries) / "qconf").write_text(f"#!/bin/sh\ncat <<'END'\n{shown}END\n")
+    (Path(cell.binaries) / "qconf").chmod(0o755)
+
+    assert reruns(cell, ("transfer-b",)) == {"all.q": "TRUE"}
+
+
+QUOTA = """{
+   name         q
+   description  enabled by us
+   enabled      TRUE
+   limit        users {*} to slots=2
+   limit        hosts {*} to slots=$num_proc
+}
+"""
+QCONF = """#!/bin/sh
+case $1 in
+-srqs) cat "${0%/*}/quota" ;;
+-Mrqs) cp "$2" "${0%/*}/new" && mv "${0%/*}/new" "${0%/*}/quota" ;;
+esac
+"""
+
+
+def test_a_quota_is_changed_by_one_line_and_gets_it_once(cell: Cell) -> None:
+    """The first rule that fits counts, so ours comes first; what else stands there stays."""
+    folder = Path(cell.binaries)
+    (folder / "qconf").write_text(QCONF)
+    (folder / "qconf").chmod(0o755)
+    (folder / "quota").write_text(QUOTA)
+    exempt = Edit(verb=Verb.EXEMPT, name="q", attribute=RULE_NAME, value=RULE)
+
+    for _ in range(2):
+        _make(exempt, cell)
+        limits = [line.split() for line in (folder / "quota").read_text().splitlines()]
+        assert [line[0] for line in limits].count("limit") == 3
+        assert " ".join(limits[4]) == RULE
+    _make(Edit(verb=Verb.INCLUDE, name="q", attribute=RULE_NAME), cell)
+
+    assert (folder / "quota").read_text() == QUOTA
+
+
+def _make(edit: Edit, cell: Cell) -> None:
+    line = f"{qconf.environment(cell)}; {qconf.command(edit)}"
+    subprocess.run(["/bin/sh", "-c", line], check=True)

@@ -1,0 +1,226 @@
+"""Best-effort queues make way slot by slot, and setting them up harms nothing of the site's."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.site.besteffort.blocks import Blocks, model_of, subordinate_lists, written
+from gridbridge.decisions.site.besteffort.findings import METHOD, RESOURCE, RULE, findings
+from gridbridge.decisions.site.besteffort.removal import removal
+from gridbridge.model.site.besteffort import BestEffortCell
+from gridbridge.model.site.setup import Complex, Edit, Settings, State, Verb
+
+QUOTA = "{\n   name q\n   enabled TRUE\n   limit users {*} to slots=2\n}\n"
+EXEMPT = QUOTA.replace("   limit", f"   {RULE}\n   limit", 1)
+LOCAL = {"hostlist": "@allhosts", "pe_list": "smp mpi", "user_lists": "staff"}
+
+
+def a_cell(
+    queues: dict[str, Settings] | None = None,
+    slots: dict[str, dict[str, int]] | None = None,
+    **others: object,
+) -> BestEffortCell:
+    """Return a cell of two hosts with two slots each, on which nothing was set up."""
+    plain = BestEffortCell(
+        complexes={},
+        queues={"all.q": LOCAL, **(queues or {})},
+        environments={
+            "smp": {"allocation_rule": "$pe_slots"},
+            "mpi": {"allocation_rule": "$fill_up"},
+        },
+        slots={"all.q": {"n1": 2, "n2": 2}, **(slots or {})},
+    )
+    return replace(plain, **others)  # type: ignore[arg-type]  # by their names
+
+
+def ready() -> BestEffortCell:
+    """Return one on which all is set up."""
+    queue = {
+        **LOCAL,
+        **{"qtype": "BATCH", "rerun": "FALSE", "suspend_method": METHOD, "resume_method": "NONE"},
+        **{"suspend_thresholds": "NONE", "subordinate_list": "NONE", "pe_list": "smp"},
+        "complex_values": "gb_besteffort=TRUE",
+    }
+    local = LOCAL | {"subordinate_list": "gb-be1=1,gb-be2=2"}
+    return a_cell(
+        {"all.q": local, "gb-be1": queue, "gb-be2": queue},
+        {"gb-be1": {"n1": 1, "n2": 1}, "gb-be2": {"n1": 1, "n2": 1}},
+        complexes={RESOURCE.name: RESOURCE},
+        quotas={"q": EXEMPT},
+    )
+
+
+def edits(cell: BestEffortCell, model: str = "all.q", most: int = 8) -> list[Edit]:
+    """Return what is to be done, in order."""
+    found = findings("alpha", cell, model, most)
+    return [edit for each in found if each.state is not State.OK for edit in each.mend]
+
+
+@pytest.mark.parametrize("largest", [1, 2, 7, 8, 9, 64, 100])
+@pytest.mark.parametrize("most", [1, 3, 8])
+def test_what_goes_on_and_local_jobs_never_have_more_slots_than_the_host(
+    largest: int, most: int
+) -> None:
+    """And no block makes way that need not."""
+    cell = a_cell(slots={"all.q": {"big": largest, "small": -(-largest // 2)}})
+    blocks = Blocks(cell, "all.q", most)
+    suspended_at = blocks.subordinates("all.q").values()
+
+    for host, slots in cell.slots["all.q"].items():
+        own = [blocks.slots_of(number)[host] for number in range(1, blocks.count + 1)]
+        assert sum(own) == slots
+        for used in range(slots + 1):
+            left = sum(n for n, limit in zip(own, suspended_at, strict=True) if used < limit)
+            assert slots - used - blocks.size < left <= slots - used
+
+
+def test_with_blocks_of_one_slot_just_as_many_make_way_as_are_needed() -> None:
+    assert Blocks(a_cell(), "all.q", 8).subordinates("all.q") == {"gb-be1": 1, "gb-be2": 2}
+
+
+def test_each_of_several_local_queues_on_a_host_suspends_all() -> None:
+    """Grid Engine does not add up the slots of two queues; elsewhere it is exact."""
+    queues = {"long.q": LOCAL, "other.q": {"hostlist": "n9"}}
+    cell = a_cell(queues, {"long.q": {"n1": 2}, "other.q": {"n9": 4}})
+
+    found = [(one.name, one.value) for one in edits(cell) if one.attribute == "subordinate_list"]
+
+    assert found == [("all.q", "gb-be1=1,gb-be2=1"), ("long.q", "gb-be1=1,gb-be2=1")]
+
+
+def test_the_queues_open_when_all_else_is_in_place() -> None:
+    """Each is made without slots, and gets them last."""
+    done = edits(a_cell(quotas={"q": QUOTA}))
+
+    assert [(one.verb, one.name, one.attribute) for one in done] == [
+        (Verb.SET_COMPLEX, "gb_besteffort", ""),
+        (Verb.EXEMPT, "q", "name gb-besteffort"),
+        (Verb.ADD_QUEUE, "gb-be1", "all.q"),
+        (Verb.ADD_QUEUE, "gb-be2", "all.q"),
+        (Verb.MERGE, "all.q", "subordinate_list"),
+        (Verb.REPLACE, "gb-be1", "slots"),
+        (Verb.REPLACE, "gb-be2", "slots"),
+    ]
+    made = dict(line.split(" ", 1) for line in done[2].value.splitlines())
+    assert (made["slots"], made["pe_list"], made["user_lists"]) == ("0", "smp", "staff")
+    assert (made["rerun"], made["subordinate_list"], made["seq_no"]) == ("FALSE", "NONE", "901")
+
+
+def test_nothing_is_to_be_done_when_all_is_there() -> None:
+    assert edits(ready()) == []
+
+
+def test_a_queue_that_nobody_but_best_effort_tasks_may_use() -> None:
+    """FORCED: a job that does not ask for it is never started there (complex(5))."""
+    wrong = Complex(name="gb_besteffort", shortcut="x", type="BOOL", relation="==")
+
+    assert (
+        edits(replace(ready(), complexes={"gb_besteffort": wrong}))[0].value.split()[4] == "FORCED"
+    )
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [("rerun", "TRUE"), ("suspend_method", "NONE"), ("hostlist", "n1"), ("user_lists", "NONE")],
+)
+def test_each_attribute_is_put_right(attribute: str, value: str) -> None:
+    cell = ready()
+    queue = {**cell.queues["gb-be1"], attribute: value}
+
+    (edit,) = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
+
+    assert (edit.verb, edit.name, edit.attribute) == (Verb.REPLACE, "gb-be1", attribute)
+
+
+def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
+    cell = ready()
+    done = edits(replace(cell, slots={**cell.slots, "all.q": {"n1": 2, "n2": 3}}))
+
+    assert [(one.verb, one.name, one.value) for one in done[1:]] == [
+        (Verb.MERGE, "all.q", "gb-be3=3"),
+        (Verb.REPLACE, "gb-be3", "0,[n2=1]"),
+    ]
+
+
+def test_lists_of_single_hosts_and_groups_are_merged_as_well() -> None:
+    """Grid Engine gives a host its own list in the place of the usual one."""
+    value = "low.q=1,[n1=NONE],[@big=low.q=3,mid.q=4]"
+    cell = a_cell({"all.q": LOCAL | {"subordinate_list": value}})
+
+    assert subordinate_lists({"subordinate_list": value}) == {
+        "": "low.q=1",
+        "n1": "NONE",
+        "@big": "low.q=3,mid.q=4",
+    }
+    names = [one.name for one in edits(cell) if one.attribute == "subordinate_list"]
+    assert names == ["all.q", "all.q@n1", "all.q@@big"]
+
+
+def test_a_slot_wise_list_is_left_to_its_administrator() -> None:
+    cell = a_cell({"all.q": LOCAL | {"subordinate_list": "slots=2(low.q:1:sr)"}})
+    (wrong,) = [one for one in findings("alpha", cell, "all.q", 8) if one.hint]
+
+    assert (wrong.state, wrong.mend) == (State.BROKEN, ())
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (Complex(name="slots", shortcut="s", type="INT", relation="<="), "resource quota"),
+        (Complex(name="h_vmem", shortcut="h", type="MEMORY", relation="<="), "no default"),
+        (Complex(name="alone", shortcut="a", type="BOOL", relation="EXCL"), "ask for alone"),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_consumables_that_no_queue_can_exempt_are_named(row: Complex, words: str) -> None:
+    """A local job that lacks one is not started, and only a started one displaces tasks."""
+    cell = a_cell(complexes={row.name: row}, taken={row.name: ("n1", "elsewhere")})
+
+    (told,) = [one for one in findings("alpha", cell, "all.q", 8) if one.hint]
+
+    assert told.state is State.WARNING
+    assert words in told.hint
+    assert "at n1," in told.found
+
+
+def test_the_model_is_the_largest_local_queue_or_the_one_that_was_chosen() -> None:
+    cell = a_cell({"wide.q": {"hostlist": "@all"}}, {"wide.q": {"n1": 2, "n2": 2, "n3": 1}})
+
+    assert model_of(cell, None) == "wide.q"
+    assert model_of(cell, "all.q") == "all.q"
+    assert model_of(cell, "none.q") == ""
+    there = {"wide.q": {"hostlist": "@all"}, **ready().queues}
+    assert model_of(replace(cell, queues=there), None) == "all.q"
+
+
+def test_slots_are_written_as_a_queue_has_them() -> None:
+    assert written({"n1": 4, "n2": 4, "n3": 1}) == "4,[n3=1]"
+    assert written({}) == "0"
+
+
+def test_removal_has_the_tasks_make_way_first_and_leaves_what_others_made() -> None:
+    cell = ready()
+    local = LOCAL | {"subordinate_list": "gb-be1=1,low.q=1,gb-be2=2"}
+    done = list(removal("alpha", replace(cell, queues={**cell.queues, "all.q": local})))
+
+    assert [(one.verb, one.name) for one in done] == [
+        (Verb.SUSPEND, "gb-be1"),
+        (Verb.SUSPEND, "gb-be2"),
+        (Verb.SHELL, ""),
+        (Verb.DROP, "all.q"),
+        (Verb.DROP_QUEUE, "gb-be1"),
+        (Verb.DROP_QUEUE, "gb-be2"),
+        (Verb.INCLUDE, "q"),
+        (Verb.DROP_COMPLEX, "gb_besteffort"),
+    ]
+    assert done[3].value == "gb-be1=1,gb-be2=2"
+
+
+def test_a_resource_that_another_queue_offers_stays() -> None:
+    cell = ready()
+    own = {**cell.queues, "cheap.q": {"complex_values": "gb_besteffort=TRUE"}}
+
+    verbs = [one.verb for one in removal("alpha", replace(cell, queues=own))]
+
+    assert Verb.DROP_COMPLEX not in verbs
+    assert list(removal("alpha", a_cell())) == []

@@ -1,0 +1,119 @@
+"""Best-effort queues are made where this host can make them, and check judges those that are."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridbridge import config
+from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.besteffort import BestEffortOrder
+from gridbridge.model.site.host import CellFacts
+from gridbridge.model.site.setup import State
+from gridbridge.services.site import besteffort
+
+QCONF = """#!/bin/sh
+cd "${0%/*}" || exit 1
+case "$*" in
+-sc) cat complexes ;;
+-sql) ls queues ;;
+-sq*) cat "queues/$2" ;;
+-spl) echo "no parallel environment defined" ;;
+-srqsl) echo "no resource quota set list defined" ;;
+*) exit 1 ;;
+esac
+"""
+QSTAT = """#!/bin/sh
+echo '<job_info><queue_info><Queue-List><name>all.q@n1</name><qtype>BIP</qtype>'
+echo '<slots_used>0</slots_used><slots_resv>0</slots_resv><slots_total>2</slots_total>'
+echo '<resource name="slots" type="hc">2</resource>'
+echo '</Queue-List></queue_info><job_info></job_info></job_info>'
+"""
+LOCAL = "hostlist n1\nsubordinate_list NONE\ncomplex_values NONE\n"
+FACTS = {"alpha": CellFacts(), "gamma": CellFacts(), "delta": CellFacts()}
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Policy:
+    """Return a site of a cell with one queue, an OAR server and a cell by ssh."""
+    (tmp_path / "queues").mkdir()
+    (tmp_path / "queues/all.q").write_text(LOCAL)
+    (tmp_path / "complexes").write_text("slots s INT <= YES YES 1 1000\n")
+    for name, text in (("qconf", QCONF), ("qstat", QSTAT)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    toml = f"""[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+root = "{tmp_path}"
+binaries = "{tmp_path}"
+[cluster.gamma]
+kind = "oar"
+[cluster.delta]
+qmaster_port = 1
+execd_port = 2
+ssh = "delta-master"
+"""
+    return config.parse("FILE", toml.encode())
+
+
+def order(cluster: str = "alpha", like: str | None = None) -> BestEffortOrder:
+    """Return an order."""
+    return BestEffortOrder(cluster=cluster, like=like)
+
+
+def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
+    """And name what keeps local jobs waiting for tasks nevertheless."""
+    lines = [step.line for step in besteffort.besteffort_steps(policy, order())]
+
+    assert "qconf -Mc" in lines[0]
+    assert ["qconf -sq all.q" in line for line in lines[1:3]] == [True, True]
+    assert lines[-1] == "qconf -rattr queue slots 1 gb-be2"
+    assert besteffort.removal_steps(policy, order()) == ()
+    (told,) = besteffort.warnings(policy, order())
+    assert told.startswith("alpha: consumable slots: best-effort tasks take of it at n1")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        (order("gamma"), "best-effort jobs of its own"),
+        (order("delta"), "is reached by ssh"),
+        (order("beta"), r"no \[cluster.beta\]"),
+        (order(like="none.q"), "--like none.q: the local queues are all.q"),
+    ],
+    ids=["OAR", "ssh", "unknown", "no such queue"],
+)
+def test_where_none_can_be_made_that_is_said(
+    policy: Policy, wanted: BestEffortOrder, why: str
+) -> None:
+    with pytest.raises(ConfigError, match=why):
+        besteffort.besteffort_steps(policy, wanted)
+
+
+def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(
+    policy: Policy, tmp_path: Path
+) -> None:
+    (tmp_path / "queues/gb-be1").write_text(LOCAL)
+
+    with pytest.raises(GridbridgeError, match="gb-be1 is no best-effort queue"):
+        besteffort.besteffort_steps(policy, order())
+
+
+def test_that_there_are_none_is_right_and_half_of_a_set_up_is_not(
+    policy: Policy, tmp_path: Path
+) -> None:
+    """Clusters that this host can't set up, or that are silent, are not judged."""
+    (none,) = besteffort.check(policy, FACTS)
+    assert (none.item, none.state) == ("alpha: best-effort queues", State.OK)
+
+    with (tmp_path / "complexes").open("a") as table:
+        table.write("gb_besteffort gb_besteffort BOOL == FORCED NO 0 0\n")
+    found = {each.item: each.state for each in besteffort.check(policy, FACTS)}
+    assert found["queue gb-be1"] is State.BROKEN
+    assert found["complex gb_besteffort"] is State.OK
+    silent = {"alpha": replace(FACTS["alpha"], trouble="no answer")}
+    assert list(besteffort.check(policy, silent)) == []
