@@ -1,17 +1,18 @@
 """The load sensor: passes the poller's published load values on to execd (sge_execd(8)).
 
 execd writes one newline for each report that it wants and reads the answer with fscanf, so a report
-is one write of at most PIPE_BUF bytes, and newlines that piled up get one answer. No value at all
-is the answer when the published ones are stale: a queue whose threshold has no value is closed
-(fails closed). It runs as root, and so reads nothing that a user could have written: the published
-files are owned by the service account and found through its folder. After an answer it starts a
-poller if none runs, and kills one that hangs.
+is one write of at most PIPE_BUF bytes, and newlines that piled up get one answer. When the
+published values are stale the answer has values that close every queue (model.load), or none where
+none was known, which does as well: the sensor fails closed. It runs as root, and so reads nothing
+that a user could have written: the published files are owned by the service account and found
+through its folder. After an answer it starts a poller if none runs, and kills one that hangs.
 """
 
 import os
 import time
 
 from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.load import closed
 from gridbridge.model.places import HOME, PYTHON, SENSOR_LOG
 from gridbridge.shell import lock
 from gridbridge.state import published
@@ -19,7 +20,6 @@ from gridbridge.state import published
 START_AGAIN_S = 10  # a poller that dies at once is not started more often than this
 HUNG_S = 60  # a poller without a sign of life for this time hangs; shorter where stale_s is low
 PIPE_BUF = 4096  # what one write puts into a pipe whole (pipe(7)); as Linux has it
-NOTHING = b"begin\nend\n"
 QUIT, REPORT, NOTHING_YET = "quit", "report", ""  # what execd asks for
 LINE_MAX = 64  # bytes; none of execd's words is as long
 POLLER = (PYTHON, "-I", "-c", "from gridbridge.services.poller import main; main()")
@@ -46,6 +46,7 @@ class Sensor:
         self._log = log
         self._poller = poller
         self._told = ""
+        self._names: list[str] = []  # of the load values, as they were last seen
         self._started = -1.0e9
         self._hung_s: float = HUNG_S
         self._beat = 0.0  # the poller's last sign of life
@@ -67,29 +68,32 @@ class Sensor:
                 self.see_to_poller()
 
     def report(self, now: float) -> bytes:
-        """Return one whole report; without values when none are fresh."""
+        """Return one whole report; its values close every queue when none are fresh."""
         try:
-            report = self._values(now)
+            report = self._report(self._values(now))
         except (OSError, GridbridgeError) as error:
             self._tell(str(error))
-            return NOTHING
+            return self._report(closed(self._names))
         self._tell("")
         return report
 
-    def _values(self, now: float) -> bytes:
+    def _values(self, now: float) -> dict[str, str]:
         owner = os.stat(self._home).st_uid
         if owner == 0:
             raise StateError(f"{self._home} is root's: it has to be the service account's")
         path = published.load_path(f"{self._home}/published")
-        values, stale_s = published.fresh_load(path, now, owner)
+        values, stale_s, is_fresh = published.load(path, now, owner)
         self._hung_s = min(HUNG_S, 2 * stale_s)
-        lines = "".join(f"{self._host}:{name}:{value}\n" for name, value in values.items())
-        report = f"begin\n{lines}end\n".encode("ascii", "replace")
-        if len(report) > PIPE_BUF:
+        if max(map(len, (self._report(values), self._report(closed(list(values)))))) > PIPE_BUF:
             raise StateError(f"{path}: a report has at most {PIPE_BUF} bytes")
-        if not values:
+        self._names = list(values)
+        if not is_fresh:
             raise StateError(f"{path}: stale, the queues are closed")
-        return report
+        return values
+
+    def _report(self, values: dict[str, str]) -> bytes:
+        lines = "".join(f"{self._host}:{name}:{value}\n" for name, value in values.items())
+        return f"begin\n{lines}end\n".encode("ascii", "replace")
 
     def see_to_poller(self) -> None:
         """Start the poller when none runs, and not again for a while; end one that hangs."""

@@ -179,14 +179,14 @@ def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISH
     return removed
 
 
-def fresh_load(path: str, now: float, owner: int | None = None) -> tuple[dict[str, str], float]:
-    """Return the load values, none when they are older than they may be, and how old that is.
+def load(path: str, now: float, owner: int | None = None) -> tuple[dict[str, str], float, bool]:
+    """Return the load values, how old they may be, and whether they are not older than that.
 
     A time in the future (somebody set the clock) is not fresh either. Raises ParseError for
     anything but what encode_load wrote.
     """
     taken_at, stale_s, values = read_load(path, owner)
-    return values if -1 <= now - taken_at <= stale_s else {}, stale_s
+    return values, stale_s, bool(values) and -1 <= now - taken_at <= stale_s
 
 
 def read_load(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:

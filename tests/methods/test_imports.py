@@ -65,7 +65,13 @@ STARTER = {
     "gridbridge.methods.starter",
     "gridbridge.methods.step",
 }
-SENSOR = {"fcntl", "gridbridge.methods.sensor", "gridbridge.shell.lock", "select"}
+SENSOR = {
+    "fcntl",
+    "gridbridge.methods.sensor",
+    "gridbridge.model.load",
+    "gridbridge.shell.lock",
+    "select",
+}
 ADAPTER = {
     "gridbridge.model.places",
     "gridbridge",

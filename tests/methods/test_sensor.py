@@ -21,6 +21,7 @@ from tests.shell.holders import a_holder
 EMPTY = b"begin\nend\n"
 VALUES = {"gb_beta_up": "1", "gb_beta_pending": "3"}
 FULL = b"begin\nn1:gb_beta_up:1\nn1:gb_beta_pending:3\nend\n"
+CLOSED = b"begin\nn1:gb_beta_up:0\nn1:gb_beta_pending:999999\nend\n"
 SERVICE = 10000 if os.geteuid() == 0 else os.geteuid()
 LIMIT_S = 10.0
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="becomes other users")
@@ -223,13 +224,16 @@ def test_values_of_another_time_are_no_values(home: Path, age_s: float) -> None:
     """Neither stale ones nor those of a future that somebody's clock brought."""
     publish(home, age_s)
 
-    assert report(home) == EMPTY
+    assert report(home) == CLOSED
 
 
-def test_values_that_grow_stale_are_taken_back(execd: Execd, home: Path) -> None:
+def test_no_value_is_ever_left_out_again(execd: Execd, home: Path) -> None:
+    """Execd might never send it again: whatever happens to the file, values close the queues."""
     assert execd.answer() == FULL
-    publish(home, 31)
-    assert execd.answer() == EMPTY
+    path = publish(home, 31)
+    assert execd.answer() == CLOSED
+    path.unlink()
+    assert execd.answer() == CLOSED
     publish(home)
     assert execd.answer() == FULL
 
@@ -254,9 +258,13 @@ SPOILED = {
 def test_what_the_service_did_not_write_is_no_value(
     home: Path, spoil: Callable[[Path], object]
 ) -> None:
+    """Where nothing was known before, none is reported; else those that close the queues."""
+    sensor = a_sensor(home)
+    publish(home)
+    known = sensor.report(time.time())
     spoil(publish(home))
 
-    assert report(home) == EMPTY
+    assert (report(home), known, sensor.report(time.time())) == (EMPTY, FULL, CLOSED)
 
 
 @needs_root
@@ -407,7 +415,7 @@ def test_a_running_poller_is_left_alone_and_outlives_the_sensor(idle_home: Path)
 
 
 def test_a_poller_that_hangs_closes_the_queue_and_is_replaced(idle_home: Path) -> None:
-    """It holds its lock and gives no sign of life: the sensor answers on, with nothing."""
+    """It holds its lock and gives no sign of life: the sensor answers on, and closes the queue."""
     poller = a_holder(idle_home / "poller.lock")
     poller.send_signal(signal.SIGSTOP)
     path = idle_home / "published/load"
@@ -416,7 +424,7 @@ def test_a_poller_that_hangs_closes_the_queue_and_is_replaced(idle_home: Path) -
     execd = Execd(idle_home, *a_program())
 
     def is_replaced() -> bool:
-        assert execd.answer() == EMPTY
+        assert execd.answer() == CLOSED
         return (idle_home / "seen").exists()
 
     until(is_replaced)

@@ -2,18 +2,18 @@
 
 from datetime import datetime, timedelta
 
+from gridbridge.model.load import CLOSED, FREE, PENDING, UP, name_of
 from gridbridge.model.snapshot import ClusterSnapshot
 
 
 def load_values(
     remote: ClusterSnapshot | None, cluster: str, now: datetime, stale: timedelta
 ) -> dict[str, str]:
-    """Return what the sensor reports about a remote cluster; an unknown one is never idle."""
-    prefix = f"gb_{cluster.replace('-', '_')}"
-    if remote is None or now - remote.taken_at > stale:
-        return {f"{prefix}_up": "0"}
-    return {
-        f"{prefix}_up": "1",
-        f"{prefix}_pending": str(remote.pending),
-        f"{prefix}_free": str(remote.free_slots),
-    }
+    """Return what the sensor reports about a remote cluster; an unknown one is never idle.
+
+    All names are always there (model.load).
+    """
+    values = CLOSED
+    if remote is not None and now - remote.taken_at <= stale:
+        values = {UP: "1", PENDING: str(remote.pending), FREE: str(remote.free_slots)}
+    return {name_of(cluster, each): value for each, value in values.items()}

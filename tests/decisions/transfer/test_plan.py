@@ -586,7 +586,12 @@ def test_load_values_tell_what_waits_and_what_is_free() -> None:
     "remote", [None, a_snapshot("beta", -31)], ids=["never asked", "silent since"]
 )
 def test_an_unknown_cluster_is_never_idle(remote: ClusterSnapshot | None) -> None:
-    assert load_values(remote, "beta", NOON, STALE) == {"gb_beta_up": "0"}
+    """Every value is there, each of which closes a queue: one that was missing may stay so."""
+    assert load_values(remote, "beta", NOON, STALE) == {
+        "gb_beta_up": "0",
+        "gb_beta_pending": "999999",
+        "gb_beta_free": "0",
+    }
 
 
 @pytest.mark.parametrize(

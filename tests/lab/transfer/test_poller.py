@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.away import kill
+from tests.lab.away import kill, qmaster
 from tests.lab.configured import POLLER, SERVICE, TOML, configured, pollers
 from tests.lab.grid import Grid
 
@@ -88,6 +88,31 @@ def test_a_queue_closes_at_its_pending_limit_and_opens_again(grid: Grid) -> None
         grid.until(have_ended, "all to end", 150)
 
     assert max(seen) <= 5 + 3, f"overshoot of {max(seen) - 5}"
+
+
+def test_a_queue_opens_again_though_the_qmaster_never_heard_when_it_closed(grid: Grid) -> None:
+    """Execd sends a value until it is heard, but only if it changed: none is ever left out."""
+    grid.until(grid.is_open, "the queue to be open")
+    with qmaster(grid, "freeze", "thaw", "alpha-master"):
+        grid.sh("alpha-master", "gridbridge drain beta --reason 'an hour'")
+        until_reported(grid, "gb_beta_up=0")
+        grid.sh("alpha-master", "gridbridge undrain beta")
+        until_reported(grid, "gb_beta_up=1")
+
+    grid.until(grid.is_open, "the queue to be open again")
+
+
+def until_reported(grid: Grid, value: str) -> None:
+    """Wait until the sensor has reported a published value to execd, twice."""
+    grid.until(lambda: value in _load(grid), f"{value} to be published")
+    before = _sent(grid)
+    grid.until(lambda: _sent(grid) > before + 1, f"{value} to be reported")
+
+
+def _sent(grid: Grid) -> int:
+    """Return how many things the sensor has ever written."""
+    counters = f"cat /proc/$(pgrep -of '{SENSOR}')/io"
+    return int(grid.sh("alpha-master", counters).partition("syscw: ")[2].split()[0])
 
 
 def test_a_poller_that_is_stopped_is_told_and_replaced(grid: Grid) -> None:

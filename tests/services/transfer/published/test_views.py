@@ -279,7 +279,7 @@ def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: s
     drained = reported()
     drains.remove("beta", folder)
 
-    assert drained == "gb_beta_up=0"
+    assert drained == "gb_beta_up=0 gb_beta_pending=999999 gb_beta_free=0"
     assert reported() == open_values == "gb_beta_up=1 gb_beta_pending=1 gb_beta_free=0"
 
 
