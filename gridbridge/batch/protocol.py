@@ -107,6 +107,10 @@ class SubmitsArrays(Protocol[Where]):
         """End all tasks in whatever state they are; those that are gone are deleted."""
         ...
 
+    def delete_places(self, where: Where, array: str, name: str, places: str, /) -> None:
+        """End the tasks at some places, `1-5,9`, of the array of that name, whatever they do."""
+        ...
+
 
 class AtHome(Protocol[Where]):
     """What a starter asks of the cluster that has its queue: of the same module as Submit.

@@ -6,7 +6,8 @@ remote job must be that person's and bear the record's transfer as its account. 
 1 failed, 2 refused, 3 the job of that id is not this transfer's.
 
 VERB is hold, release, suspend, resume, delete or unstage. Of campaigns, with a file of a person's
-own: submit-array FILE CLUSTER ARRAY TASKS, release-array and delete-array FILE CLUSTER ARRAY.
+own: submit-array FILE CLUSTER ARRAY TASKS, release-array FILE CLUSTER ARRAY, and delete-array FILE
+CLUSTER ARRAY [PLACES].
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
 """

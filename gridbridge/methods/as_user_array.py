@@ -1,4 +1,4 @@
-"""gridbridge-as-user ARRAY-VERB FILE CLUSTER ARRAY [TASKS]: arrays of a campaign, as its owner.
+"""gridbridge-as-user ARRAY-VERB FILE CLUSTER ARRAY [TASKS | PLACES]: as a campaign's owner.
 
 The service names a person's own campaign file and numbers of tasks, never a command. What is run
 stands in that file, which must be as it was at the first call, and each attempt of a task is
@@ -18,7 +18,7 @@ from gridbridge.errors import GridbridgeError, NotOurs, ParseError, StateError
 from gridbridge.methods import owner
 from gridbridge.methods.owner import LIMIT_S, Refused
 from gridbridge.model.campaigns.names import ArrayId
-from gridbridge.model.campaigns.numbers import read_attempts
+from gridbridge.model.campaigns.numbers import read_attempts, read_places
 from gridbridge.model.configured import away
 from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.places import CAMPAIGNS, CONFIG
@@ -49,12 +49,15 @@ class Order:
         site = str(self.config.get("site", {}).get("cluster", ""))
         campaign = file.removeprefix("c.")
         if not (_is_number(campaign) and _is_number(number) and file != campaign):
-            raise Refused(f"usage: gridbridge-as-user {verb} c.CAMPAIGN CLUSTER ARRAY [TASKS]")
+            usage = "c.CAMPAIGN CLUSTER ARRAY [TASKS | PLACES]"
+            raise Refused(f"usage: gridbridge-as-user {verb} {usage}")
         if not isinstance(self.section, dict) or not is_cluster_name(site):
             raise Refused(f"{CONFIG}: no cluster {cluster!r}")
         self.verb, self.cluster, self.number = verb, cluster, int(number)
-        self.tasks = tasks[0] if tasks else ""
+        self.tasks = tasks[0] if tasks else ""  # places of an array that is to be deleted
         self.array = ArrayId(site, int(campaign), self.number)
+        if verb == "delete-array" and tasks:
+            _require_places(self.tasks)  # none would be the whole array
         self.file = file
 
     def reached_by(self, person: str) -> "tuple[Away, str]":
@@ -146,6 +149,8 @@ def act(order: Order, job: str, far: Away, account: str) -> str:
         raise NotOurs(f"job {job} is {whose}'s, account {theirs!r}: not {name}")
     if whose and order.verb == "release-array":
         adapter.release_array(far, job, f"campaign.{order.array.campaign}")
+    elif whose and order.tasks:
+        adapter.delete_places(far, job, name, order.tasks)
     elif whose:
         adapter.delete_array(far, job)
     return job
@@ -201,6 +206,13 @@ def _as_owner(uid: int, work: "Callable[[str], str]") -> str:
         owner.leave(error)
     finally:
         os._exit(owner.FAILED)
+
+
+def _require_places(text: str) -> None:
+    try:
+        read_places(text)
+    except ParseError as error:
+        raise Refused(str(error)) from error
 
 
 def _words(line: bytes) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from gridbridge.apply import as_user
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, Attempt
-from gridbridge.model.campaigns.numbers import write_attempts
+from gridbridge.model.campaigns.numbers import write_attempts, write_places
 from gridbridge.shell.runner import Completed
 
 REFUSED = 2
@@ -34,6 +34,11 @@ def release(array: Array) -> None:
 def delete(array: Array) -> None:
     """End all tasks of an array; may be repeated."""
     _call("delete-array", array).checked()
+
+
+def delete_places(array: Array, places: tuple[range, ...]) -> None:
+    """End the tasks at some places of an array; may be repeated."""
+    _call("delete-array", array, write_places(places)).checked()
 
 
 def _call(verb: str, array: Array, *tasks: str) -> Completed:

@@ -138,6 +138,11 @@ def delete(cell: Cell, job: str) -> Argv:
     return (f"{cell.binaries}/qdel", job)
 
 
+def delete_places(cell: Cell, array: str, places: str) -> Argv:
+    """Delete some tasks of an array, `1-5,9`."""
+    return (f"{cell.binaries}/qdel", array, "-t", places)
+
+
 def suspend(cell: Cell, job: str) -> Argv:
     """Suspend a running job."""
     return (f"{cell.binaries}/qmod", "-sj", job)

@@ -200,6 +200,11 @@ def delete_array(cell: Cell, array: str) -> None:
     _do(cell, commands.delete(cell, array), gone_is_fine=True)
 
 
+def delete_places(cell: Cell, array: str, _name: str, places: str) -> None:
+    """Delete some tasks of an array; those that are gone already are deleted."""
+    _do(cell, commands.delete_places(cell, array, places), gone_is_fine=True)
+
+
 def pin(cell: Cell, job: str, queue: str, remember: str, hard: Pairs | None = None) -> None:
     """Let a whole job start in this queue only; Grid Engine can't do it for a single task."""
     _do(cell, commands.pin(cell, job, queue, remember, hard))

@@ -215,6 +215,11 @@ def delete_array(server: OarServer, array: str) -> Argv:
     return _far(server, "delete_array", array, *_call(server, "oardel", "--array", array))
 
 
+def delete_jobs(server: OarServer, jobs: Argv) -> Argv:
+    """Delete some jobs, and nothing else: those of an array share its script."""
+    return _call(server, "oardel", *jobs)
+
+
 def show_array(server: OarServer, array: str) -> Argv:
     """Show all jobs of an array, also those that are over."""
     return _call(server, "oarstat", "-f", "-J", "--array", array)

@@ -126,6 +126,22 @@ def delete_array(server: OarServer, array: str) -> None:
         done.checked()
 
 
+def delete_places(server: OarServer, array: str, name: str, places: str) -> None:
+    """Delete some tasks of an array, which are jobs; those that are over are deleted."""
+    from gridbridge.model.campaigns.numbers import read_places  # transfers do without it
+
+    wanted = read_places(places)
+    jobs = tuple(
+        job.id
+        for job in _jobs(server, commands.show_array(server, array))
+        if not job.is_over and job.account == name and any(job.place in some for some in wanted)
+    )
+    if jobs:
+        done = call(server, commands.delete_jobs(server, jobs))
+        if done.status not in (0, KILLED_BEFORE):
+            done.checked()
+
+
 def hold(server: OarServer, job: str) -> None:
     """Keep a waiting job from starting."""
     done = call(server, commands.hold(server, job))

@@ -1,5 +1,7 @@
 """Which attempts of which tasks an array has, in words: 0-9:1,12:2 is ten first ones and a second.
 
+Some of its places are 1-5,9.
+
 Hot programs load this module.
 """
 
@@ -27,6 +29,30 @@ def write_attempts(attempts: Attempts) -> str:
         else:
             parts.append([task, task, attempt])
     return ",".join(_write(*part) for part in parts)
+
+
+def read_places(text: str) -> tuple[range, ...]:
+    """Read places of an array, from 1; ParseError for anything else."""
+    found = tuple(_some_places(part) for part in text.split(","))
+    if sum(map(len, found)) > MOST:
+        raise ParseError(f"{text[:40]!r}: at most {MOST} places")
+    return found
+
+
+def write_places(places: tuple[range, ...]) -> str:
+    """Write them."""
+    return ",".join(f"{some[0]}-{some[-1]}" if len(some) > 1 else f"{some[0]}" for some in places)
+
+
+def _some_places(part: str) -> range:
+    first, _, last = part.partition("-")
+    numbers = (first, last or first)
+    if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
+        raise ParseError(f"{part[:40]!r} is not PLACE or FIRST-LAST")
+    some = range(int(first), int(numbers[1]) + 1)
+    if not (some and some[0]):
+        raise ParseError(f"{part[:40]!r}: places count from 1, the lower first")
+    return some
 
 
 def _write(first: int, last: int, attempt: int) -> str:

@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.numbers import read_attempts, write_attempts
+from gridbridge.model.campaigns.numbers import (
+    read_attempts,
+    read_places,
+    write_attempts,
+    write_places,
+)
 
 
 def test_consecutive_tasks_of_an_attempt_are_a_range() -> None:
@@ -28,3 +33,18 @@ def test_what_is_no_range_is_refused(text: str) -> None:
     """Root reads it."""
     with pytest.raises(ParseError):
         read_attempts(text)
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 9)), min_size=1, max_size=9))
+def test_places_are_ranges_that_are_read_back(firsts: list[tuple[int, int]]) -> None:
+    """Of one place or of several."""
+    places = tuple(range(first, first + length) for first, length in firsts)
+
+    assert read_places(write_places(places)) == places
+
+
+@pytest.mark.parametrize("text", ["", "0", "0-3", "5-1", "1,", "1-2-3", "1;id", "1-100001", "-1"])
+def test_what_is_no_place_is_refused(text: str) -> None:
+    """Nothing at all would stand for a whole array."""
+    with pytest.raises(ParseError):
+        read_places(text)
