@@ -1,14 +1,23 @@
-"""The section of campaigns: [runner]."""
+"""The sections of campaigns: [runner], [campaigns.NAME] and [nikita]."""
 
 from collections.abc import Iterator
 
-from gridbridge.config.sections import Group, Single
-from gridbridge.config.words import Table
-from gridbridge.model.campaigns.sections import Runner
+from gridbridge.config.sections import Group, Named, Single
+from gridbridge.config.words import Table, key_name, table_of
+from gridbridge.model.campaigns.sections import CampaignsAt, Nikita, Runner
+from gridbridge.model.settings import CLUSTER_NAME
 
-GROUPS: tuple[Group, ...] = (Single(name="runner", kind=Runner),)
+GROUPS: tuple[Group, ...] = (
+    Single(name="runner", kind=Runner),
+    Named(name="campaigns", field="campaigns", kind=CampaignsAt, form=CLUSTER_NAME),
+    Single(name="nikita", kind=Nikita),
+)
 
 
-def problems(_: Table) -> Iterator[str]:
-    """Find every mistake that no section shows by itself: there is none."""
-    yield from ()
+def problems(sections: Table) -> Iterator[str]:
+    """Find sections for clusters that are not there."""
+    clusters = table_of(sections, "cluster")
+    for name in table_of(sections, "campaigns"):
+        if CLUSTER_NAME.holds(name) and name not in clusters:
+            known = ", ".join(clusters) or "none is defined"
+            yield f"[campaigns.{key_name(name)}]: undefined; a cluster ({known})"

@@ -5,6 +5,7 @@ HOME = "/var/lib/gridbridge"  # the service account's; its owner is the service'
 IN_FORCE = f"{HOME}/gridbridge.toml"  # the file in force: the jobs that are away were sent by it
 LOCK = f"{HOME}/poller.lock"  # held by the poller while it runs
 RUNNER_LOCK = f"{HOME}/runner.lock"  # held by the campaign runner while it runs
+NIKITA_LOCK = f"{HOME}/nikita.lock"  # held by nikita while it runs
 PUBLISHED = f"{HOME}/published"
 SPOOL = "/var/spool/gridbridge"
 CAMPAIGNS = f"{SPOOL}/campaigns"  # people's campaign files

@@ -1,7 +1,8 @@
 """The capabilities whose decisions are kept and made again: a new one has its line here."""
 
 from gridbridge.services.campaigns import journalled as campaigns
+from gridbridge.services.campaigns.nikita import journalled as nikita
 from gridbridge.services.journal import Journalled
 from gridbridge.services.transfer import journalled as transfer
 
-JOURNALLED: tuple[Journalled, ...] = (*transfer.JOURNALLED, campaigns)
+JOURNALLED: tuple[Journalled, ...] = (*transfer.JOURNALLED, campaigns, nikita)

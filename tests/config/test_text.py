@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gridbridge import config
 from gridbridge.config import words
+from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import (
@@ -241,6 +242,7 @@ def test_the_sample_fits_the_lab() -> None:
             "beta": Cluster(qmaster_port=6454, execd_port=6455, spool_shared=True),
         },
         queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=10, slots=100)},
+        campaigns={"beta": CampaignsAt()},
         maps={
             "beta": {
                 ("resource", "h_rt"): ResourceRule(),

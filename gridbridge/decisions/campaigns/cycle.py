@@ -1,8 +1,9 @@
 """What one cycle of the runner does about all campaigns."""
 
+from gridbridge.decisions.campaigns import predictor
 from gridbridge.decisions.campaigns.matching import sends
 from gridbridge.decisions.campaigns.outcomes import runs_again
-from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import ArrayState, Attempt, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Plan, Seen
 
@@ -13,13 +14,19 @@ def plan(seen: Seen) -> Plan:
     """Decide from what is seen; the same rows give the same plan."""
     alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
     again = tuple(
-        one for one in seen.ended if one.campaign in alive and runs_again(one.outcome, one.attempt)
+        one
+        for one in seen.ended
+        if one.campaign in alive and runs_again(one.outcome, one.attempt - _wiped(one, seen))
     )
     over = {(one.campaign, one.number) for one in seen.over}
     left = tuple(one for one in seen.arrays if (one.campaign, one.number) not in over)
+    ending = {(one.campaign, one.array) for one in seen.ended}
+    predicted = predictor.predict(seen)
+    sent = sends(seen, predicted)
     busy = {one.campaign for one in left} | {one.campaign for one in again}
     return Plan(
         ended=seen.ended,
+        arrays=tuple(one for one in seen.arrays if (one.campaign, one.number) in ending),
         again=again,
         over=seen.over,
         finished=tuple(
@@ -29,8 +36,15 @@ def plan(seen: Seen) -> Plan:
         ),
         deleted=tuple(one for one in left if one.campaign not in alive),
         resumed=tuple(one for one in left if one.campaign in alive and one.state in BEGUN),
-        sends=sends(seen),
+        sends=sent,
+        missed=seen.missed,
+        predicted=predictor.kept(predicted, seen.ratios, sent),
     )
+
+
+def _wiped(one: Attempt, seen: Seen) -> int:
+    """Return how many attempts of a task were wiped before they started: they don't count."""
+    return seen.wiped.get(one.campaign, {}).get(one.task, 0)
 
 
 def _is_sent(campaign: Campaign, seen: Seen) -> bool:
@@ -48,6 +62,7 @@ def sentences(plan: Plan) -> list[str]:
     again = f", {len(plan.again)} of them run again" if plan.again else ""
     told = [f"{len(plan.ended)} tasks ended{again}" if plan.ended else ""]
     told += [f"{len(plan.deleted)} arrays are deleted" if plan.deleted else ""]
+    told += predictor.sentences(plan.predicted)
     told += [f"sent: {sent}" if sent else ""]
     told += [f"campaign {number} has ended" for number in plan.finished]
     return [each for each in told if each]

@@ -6,6 +6,7 @@ before what its program said (facts of the CiGri scheduler: a walltime kill is n
 
 from gridbridge.decisions.wrapper import made_way, why_unstarted
 from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.wiping import WipedFor
 from gridbridge.model.job import JobEnd, KilledFor
 
 RESUBMIT, RESUBMIT_LAST = 66, 67
@@ -16,6 +17,7 @@ KILLED = {
     KilledFor.DELETION: Outcome.CANCELLED,
 }
 AGAIN = frozenset({Outcome.RESUBMIT, Outcome.RESUBMIT_LAST, Outcome.SITE_FAULT})
+KILLED_OUTCOMES = frozenset({Outcome.SIGNAL, Outcome.CANCELLED, Outcome.SITE_FAULT})
 MOST_ATTEMPTS = 4  # of a task that its cluster, not its program, failed
 
 
@@ -37,6 +39,23 @@ def outcome_of(end: JobEnd, walltime_s: int) -> Outcome:
     return ASKED.get(end.exit_status or 0, Outcome.PROGRAM_ERROR)
 
 
+def outcome_of_wiped(end: JobEnd, outcome: Outcome, wiped_for: WipedFor) -> Outcome:
+    """Say what the end of a task came to that nikita deleted, unless it ended by itself.
+
+    One that started before it was deleted for its waiting lost its place by no fault of its own.
+    """
+    if outcome not in KILLED_OUTCOMES:
+        return outcome
+    if wiped_for is WipedFor.OVERRAN:
+        return Outcome.WALLTIME
+    is_new = end.is_unstarted and end.killed_for is KilledFor.DELETION
+    return Outcome.WIPED if is_new else Outcome.PREEMPTED
+
+
 def runs_again(outcome: Outcome, attempt: int) -> bool:
-    """Say whether a task is tried once more after this attempt; one that made way always is."""
-    return outcome is Outcome.PREEMPTED or (outcome in AGAIN and attempt < MOST_ATTEMPTS)
+    """Say whether a task is tried once more; `attempt` counts those that were not wiped.
+
+    One that made way always is, and one that was wiped.
+    """
+    is_free = outcome in (Outcome.PREEMPTED, Outcome.WIPED)
+    return is_free or (outcome in AGAIN and attempt < MOST_ATTEMPTS)

@@ -32,6 +32,7 @@ class Outcome(StrEnum):
     SITE_FAULT = "site_fault"  # its host was lost, or nobody saw its end
     SETUP_ERROR = "setup_error"  # the cluster could not start it
     CANCELLED = "cancelled"
+    WIPED = "wiped"  # nikita deleted it before it started
 
 
 class ArrayState(StrEnum):

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign
+from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio
+from gridbridge.model.campaigns.wiping import Missed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,6 +14,9 @@ class Room:
 
     free_slots: int  # for ordinary tasks, for which best-effort ones make way
     besteffort_slots: int | None = None  # for best-effort tasks; None: they are ordinary jobs there
+    max_slots: int = 0  # where work can start at all
+    law: Law = Law.MEASURED  # of the job ratio
+    flood_rate: float = 0.0  # tasks that may wait, for each of those slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +27,8 @@ class There:
     cluster: str
     waiting: int
     listed: int  # with those that wait
+    fresh: int = 0  # of those that wait: sent just now
+    slots: float = 0.0  # of one that runs; 0: that is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +44,9 @@ class Seen:
     tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # clusters, of test campaigns
     ended: tuple[Attempt, ...] = ()  # with their outcomes
     over: tuple[Array, ...] = ()  # whose tasks all have ended
+    ratios: tuple[Ratio, ...] = ()  # that are kept
+    missed: tuple[Missed, ...] = ()  # of the tasks that are to be wiped: what has changed
+    wiped: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # campaign, task, times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +63,12 @@ class Plan:
     """What one cycle does, in this order."""
 
     ended: tuple[Attempt, ...] = ()
+    arrays: tuple[Array, ...] = ()  # those of which they are
     again: tuple[Attempt, ...] = ()  # of those: their tasks are tried once more
     over: tuple[Array, ...] = ()
     finished: tuple[int, ...] = ()  # campaigns
     deleted: tuple[Array, ...] = ()  # of cancelled campaigns
     resumed: tuple[Array, ...] = ()  # whose submission was begun and not finished
     sends: tuple[Send, ...] = ()
+    missed: tuple[Missed, ...] = ()
+    predicted: tuple[Prediction, ...] = ()  # ratios that are kept

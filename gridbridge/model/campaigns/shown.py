@@ -8,6 +8,27 @@ from gridbridge.model.campaigns.jdl import Type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownAtCluster:
+    """A campaign at one of its clusters."""
+
+    cluster: str
+    waiting: int = 0  # there
+    running: int = 0
+    job_ratio: float | None = None  # tasks that are sent for a free slot
+    ended_per_h: float | None = None  # in the last hour; None: none did
+    mean_s: float | None = None  # how long a task takes there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownErrors:
+    """What became of the forecasts that were made halfway, of the campaigns that have ended."""
+
+    forecasts: int
+    p90_held: int
+    median_error: float  # of the P50, as a share of the time that was left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaign:
     """One campaign."""
 
@@ -22,6 +43,11 @@ class ShownCampaign:
     ended: int  # for good
     failed: int  # of those
     waiting: int = 0  # not sent, or to be sent again
+    ended_per_h: float | None = None  # tasks; None, as below: unknown
+    p50_at: datetime | None = None  # by then all have ended, with this probability
+    p90_at: datetime | None = None
+    forecast_error: float | None = None  # of the P50 that was told halfway, once it has ended
+    at: tuple[ShownAtCluster, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +56,4 @@ class ShownCampaigns:
 
     at: datetime
     campaigns: tuple[ShownCampaign, ...] = ()
+    errors: ShownErrors | None = None

@@ -19,6 +19,7 @@ from gridbridge.model.campaigns.campaign import (
     Waiting,
 )
 from gridbridge.model.campaigns.plan import Plan, Send
+from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import Campaigns
@@ -48,10 +49,16 @@ class Actions:
     """What changes the state file and the clusters."""
 
     def __init__(
-        self, database: Database, campaigns: Campaigns, clock: Clock, acts: Acts = arrays
+        self,
+        database: Database,
+        campaigns: Campaigns,
+        learnt: Learnt,
+        clock: Clock,
+        acts: Acts = arrays,
     ) -> None:
         self._database = database
         self._campaigns = campaigns
+        self._learnt = learnt
         self._clock = clock
         self._acts = acts
 
@@ -59,6 +66,7 @@ class Actions:
         """Note what ended, then send what was begun, then what is new."""
         with self._database.transaction():
             self._note_ends(plan)
+            self._learnt.keep(plan, self._clock.now())
         for array in plan.deleted:
             self._delete(array)
         for array in plan.resumed:

@@ -15,13 +15,17 @@ from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
 from gridbridge.model.policy import Policy
 from gridbridge.services.campaigns import journalled
 from gridbridge.services.campaigns.actions import Actions
+from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.intake import Intake
+from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.predictions import Predictions
 
 
 class Runner:
@@ -35,8 +39,14 @@ class Runner:
         self.journal = Journal(self.database)
         self._campaigns = Campaigns(self.database)
         self._intake = Intake(self._campaigns, frozenset(policy.clusters), clock)
-        self._updator = Updator(policy, self._campaigns, clock)
-        self._actions = Actions(self.database, self._campaigns, clock)
+        self._predictions = Predictions(self.database)
+        marks = Marks(self.database)
+        self._forecasts = Forecasts(
+            self._campaigns, self._predictions, clock, policy.runner.interval_s
+        )
+        learnt = Learnt(self._predictions, marks)
+        self._updator = Updator(policy, self._campaigns, self._predictions, marks, clock)
+        self._actions = Actions(self.database, self._campaigns, learnt, clock)
 
     def take_in(self) -> int:
         """Take in new campaigns and what owners ask, and show them; return how many."""
@@ -59,13 +69,19 @@ class Runner:
     def apply(self, seen: Seen, plan: Plan) -> None:
         """Do it, and show it."""
         self._actions.do(plan)
+        self._forecasts.look(seen, plan, self._updator.elapsed)
         self.show()
 
     def show(self) -> None:
         """Show people all campaigns: states and numbers, never parameters."""
         waiting = self._campaigns.waiting()
         shown = (_shown(one, waiting.get(one.number, 0)) for one in self._campaigns.all())
-        campaigns_shown.put(ShownCampaigns(at=self._clock.now(), campaigns=tuple(shown)))
+        whole = ShownCampaigns(
+            at=self._clock.now(),
+            campaigns=tuple(map(self._forecasts.add_to, shown)),
+            errors=self._forecasts.errors(),
+        )
+        campaigns_shown.put(whole)
 
 
 def _shown(one: Campaign, waiting: int) -> ShownCampaign:

@@ -5,23 +5,26 @@ neither listed nor accounted for is waited for.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
-from gridbridge.apply.adapters import adapter_of, status_of
+from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
 from gridbridge.decisions.campaigns import ends as rules
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Campaign
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.names import ArrayId
-from gridbridge.model.campaigns.plan import Room, Seen, There
+from gridbridge.model.campaigns.plan import Seen
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.services.campaigns.asking import ask
+from gridbridge.services.campaigns.listed import elapsed, room, there
+from gridbridge.services.campaigns.wiped import Wiped
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.predictions import Predictions
 
 _log = logging.getLogger(__name__)
 
@@ -29,59 +32,55 @@ _log = logging.getLogger(__name__)
 class Updator:
     """Asks the clusters."""
 
-    def __init__(self, policy: Policy, campaigns: Campaigns, clock: Clock) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        campaigns: Campaigns,
+        predictions: Predictions,
+        marks: Marks,
+        clock: Clock,
+    ) -> None:
         self._policy = policy
         self._campaigns = campaigns
+        self._predictions = predictions
+        self._marks = marks
         self._clock = clock
         self._missing: dict[Attempt, float] = {}  # since when
+        self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
 
     def look(self) -> Seen:
         """Return all that a decision may look at."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
-        answers = self._ask(campaigns, arrays)
+        used = {name for one in campaigns for name in one.jdl.clusters}
+        answers = ask(self._policy, used | {one.cluster for one in arrays}, arrays)
         released = [
             one for one in arrays if one.state is ArrayState.RELEASED and one.cluster in answers
         ]
-        ended, over = self._ended(released, answers, campaigns)
+        self.elapsed = elapsed(released, answers)
+        wiped = Wiped(self._marks, self._clock)
+        ended, over = self._ended(released, answers, campaigns, wiped)
         tests = (one for one in campaigns if one.jdl.type is Type.TEST)
         return Seen(
             campaigns=campaigns,
             waiting=self._campaigns.waiting(),
             arrays=arrays,
-            room={name: _room(seen) for name, seen in answers.items()},
+            room=room(self._policy, answers),
             max_tasks=self._policy.runner.max_tasks,
-            there=_there(released, answers),
+            there=there(released, answers, self._clock.now()),
             tried={one.number: self._campaigns.tried(one.number) for one in tests},
             ended=ended,
             over=over,
+            missed=tuple(wiped.missed),
+            wiped=wiped.times(ended),
+            ratios=self._predictions.ratios(one.number for one in campaigns),
         )
-
-    def _ask(
-        self, campaigns: Iterable[Campaign], arrays: Iterable[Array]
-    ) -> dict[str, ClusterSnapshot]:
-        """Return what the clusters say that campaigns use or tasks are at, all asked at once."""
-        used = {name for one in campaigns for name in one.jdl.clusters}
-        used |= {one.cluster for one in arrays}
-        names = sorted(used & self._policy.clusters.keys())
-        wanted = frozenset(one.job_id for one in arrays if one.job_id)
-        with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
-            answers = threads.map(lambda name: self._snapshot(name, wanted), names)
-            return {name: seen for name, seen in zip(names, answers, strict=True) if seen}
-
-    def _snapshot(self, name: str, wanted: frozenset[int]) -> ClusterSnapshot | None:
-        where = away(self._policy, name)
-        queues = tuple(self._policy.queues) if name == self._policy.site.cluster else ()
-        try:
-            return status_of(where).snapshot(where, name, wanted, queues)[0]
-        except (GridbridgeError, OSError) as error:
-            _log.warning("event=no_answer cluster=%s why=%r", name, str(error))
-            return None
 
     def _ended(
         self,
         arrays: Iterable[Array],
         answers: dict[str, ClusterSnapshot],
         campaigns: tuple[Campaign, ...],
+        wiped: Wiped,
     ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
         """Return the attempts that have ended, and the arrays that are over by that."""
         walltimes = {
@@ -93,10 +92,11 @@ class Updator:
         over: list[Array] = []
         for array in arrays:
             pending = self._campaigns.pending(array)
-            missing = self._missed(array, pending, answers[array.cluster])
+            missing = wiped.see(array, self._missed(array, pending, answers[array.cluster]))
             ends = self._ends(array) if missing else {}
             walltime_s = walltimes.get((array.campaign, array.cluster), 0)
-            found = rules.ended(missing, ends, walltime_s, self._policy.runner.forgotten_s)
+            forgotten_s = self._policy.runner.forgotten_s
+            found = rules.ended(missing, ends, walltime_s, forgotten_s, wiped.of(array))
             ended += found
             over += [array] if len(found) == len(pending) else []
         return tuple(ended), tuple(over)
@@ -123,22 +123,3 @@ class Updator:
         except GridbridgeError as error:
             _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
             return {}
-
-
-def _room(seen: ClusterSnapshot) -> Room:
-    return Room(free_slots=seen.free_slots, besteffort_slots=seen.besteffort_slots)
-
-
-def _there(arrays: Iterable[Array], answers: dict[str, ClusterSnapshot]) -> tuple[There, ...]:
-    """Count our listed tasks by campaign and cluster."""
-    waiting: Counter[tuple[int, str]] = Counter()
-    listed: Counter[tuple[int, str]] = Counter()
-    for array in arrays:
-        whose = (array.campaign, array.cluster)
-        for row in answers[array.cluster].jobs.get(array.job_id, ()):
-            listed[whose] += row.task_count
-            waiting[whose] += row.task_count if row.state.is_waiting else 0
-    return tuple(
-        There(campaign=number, cluster=name, waiting=waiting[number, name], listed=tasks)
-        for (number, name), tasks in sorted(listed.items())
-    )

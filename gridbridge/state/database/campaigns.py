@@ -121,6 +121,22 @@ _PENDING = (
     .where(_OF_ARRAY, ATTEMPTS.c.outcome == Outcome.PENDING)
     .order_by(ATTEMPTS.c.place)
 )
+_RAN = (Outcome.SUCCESS, Outcome.PROGRAM_ERROR, Outcome.SIGNAL, Outcome.WALLTIME)
+_DURATIONS = (
+    select(ARRAYS.c.cluster, ATTEMPTS.c.wallclock_s)
+    .join_from(
+        ATTEMPTS,
+        ARRAYS,
+        and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number),
+    )
+    .where(
+        ATTEMPTS.c.campaign == bindparam("campaign"),
+        ATTEMPTS.c.outcome.in_(_RAN),
+        ATTEMPTS.c.wallclock_s.is_not(None),
+    )
+    .order_by(ATTEMPTS.c.array.desc())
+    .limit(600)
+)
 _WAITING_COUNTS = select(
     WAITING.c.campaign, func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks")
 ).group_by(WAITING.c.campaign)
@@ -184,6 +200,13 @@ class Campaigns:
         """Return the clusters to which a campaign has ever sent tasks."""
         rows = self._database.rows(_TRIED, campaign=campaign)
         return frozenset(row["cluster"] for row in rows)
+
+    def durations(self, campaign: int) -> dict[str, tuple[float, ...]]:
+        """Return how many seconds the last tasks took that ended, by cluster."""
+        found: dict[str, list[float]] = {}
+        for row in self._database.rows(_DURATIONS, campaign=campaign):
+            found.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
+        return {cluster: tuple(times) for cluster, times in found.items()}
 
     def pending(self, array: Array) -> tuple[Attempt, ...]:
         """Return the attempts of an array whose ends are not known, by place."""

@@ -1,8 +1,11 @@
 """A task has ended once its cluster tells so, or has forgotten it for long."""
 
-from gridbridge.decisions.campaigns.ends import ended, not_listed
+import pytest
+
+from gridbridge.decisions.campaigns.ends import FORGOTTEN, ended, not_listed
 from gridbridge.model.campaigns.campaign import Attempt, Outcome
-from gridbridge.model.job import JobEnd
+from gridbridge.model.campaigns.wiping import Mark, WipedFor
+from gridbridge.model.job import JobEnd, KilledFor
 
 
 def attempt(place: int) -> Attempt:
@@ -28,3 +31,24 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
         (1, Outcome.PROGRAM_ERROR, 3, 5),
         (3, Outcome.CANCELLED, None, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("end", "wiped_for", "outcome"),
+    [
+        (FORGOTTEN, WipedFor.OVERFLOW, Outcome.WIPED),
+        (FORGOTTEN, WipedFor.WAITED, Outcome.WIPED),
+        (JobEnd(signal=9), WipedFor.WAITED, Outcome.PREEMPTED),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.WAITED, Outcome.PREEMPTED),
+        (JobEnd(exit_status=0), WipedFor.WAITED, Outcome.SUCCESS),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.OVERRAN, Outcome.WALLTIME),
+        (JobEnd(exit_status=3), WipedFor.OVERRAN, Outcome.PROGRAM_ERROR),
+    ],
+)
+def test_what_nikita_deleted_is_not_its_owners_deletion(
+    end: JobEnd, wiped_for: WipedFor, outcome: Outcome
+) -> None:
+    """What never started has lost nothing; what ended by itself ended so."""
+    found = ended({attempt(1): 99.0}, {1: end}, 600, 60.0, {1: Mark(wiped_for=wiped_for)})
+
+    assert [one.outcome for one in found] == [outcome]

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from gridbridge.decisions.campaigns import matching
 from gridbridge.decisions.campaigns.cycle import plan, sentences
-from gridbridge.decisions.campaigns.matching import sends
+from gridbridge.decisions.campaigns.predictor import predict
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Room, Seen, Send, There
@@ -34,6 +35,11 @@ def campaign(
 def at(slots: int = 1, max_jobs: int = 0) -> AtCluster:
     """Return how tasks run at a cluster."""
     return AtCluster(exec_file="run", slots=slots, max_jobs=max_jobs)
+
+
+def sends(seen: Seen) -> tuple[Send, ...]:
+    """Predict, and match."""
+    return matching.sends(seen, predict(seen))
 
 
 def room(**free: int) -> dict[str, Room]:

@@ -45,8 +45,10 @@ def test_a_program_that_fails_is_not_tried_again() -> None:
         Outcome.RESUBMIT_LAST,
         Outcome.PREEMPTED,
         Outcome.SITE_FAULT,
+        Outcome.WIPED,
     }
     assert not runs_again(Outcome.SITE_FAULT, attempt=MOST_ATTEMPTS)
+    assert runs_again(Outcome.WIPED, attempt=MOST_ATTEMPTS)
 
 
 def test_a_task_that_made_way_is_always_tried_again() -> None:

@@ -19,6 +19,12 @@ def start(grid: Grid) -> None:
     grid.until(lambda: grid.on(HOST, "sh", "-c", FIND).status == 0, "the runner to run")
 
 
+def stop(grid: Grid) -> None:
+    """End the runner, so that the next one reads the configuration anew."""
+    grid.sh(HOST, f"{FIND} | xargs -r kill")
+    grid.until(lambda: grid.on(HOST, "sh", "-c", FIND).status != 0, "the runner to end")
+
+
 def submit(grid: Grid, jdl: dict[str, Any], *options: str, user: str = "alice") -> int:
     """Submit a campaign and return its number."""
     argv = ("gridsub", *options, "-")

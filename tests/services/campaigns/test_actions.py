@@ -19,9 +19,12 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.plan import Plan, Send
 from gridbridge.services.campaigns.actions import Actions
+from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.predictions import Predictions
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -81,7 +84,9 @@ def _campaigns(tmp_path: Path) -> Iterator[Campaigns]:
 
 @pytest.fixture(name="do")
 def _do(tmp_path: Path, campaigns: Campaigns, grid: Grid) -> Callable[[Plan], None]:
-    return Actions(campaigns._database, campaigns, Clock(), grid).do
+    database = campaigns._database
+    learnt = Learnt(Predictions(database), Marks(database))
+    return Actions(database, campaigns, learnt, Clock(), grid).do
 
 
 SEND = Plan(sends=(Send(campaign=1, cluster="beta", tasks=2),))

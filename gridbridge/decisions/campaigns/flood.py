@@ -1,0 +1,106 @@
+"""Nikita: which tasks of campaigns are wiped, so that no cluster is flooded and none is stuck.
+
+At each cluster, of the tasks that wait longer than the grace, the newest beyond those that may
+wait; any task that waits longer than its timeout; and any that runs long after its walltime (CiGri
+scheduler specification, note on step 9; CiGri v3). Tests are left waiting, for a cluster gets one
+task of them, ever. Ages are differences of aware times: a day has no end.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from gridbridge.model.campaigns.wiping import Listed, Part, Wipe, WipedFor, Wiping
+
+SAID = {
+    WipedFor.OVERFLOW: "wait beyond the flood rate",
+    WipedFor.WAITED: "waited too long",
+    WipedFor.OVERRAN: "run long after their walltime",
+}
+
+
+def plan(seen: Listed) -> Wiping:
+    """Decide about all tasks that are listed; those that were marked before are seen through."""
+    new = tuple(part for part in seen.parts if part.marked is None)
+    late = [part for part in new if part.is_waiting and _is_late(part, seen)]
+    left = [part for part in new if part.is_waiting and part not in late and not part.is_test]
+    marked = tuple(part for part in seen.parts if part.marked is not None)
+    return Wiping(
+        wipes=(
+            *(_wipe(part, WipedFor.OVERRAN) for part in new if _overran(part, seen)),
+            *(_wipe(part, WipedFor.WAITED) for part in late),
+            *_overflow(left, seen),
+        ),
+        repeated=tuple(_wipe(part, part.marked) for part in marked if not _is_spared(part)),
+        spared=tuple(_wipe(part, part.marked) for part in marked if _is_spared(part)),
+    )
+
+
+def sentences(plan: Wiping) -> list[str]:
+    """Tell what is wiped, a sentence for each array and reason."""
+    told = [f"wiped: {_told(one)}, which {SAID[one.wiped_for]}" for one in plan.wipes]
+    told += [f"wiped again: {_told(one)}" for one in plan.repeated]
+    return told + [f"left alone: {_told(one)}, which run now" for one in plan.spared]
+
+
+def _told(one: Wipe) -> str:
+    return f"{one.tasks} of campaign {one.campaign} at {one.cluster}"
+
+
+def _overran(part: Part, seen: Listed) -> bool:
+    limit_s = part.walltime_s + seen.patience.over_walltime_s
+    return not part.is_waiting and _age_s(part, seen) > limit_s
+
+
+def _is_late(part: Part, seen: Listed) -> bool:
+    return not part.is_test and _age_s(part, seen) > seen.patience.waiting_s
+
+
+def _age_s(part: Part, seen: Listed) -> float:
+    return (seen.now - part.since).total_seconds()
+
+
+def _is_spared(part: Part) -> bool:
+    """Say whether a task began to run before it could be deleted for its waiting."""
+    return part.marked is not WipedFor.OVERRAN and not part.is_waiting
+
+
+def _overflow(waiting: Iterable[Part], seen: Listed) -> Iterator[Wipe]:
+    """Wipe the newest of the tasks that wait beyond the grace, down to those that may wait."""
+    old = [part for part in waiting if _age_s(part, seen) > seen.patience.grace_s]
+    for cluster in sorted({part.cluster for part in old}):
+        there = [part for part in old if part.cluster == cluster]
+        beyond = sum(_count(part) for part in there) - seen.allowed[cluster]
+        for part in sorted(there, key=_newest_first):
+            places = _last(part.places, beyond)
+            if places:
+                beyond -= sum(map(len, places))
+                yield _wipe(part, WipedFor.OVERFLOW, places)
+
+
+def _newest_first(part: Part) -> tuple[float, int, int]:
+    return -part.since.timestamp(), -part.campaign, -part.array
+
+
+def _count(part: Part) -> int:
+    return sum(map(len, part.places))
+
+
+def _last(places: tuple[range, ...], count: int) -> tuple[range, ...]:
+    """Return the last of some places, at most so many."""
+    found: list[range] = []
+    for some in sorted(places, key=lambda each: -each.start):
+        taken = some[max(0, len(some) - count) :] if count > 0 else some[:0]
+        if taken:
+            count -= len(taken)
+            found.append(taken)
+    return tuple(reversed(found))
+
+
+def _wipe(part: Part, wiped_for: WipedFor | None, places: tuple[range, ...] = ()) -> Wipe:
+    assert wiped_for  # a part that is not marked has another reason
+    return Wipe(
+        campaign=part.campaign,
+        array=part.array,
+        cluster=part.cluster,
+        wiped_for=wiped_for,
+        places=places or part.places,
+    )

@@ -1,0 +1,51 @@
+"""How many tasks of a campaign go to a cluster for each of its free slots."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Law(StrEnum):
+    """How a job ratio changes with what became of the tasks that were sent."""
+
+    MEASURED = "measured"
+    SLOW_START = "slow-start"
+    TWO_WAY = "two-way"
+    ADAPTIVE = "adaptive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """What is kept of a campaign at a cluster from one cycle to the next."""
+
+    campaign: int
+    cluster: str
+    ratio: float  # tasks for each free slot
+    free: int = 0  # slots for which it was last used
+    submitted: int = 0  # tasks that were sent by it, and of which nothing was learnt yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a law looks at: one campaign at one cluster."""
+
+    old: float  # the ratio
+    slots: float  # of a task
+    max_slots: int  # of the cluster
+    free: int  # now
+    submitted: int
+    running: int
+    waiting: int  # those that wait longer than a start takes
+    allowed: int  # that many may wait
+    fresh: int = 0  # those that wait since just now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """A new ratio, and the numbers that led to it."""
+
+    campaign: int
+    cluster: str
+    law: Law
+    terms: Terms
+    ratio: float
+    submitted: int  # of which nothing is learnt yet

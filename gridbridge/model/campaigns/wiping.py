@@ -1,0 +1,91 @@
+"""What nikita looks at, and what it wipes: tasks that wait or run where they should not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class WipedFor(StrEnum):
+    """WipedFor a task was deleted that nobody asked to delete."""
+
+    OVERFLOW = "overflow"  # more wait at its cluster than may
+    WAITED = "waited"  # for too long
+    OVERRAN = "overran"  # it ran on long after its walltime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A task is to be wiped."""
+
+    wiped_for: WipedFor
+    missing_since: datetime | None = None  # since then its cluster has not listed it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """Since when a cluster has not listed a task that is to be wiped; None: it lists it."""
+
+    campaign: int
+    array: int
+    place: int
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Tasks of an array of which a cluster says the same."""
+
+    campaign: int
+    array: int
+    cluster: str
+    places: tuple[range, ...]
+    since: datetime  # when they began to wait, or to run
+    is_waiting: bool
+    walltime_s: int
+    is_test: bool = False
+    marked: WipedFor | None = None  # they were to be wiped before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long nikita leaves tasks alone."""
+
+    grace_s: float  # of waiting tasks above the flood rate
+    waiting_s: float
+    over_walltime_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """All tasks of campaigns at the clusters that answered, and work there."""
+
+    now: datetime
+    parts: tuple[Part, ...]
+    allowed: Mapping[str, int]  # to wait, by cluster
+    patience: Patience
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wipe:
+    """Some tasks of an array are deleted."""
+
+    campaign: int
+    array: int
+    cluster: str
+    wiped_for: WipedFor
+    places: tuple[range, ...]
+
+    @property
+    def tasks(self) -> int:
+        """How many they are."""
+        return sum(map(len, self.places))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiping:
+    """What nikita does in one cycle."""
+
+    wipes: tuple[Wipe, ...] = ()
+    repeated: tuple[Wipe, ...] = ()  # of those that were to be wiped, and are still there
+    spared: tuple[Wipe, ...] = ()  # of those, too: they were to wait no more, and run

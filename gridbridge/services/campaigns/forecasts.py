@@ -1,0 +1,138 @@
+"""The forecasts of campaigns, made anew now and then, and what became of those made halfway."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.campaigns.forecast import error_of, errors, forecast
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.forecast import Forecast, Kept, Progress, Service
+from gridbridge.model.campaigns.plan import Plan, Seen, There
+from gridbridge.model.campaigns.shown import ShownAtCluster, ShownCampaign, ShownErrors
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.predictions import Predictions
+
+WINDOW = timedelta(hours=1)  # in which tasks that end are counted, as in CiGri
+ANEW_S = 45.0  # one costs some milliseconds, and campaigns are many
+HOUR_S = 3600
+
+Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """What was last told of a campaign."""
+
+    at: datetime
+    forecast: Forecast
+    services: tuple[Service, ...]
+
+
+class Forecasts:
+    """What is known of the ends of campaigns."""
+
+    def __init__(
+        self, campaigns: Campaigns, predictions: Predictions, clock: Clock, pause_s: float
+    ) -> None:
+        self._campaigns = campaigns
+        self._predictions = predictions
+        self._clock = clock
+        self._pause_s = pause_s
+        self._made: dict[int, _Made] = {}
+        self._there: dict[int, list[There]] = {}
+        self._ratios: dict[tuple[int, str], float] = {}
+        self._kept = {one.campaign: one for one in predictions.forecasts()}
+
+    def look(self, seen: Seen, plan: Plan, elapsed: Elapsed) -> None:
+        """Make the forecasts that are old, and keep the first one that was made halfway."""
+        self._there = {}
+        for there in seen.there:
+            self._there.setdefault(there.campaign, []).append(there)
+        known = {(one.campaign, one.cluster): one.ratio for one in seen.ratios}
+        self._ratios = known | {(one.campaign, one.cluster): one.ratio for one in plan.predicted}
+        now = self._clock.now()
+        for campaign in seen.campaigns:
+            if campaign.state is CampaignState.IN_TREATMENT and self._is_old(campaign.number, now):
+                self._made[campaign.number] = self._make(campaign, seen, elapsed, now)
+                self._keep(campaign, now)
+        for number in plan.finished:
+            if number in self._kept:
+                self._kept[number] = replace(self._kept[number], ended_at=now)
+
+    def add_to(self, shown: ShownCampaign) -> ShownCampaign:
+        """Return what is shown of a campaign, with its forecast while it runs."""
+        made = self._made.get(shown.number)
+        kept = self._kept.get(shown.number)
+        if shown.state is not CampaignState.IN_TREATMENT or made is None:
+            self._made.pop(shown.number, None)
+            return replace(shown, forecast_error=error_of(kept) if kept else None)
+        told = made.forecast
+        return replace(
+            shown,
+            ended_per_h=None if told.throughput is None else told.throughput * HOUR_S,
+            p50_at=_after(made.at, told.p50_s),
+            p90_at=_after(made.at, told.p90_s),
+            at=tuple(self._at(shown.number, name, made.services) for name in shown.clusters),
+        )
+
+    def errors(self) -> ShownErrors | None:
+        """Return how good the forecasts were, of all campaigns that have ended."""
+        return errors(self._kept.values())
+
+    def _is_old(self, number: int, now: datetime) -> bool:
+        made = self._made.get(number)
+        if made is None or made.forecast.p50_s is None:
+            return True
+        return not timedelta() <= now - made.at < timedelta(seconds=ANEW_S)
+
+    def _make(self, campaign: Campaign, seen: Seen, elapsed: Elapsed, now: datetime) -> _Made:
+        services = self._services(campaign, elapsed, now)
+        there = self._there.get(campaign.number, ())
+        left = seen.waiting.get(campaign.number, 0) + sum(one.waiting for one in there)
+        progress = Progress(left=left, services=services, pause_s=self._pause_s)
+        return _Made(at=now, forecast=forecast(progress), services=services)
+
+    def _services(self, campaign: Campaign, elapsed: Elapsed, now: datetime) -> tuple[Service, ...]:
+        durations = self._campaigns.durations(campaign.number)
+        ended = self._predictions.ended_since(campaign.number, now - WINDOW)
+        counted = {name: ended.get(name, (0, now)) for name in campaign.jdl.clusters}
+        return tuple(
+            Service(
+                cluster=name,
+                durations_s=durations.get(name, ()),
+                elapsed_s=elapsed.get((campaign.number, name), ()),
+                ended=count,
+                watched_s=max(0.0, (now - first).total_seconds()),
+            )
+            for name, (count, first) in counted.items()
+        )
+
+    def _keep(self, campaign: Campaign, now: datetime) -> None:
+        told = self._made[campaign.number].forecast
+        p50_at, p90_at = _after(now, told.p50_s), _after(now, told.p90_s)
+        is_halfway = 2 * campaign.ended >= campaign.tasks
+        if campaign.number in self._kept or not (is_halfway and p50_at and p90_at):
+            return
+        kept = Kept(campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at)
+        self._predictions.keep_forecast(kept)
+        self._kept[campaign.number] = kept
+
+    def _at(self, number: int, cluster: str, services: tuple[Service, ...]) -> ShownAtCluster:
+        (service,) = (one for one in services if one.cluster == cluster)
+        found = [one for one in self._there.get(number, ()) if one.cluster == cluster]
+        waiting = sum(one.waiting for one in found)
+        took = service.durations_s
+        rate = service.ended / service.watched_s if service.watched_s else 0.0
+        return ShownAtCluster(
+            cluster=cluster,
+            waiting=waiting,
+            running=sum(one.listed for one in found) - waiting,
+            job_ratio=self._ratios.get((number, cluster)),
+            ended_per_h=rate * HOUR_S or None,
+            mean_s=sum(took) / len(took) if took else None,
+        )
+
+
+def _after(moment: datetime, seconds: float | None) -> datetime | None:
+    return None if seconds is None else moment + timedelta(seconds=seconds)

@@ -1,0 +1,86 @@
+"""What the clusters' answers say of room, and of our tasks there, in numbers."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from gridbridge.model.campaigns.campaign import Array
+from gridbridge.model.campaigns.plan import Room, There
+from gridbridge.model.campaigns.sections import CampaignsAt
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+
+SETTLED = timedelta(seconds=20)  # the longest that OAR took to start a task that had room
+
+Answers = Mapping[str, ClusterSnapshot]
+
+
+def room(policy: Policy, answers: Answers) -> dict[str, Room]:
+    """Return what each cluster that answered has, and how campaigns use it."""
+    used = {name: policy.campaigns.get(name, CampaignsAt()) for name in answers}
+    return {
+        name: Room(
+            free_slots=seen.free_slots,
+            besteffort_slots=seen.besteffort_slots,
+            max_slots=max_slots(seen),
+            law=used[name].predictor,
+            flood_rate=used[name].flood_rate,
+        )
+        for name, seen in answers.items()
+    }
+
+
+def max_slots(seen: ClusterSnapshot) -> int:
+    """Return how many slots a cluster has where work can start; best-effort ones are the same."""
+    working = (
+        each
+        for each in seen.queues
+        if each.takes_work and not each.sends_away and not each.is_besteffort
+    )
+    return sum(each.slots_total for each in working)
+
+
+def there(arrays: Iterable[Array], answers: Answers, now: datetime) -> tuple[There, ...]:
+    """Count our listed tasks by campaign and cluster."""
+    by_pair = sorted(arrays, key=lambda one: (one.campaign, one.cluster))
+    counted = (
+        _count(campaign, cluster, tuple(some), answers[cluster], now)
+        for (campaign, cluster), some in groupby(
+            by_pair, key=lambda one: (one.campaign, one.cluster)
+        )
+    )
+    return tuple(one for one in counted if one.listed)
+
+
+def elapsed(arrays: Iterable[Array], answers: Answers) -> dict[tuple[int, str], tuple[float, ...]]:
+    """Return for how many seconds each running task has run, by campaign and cluster."""
+    found: dict[tuple[int, str], list[float]] = {}
+    for array in arrays:
+        seen = answers[array.cluster]
+        times = found.setdefault((array.campaign, array.cluster), [])
+        times += (
+            max(0.0, (seen.taken_at - row.since).total_seconds())
+            for row in seen.jobs.get(array.job_id, ())
+            if row.since and row.state.has_begun
+        )
+    return {pair: tuple(times) for pair, times in found.items()}
+
+
+def _count(
+    campaign: int, cluster: str, arrays: tuple[Array, ...], seen: ClusterSnapshot, now: datetime
+) -> There:
+    rows = [(array, row) for array in arrays for row in seen.jobs.get(array.job_id, ())]
+    waiting = [(array, row) for array, row in rows if row.state.is_waiting]
+    running = [row for _, row in rows if row.state.has_begun]
+    return There(
+        campaign=campaign,
+        cluster=cluster,
+        waiting=_tasks(row for _, row in waiting),
+        listed=_tasks(row for _, row in rows),
+        fresh=_tasks(row for array, row in waiting if now - array.intended_at < SETTLED),
+        slots=sum(row.slots for row in running) / len(running) if running else 0.0,
+    )
+
+
+def _tasks(rows: Iterable[JobStatus]) -> int:
+    return sum(row.task_count for row in rows)

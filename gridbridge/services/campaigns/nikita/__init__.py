@@ -1,0 +1,1 @@
+"""Nikita: what deletes tasks of campaigns that wait or run where they should not."""

@@ -1,0 +1,73 @@
+"""What clusters list of campaigns' arrays, as nikita looks at it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import groupby
+
+from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.wiping import Mark, Part, WipedFor
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.state.database.marks import Marked
+
+
+def parts(
+    arrays: Iterable[Array],
+    answers: Mapping[str, ClusterSnapshot],
+    campaigns: Mapping[int, Campaign],
+    marks: Marked,
+) -> Iterator[Part]:
+    """Give the tasks that wait or run at clusters that answered; those being deleted are left."""
+    for array in arrays:
+        campaign = campaigns.get(array.campaign)
+        if campaign is None or campaign.state is CampaignState.CANCELLED:
+            continue  # the runner deletes it
+        of_array = marks.get((array.campaign, array.number), {})
+        for row in answers[array.cluster].jobs.get(array.job_id, ()):
+            if since := _since(array, row):
+                yield from _split(array, campaign, row, since, of_array)
+
+
+def _since(array: Array, row: JobStatus) -> datetime | None:
+    """Return since when tasks wait or run; None for those that somebody else sees to.
+
+    That they wait is by our clock. One that was put back began to wait at a time that no list has.
+    """
+    if row.state.is_deleting or row.state.is_put_back:
+        return None
+    if row.state.is_waiting:
+        return None if row.state.is_held else array.intended_at
+    return row.since if row.state.is_running else None
+
+
+def _split(
+    array: Array, campaign: Campaign, row: JobStatus, since: datetime, marks: Mapping[int, Mark]
+) -> Iterator[Part]:
+    """Give the tasks of a row, those that are marked apart from the others."""
+    by_mark: dict[WipedFor | None, list[range]] = {}
+    for some in row.tasks or (range(1, array.size + 1),):
+        for wiped_for, places in _runs(some, marks):
+            by_mark.setdefault(wiped_for, []).append(places)
+    for marked, found in by_mark.items():
+        yield Part(
+            campaign=array.campaign,
+            array=array.number,
+            cluster=array.cluster,
+            places=tuple(found),
+            since=since,
+            is_waiting=row.state.is_waiting,
+            walltime_s=campaign.jdl.clusters[array.cluster].walltime_s,
+            is_test=campaign.jdl.type is Type.TEST,
+            marked=marked,
+        )
+
+
+def _runs(places: range, marks: Mapping[int, Mark]) -> Iterator[tuple[WipedFor | None, range]]:
+    """Split places into runs of the same mark."""
+    if not marks:
+        yield None, places
+        return
+    named = ((marks[place].wiped_for if place in marks else None, place) for place in places)
+    for wiped_for, group in groupby(named, key=lambda each: each[0]):
+        found = [place for _, place in group]
+        yield wiped_for, range(found[0], found[-1] + 1)

@@ -1,0 +1,147 @@
+"""Nikita: deletes tasks that flood a cluster or are stuck there, as their owners.
+
+It only marks and deletes. That such a task has ended, and is sent again, is the runner's to see:
+where two resubmit, a task runs twice (CiGri, 2014). A cluster that does not answer, or where no
+work can start, is left alone.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from gridbridge.apply.campaigns import arrays
+from gridbridge.apply.clusters import keep_connections
+from gridbridge.decisions.campaigns import flood as rules
+from gridbridge.decisions.campaigns.jobratio import allowed_to_wait
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import Array, ArrayState
+from gridbridge.model.campaigns.sections import CampaignsAt
+from gridbridge.model.campaigns.wiping import Listed, Patience, Wipe, Wiping
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.services.campaigns.asking import ask
+from gridbridge.services.campaigns.listed import max_slots
+from gridbridge.services.campaigns.nikita import journalled
+from gridbridge.services.campaigns.nikita.parts import parts
+from gridbridge.services.journal import Entry, Journal
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
+
+_log = logging.getLogger(__name__)
+
+
+class Deletes(Protocol):
+    """What is done at the clusters (apply/campaigns/arrays)."""
+
+    def delete_places(self, array: Array, places: tuple[range, ...], /) -> None:
+        """End the tasks at some places of an array; may be repeated."""
+        ...
+
+
+class Nikita:
+    """The verbs of a cycle."""
+
+    def __init__(self, policy: Policy, clock: Clock, acts: Deletes = arrays) -> None:
+        """Open the state file; StateError when that can't be done."""
+        keep_connections(policy)
+        self._policy = policy
+        self._clock = clock
+        self._acts = acts
+        self.database = Database.open(policy.site.state)
+        self.journal = Journal(self.database)
+        self._campaigns = Campaigns(self.database)
+        self._marks = Marks(self.database)
+        self._arrays: dict[tuple[int, int], Array] = {}
+
+    def gather(self) -> Listed:
+        """Ask the clusters that have tasks."""
+        released = [
+            one for one in self._campaigns.open_arrays() if one.state is ArrayState.RELEASED
+        ]
+        answers = ask(self._policy, {one.cluster for one in released}, released)
+        return self.listed(released, answers)
+
+    def listed(self, released: list[Array], answers: dict[str, ClusterSnapshot]) -> Listed:
+        """Return what the answers of clusters tell where work can start."""
+        slots = {name: max_slots(seen) for name, seen in answers.items()}
+        there = [one for one in released if slots.get(one.cluster)]
+        self._arrays = {(one.campaign, one.number): one for one in there}
+        campaigns = {one.number: one for one in self._campaigns.unfinished()}
+        return Listed(
+            now=self._clock.now(),
+            parts=tuple(parts(there, answers, campaigns, self._marks.all())),
+            allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
+            patience=_patience(self._policy),
+        )
+
+    def decide(self, seen: Listed) -> Wiping:
+        """Decide about all tasks."""
+        return rules.plan(seen)
+
+    def entry(self, seen: Listed, plan: Wiping) -> Entry | None:
+        """Tell what is done; nothing when that is nothing."""
+        return journalled.entry(seen, plan, self._clock.now())
+
+    def apply(self, seen: Listed, plan: Wiping) -> None:
+        """Mark tasks, then delete them: what is not marked would count as deleted by its owner."""
+        del seen
+        for wipe in plan.spared:
+            self._marks.remove(wipe)
+        for wipe in (*plan.wipes, *plan.repeated):
+            self._marks.put(wipe)
+            self._delete(wipe)
+
+    def _delete(self, wipe: Wipe) -> None:
+        """Delete tasks; what fails is tried again in the next cycle, if they are there still."""
+        try:
+            self._acts.delete_places(self._arrays[wipe.campaign, wipe.array], wipe.places)
+        except GridbridgeError as error:
+            name = f"{wipe.campaign}.{wipe.array}"
+            _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
+
+    def _allowed(self, cluster: str, slots: int) -> int:
+        used = self._policy.campaigns.get(cluster, CampaignsAt())
+        return allowed_to_wait(slots, used.flood_rate)
+
+
+def _patience(policy: Policy) -> Patience:
+    limits = policy.nikita
+    return Patience(
+        grace_s=limits.grace_s,
+        waiting_s=limits.waiting_s,
+        over_walltime_s=limits.over_walltime_s,
+    )
+
+
+class Daemon:
+    """Nikita as a program that goes on."""
+
+    def __init__(self, policy: Policy, clock: Clock) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._nikita = Nikita(policy, clock)
+
+    @property
+    def pause_s(self) -> float:
+        """How long it waits between two cycles."""
+        return self._policy.nikita.interval_s
+
+    @contextmanager
+    def open_cycle(self) -> Iterator[Nikita]:
+        """Begin a cycle."""
+        yield self._nikita
+
+    def has_news(self) -> bool:
+        """Nobody brings it any."""
+        return False
+
+    def recover(self) -> None:
+        """Take up what is kept."""
+        self._nikita = Nikita(self._policy, self._clock)
+
+    def release(self) -> None:
+        """Let go of the state file."""
+        self._nikita.database.close()

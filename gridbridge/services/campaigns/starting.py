@@ -1,0 +1,59 @@
+"""How the programs of campaigns are started: alone, as the service account, once or for ever.
+
+Exit status: 0, 1 when another one runs, 2 for a wrong set-up or use.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from gridbridge import config
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.services import cycle, process
+from gridbridge.services.cycle import Daemon
+from gridbridge.shell.account import become
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.life_sign import LifeSign
+from gridbridge.shell.signals import Signals
+
+ANOTHER_RUNS, WRONG = 1, 2
+
+Make = Callable[[Policy, Clock], Daemon[Any, Any]]
+
+
+def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], Make]) -> None:
+    """Run a program as the arguments say; `load` takes half a second, so --help is before it."""
+    options = _options(name, does, every_s).parse_args()
+    try:
+        _run(name, lock, load, is_loop=options.loop, is_dry=options.dry_run)
+    except GridbridgeError as error:
+        print(f"{name}: {error}", file=sys.stderr)  # noqa: T201 - no log may exist
+        sys.exit(WRONG)
+
+
+def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(
+        prog=name, description=does, epilog=f"Example: {name} --dry-run"
+    )
+    until = f"go on until SIGTERM, every {every_s} s"
+    options.add_argument("--loop", action="store_true", help=until)
+    options.add_argument("--dry-run", action="store_true", help="say what one cycle would do")
+    return options
+
+
+def _run(name: str, lock: str, load: Callable[[], Make], *, is_loop: bool, is_dry: bool) -> None:
+    make = load()
+    signals, clock = Signals(), Clock()
+    policy = config.load(CONFIG)
+    become(policy.site.service_account)
+    process.start_log(policy)
+    cycle.hold(lock, name, ANOTHER_RUNS)
+    daemon = make(policy, clock)
+    if is_loop:
+        cycle.run_forever(daemon, signals, LifeSign(lock), clock)
+        return
+    with daemon.open_cycle() as program:
+        cycle.once(program, print, is_dry=is_dry)

@@ -1,0 +1,119 @@
+"""What is learnt about campaigns at clusters: job ratios, when tasks ended, forecasts."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from datetime import datetime, timedelta
+
+from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, select, update
+
+from gridbridge.model.campaigns.forecast import Kept
+from gridbridge.model.campaigns.jobratio import Prediction, Ratio
+from gridbridge.state.database.columns import METADATA, Moment, Words
+from gridbridge.state.database.core import Database
+
+RATIOS = Table(
+    "campaign_ratios",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", Words, primary_key=True),
+    Column("ratio", Float, nullable=False),
+    Column("free", BigInteger, nullable=False),
+    Column("submitted", BigInteger, nullable=False),
+)
+
+ENDS = Table(  # a row a minute in which tasks ended
+    "campaign_ends",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", Words, primary_key=True),
+    Column("minute", Moment, primary_key=True),
+    Column("ended", BigInteger, nullable=False),
+)
+
+FORECASTS = Table(
+    "campaign_forecasts",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("made_at", Moment, nullable=False),
+    Column("p50_at", Moment, nullable=False),
+    Column("p90_at", Moment, nullable=False),
+    Column("ended_at", Moment),
+)
+
+_OF_CAMPAIGNS = RATIOS.c.campaign.in_(bindparam("campaigns", expanding=True))
+_RATIOS = select(*(RATIOS.c[field.name] for field in fields(Ratio))).where(_OF_CAMPAIGNS)
+_FORECASTS = select(*(FORECASTS.c[field.name] for field in fields(Kept))).order_by(
+    FORECASTS.c.campaign
+)
+_SINCE = (
+    select(ENDS.c.cluster, ENDS.c.minute, ENDS.c.ended)
+    .where(ENDS.c.campaign == bindparam("of_campaign"), ENDS.c.minute >= bindparam("since"))
+    .order_by(ENDS.c.minute)
+)
+MINUTE = timedelta(minutes=1)
+_THIS_MINUTE = and_(
+    ENDS.c.campaign == bindparam("of_campaign"),
+    ENDS.c.cluster == bindparam("at_cluster"),
+    ENDS.c.minute == bindparam("in_minute"),
+)
+
+
+class Predictions:
+    """What is learnt."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def ratios(self, campaigns: Iterable[int]) -> tuple[Ratio, ...]:
+        """Return the job ratios that are kept of these campaigns."""
+        rows = self._database.rows(_RATIOS, campaigns=list(campaigns))
+        return tuple(Ratio(**row) for row in map(dict, rows))
+
+    def keep(self, predicted: Iterable[Prediction]) -> None:
+        """Keep job ratios for the next cycle."""
+        for one in predicted:
+            ratio = Ratio(
+                campaign=one.campaign,
+                cluster=one.cluster,
+                ratio=one.ratio,
+                free=one.terms.free,
+                submitted=one.submitted,
+            )
+            self._database.execute(self._database.upsert(RATIOS), asdict(ratio))
+
+    def tasks_ended(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
+        """Count tasks that ended at a cluster in this minute."""
+        key = {
+            "campaign": campaign,
+            "cluster": cluster,
+            "minute": at.replace(second=0, microsecond=0),
+        }
+        of = {"of_campaign": campaign, "at_cluster": cluster, "in_minute": key["minute"]}
+        with self._database.transaction():
+            rows = self._database.rows(select(ENDS.c.ended).where(_THIS_MINUTE), **of)
+            before = rows[0]["ended"] if rows else 0
+            self._database.execute(self._database.upsert(ENDS), key | {"ended": before + tasks})
+
+    def ended_since(self, campaign: int, since: datetime) -> dict[str, tuple[int, datetime]]:
+        """Return how many tasks of a campaign ended at each cluster since which moment.
+
+        It is the end of the first minute in which some did: what came before is not known.
+        """
+        found: dict[str, tuple[int, datetime]] = {}
+        for row in self._database.rows(_SINCE, of_campaign=campaign, since=since):
+            ended, first = found.get(row["cluster"], (-row["ended"], row["minute"] + MINUTE))
+            found[row["cluster"]] = ended + row["ended"], first
+        return found
+
+    def forecasts(self) -> tuple[Kept, ...]:
+        """Return the forecasts that were made halfway, by campaign."""
+        return tuple(Kept(**row) for row in map(dict, self._database.rows(_FORECASTS)))
+
+    def keep_forecast(self, kept: Kept) -> None:
+        """Keep one."""
+        self._database.execute(self._database.upsert(FORECASTS), asdict(kept))
+
+    def has_ended(self, campaign: int, at: datetime) -> None:
+        """Note when a campaign ended, for its forecast."""
+        of = FORECASTS.c.campaign == campaign
+        self._database.execute(update(FORECASTS).where(of).values(ended_at=at))

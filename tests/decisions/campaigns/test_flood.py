@@ -1,0 +1,137 @@
+"""Nikita wipes what floods a cluster or is stuck there, and nothing else."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.campaigns.flood import plan, sentences
+from gridbridge.model.campaigns.wiping import Listed, Part, Patience, Wipe, WipedFor, Wiping
+
+NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
+PATIENCE = Patience(grace_s=60, waiting_s=900, over_walltime_s=1800)
+
+
+def part(age_s: float, places: range = range(1, 6), **other: Any) -> Part:
+    """Return five tasks of campaign 1 that wait at beta."""
+    known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta", "is_waiting": True}
+    since = NOON - timedelta(seconds=age_s)
+    return Part(**known | {"places": (places,), "since": since, "walltime_s": 3600} | other)
+
+
+def running(age_s: float, **other: Any) -> Part:
+    """Return tasks that run."""
+    return part(age_s, is_waiting=False, **other)
+
+
+def wiping(*parts: Part, allowed: Mapping[str, int] | None = None) -> Wiping:
+    """Decide, where nothing may wait unless it is said."""
+    found = allowed or {"beta": 0}
+    return plan(Listed(now=NOON, parts=parts, allowed=found, patience=PATIENCE))
+
+
+def wipe(wiped_for: WipedFor, *places: range, **other: Any) -> Wipe:
+    """Return what is wiped of campaign 1."""
+    known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta"}
+    return Wipe(**known | other, wiped_for=wiped_for, places=places)
+
+
+def test_what_waits_beyond_the_flood_rate_is_wiped_newest_first() -> None:
+    """The older ones keep their places in the cluster's queue."""
+    old, new = part(300, array=1), part(90, array=2)
+
+    assert wiping(old, new, allowed={"beta": 7}).wipes == (
+        wipe(WipedFor.OVERFLOW, range(3, 6), array=2),
+    )
+
+
+def test_the_flood_rate_is_of_a_cluster_not_of_a_campaign() -> None:
+    """All that wait there are counted together; another cluster has its own."""
+    one, other = part(200, campaign=1), part(100, campaign=2)
+    elsewhere = part(100, cluster="gamma")
+
+    assert wiping(one, other, elsewhere, allowed={"beta": 5, "gamma": 5}).wipes == (
+        wipe(WipedFor.OVERFLOW, range(1, 6), campaign=2),
+    )
+
+
+def test_nothing_is_wiped_within_the_grace() -> None:
+    """A batch system needs a while to start what there is room for."""
+    assert wiping(part(60)).wipes == ()
+
+
+def test_what_waits_too_long_is_wiped_however_few_they_are() -> None:
+    """Another cluster may have room for it."""
+    late = part(901)
+
+    assert wiping(late, part(899), allowed={"beta": 9}).wipes == (
+        wipe(WipedFor.WAITED, range(1, 6)),
+    )
+
+
+def test_a_test_is_left_waiting() -> None:
+    """No cluster gets a second task of it."""
+    assert wiping(part(3000, is_test=True)).wipes == ()
+
+
+def test_what_runs_long_after_its_walltime_is_wiped_also_after_a_day() -> None:
+    """An age is no time of day."""
+    in_time, late = running(5400), running(5401, array=2)
+    after_a_day = running(86400 + 60, array=3)
+
+    assert [one.array for one in wiping(in_time, late, after_a_day).wipes] == [2, 3]
+
+
+def test_an_age_is_the_same_in_every_zone() -> None:
+    """In the night when clocks are set, too."""
+    since = (NOON - timedelta(seconds=901)).astimezone(timezone(timedelta(hours=-11)))
+
+    assert wiping(part(0, since=since), allowed={"beta": 9}).wipes != ()
+
+
+def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
+    """The program may have been killed between its note and its act."""
+    marked = part(10, marked=WipedFor.OVERFLOW)
+    overran = running(10, marked=WipedFor.OVERRAN, array=2)
+
+    assert wiping(marked, overran) == Wiping(
+        repeated=(
+            wipe(WipedFor.OVERFLOW, range(1, 6)),
+            wipe(WipedFor.OVERRAN, range(1, 6), array=2),
+        )
+    )
+
+
+def test_what_was_to_be_wiped_for_its_waiting_and_runs_is_spared() -> None:
+    """It has its place now."""
+    assert wiping(running(10, marked=WipedFor.WAITED)) == Wiping(
+        spared=(wipe(WipedFor.WAITED, range(1, 6)),)
+    )
+
+
+def test_each_wipe_is_told() -> None:
+    """With how many tasks, whose, where and why."""
+    assert sentences(wiping(part(61), running(9000, array=2))) == [
+        "wiped: 5 of campaign 1 at beta, which run long after their walltime",
+        "wiped: 5 of campaign 1 at beta, which wait beyond the flood rate",
+    ]
+
+
+@given(
+    ages=st.lists(st.integers(61, 800), max_size=6),
+    sizes=st.lists(st.integers(1, 40), min_size=6, max_size=6),
+    allowed=st.integers(0, 100),
+)
+def test_exactly_what_is_too_much_goes(ages: list[int], sizes: list[int], allowed: int) -> None:
+    """Whatever waits in whatever arrays."""
+    parts = [
+        part(age, range(1, 1 + size), array=number)
+        for number, (age, size) in enumerate(zip(ages, sizes, strict=False))
+    ]
+    waiting = sum(len(each.places[0]) for each in parts)
+
+    wiped = wiping(*parts, allowed={"beta": allowed}).wipes
+
+    assert sum(one.tasks for one in wiped) == max(0, waiting - allowed)

@@ -1,0 +1,168 @@
+"""The end of a campaign is told as P50 and P90, and unknown where it is."""
+
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.campaigns.forecast import forecast
+from gridbridge.decisions.campaigns.survival import curve_of
+from gridbridge.model.campaigns.forecast import Forecast, Progress, Service
+
+UNKNOWN = Forecast()
+
+
+def progress(left: int, *services: Service) -> Progress:
+    """Return how far a campaign is."""
+    return Progress(left=left, services=services)
+
+
+def beta(*durations_s: float, elapsed_s: tuple[float, ...] = ()) -> Service:
+    """Return what a cluster has done."""
+    return Service(cluster="beta", durations_s=durations_s, elapsed_s=elapsed_s)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        progress(10),
+        progress(10, beta(elapsed_s=(60.0, 5.0))),  # none has ended
+        progress(10, beta(60.0, 61.0)),  # none runs
+    ],
+)
+def test_what_can_not_be_told_is_unknown(seen: Progress) -> None:
+    """CiGri said "now"."""
+    assert forecast(seen) == UNKNOWN
+
+
+def test_tasks_of_one_length_end_when_they_must() -> None:
+    """90 wait and 10 run, of 60 s each: nine more rounds."""
+    told = forecast(progress(90, beta(*[60.0] * 40, elapsed_s=(30.0,) * 10)))
+
+    assert told.throughput == pytest.approx(1 / 6, rel=0.05)
+    assert told.p50_s == pytest.approx(570, rel=0.1)
+    assert told.p90_s is not None
+    assert told.p50_s < told.p90_s < 800
+
+
+def test_what_has_run_long_already_ends_sooner() -> None:
+    """The elapsed time of what runs is used."""
+    young, old = (
+        forecast(progress(0, beta(*[600.0] * 30, elapsed_s=(elapsed,))))
+        for elapsed in (10.0, 590.0)
+    )
+
+    assert young.p50_s == pytest.approx(590, rel=0.05)
+    assert old.p50_s == pytest.approx(10, abs=5)
+
+
+def test_a_rate_that_was_seen_counts_more_than_a_guess() -> None:
+    """Slots that are empty between two tasks are in it."""
+    seen = Service(
+        cluster="beta",
+        durations_s=(30.0,) * 100,
+        elapsed_s=(15.0,) * 10,
+        ended=100,
+        watched_s=600.0,
+    )
+
+    assert forecast(progress(100, seen)).throughput == pytest.approx(1 / 6)
+
+
+def test_short_tasks_that_ended_first_don_t_deceive() -> None:
+    """Three of ten were short; the others run three times as long already."""
+    curve = curve_of([10.0] * 3, [30.0] * 7)
+
+    assert curve.left_after(20.0) == pytest.approx(0.7)
+    assert curve.mean > 25
+
+
+Length = Callable[[Random], float]
+LENGTHS: dict[str, Length] = {
+    "alike": lambda random: random.uniform(290, 310),
+    "uniform": lambda random: random.uniform(30, 900),
+    "exponential": lambda random: random.expovariate(1 / 300),
+    "log-normal": lambda random: random.lognormvariate(5.3, 0.8),
+    "two kinds": lambda random: random.gauss(60, 5) if random.random() < 0.7 else 900,
+}
+CLUSTERS = {"beta": (20, 1.0), "gamma": (8, 0.6), "delta": (4, 1.7)}  # slots, speed
+
+
+def run(random: Random, length: Length, tasks: int, halt: float) -> tuple[Progress, float]:
+    """Simulate a campaign; return how far it was when that part had ended, and its end after it."""
+    running: list[tuple[float, float, str]] = []  # end, start, cluster
+    lengths = [max(1.0, length(random)) for _ in range(tasks)]
+    ended: list[tuple[float, float, str]] = []
+    seen: Progress | None = None
+    seen_s = now = 0.0
+    free = [name for name, (slots, _) in CLUSTERS.items() for _ in range(slots)]
+    while lengths or running:
+        while lengths and free:
+            cluster = free.pop()
+            heappush(running, (now + lengths.pop() / CLUSTERS[cluster][1], now, cluster))
+        if seen is None and len(ended) >= halt * tasks:
+            seen, seen_s = _seen(now, len(lengths), running, ended), now
+        now, began, cluster = heappop(running)
+        free.append(cluster)
+        ended.append((now - began, now, cluster))
+    assert seen
+    return seen, now - seen_s
+
+
+def _seen(
+    now: float,
+    left: int,
+    running: list[tuple[float, float, str]],
+    ended: list[tuple[float, float, str]],
+) -> Progress:
+    return Progress(
+        left=left,
+        services=tuple(
+            Service(
+                cluster=name,
+                durations_s=tuple(took for took, _, at in ended[-200:] if at == name),
+                elapsed_s=tuple(now - began for _, began, at in running if at == name),
+            )
+            for name in CLUSTERS
+        ),
+    )
+
+
+def covered(seed: int, campaigns: int) -> Iterator[tuple[bool, bool]]:
+    """Say of simulated campaigns whether P50 and P90 held."""
+    random = Random(seed)
+    for number in range(campaigns):
+        length = list(LENGTHS.values())[number % len(LENGTHS)]
+        tasks, halt = random.choice([60, 200, 600]), random.uniform(0.1, 0.9)
+        seen, took_s = run(random, length, tasks, halt)
+        told = forecast(seen)
+        assert told.p50_s is not None
+        assert told.p90_s is not None
+        yield took_s <= told.p50_s, took_s <= told.p90_s
+
+
+def test_the_p90_holds_for_nine_campaigns_in_ten() -> None:
+    """Of any kind of tasks, at any time of the campaign; the P50 holds for more than a half."""
+    by_50, by_90 = zip(*covered(seed=1, campaigns=300), strict=True)
+
+    assert 0.80 <= sum(by_90) / len(by_90) <= 0.97
+    assert 0.50 <= sum(by_50) / len(by_50) <= 0.80
+
+
+@given(
+    left=st.integers(0, 10**6),
+    durations_s=st.lists(st.floats(0, 10**6), max_size=30),
+    elapsed_s=st.lists(st.floats(0, 10**6), max_size=30),
+)
+def test_a_forecast_is_a_time_to_come(
+    left: int, durations_s: list[float], elapsed_s: list[float]
+) -> None:
+    """The P90 is after the P50."""
+    told = forecast(progress(left, beta(*durations_s, elapsed_s=tuple(elapsed_s))))
+
+    if told.p50_s is not None:
+        assert told.p90_s is not None
+        assert 0 <= told.p50_s <= told.p90_s

@@ -1,0 +1,144 @@
+"""The job ratio follows the CiGri scheduler specification within limits, or what is seen."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.campaigns.jobratio import (
+    MOST,
+    allowed_to_wait,
+    first_ratio,
+    is_learnt,
+    next_ratio,
+    tasks_for,
+)
+from gridbridge.model.campaigns.jobratio import Law, Terms
+
+SLOW, TWO_WAY, ADAPTIVE, MEASURED = Law.SLOW_START, Law.TWO_WAY, Law.ADAPTIVE, Law.MEASURED
+
+
+def terms(old: float, submitted: int, **other: Any) -> Terms:
+    """Return terms at a cluster of 16 slots, for tasks of one each."""
+    known: dict[str, Any] = {"slots": 1, "max_slots": 16, "free": 16}
+    seen = known | {"running": 0, "waiting": 0, "allowed": 0} | other
+    return Terms(old=old, submitted=submitted, **seen)
+
+
+@pytest.mark.parametrize(
+    ("law", "seen", "ratio"),
+    [
+        # slow-start doubles, and falls to one task a cluster
+        (SLOW, terms(1 / 16, 1, running=1), 2 / 16),
+        (SLOW, terms(1 / 2, 8, running=8), 1),
+        (SLOW, terms(1, 16, running=16), 2),
+        (SLOW, terms(1, 16, waiting=5, allowed=2), 1 / 16),
+        # two-way: of 10 tasks 5 run, for each needs two resources
+        (TWO_WAY, terms(1, 10, running=5, waiting=5), 0.5),
+        (TWO_WAY, terms(1, 10, running=5, waiting=5, allowed=2), 0.7),
+        # it forgets that when all that it sent runs
+        (TWO_WAY, terms(0.5, 5, running=5), 1),
+        # of 10 short tasks 6 are over: more may be sent
+        (TWO_WAY, terms(1, 10, running=4), 2.5),
+        # more is too much than was sent
+        (TWO_WAY, terms(0.5, 10, waiting=30, allowed=5), 0),
+        (TWO_WAY, terms(0, 0), 1),
+        (TWO_WAY, terms(0, 0, waiting=3), 0),
+        # adaptive-down, exponential-up
+        (ADAPTIVE, terms(0.5, 10, waiting=8, allowed=5), 0.7),
+        (ADAPTIVE, terms(0.5, 10), 1),
+    ],
+)
+def test_the_laws_of_the_specification(law: Law, seen: Terms, ratio: float) -> None:
+    """Where waiting is more than allowed: (S - E) / S, whose damaged lines mean just that."""
+    assert next_ratio(law, seen) == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(
+    ("seen", "ratio"),
+    [
+        # half of what was sent waits: half of the ratio, whatever it was
+        (terms(1, 10, waiting=5), 0.5),
+        (terms(0.5, 10, waiting=5), 0.25),
+        # the same tasks still wait, and nothing was sent since: they were counted before
+        (terms(0.5, 0, waiting=5), 0.5),
+        (terms(0.5, 10, waiting=90), 1 / 16),
+        # up in equal steps, to a task for each room of one
+        (terms(0.5, 5, running=5), 0.75),
+        (terms(0.9, 9, running=9), 1),
+        # the last good one is kept while nothing is free
+        (terms(0.5, 5, running=5, free=0), 0.5),
+        # a task has two slots, whatever was asked for
+        (terms(1, 5, running=5, slots=2), 0.5),
+        (terms(0.25, 5, waiting=5, slots=2), 1 / 16),
+    ],
+)
+def test_measured_remembers_what_it_learnt(seen: Terms, ratio: float) -> None:
+    """It is never above what fits, nor below a task a cluster."""
+    assert next_ratio(MEASURED, seen) == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize("law", [SLOW, ADAPTIVE])
+def test_a_law_that_doubles_does_so_only_after_a_trial(law: Law) -> None:
+    """Else a cluster that was full for an hour would be flooded after it."""
+    assert next_ratio(law, terms(0.5, 0)) == 0.5
+
+
+@pytest.mark.parametrize("law", Law)
+def test_what_was_just_sent_tells_nothing_yet(law: Law) -> None:
+    """Some batch systems look at their queue now and then only; an excess tells, though."""
+    young, flooded = terms(0.5, 5, fresh=5), terms(0.5, 5, fresh=5, waiting=9)
+
+    assert next_ratio(law, young) == 0.5
+    assert (is_learnt(young), is_learnt(flooded)) == (False, True)
+
+
+def test_nothing_known_is_a_task_for_each_that_fits_and_one_a_cluster_for_slow_start() -> None:
+    """The specification begins with one resource a task."""
+    assert first_ratio(MEASURED, 1, 100) == 1
+    assert first_ratio(ADAPTIVE, 4, 100) == 0.25
+    assert first_ratio(SLOW, 4, 100) == 0.01
+    assert first_ratio(SLOW, 1, 0) == 1
+
+
+@pytest.mark.parametrize(
+    ("ratio", "free", "slots", "tasks"),
+    [(1, 100, 1, 100), (0.29, 100, 1, 29), (0.01, 60, 1, 1), (0.25, 3, 4, 0), (0, 9, 1, 0)],
+)
+def test_a_ratio_sends_at_least_one_task_where_one_has_room(
+    ratio: float, free: int, slots: int, tasks: int
+) -> None:
+    """Else nothing would ever be learnt there."""
+    assert tasks_for(ratio, free, slots) == tasks
+
+
+def test_a_part_of_a_cluster_may_wait() -> None:
+    """Rounded down; 0 is none, never another default."""
+    assert [allowed_to_wait(19, rate) for rate in (0, 0.1, 0.5, 1)] == [0, 1, 9, 19]
+    assert allowed_to_wait(100, 0.29) == 29
+
+
+@given(
+    law=st.sampled_from(list(Law)),
+    old=st.floats(0, 4),
+    submitted=st.integers(0, 10**6),
+    waiting=st.integers(0, 10**6),
+    running=st.integers(0, 10**6),
+    allowed=st.integers(0, 100),
+    free=st.integers(0, 1000),
+    max_slots=st.integers(0, 1000),
+    slots=st.integers(1, 64),
+    fresh=st.integers(0, 3),
+)
+def test_a_ratio_stays_within_its_limits(law: Law, **seen: Any) -> None:
+    """Whatever happens; and an excess never raises what `measured` has."""
+    known = Terms(**seen)
+    ratio = next_ratio(law, known)
+
+    assert 0 <= ratio * known.slots <= (1 if law is MEASURED else MOST) + 1e-9
+    if law is MEASURED and known.waiting > known.allowed:
+        least = 1 / max(known.max_slots, known.slots)
+        assert ratio <= max(known.old, least) + 1e-9
+    if law is not TWO_WAY:
+        assert ratio > 0

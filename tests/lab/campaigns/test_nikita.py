@@ -1,0 +1,107 @@
+"""Tasks that wait where they can't start are wiped, on real clusters, and run elsewhen once."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, start, stop, submit, until_state
+from tests.lab.configured import configured
+from tests.lab.gamma import ACCOUNT, FAR, NODES
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
+
+SOON = "s|^#grace_s = .*|grace_s = 10|; s|^#forgotten_s = .*|forgotten_s = 10|"
+NIKITA = "runuser -u gridbridge -- /opt/gridbridge/oar-hooks/nikita"
+AS_USER = "runuser -u gridbridge -- sudo -n /opt/gridbridge/bin/gridbridge-as-user"
+QUEUE = "later.q"
+COPY = f"qconf -sq all.q | sed s/all.q/{QUEUE}/ >/tmp/later"
+ADD = f"{COPY} && qconf -Aq /tmp/later && qmod -d {QUEUE}"
+FILL = "oarsub -l /resource_id=1,walltime=0:10:0 -p \"network_address='{}'\" 'sleep 600'"
+RUN = "sh -c 'echo \"$CIGRI_JOB_ID\" >>~/flooded'"
+
+
+@pytest.fixture(scope="module")
+def site(grid: Grid) -> Iterator[Grid]:
+    """Return the lab with a runner and a nikita that have little patience."""
+    with configured(grid, SOON):
+        stop(grid)
+        start(grid)
+        yield grid
+    stop(grid)
+    grid.sh(HOST, "rm -f ~/flooded", user="alice")
+    grid.sh(FAR, "rm -f ~/flooded", user=ACCOUNT)
+
+
+@pytest.fixture(scope="module")
+def wiped(site: Grid) -> Iterator[tuple[int, int]]:
+    """Return a campaign at beta and one at gamma that were flooded once, and have ended.
+
+    Each has slots that are free and not for it: beta's are not in the queue that is asked for, and
+    gamma's two are on two nodes, where a task needs two on one.
+    """
+    fillers = [site.sh(FAR, FILL.format(node), user=ACCOUNT) for node in NODES]
+    site.cell("beta", "sh", "-c", ADD, user="root")
+    numbers = (
+        _submit(site, {"beta": {"queue": QUEUE}}, 2),
+        _submit(site, {"gamma": {"resources": "/nodes=1/core=2"}}, 1),
+    )
+    told = ""
+
+    def both() -> bool:
+        nonlocal told
+        told += site.sh(HOST, NIKITA, timeout_s=120)
+        return all(f"of campaign {each} at" in told for each in numbers)
+
+    site.until(both, "both campaigns to be wiped", CAMPAIGN_S)
+    site.cell("beta", "qmod", "-e", QUEUE, user="root")
+    jobs = [said.rpartition("OAR_JOB_ID=")[2].strip() for said in fillers]
+    site.sh(FAR, f"oardel {' '.join(jobs)}; :", user=ACCOUNT)
+    for each in numbers:
+        until_state(site, each, "terminated")
+    yield numbers
+    site.cell("beta", "qconf", "-dq", QUEUE, user="root")
+
+
+def _submit(grid: Grid, clusters: dict[str, Any], tasks: int) -> int:
+    known = {"name": "flooded", "type": "normal", "exec_file": RUN, "walltime": "0:5"}
+    return submit(grid, {**known, "clusters": clusters, "nb_jobs": tasks})
+
+
+@pytest.mark.parametrize(
+    ("which", "tasks", "host", "user"), [(0, 2, HOST, "alice"), (1, 1, FAR, ACCOUNT)]
+)
+def test_what_was_wiped_is_sent_again_and_runs_once(
+    site: Grid, wiped: tuple[int, int], which: int, tasks: int, host: str, user: str
+) -> None:
+    """No attempt has failed, and root's ledger has the second one of each task."""
+    number = wiped[which]
+    found = until_state(site, number, "terminated")
+
+    assert (tasks, 0) == (found["ended"], found["failed"])
+    ran = site.sh(host, f"grep '^{number}[.]' ~/flooded", user=user).split()
+    assert [f"{number}.{task}" for task in range(tasks)] == sorted(ran)
+    assert ":2" in site.sh(HOST, f"cat /var/lib/gridbridge-ledger/c.{number}")
+
+
+def test_the_journal_tells_what_was_wiped_and_decides_so_again(
+    site: Grid, wiped: tuple[int, int]
+) -> None:
+    """With how many tasks, whose, where and why."""
+    listed = json.loads(site.sh(HOST, "gridbridge replay --json"))
+    words = f"wiped: 2 of campaign {wiped[0]} at beta, which wait beyond the flood rate"
+    wipes = [one["decision"] for one in listed if words in one["sentence"]]
+
+    assert wipes
+    done = site.on(HOST, "gridbridge", "replay", str(wipes[0]))
+    assert done.status == 0, done
+
+
+@pytest.mark.parametrize("places", ["", "0", "1-", "1;id", "2-1"])
+def test_root_refuses_what_is_no_place(site: Grid, wiped: tuple[int, int], places: str) -> None:
+    """Nothing at all would be the whole array."""
+    script = f"{AS_USER} delete-array c.{wiped[0]} beta 1 '{places}'; echo $?"
+
+    assert site.sh(HOST, f"{script} 2>&1").splitlines()[-1] == "2"

@@ -1,0 +1,228 @@
+"""A campaign's forecast is shown while it runs, and how good it was once it has ended."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.decisions.campaigns.forecast import error_of, errors
+from gridbridge.model.campaigns.campaign import (
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+)
+from gridbridge.model.campaigns.forecast import Kept
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio, Terms
+from gridbridge.model.campaigns.plan import Plan, Seen, There
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownErrors
+from gridbridge.services.campaigns.forecasts import Forecasts
+from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.predictions import Predictions
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+BETA = (1, "beta")
+
+
+class Site:
+    """A state file with a campaign of 100 tasks at beta, and a clock that tests set."""
+
+    def __init__(self, path: Path) -> None:
+        self.database = Database.open(f"sqlite:///{path}/state.db")
+        self.campaigns, self.predictions = Campaigns(self.database), Predictions(self.database)
+        self.now = NOON
+        self.campaigns.add(
+            Campaign(
+                number=0,
+                uid=1000,
+                owner="alice",
+                state=CampaignState.IN_TREATMENT,
+                submitted_at=NOON,
+                tasks=100,
+                digest="",
+                jdl=Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}),
+            ),
+            "token",
+        )
+        self.forecasts = self.made()
+
+    def made(self) -> Forecasts:
+        """Return the forecasts of a runner that has just begun."""
+        clock = Clock(lambda: self.now.timestamp())
+        return Forecasts(self.campaigns, self.predictions, clock, 15.0)
+
+    def end(self, tasks: int, wallclock_s: int) -> None:
+        """Send tasks, and let all of them end."""
+        array = self.campaigns.intend(1, "beta", tasks, self.now)
+        assert array
+        ended = tuple(
+            replace(one, outcome=Outcome.SUCCESS, wallclock_s=wallclock_s)
+            for one in self.campaigns.pending(array)
+        )
+        for one in ended:
+            self.campaigns.ended(one)
+        self.campaigns.count(1, tasks, 0)
+        learnt = Learnt(self.predictions, Marks(self.database))
+        learnt.keep(Plan(ended=ended, arrays=(array,)), self.now)
+
+    def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
+        """Have a cycle that sees so many tasks run."""
+        found = self.campaigns.find(1)
+        assert found
+        there = There(campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s))
+        seen = Seen(
+            campaigns=(found,),
+            waiting=self.campaigns.waiting(),
+            arrays=(),
+            room={},
+            max_tasks=100,
+            there=(there,),
+            ratios=(Ratio(campaign=1, cluster="beta", ratio=0.5),),
+        )
+        plan = Plan(finished=(1,) if is_over else ())
+        self.forecasts.look(seen, plan, {BETA: elapsed_s})
+        Learnt(self.predictions, Marks(self.database)).keep(plan, self.now)
+
+    def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> ShownCampaign:
+        """Return what people see."""
+        return self.forecasts.add_to(
+            ShownCampaign(
+                number=1,
+                name="n",
+                owner="alice",
+                submitted_at=NOON,
+                type=Type.DEFAULT,
+                state=state,
+                clusters=("beta",),
+                tasks=100,
+                ended=0,
+                failed=0,
+            )
+        )
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path)
+    yield made
+    made.database.close()
+
+
+def test_the_end_is_unknown_until_something_is_known(site: Site) -> None:
+    """It is never "now"."""
+    site.look((5.0,) * 10)
+
+    assert (site.shown().p50_at, site.shown().ended_per_h) == (None, None)
+
+
+def test_a_campaign_shows_when_it_will_end_and_its_numbers_by_cluster(site: Site) -> None:
+    """From ten tasks of a minute that have ended, and ten that run."""
+    site.end(10, 60)
+    site.look((30.0,) * 10)
+
+    shown = site.shown()
+
+    assert shown.p50_at
+    assert shown.p90_at
+    assert NOON + timedelta(minutes=7) < shown.p50_at < shown.p90_at < NOON + timedelta(hours=1)
+    assert shown.ended_per_h == pytest.approx(600, rel=0.2)
+    (beta,) = shown.at
+    assert (beta.running, beta.waiting, beta.job_ratio, beta.mean_s) == (10, 0, 0.5, 60)
+
+
+def test_a_forecast_is_made_anew_now_and_then_only(site: Site) -> None:
+    """It costs some milliseconds, and a cycle comes every 15 s."""
+    site.end(10, 60)
+    site.look((30.0,) * 10)
+    first = site.shown().p50_at
+
+    site.now += timedelta(seconds=15)
+    site.look((45.0,) * 10)
+
+    assert site.shown().p50_at == first
+
+
+def test_a_task_that_never_ran_tells_nothing_of_durations(site: Site) -> None:
+    """One that was wiped has no wallclock time."""
+    array = site.campaigns.intend(1, "beta", 1, NOON)
+    assert array
+    (one,) = site.campaigns.pending(array)
+    site.campaigns.ended(replace(one, outcome=Outcome.WIPED))
+
+    assert site.campaigns.durations(1) == {}
+    assert isinstance(one, Attempt)
+
+
+def test_the_first_forecast_after_the_half_is_kept_and_compared_with_the_end(site: Site) -> None:
+    """By the next runner, too."""
+    site.end(49, 60)
+    site.look((30.0,) * 10)
+    assert site.predictions.forecasts() == ()
+    site.end(1, 60)
+    site.now += timedelta(minutes=1)
+    site.look((30.0,) * 10)
+    (kept,) = site.predictions.forecasts()
+    site.now += timedelta(minutes=9)
+    site.look((), is_over=True)
+
+    told = site.shown(CampaignState.TERMINATED)
+
+    again = site.predictions.forecasts()
+    assert again == (replace(kept, ended_at=site.now),)
+    assert told.forecast_error == error_of(again[0])
+    assert told.p50_at is None
+    assert site.forecasts.errors() is not None
+    assert site.made().errors() == site.forecasts.errors()
+
+
+@pytest.mark.parametrize(
+    ("minutes", "error", "held"), [(10, 0.0, 1), (8, -0.25, 1), (20, 0.5, 1), (40, 0.75, 0)]
+)
+def test_an_error_is_a_share_of_the_time_that_was_left(
+    minutes: int, error: float, held: int
+) -> None:
+    """It was told that ten minutes were left, or thirty at the worst."""
+    kept = Kept(
+        campaign=1,
+        made_at=NOON,
+        p50_at=NOON + timedelta(minutes=10),
+        p90_at=NOON + timedelta(minutes=30),
+    )
+    ended = replace(kept, ended_at=NOON + timedelta(minutes=minutes))
+
+    assert error_of(kept) is None
+    assert error_of(ended) == error
+    assert errors([kept, ended]) == ShownErrors(forecasts=1, p90_held=held, median_error=abs(error))
+    assert errors([kept]) is None
+
+
+def test_tasks_that_ended_are_counted_by_the_minute(site: Site) -> None:
+    """An hour later they are no longer recent."""
+    site.predictions.tasks_ended(1, "beta", 3, NOON + timedelta(seconds=5))
+    site.predictions.tasks_ended(1, "beta", 4, NOON + timedelta(seconds=50))
+    site.predictions.tasks_ended(1, "beta", 2, NOON + timedelta(seconds=70))
+
+    since = NOON + timedelta(minutes=1)
+    assert site.predictions.ended_since(1, NOON - timedelta(hours=1)) == {"beta": (2, since)}
+    assert site.predictions.ended_since(1, NOON + timedelta(minutes=2)) == {}
+
+
+def test_job_ratios_are_kept_for_the_campaigns_that_are_asked_for(site: Site) -> None:
+    """A cycle costs the same however many have ended."""
+    terms = Terms(
+        old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0
+    )
+    known = {"cluster": "beta", "law": Law.MEASURED, "terms": terms, "submitted": 3}
+    for campaign in (1, 2):
+        site.predictions.keep([Prediction(campaign=campaign, ratio=0.5, **known)])  # type: ignore[arg-type]
+
+    kept = Ratio(campaign=2, cluster="beta", ratio=0.5, free=4, submitted=3)
+    assert site.predictions.ratios([2, 3]) == (kept,)
+    assert site.predictions.ratios([]) == ()

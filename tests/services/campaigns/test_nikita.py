@@ -1,0 +1,232 @@
+"""Nikita marks before it deletes; the runner tells what became of a marked task."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.wiping import Listed, Missed, Wipe, WipedFor, Wiping
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
+from gridbridge.services.campaigns.nikita import journalled
+from gridbridge.services.campaigns.nikita.service import Nikita
+from gridbridge.services.campaigns.wiped import Wiped
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WAITING, RUNNING = JobState([Fact.WAITING]), JobState([Fact.RUNNING])
+
+
+class Cell:
+    """A cluster that notes what is deleted, and the marks at that moment."""
+
+    def __init__(self) -> None:
+        self.deleted: list[tuple[int, tuple[range, ...]]] = []
+        self.fails = False
+
+    def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
+        """Delete tasks."""
+        if self.fails:
+            raise GridbridgeError("no answer")
+        self.deleted.append((array.number, places))
+
+
+@pytest.fixture(name="cell")
+def _cell() -> Cell:
+    return Cell()
+
+
+@pytest.fixture(name="now")
+def _now() -> list[datetime]:
+    """Return the time, which tests set."""
+    return [NOON]
+
+
+@pytest.fixture(name="nikita")
+def _nikita(tmp_path: Path, cell: Cell, now: list[datetime]) -> Iterator[Nikita]:
+    policy = Policy(
+        site=Site(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
+        clusters={"beta": Cluster()},
+        queues={},
+    )
+    made = Nikita(policy, Clock(lambda: now[0].timestamp()), cell)
+    yield made
+    made.database.close()
+
+
+@pytest.fixture(name="array")
+def _array(nikita: Nikita) -> Array:
+    """Return an array of five tasks at beta, whose id is 77."""
+    campaigns = Campaigns(nikita.database)
+    campaigns.add(campaign(), "token")
+    made = campaigns.intend(1, "beta", 5, NOON)
+    assert made
+    campaigns.array_is(made, ArrayState.RELEASED, 77)
+    return replace(made, state=ArrayState.RELEASED, job_id=77)
+
+
+def campaign(type_: Type = Type.DEFAULT) -> Campaign:
+    """Return a campaign of nine tasks."""
+    return Campaign(
+        number=0,
+        uid=1000,
+        owner="alice",
+        state=CampaignState.IN_TREATMENT,
+        submitted_at=NOON,
+        tasks=9,
+        digest="",
+        jdl=Jdl(name="n", type=type_, clusters={"beta": AtCluster(exec_file="run")}),
+    )
+
+
+def row(places: range, state: JobState = WAITING, **other: Any) -> JobStatus:
+    """Return a row of beta's list."""
+    return JobStatus(job_id=77, tasks=(places,), name="", owner="alice", state=state, **other)
+
+
+def beta(*rows: JobStatus, state: QueueState | None = None) -> dict[str, ClusterSnapshot]:
+    """Return the answer of a cluster of ten slots."""
+    queue = QueueStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=10)
+    return {
+        "beta": ClusterSnapshot(
+            cluster="beta",
+            taken_at=NOON,
+            queues=(replace(queue, state=state) if state else queue,),
+            jobs={77: rows},
+            pending=0,
+            free_slots=0,
+        )
+    }
+
+
+def cycle(nikita: Nikita, array: Array, answers: dict[str, ClusterSnapshot]) -> Wiping:
+    """Decide about what a cluster lists, and do it."""
+    seen = nikita.listed([array], answers)
+    plan = nikita.decide(seen)
+    nikita.apply(seen, plan)
+    return plan
+
+
+def later(now: list[datetime], seconds: float) -> None:
+    """Let time pass."""
+    now[0] += timedelta(seconds=seconds)
+
+
+def test_what_waits_beyond_the_flood_rate_is_marked_and_deleted(
+    nikita: Nikita, array: Array, cell: Cell, now: list[datetime]
+) -> None:
+    """One of ten slots may have a task that waits."""
+    later(now, 61)
+
+    cycle(nikita, array, beta(row(range(1, 6))))
+
+    assert cell.deleted == [(1, (range(2, 6),))]
+    assert {*Marks(nikita.database).all()[1, 1]} == {2, 3, 4, 5}
+
+
+def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
+    nikita: Nikita, array: Array, cell: Cell, now: list[datetime]
+) -> None:
+    """But what runs by then is left, and its mark taken off."""
+    later(now, 61)
+    cell.fails = True
+    cycle(nikita, array, beta(row(range(1, 6))))
+    cell.fails = False
+
+    cycle(nikita, array, beta(row(range(1, 4)), row(range(4, 6), RUNNING, since=NOON)))
+
+    assert cell.deleted == [(1, (range(2, 4),))]
+    assert {*Marks(nikita.database).all()[1, 1]} == {2, 3}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [(Fact.WAITING, Fact.HELD), (Fact.WAITING, Fact.RESTARTED), (Fact.WAITING, Fact.DELETING)],
+)
+def test_what_somebody_else_sees_to_is_left(
+    nikita: Nikita, array: Array, now: list[datetime], facts: tuple[str, ...]
+) -> None:
+    """A hold is somebody's, and when a task was put back is not known."""
+    later(now, 9999)
+
+    assert cycle(nikita, array, beta(row(range(1, 6), JobState(facts)))) == Wiping()
+
+
+def test_a_cluster_where_no_work_can_start_is_left_alone(
+    nikita: Nikita, array: Array, now: list[datetime]
+) -> None:
+    """It is in an outage; and of one that gave no answer nothing is known at all."""
+    later(now, 9999)
+    lost = beta(row(range(1, 6)), state=QueueState([QueueFact.UNREACHABLE], "au"))
+
+    assert cycle(nikita, array, lost) == Wiping()
+    assert cycle(nikita, array, {}) == Wiping()
+
+
+def test_a_decision_is_made_again_from_what_was_kept(
+    nikita: Nikita, array: Array, now: list[datetime]
+) -> None:
+    """As JSON has it."""
+    later(now, 901)
+    seen = nikita.listed([array], beta(row(range(1, 6))))
+    plan = nikita.decide(seen)
+
+    entry = journalled.entry(seen, plan, NOON)
+
+    assert entry
+    assert journalled.again(entry.inputs) == entry.inputs["actions"]
+    assert entry.sentence == "wiped: 5 of campaign 1 at beta, which waited too long"
+    assert journalled.entry(seen, Wiping(), NOON) is None
+    assert isinstance(seen, Listed)
+
+
+def test_a_runner_from_cron_knows_since_when_a_marked_task_is_missing(
+    nikita: Nikita, array: Array, now: list[datetime]
+) -> None:
+    """Each run of it is a new process."""
+    marks, clock = Marks(nikita.database), nikita._clock
+    marks.put(wipe(range(2, 3)))
+    attempts = Campaigns(nikita.database).pending(array)
+    first = Wiped(marks, clock)
+    assert first.see(array, {attempts[1]: 0.0}) == {attempts[1]: 0.0}
+    assert first.missed == [Missed(campaign=1, array=1, place=2, since=NOON)]
+    marks.missed(first.missed)
+    later(now, 70)
+
+    second = Wiped(marks, clock)
+
+    assert second.see(array, {attempts[1]: 0.0, attempts[2]: 0.0}) == {
+        attempts[1]: 70.0,
+        attempts[2]: 0.0,
+    }
+    assert second.missed == []
+    assert Wiped(marks, clock).see(array, {}) == {}
+
+
+def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: Array) -> None:
+    """Then it says nothing any more, but that the attempt did not count."""
+    marks, campaigns = Marks(nikita.database), Campaigns(nikita.database)
+    marks.put(wipe(range(1, 3)))
+    first, _, *_ = campaigns.pending(array)
+
+    campaigns.ended(replace(first, outcome=Outcome.WIPED))
+    marks.tidy()
+
+    assert {*marks.all()[1, 1]} == {2}
+    assert (marks.wiped(1, 0), marks.wiped(1, 1)) == (1, 0)
+
+
+def wipe(places: range) -> Wipe:
+    """Return what is wiped of the one array."""
+    return Wipe(campaign=1, array=1, cluster="beta", wiped_for=WipedFor.OVERFLOW, places=(places,))
