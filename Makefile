@@ -4,7 +4,7 @@ PYTHON := /usr/bin/python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := gridbridge tests bench lab docs
-SHELL_FILES = $(wildcard sge-methods/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) $(wildcard gridbridge/batch/oar/*.sh) $(filter-out tools/capture-golden tools/sizes,$(wildcard tools/*)) lab/apart
+SHELL_FILES = $(wildcard sge-methods/*) $(wildcard oar-hooks/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) $(wildcard gridbridge/batch/oar/*.sh) $(filter-out tools/capture-golden tools/sizes,$(wildcard tools/*)) lab/apart
 LABS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 9)))
 IN_LABS := -n $(LABS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 -raR --reruns 1 --rerun-except RanTwice
 WAITING := $(shell echo $$(($(LABS) + 1)))  # workers of tests that mostly wait
@@ -83,9 +83,10 @@ test-long-as-root:
 
 bench: lab ## what a transfer costs, in the lab; fails when a target of docs/figures.md is missed
 	@mkdir -p .build
-	@$(BIN)/python -m bench.qstat_parse; parse=$$?; \
+	@$(BIN)/python -m bench.simulation --json .build/simulation.json; simulation=$$?; \
+	$(BIN)/python -m bench.qstat_parse; parse=$$?; \
 	$(BIN)/python -m bench.accounting --json .build/accounting.json; accounting=$$?; \
-	$(BIN)/python -m bench.transfer --json .build/figures.json && [ $$parse$$accounting = 00 ]
+	$(BIN)/python -m bench.transfer --json .build/figures.json && [ $$simulation$$parse$$accounting = 000 ]
 
 format: $(VENV)/ready
 	$(BIN)/ruff format $(wildcard $(SOURCES))

@@ -1,0 +1,207 @@
+"""Campaigns on simulated clusters, second by second: with our decisions, and with CiGri's.
+
+A cluster starts its waiting tasks in their order as slots become free. A cycle comes every 15 s, as
+gridbridge-runner's and CiGri's do. Nothing is known of how long tasks take.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from heapq import heappop, heappush
+
+from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.forecast import Progress, Service
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jobratio import Law, Ratio
+from gridbridge.model.campaigns.plan import Room, Seen, There
+
+CYCLE_S = 15.0
+WINDOW_S = 3600.0
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Cluster:
+    """A batch system with slots of one speed."""
+
+    name: str
+    slots: int
+    speed: float = 1.0
+    is_stuck: bool = False  # its slots look free, but nothing starts
+    waiting: deque[float] = field(default_factory=deque)  # lengths of tasks
+    running: list[tuple[float, float]] = field(default_factory=list)  # end, start
+    ended: list[tuple[float, float]] = field(default_factory=list)  # when, and how long it took
+
+    @property
+    def free(self) -> int:
+        """The slots that look free."""
+        return self.slots - len(self.running)
+
+    def go_on(self, since: float, now: float) -> None:
+        """Let time pass: tasks end, and others start in their places."""
+        self._start(since)
+        while self.running and self.running[0][0] <= now:
+            end, start = heappop(self.running)
+            self.ended.append((end, end - start))
+            self._start(end)
+
+    def _start(self, now: float) -> None:
+        while self.waiting and self.free and not self.is_stuck:
+            heappush(self.running, (now + self.waiting.popleft() / self.speed, now))
+
+
+class Ours:
+    """The cycle of gridbridge-runner, without a world."""
+
+    def __init__(self, clusters: Sequence[Cluster], law: Law = Law.MEASURED) -> None:
+        wish = AtCluster(exec_file="run")
+        self._campaign = Campaign(
+            number=1,
+            uid=1000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=1,
+            digest="",
+            jdl=Jdl(name="n", clusters={one.name: wish for one in clusters}),
+        )
+        self._law = law
+        self._ratios: dict[str, Ratio] = {}
+        self._fresh: dict[str, int] = {}
+
+    def sends(self, clusters: Sequence[Cluster], left: int) -> dict[str, int]:
+        """Return how many tasks go where."""
+        decided = plan(self._seen(clusters, left))
+        sent = {one.cluster: one.tasks for one in decided.sends}
+        for one in decided.predicted:
+            self._ratios[one.cluster] = Ratio(
+                campaign=1, cluster=one.cluster, ratio=one.ratio, submitted=one.submitted
+            )
+        self._fresh = sent
+        return sent
+
+    def _seen(self, clusters: Sequence[Cluster], left: int) -> Seen:
+        return Seen(
+            campaigns=(self._campaign,),
+            waiting={1: left},
+            arrays=(),
+            max_tasks=1000,
+            room={
+                one.name: Room(
+                    free_slots=one.free, max_slots=one.slots, law=self._law, flood_rate=0.1
+                )
+                for one in clusters
+            },
+            there=tuple(self._there(one) for one in clusters),
+            ratios=tuple(self._ratios.values()),
+        )
+
+    def _there(self, one: Cluster) -> There:
+        waiting = len(one.waiting)
+        return There(
+            campaign=1,
+            cluster=one.name,
+            waiting=waiting,
+            listed=waiting + len(one.running),
+            fresh=min(waiting, self._fresh.get(one.name, 0)),
+        )
+
+
+@dataclass(slots=True)
+class Tap:
+    """CiGri's limit of a campaign at a cluster (version 3, runner; shipped configuration)."""
+
+    rate: int = 3
+    is_open: bool = True
+    closed_at: float = -60.0
+    queued: int = 0
+
+
+class Cigri:
+    """CiGri 3: tasks are dealt to the clusters in turns, and a tap lets them out of each queue."""
+
+    def __init__(self, clusters: Sequence[Cluster]) -> None:
+        self._taps = {one.name: Tap() for one in clusters}
+        self._now = -CYCLE_S
+
+    def sends(self, clusters: Sequence[Cluster], left: int) -> dict[str, int]:
+        """Return how many tasks go where."""
+        self._now += CYCLE_S
+        self._deal(left - sum(tap.queued for tap in self._taps.values()))
+        return {one.name: self._let_out(self._taps[one.name], one) for one in clusters}
+
+    def _deal(self, left: int) -> None:
+        taps = list(self._taps.values())
+        while left > 0 and (short := [tap for tap in taps if tap.queued < 10 * tap.rate]):
+            for tap in short[:left]:
+                tap.queued += 1
+            left -= len(short[:left])
+
+    def _let_out(self, tap: Tap, cluster: Cluster) -> int:
+        if cluster.waiting:
+            if tap.is_open:
+                tap.is_open, tap.closed_at = False, self._now
+            if self._now - tap.closed_at >= 60:
+                tap.rate = max(3, int(tap.rate / 1.5))
+            return 0
+        tap.is_open = True
+        sent = min(tap.rate, tap.queued)
+        tap.queued -= sent
+        if sent and tap.rate < sent * 1.5 + 1:
+            tap.rate = min(100, int(tap.rate * 1.5))
+        return sent
+
+
+Watch = Callable[[float, int, Sequence[Cluster]], None]
+
+
+def run(
+    clusters: Sequence[Cluster],
+    lengths: Iterable[float],
+    how: Ours | Cigri,
+    watch: Watch = lambda now, left, clusters: None,
+    limit_s: float = 1e7,
+) -> float:
+    """Run a campaign, and return when its last task has ended."""
+    left = deque(lengths)
+    now = 0.0
+    while (left or any(one.waiting or one.running for one in clusters)) and now < limit_s:
+        watch(now, len(left), clusters)
+        for name, tasks in how.sends(clusters, len(left)).items():
+            (cluster,) = (one for one in clusters if one.name == name)
+            cluster.waiting.extend(left.popleft() for _ in range(min(tasks, len(left))))
+        for cluster in clusters:
+            cluster.go_on(now, now + CYCLE_S)
+        now += CYCLE_S
+    return max((end for one in clusters for end, _ in one.ended), default=now)
+
+
+def bound(clusters: Sequence[Cluster], lengths: Sequence[float]) -> float:
+    """Return a time before which no scheduler ends: all work at all speed, or the longest task."""
+    speed = sum(one.slots * one.speed for one in clusters)
+    return max(sum(lengths) / speed, max(lengths) / max(one.speed for one in clusters))
+
+
+def progress(now: float, left: int, clusters: Sequence[Cluster]) -> Progress:
+    """Return a campaign as the forecast looks at it."""
+    services = tuple(_service(now, one) for one in clusters)
+    waiting = sum(len(one.waiting) for one in clusters)
+    return Progress(left=left + waiting, services=services, pause_s=CYCLE_S)
+
+
+def _service(now: float, one: Cluster) -> Service:
+    first = next((60 + 60 * (end // 60) for end, _ in one.ended if end > now - WINDOW_S), now)
+    return Service(
+        cluster=one.name,
+        durations_s=tuple(took for _, took in one.ended[-200:]),
+        elapsed_s=tuple(now - start for _, start in one.running),
+        ended=sum(end > first for end, _ in one.ended),
+        watched_s=max(0.0, now - first),
+    )
+
+
+def copied(clusters: Iterable[Cluster]) -> list[Cluster]:
+    """Return the same clusters, empty."""
+    return [Cluster(one.name, one.slots, one.speed, one.is_stuck) for one in clusters]

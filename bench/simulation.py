@@ -1,0 +1,146 @@
+"""What campaigns on simulated clusters come to: makespan, filling, flooding, forecasts (no lab).
+
+* the makespan of a campaign over three unequal clusters, as times of a lower bound: all work at
+  the speed of all slots, or the longest task at the fastest. How long tasks take is unknown; they
+  are of five kinds. Beside it CiGri 3, which deals tasks to clusters in turns and has taps;
+* when the last of 100 tasks is submitted to 100 free slots, with nothing known; beside it CiGri;
+* how many tasks wait, ten minutes later, at a cluster that is full or that starts nothing though
+  its slots look free (nikita would wipe what is beyond the flood rate);
+* for how many of many campaigns the P90 of a forecast holds that is made at a random moment.
+
+Usage: .venv/bin/python -m bench.simulation [--quick] [--json FILE]
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+
+from bench.rows import Row, show
+from bench.simulated import Cigri, Cluster, Ours, bound, copied, progress, run
+from gridbridge.decisions.campaigns.forecast import forecast
+from gridbridge.model.campaigns.forecast import Forecast
+
+UNEQUAL = (Cluster("beta", 60), Cluster("gamma", 24, 0.7), Cluster("delta", 12, 1.6))
+HUNDRED = (Cluster("beta", 100),)
+STUCK = (Cluster("beta", 100, is_stuck=True),)
+KINDS: dict[str, Callable[[Random], float]] = {
+    "of one length": lambda random: random.uniform(290, 310),
+    "of any length": lambda random: random.uniform(30, 900),
+    "exponential": lambda random: random.expovariate(1 / 300),
+    "log-normal": lambda random: random.lognormvariate(5.3, 0.8),
+    "of two kinds": lambda random: random.gauss(60, 5) if random.random() < 0.7 else 900,
+}
+TASKS, FEW = 10_000, 1_000
+CAMPAIGNS = 300
+MOST_TIMES = 1.15  # of the lower bound
+FILLED_S = 45.0
+HOLDS = (80.0, 97.0)  # per cent
+
+
+def lengths(kind: str, tasks: int, random: Random) -> list[float]:
+    """Return how long tasks of a kind take at a cluster of usual speed."""
+    return [max(1.0, KINDS[kind](random)) for _ in range(tasks)]
+
+
+def makespans(tasks: int, seed: int, limit: float | None) -> Iterator[Row]:
+    """Compare makespans with the lower bound, kind by kind."""
+    for kind in KINDS:
+        work = lengths(kind, tasks, Random(seed))
+        least = bound(UNEQUAL, work)
+        ours = run(copied(UNEQUAL), work, Ours(UNEQUAL))
+        cigri = run(copied(UNEQUAL), work, Cigri(UNEQUAL))
+        what = f"makespan, {tasks} {kind}"
+        yield Row(what=what, measured=ours / least, unit="x", baseline=cigri / least, limit=limit)
+
+
+def filled_s(how: Ours | Cigri) -> float:
+    """Return when the last of 100 tasks is submitted to 100 free slots."""
+    moments = [0.0]
+
+    def watch(now: float, left: int, _: object) -> None:
+        moments.extend([now] if left else [])
+
+    run(copied(HUNDRED), [6000.0] * 100, how, watch)
+    return moments[-1]
+
+
+def waiting_at(how: Ours | Cigri, *, is_full: bool) -> float:
+    """Return how many tasks wait after ten minutes where nothing can start."""
+    clusters = copied(STUCK)
+    if is_full:
+        clusters[0].running = [(1e9, 0.0)] * 100
+    run(clusters, [60.0] * 1000, how, limit_s=600)
+    return float(len(clusters[0].waiting))
+
+
+def told(random: Random, kind: str) -> tuple[Forecast, float]:
+    """Return a forecast at a random moment of a campaign, and how long it took from then on."""
+    work = lengths(kind, random.choice([200, 500, 2000]), random)
+    at = random.uniform(0.1, 0.9) * len(work)
+    made: list[tuple[Forecast, float]] = []
+
+    def watch(now: float, left: int, clusters: object) -> None:
+        assert isinstance(clusters, list)
+        if not made and sum(len(one.ended) for one in clusters) >= at:
+            made.append((forecast(progress(now, left, clusters)), now))
+
+    end = run(copied(UNEQUAL), work, Ours(UNEQUAL), watch)
+    return (made[0][0], end - made[0][1]) if made else (Forecast(), 0.0)
+
+
+def holding(campaigns: int, seed: int) -> Iterator[Row]:
+    """Say for which part of campaigns P50 and P90 hold."""
+    random = Random(seed)
+    kinds = list(KINDS)
+    found = [told(random, kinds[number % len(kinds)]) for number in range(campaigns)]
+    known = [(one.p50_s, one.p90_s, took) for one, took in found if one.p50_s and one.p90_s]
+    p50 = 100 * sum(took <= each for each, _, took in known) / len(known)
+    p90 = 100 * sum(took <= each for _, each, took in known) / len(known)
+    yield Row(what="the P50 holds", measured=p50, unit="%")
+    yield Row(what="the P90 holds, at least", measured=p90, unit="%", limit=HOLDS[0], is_least=True)
+    yield Row(what="the P90 holds, at most", measured=p90, unit="%", limit=HOLDS[1])
+
+
+def measure(*, is_quick: bool) -> list[Row]:
+    """Return all figures; a quick run has fewer campaigns."""
+    stuck = waiting_at(Ours(STUCK), is_full=False)
+    full = waiting_at(Ours(STUCK), is_full=True)
+    return [
+        *makespans(TASKS, 1, MOST_TIMES),
+        *makespans(FEW, 1, None),
+        Row(
+            what="100 tasks on 100 free slots",
+            measured=filled_s(Ours(HUNDRED)),
+            unit="s",
+            limit=FILLED_S,
+            baseline=filled_s(Cigri(HUNDRED)),
+        ),
+        Row(what="waiting at a full cluster", measured=full, unit="tasks", limit=10),
+        Row(what="waiting where nothing starts", measured=stuck, unit="tasks", limit=110),
+        *holding(CAMPAIGNS // (5 if is_quick else 1), 2),
+    ]
+
+
+def main() -> int:
+    """Measure, print, and return 1 when a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", metavar="FILE", type=Path)
+    options = parser.parse_args()
+    rows = measure(is_quick=options.quick)
+    show(rows)
+    if options.json:
+        content = {"rows": [asdict(row) for row in rows]}
+        options.json.write_text(json.dumps(content, indent=1) + "\n")
+    missed = [row.what for row in rows if not row.is_met]
+    if missed:
+        print(f"missed: {', '.join(missed)}", file=sys.stderr)
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Whole campaigns on simulated clusters: our decisions, cycle by cycle, beside CiGri's."""
+
+from random import Random
+
+import pytest
+
+from bench.simulated import Cigri, Cluster, Ours, bound, copied, run
+from bench.simulation import HUNDRED, KINDS, UNEQUAL, filled_s, holding, lengths, waiting_at
+from gridbridge.model.campaigns.jobratio import Law
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_three_unequal_clusters_end_a_campaign_near_the_lower_bound(kind: str) -> None:
+    """Though nobody knows how long a task takes."""
+    work = lengths(kind, 10_000, Random(1))
+
+    ours = run(copied(UNEQUAL), work, Ours(UNEQUAL))
+
+    assert ours <= 1.15 * bound(UNEQUAL, work)
+
+
+def test_a_small_campaign_ends_sooner_than_by_turns_and_taps() -> None:
+    """A tap opens in minutes, and turns take no account of a cluster's size."""
+    work = lengths("exponential", 1000, Random(1))
+
+    ours, cigri = (run(copied(UNEQUAL), work, how(UNEQUAL)) for how in (Ours, Cigri))
+
+    assert ours < cigri
+
+
+@pytest.mark.parametrize("law", Law)
+def test_free_slots_are_filled_soon_and_full_ones_not_flooded(law: Law) -> None:
+    """A task in ten slots may wait; slow-start takes its time."""
+    assert filled_s(Ours(HUNDRED, law)) <= (90 if law is Law.SLOW_START else 45)
+    assert waiting_at(Ours(HUNDRED, law), is_full=True) <= 10
+
+
+@pytest.mark.parametrize("law", Law)
+def test_slots_that_only_look_free_get_one_load_of_tasks(law: Law) -> None:
+    """It is learnt from them, and what waits beyond the flood rate is nikita's."""
+    assert waiting_at(Ours(HUNDRED, law), is_full=False) <= 110
+
+
+def test_a_simulated_cluster_runs_each_task_once_at_its_speed() -> None:
+    """The benchmark is no better than that."""
+    clusters = [Cluster("beta", 2, 2.0)]
+
+    end = run(clusters, [60.0] * 4, Ours(clusters))
+
+    assert sorted(clusters[0].ended) == [(30.0, 30.0)] * 2 + [(60.0, 30.0)] * 2
+    assert end == 60.0
+
+
+@pytest.mark.long
+def test_the_p90_of_simulated_campaigns_holds() -> None:
+    """For 80 to 97 % of them, at a moment that is anybody's."""
+    (_, p90, _) = holding(300, seed=2)
+
+    assert 80 <= p90.measured <= 97
