@@ -44,6 +44,17 @@ def wait_for(
         raise AssertionError(f"{error}; it is {last!r}") from error
 
 
+def until_reported(grid: Grid, job: str, cluster: str = "alpha") -> None:
+    """Wait until a running job's usage is known, so that its execd knows it as running.
+
+    Of a job that is put back in its first second Grid Engine may leave the run alive.
+    """
+    grid.until(
+        lambda: "cpu=" in grid.cell(cluster, "qstat", "-j", job, user="root").out,
+        f"{job} to be reported by its execd",
+    )
+
+
 def until_all_gone(grid: Grid, remotes: Iterable[str]) -> None:
     """Wait until beta lists none of these jobs: the message of an end is there before that."""
     for remote in remotes:

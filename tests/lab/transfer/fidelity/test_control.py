@@ -1,7 +1,6 @@
 """What is done to a local job happens to its remote one: suspend, resume, qdel, limits."""
 
 import random
-import re
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -19,6 +18,7 @@ from tests.lab.away import (
     short_notify,
     statuses,
     until_all_gone,
+    until_reported,
     wait_for,
     why,
 )
@@ -329,16 +329,9 @@ def rescheduled(grid: Grid) -> Steps[dict[str, str]]:
     for name, job in jobs.items():
         wait_for(grid, remote_of(grid, job), "r")
         grid.until(lambda n=name: lines(grid, f"{n}.ran"), "the first run")
-        # Of a job that is put back in its first second Grid Engine may leave the run alive.
-        grid.until(lambda j=job: has_usage(grid, j), f"{job} to be reported by its execd")
+        until_reported(grid, job)
     grid.cell("alpha", "qmod", "-rj", *jobs.values(), user="root")
     return {name: grid.accounting_of_end(job, 90)["exit_status"] for name, job in jobs.items()}
-
-
-def has_usage(grid: Grid, job: str) -> bool:
-    """Say whether home has a report of what the job uses, so that its execd knows it as running."""
-    shown = grid.cell("alpha", "qstat", "-j", job, user="root").out
-    return re.search(r"^usage.*cpu=", shown, re.MULTILINE) is not None
 
 
 def test_a_job_that_is_put_back_with_a_warning_runs_again(came: Outcomes) -> None:
