@@ -1,14 +1,15 @@
-"""The sections of campaigns: [runner], [campaigns.NAME] and [nikita]."""
+"""The sections of campaigns: [runner], [metascheduler], [campaigns.NAME] and [nikita]."""
 
 from collections.abc import Iterator
 
 from gridbridge.config.sections import Group, Named, Single
 from gridbridge.config.words import Table, key_name, table_of
-from gridbridge.model.campaigns.sections import CampaignsAt, Nikita, Runner
+from gridbridge.model.campaigns.sections import CampaignsAt, Metascheduler, Nikita, Runner
 from gridbridge.model.settings import CLUSTER_NAME
 
 GROUPS: tuple[Group, ...] = (
     Single(name="runner", kind=Runner),
+    Single(name="metascheduler", kind=Metascheduler),
     Named(name="campaigns", field="campaigns", kind=CampaignsAt, form=CLUSTER_NAME),
     Single(name="nikita", kind=Nikita),
 )

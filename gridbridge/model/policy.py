@@ -8,7 +8,7 @@ A capability's sections are in its folder of the model.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gridbridge.model.campaigns.sections import CampaignsAt, Nikita, Runner
+from gridbridge.model.campaigns.sections import CampaignsAt, Metascheduler, Nikita, Runner
 from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.site.queues import why_none
 from gridbridge.model.site.sections import Site
@@ -27,6 +27,7 @@ class Policy:
     breaker: Breaker = field(default_factory=Breaker)
     retention: Retention = field(default_factory=Retention)
     runner: Runner = field(default_factory=Runner)
+    metascheduler: Metascheduler = field(default_factory=Metascheduler)
     campaigns: Mapping[str, CampaignsAt] = field(default_factory=dict)
     nikita: Nikita = field(default_factory=Nikita)
     maps: Mapping[str, Rules] = field(default_factory=dict)

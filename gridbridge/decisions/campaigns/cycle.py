@@ -1,7 +1,7 @@
 """What one cycle of the runner does about all campaigns."""
 
 from gridbridge.decisions.campaigns import predictor
-from gridbridge.decisions.campaigns.matching import sends
+from gridbridge.decisions.campaigns.distribution import sends
 from gridbridge.decisions.campaigns.outcomes import runs_again
 from gridbridge.model.campaigns.campaign import ArrayState, Attempt, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Type

@@ -1,21 +1,17 @@
-"""How many tasks of each campaign go to each cluster in one cycle.
-
-Test campaigns come first and send one task to each of their clusters, ever; the others come first
-come first served (CiGri scheduler specification, metascheduler and schedulers). A campaign's job
-ratio says how many tasks fill the slots that are free, and the cluster's flood rate how many may
-wait there besides; tasks of ours that wait there already count.
-"""
+"""What is left at each cluster in one cycle, and what campaigns' schedulers make of it."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gridbridge.decisions.campaigns.jobratio import allowed_to_wait, tasks_for
+from gridbridge.decisions.campaigns.jobratio import allowed_to_wait
+from gridbridge.decisions.campaigns.schedulers.protocol import Place
+from gridbridge.decisions.campaigns.schedulers.registry import scheduler_of
 from gridbridge.decisions.campaigns.slots import FreeSlots
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Type
+from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.jdl import AtCluster
 from gridbridge.model.campaigns.jobratio import Prediction
-from gridbridge.model.campaigns.plan import Seen, Send
+from gridbridge.model.campaigns.plan import Seen
 
 Pair = tuple[int, str]  # a campaign and a cluster
 UNKNOWN = AtCluster(exec_file="")  # what a campaign asks for at a cluster that it has no more
@@ -29,23 +25,12 @@ class Places:
     may_wait: dict[str, int]  # tasks
 
 
-def sends(seen: Seen, predicted: Mapping[Pair, Prediction]) -> tuple[Send, ...]:
-    """Fill the free slots, campaign by campaign; no slot is given twice."""
-    fits, left = Fits(seen, predicted), places(seen)
-    found: list[Send] = []
-    for campaign in sorted(
-        seen.campaigns, key=lambda one: (one.jdl.type is not Type.TEST, one.number)
-    ):
-        if campaign.state is CampaignState.IN_TREATMENT:
-            found += _of(campaign, seen.waiting.get(campaign.number, 0), fits, left)
-    return tuple(found)
-
-
 def places(seen: Seen) -> Places:
     """Return what the clusters have, less what our tasks that wait there will take."""
-    free = FreeSlots(seen.room)
+    free = FreeSlots({name: room for name, room in seen.room.items() if not room.is_stressed})
     may_wait = {
-        name: allowed_to_wait(room.max_slots, room.flood_rate) for name, room in seen.room.items()
+        name: 0 if room.is_stressed else allowed_to_wait(room.max_slots, room.flood_rate)
+        for name, room in seen.room.items()
     }
     wishes = {
         (one.number, name): wish
@@ -59,10 +44,11 @@ def places(seen: Seen) -> Places:
     return Places(free, may_wait)
 
 
-class Fits:
-    """How many tasks of a campaign fit at a cluster, whatever the order of campaigns."""
+class Matching:
+    """What each campaign's scheduler makes of each cluster in one cycle."""
 
     def __init__(self, seen: Seen, predicted: Mapping[Pair, Prediction]) -> None:
+        self.left = places(seen)
         self._seen = seen
         self._predicted = predicted
         self._waiting: Counter[Pair] = Counter()
@@ -71,47 +57,26 @@ class Fits:
             self._waiting[one.campaign, one.cluster] += one.waiting
             self._listed[one.campaign, one.cluster] += one.listed
 
-    def tasks(self, campaign: Campaign, cluster: str, left: Places) -> tuple[int, int]:
-        """Return how many tasks go to free slots of a cluster now, and how many may wait there."""
+    def to_start(self, campaign: Campaign, cluster: str) -> int:
+        """Return how many tasks of a campaign go to free slots of a cluster."""
+        return scheduler_of(campaign).to_start(self._place(campaign, cluster, given=0))
+
+    def to_wait(self, campaign: Campaign, cluster: str, given: int) -> int:
+        """Return how many may wait there besides those that it was given."""
+        return scheduler_of(campaign).to_wait(self._place(campaign, cluster, given))
+
+    def _place(self, campaign: Campaign, cluster: str, given: int) -> Place:
+        pair = (campaign.number, cluster)
         wish = campaign.jdl.clusters[cluster]
-        if campaign.jdl.type is Type.TEST:
-            tried = self._seen.tried.get(campaign.number, ())
-            fits = left.free.of(cluster, wish) >= wish.slots and cluster not in tried
-            return int(fits), 0
-        one = self._predicted.get((campaign.number, cluster))
-        if one is None:
-            return 0, 0
-        most = self._most((campaign.number, cluster), wish)
-        own = self._waiting[campaign.number, cluster]
-        free = left.free.of(cluster, wish) + own * wish.slots
-        started = tasks_for(one.ratio, free, max(1.0, one.terms.slots))
-        fitting = max(0, min(started - own, most))
-        return fitting, max(0, min(left.may_wait[cluster], most - fitting))
-
-    def _most(self, pair: Pair, wish: AtCluster) -> int:
-        limit = wish.max_jobs - self._listed[pair] if wish.max_jobs else self._seen.max_tasks
-        return max(0, min(limit, self._seen.max_tasks))
-
-
-def _of(campaign: Campaign, left: int, fits: Fits, there: Places) -> Iterator[Send]:
-    """Give a campaign what is free at its clusters, those with the most room first.
-
-    What may wait is given after that: no task waits at one cluster that could start at another.
-    """
-    wishes = campaign.jdl.clusters
-    by_room = sorted(wishes, key=lambda name: (-there.free.of(name, wishes[name]), name))
-    waits: dict[str, int] = {}
-    given: dict[str, int] = {}
-    for cluster in by_room:
-        fitting, waits[cluster] = fits.tasks(campaign, cluster, there)
-        given[cluster] = min(left, fitting)
-        left -= given[cluster]
-        if given[cluster]:
-            there.free.take(cluster, wishes[cluster], given[cluster])
-    for cluster in by_room:
-        waiting = min(left, waits[cluster])
-        left -= waiting
-        if waiting:
-            there.may_wait[cluster] -= waiting
-        if tasks := given[cluster] + waiting:
-            yield Send(campaign=campaign.number, cluster=cluster, tasks=tasks)
+        most = wish.max_jobs - self._listed[pair] if wish.max_jobs else self._seen.max_tasks
+        return Place(
+            campaign=campaign,
+            cluster=cluster,
+            free_slots=self.left.free.of(cluster, wish),
+            may_wait=self.left.may_wait[cluster],
+            most=max(0, min(most, self._seen.max_tasks)),
+            waiting=self._waiting[pair],
+            given=given,
+            is_tried=cluster in self._seen.tried.get(campaign.number, ()),
+            predicted=self._predicted.get(pair),
+        )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign
 from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio
+from gridbridge.model.campaigns.sharing import Sharing
 from gridbridge.model.campaigns.wiping import Missed
 
 
@@ -17,6 +18,8 @@ class Room:
     max_slots: int = 0  # where work can start at all
     law: Law = Law.MEASURED  # of the job ratio
     flood_rate: float = 0.0  # tasks that may wait, for each of those slots
+    is_stressed: bool = False  # nothing is sent there now
+    affinity: str = ""  # users and @groups whose campaigns come here first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,7 @@ class Seen:
     over: tuple[Array, ...] = ()  # whose tasks all have ended
     ratios: tuple[Ratio, ...] = ()  # that are kept
     missed: tuple[Missed, ...] = ()  # of the tasks that are to be wiped: what has changed
+    sharing: Sharing = field(default_factory=Sharing)
     wiped: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # campaign, task, times
 
 

@@ -1,9 +1,25 @@
 """What gridbridge.toml says of campaigns."""
 
+import re
 from dataclasses import dataclass
 
 from gridbridge.model.campaigns.jobratio import Law
-from gridbridge.model.settings import setting
+from gridbridge.model.campaigns.sharing import ShareBy
+from gridbridge.model.settings import Form, setting
+
+NAME = "@?[A-Za-z_][A-Za-z0-9_.-]*"
+SCRIPT = Form(
+    holds=re.compile("(/[ -~]*)?").fullmatch,
+    right="an absolute path in printable ASCII, or empty",
+)
+PEOPLE = Form(
+    holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch,
+    right="users, and groups as @GROUP, with blanks between",
+)
+PRIORITIES = Form(
+    holds=re.compile(f"({NAME}=-?[0-9]{{1,6}}( (?!$)|$))*").fullmatch,
+    right="USER=NUMBER and @GROUP=NUMBER, with blanks between; 0 is everybody else's",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +41,27 @@ class CampaignsAt:
     flood_rate: float = setting(
         0.1, "so many tasks of campaigns may wait, for each of its slots", "", 0, 10
     )
+    stress_script: str = setting(
+        "", "a script that prints how stressed the cluster is; empty: none", form=SCRIPT
+    )
+    stress_limit: float = setting(0.8, "nothing is sent while it is as stressed", "", 0, 1000000)
+    affinity: str = setting("", "whose campaigns it runs before those of others", form=PEOPLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metascheduler:
+    """What decides which campaigns get the free slots."""
+
+    share_by: ShareBy = setting(
+        ShareBy.NONE, "who shares them evenly; none: first come, first served"
+    )
+    half_life_h: float = setting(
+        24.0, "what somebody has used counts half after so long", "h", 0.1, 8760
+    )
+    first_tasks: int = setting(
+        5, "so many tasks of each campaign come before all shares", "tasks", 0, 1000
+    )
+    priorities: str = setting("", "whose campaigns go first, the highest number", form=PRIORITIES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

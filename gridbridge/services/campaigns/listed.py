@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import groupby
+from math import inf
 
 from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.campaigns.plan import Room, There
@@ -15,7 +16,7 @@ SETTLED = timedelta(seconds=20)  # the longest that OAR took to start a task tha
 Answers = Mapping[str, ClusterSnapshot]
 
 
-def room(policy: Policy, answers: Answers) -> dict[str, Room]:
+def room(policy: Policy, answers: Answers, stress: Mapping[str, float]) -> dict[str, Room]:
     """Return what each cluster that answered has, and how campaigns use it."""
     used = {name: policy.campaigns.get(name, CampaignsAt()) for name in answers}
     return {
@@ -25,6 +26,8 @@ def room(policy: Policy, answers: Answers) -> dict[str, Room]:
             max_slots=max_slots(seen),
             law=used[name].predictor,
             flood_rate=used[name].flood_rate,
+            is_stressed=stress.get(name, -inf) >= used[name].stress_limit,
+            affinity=used[name].affinity,
         )
         for name, seen in answers.items()
     }

@@ -6,6 +6,7 @@ its gather, decide and apply.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from gridbridge.apply.clusters import keep_connections
 from gridbridge.decisions.campaigns import cycle as rules
@@ -18,11 +19,13 @@ from gridbridge.services.campaigns.actions import Actions
 from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.shares import Shares
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_usage import CampaignUsage
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
@@ -40,6 +43,7 @@ class Runner:
         self._campaigns = Campaigns(self.database)
         self._intake = Intake(self._campaigns, frozenset(policy.clusters), clock)
         self._predictions = Predictions(self.database)
+        self._shares = Shares(policy, self._campaigns, CampaignUsage(self.database), clock)
         marks = Marks(self.database)
         self._forecasts = Forecasts(
             self._campaigns, self._predictions, clock, policy.runner.interval_s
@@ -56,7 +60,8 @@ class Runner:
 
     def gather(self) -> Seen:
         """Ask the clusters."""
-        return self._updator.look()
+        seen = self._updator.look()
+        return replace(seen, sharing=self._shares.gather(seen.campaigns))
 
     def decide(self, seen: Seen) -> Plan:
         """Decide about all campaigns."""
@@ -68,6 +73,7 @@ class Runner:
 
     def apply(self, seen: Seen, plan: Plan) -> None:
         """Do it, and show it."""
+        self._shares.count(seen, plan)
         self._actions.do(plan)
         self._forecasts.look(seen, plan, self._updator.elapsed)
         self.show()

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable
 
 from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.campaigns import stress
 from gridbridge.apply.clusters import away
 from gridbridge.decisions.campaigns import ends as rules
 from gridbridge.errors import GridbridgeError
@@ -64,7 +65,7 @@ class Updator:
             campaigns=campaigns,
             waiting=self._campaigns.waiting(),
             arrays=arrays,
-            room=room(self._policy, answers),
+            room=room(self._policy, answers, stress.ask(self._policy.campaigns)),
             max_tasks=self._policy.runner.max_tasks,
             there=there(released, answers, self._clock.now()),
             tried={one.number: self._campaigns.tried(one.number) for one in tests},

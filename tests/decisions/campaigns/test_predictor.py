@@ -9,7 +9,7 @@ from gridbridge.decisions.campaigns.cycle import plan, sentences
 from gridbridge.decisions.campaigns.predictor import predict
 from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio
 from gridbridge.model.campaigns.plan import Room, Seen, There
-from tests.decisions.campaigns.test_matching import at, campaign
+from tests.decisions.campaigns.test_distribution import at, campaign
 
 ONE = campaign(1, {"beta": at()})
 

@@ -99,7 +99,7 @@ def test_a_job_that_is_there_before_its_service_knows_the_queue_waits_for_that(
     state = grid.states().get(job)
     end = grid.accounting_of_end(job, 90)
 
-    assert state == "r"
+    assert state in ("t", "r")  # no error: it waits in its place
     assert (end["qname"], end["exit_status"].split()[0]) == ("transfer-delta", "7")
     assert len(grid.records(job)) == 1
 

@@ -1,14 +1,19 @@
 """Free slots are filled campaign by campaign, and none is given twice."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from gridbridge.decisions.campaigns import matching
+import pytest
+
+from gridbridge.decisions.campaigns import distribution
 from gridbridge.decisions.campaigns.cycle import plan, sentences
+from gridbridge.decisions.campaigns.fairshare import HORIZON_S
 from gridbridge.decisions.campaigns.predictor import predict
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Room, Seen, Send, There
+from gridbridge.model.campaigns.sharing import ShareBy, Sharing
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -39,7 +44,7 @@ def at(slots: int = 1, max_jobs: int = 0) -> AtCluster:
 
 def sends(seen: Seen) -> tuple[Send, ...]:
     """Predict, and match."""
-    return matching.sends(seen, predict(seen))
+    return distribution.sends(seen, predict(seen))
 
 
 def room(**free: int) -> dict[str, Room]:
@@ -125,6 +130,101 @@ def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() ->
         Send(campaign=2, cluster="beta", tasks=1),
         Send(campaign=1, cluster="beta", tasks=2),
     )
+
+
+def test_nothing_is_sent_to_a_stressed_cluster() -> None:
+    """Neither to start there nor to wait."""
+    one = campaign(1, {"beta": at(), "gamma": at()})
+    stressed = Room(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
+    seen = Seen(
+        campaigns=(one,),
+        waiting={1: 8},
+        arrays=(),
+        max_tasks=100,
+        room=room(gamma=2) | {"beta": stressed},
+    )
+
+    assert sends(seen) == (Send(campaign=1, cluster="gamma", tasks=2),)
+
+
+def test_the_cluster_that_ends_its_tasks_fastest_comes_first() -> None:
+    """One of which that is not known yet comes before, so that it is found out."""
+    one = campaign(1, {"beta": at(), "delta": at(), "gamma": at()})
+    seen = Seen(
+        campaigns=(one,),
+        waiting={1: 8},
+        arrays=(),
+        max_tasks=100,
+        room=room(beta=9, delta=2, gamma=5),
+        sharing=Sharing(mean_s={1: {"beta": 60.0, "gamma": 20.0}}),
+    )
+
+    assert sends(seen) == (
+        Send(campaign=1, cluster="delta", tasks=2),
+        Send(campaign=1, cluster="gamma", tasks=5),
+        Send(campaign=1, cluster="beta", tasks=1),
+    )
+
+
+def test_who_has_an_affinity_comes_before_older_campaigns_of_others() -> None:
+    """And leaves them what is left of it, before it takes of their cluster."""
+    older, newer = (campaign(number, {"beta": at(), "gamma": at()}) for number in (1, 2))
+    seen = Seen(
+        campaigns=(replace(older, owner="bob"), newer),
+        waiting={1: 50, 2: 4},
+        arrays=(),
+        max_tasks=100,
+        room=room(beta=6, gamma=3) | {"beta": Room(free_slots=6, affinity="alice")},
+    )
+
+    assert sends(seen) == (
+        Send(campaign=2, cluster="beta", tasks=4),
+        Send(campaign=1, cluster="gamma", tasks=3),
+        Send(campaign=1, cluster="beta", tasks=2),
+    )
+
+
+@pytest.mark.parametrize(
+    ("sharing", "expected"),
+    [
+        (Sharing(), {1: 8}),
+        (Sharing(by=ShareBy.USER), {1: 4, 2: 4}),
+        (Sharing(by=ShareBy.USER, used_s={"bob": 2 * HORIZON_S}), {1: 3, 2: 5}),
+        (Sharing(by=ShareBy.USER, used_s={"bob": 9 * HORIZON_S}), {2: 8}),
+        (Sharing(by=ShareBy.USER, used_s={"bob": 9 * HORIZON_S}, first_tasks=3), {1: 3, 2: 5}),
+        (Sharing(by=ShareBy.PROJECT), {1: 8}),
+        (Sharing(by=ShareBy.GROUP, groups={"alice": ("a",), "bob": ("b",)}), {1: 4, 2: 4}),
+    ],
+)
+def test_free_slots_are_shared_by_what_each_has_had(
+    sharing: Sharing, expected: dict[int, int]
+) -> None:
+    bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
+    seen = Seen(
+        campaigns=(replace(bobs, owner="bob"), alices),
+        waiting={1: 100, 2: 100},
+        arrays=(),
+        max_tasks=100,
+        room=room(beta=8),
+        sharing=sharing,
+    )
+
+    assert {one.campaign: one.tasks for one in sends(seen)} == expected
+
+
+def test_slots_that_somebody_holds_count_as_used() -> None:
+    bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
+    seen = Seen(
+        campaigns=(replace(bobs, owner="bob"), alices),
+        waiting={1: 100, 2: 100},
+        arrays=(),
+        max_tasks=100,
+        room=room(beta=4),
+        there=(There(campaign=1, cluster="beta", waiting=0, listed=2),),
+        sharing=Sharing(by=ShareBy.USER),
+    )
+
+    assert {one.campaign: one.tasks for one in sends(seen)} == {1: 1, 2: 3}
 
 
 def test_a_paused_campaign_sends_nothing() -> None:

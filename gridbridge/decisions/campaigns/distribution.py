@@ -1,0 +1,132 @@
+"""Gives free slots to campaigns, turn by turn: first come, first served, or fairly."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from gridbridge.decisions.campaigns.fairshare import HORIZON_S, Wish, shared
+from gridbridge.decisions.campaigns.matching import Matching, Pair
+from gridbridge.decisions.campaigns.metascheduler import Offer, claimant, turns
+from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.jobratio import Prediction
+from gridbridge.model.campaigns.plan import Seen, Send
+from gridbridge.model.campaigns.sharing import ShareBy
+
+
+def sends(seen: Seen, predicted: Mapping[Pair, Prediction]) -> tuple[Send, ...]:
+    """Fill the free slots, none twice, and after them the places where tasks may wait.
+
+    So no task waits at one cluster that could start at another.
+    """
+    distribution, offered = Distribution(seen, predicted), turns(seen)
+    for turn in offered:
+        distribution.fill(turn)
+    for turn in offered:
+        distribution.let_wait(turn)
+    return tuple(
+        Send(campaign=campaign, cluster=cluster, tasks=tasks)
+        for (campaign, cluster), tasks in distribution.given.items()
+    )
+
+
+class Distribution:
+    """What one cycle gives away."""
+
+    def __init__(self, seen: Seen, predicted: Mapping[Pair, Prediction]) -> None:
+        self.given: Counter[Pair] = Counter()
+        self._seen = seen
+        self._matching = Matching(seen, predicted)
+        self._left = self._matching.left
+        self._unsent = dict(seen.waiting)
+        self._used_s = _used_s(seen)
+
+    def fill(self, turn: tuple[Offer, ...]) -> None:
+        """Give the campaigns of a turn the free slots of the clusters that they are offered."""
+        is_test = any(campaign.jdl.type is Type.TEST for campaign, _ in turn)
+        if is_test or self._seen.sharing.by is ShareBy.NONE:
+            self._first_come(turn)
+        else:
+            self._fairly(turn)
+
+    def let_wait(self, turn: tuple[Offer, ...]) -> None:
+        """Give them what may wait besides."""
+        for campaign, clusters in turn:
+            for cluster in self._best_first(campaign, clusters):
+                given = self.given[campaign.number, cluster]
+                tasks = self._matching.to_wait(campaign, cluster, given)
+                self._left.may_wait[cluster] -= self._take(campaign, cluster, tasks)
+
+    def _first_come(self, turn: tuple[Offer, ...]) -> None:
+        for campaign, clusters in turn:
+            for cluster in self._best_first(campaign, clusters):
+                self._give(campaign, cluster, self._matching.to_start(campaign, cluster))
+
+    def _fairly(self, turn: tuple[Offer, ...]) -> None:
+        """Share each cluster among those who are offered it, those with the most room first.
+
+        Best-effort slots are shared after those of ordinary tasks.
+        """
+        offered: dict[tuple[str, bool], list[Campaign]] = {}
+        for campaign, clusters in turn:
+            for cluster in clusters:
+                key = cluster, campaign.jdl.clusters[cluster].is_besteffort
+                offered.setdefault(key, []).append(campaign)
+        room = {key: self._free(some[0], key[0]) for key, some in offered.items()}
+        for key in sorted(offered, key=lambda each: (each[1], -room[each], each)):
+            self._share(key[0], offered[key])
+
+    def _share(self, cluster: str, campaigns: list[Campaign]) -> None:
+        wishes = [self._wish(one, cluster) for one in campaigns]
+        tasks = shared(self._free(campaigns[0], cluster), wishes, self._used_s)
+        for one, wish in zip(campaigns, wishes, strict=True):
+            self._give(one, cluster, tasks[one.number])
+            used_s = tasks[one.number] * wish.slots * HORIZON_S
+            self._used_s[wish.claimant] = self._used_s.get(wish.claimant, 0.0) + used_s
+
+    def _wish(self, campaign: Campaign, cluster: str) -> Wish:
+        unsent = self._unsent.get(campaign.number, 0)
+        return Wish(
+            campaign=campaign.number,
+            claimant=claimant(campaign, self._seen.sharing),
+            tasks=min(unsent, self._matching.to_start(campaign, cluster)),
+            slots=campaign.jdl.clusters[cluster].slots,
+            first=max(0, self._seen.sharing.first_tasks - (campaign.tasks - unsent)),
+        )
+
+    def _give(self, campaign: Campaign, cluster: str, tasks: int) -> None:
+        taken = self._take(campaign, cluster, tasks)
+        self._left.free.take(cluster, campaign.jdl.clusters[cluster], taken)
+
+    def _free(self, campaign: Campaign, cluster: str) -> int:
+        return self._left.free.of(cluster, campaign.jdl.clusters[cluster])
+
+    def _take(self, campaign: Campaign, cluster: str, tasks: int) -> int:
+        """Take so many of a campaign's tasks, or all that are left; return how many."""
+        taken = min(tasks, self._unsent.get(campaign.number, 0))
+        if taken:
+            self._unsent[campaign.number] -= taken
+            self.given[campaign.number, cluster] += taken
+        return taken
+
+    def _best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
+        """Sort clusters: those that end the campaign's tasks fastest, then those with most room.
+
+        Where it is not known yet how fast that is, it is found out.
+        """
+        mean_s = self._seen.sharing.mean_s.get(campaign.number, {})
+        return sorted(
+            clusters, key=lambda name: (mean_s.get(name, 0.0), -self._free(campaign, name), name)
+        )
+
+
+def _used_s(seen: Seen) -> dict[str, float]:
+    """Return what is used by who shares, with the slots that they hold now."""
+    used_s = dict(seen.sharing.used_s)
+    campaigns = {one.number: one for one in seen.campaigns}
+    for there in seen.there:
+        if there.campaign in campaigns:
+            one = campaigns[there.campaign]
+            wish, name = one.jdl.clusters.get(there.cluster), claimant(one, seen.sharing)
+            slots = there.listed * (wish.slots if wish else 1)
+            used_s[name] = used_s.get(name, 0.0) + slots * HORIZON_S
+    return used_s

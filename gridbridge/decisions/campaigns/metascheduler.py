@@ -1,0 +1,93 @@
+"""In which order campaigns are offered the clusters, and who shares them.
+
+Test campaigns come first, first come first served. Then come the others at the clusters to which
+their owners have an affinity, and when all have been offered those, at the rest of their clusters
+(CiGri scheduler specification, metascheduler, and the note of 20 May 2009). Higher priorities go
+before lower ones, older campaigns before newer ones.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.plan import Seen
+from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+
+
+class Offer(NamedTuple):
+    """A campaign is offered some of its clusters."""
+
+    campaign: Campaign
+    clusters: tuple[str, ...]
+
+
+def turns(seen: Seen) -> tuple[tuple[Offer, ...], ...]:
+    """Return who is offered what: those of one turn are served before those of the next."""
+    going = [one for one in seen.campaigns if one.state is CampaignState.IN_TREATMENT]
+    ranked = sorted(going, key=lambda one: (-priority(one.owner, seen.sharing), one.number))
+    tests = [one for one in ranked if one.jdl.type is Type.TEST]
+    others = [one for one in ranked if one.jdl.type is not Type.TEST]
+    return (
+        tuple(Offer(one, _clusters(one, seen, None)) for one in tests),
+        tuple(_offers(others, seen, is_affine=True)),
+        tuple(_offers(others, seen, is_affine=False)),
+    )
+
+
+def claimant(campaign: Campaign, sharing: Sharing) -> str:
+    """Return who shares with others what a campaign takes."""
+    if sharing.by is ShareBy.PROJECT:
+        named = (wish.project for wish in campaign.jdl.clusters.values())
+        return next(filter(None, named), "")
+    if sharing.by is ShareBy.GROUP:
+        return next(iter(sharing.groups.get(campaign.owner, ())), "")
+    return campaign.owner
+
+
+def used_by(
+    campaigns: Iterable[Campaign], sharing: Sharing, used_s: Mapping[int, float]
+) -> dict[str, float]:
+    """Add up, by who shares, what campaigns have used."""
+    found: dict[str, float] = {}
+    for one in campaigns:
+        name = claimant(one, sharing)
+        found[name] = found.get(name, 0.0) + used_s.get(one.number, 0.0)
+    return found
+
+
+def priority(owner: str, sharing: Sharing) -> int:
+    """Return the priority of a person: the own one, else the highest of the groups', else 0."""
+    known = dict(_split(word) for word in sharing.priorities.split())
+    if owner in known:
+        return known[owner]
+    groups = (known.get(f"@{name}") for name in sharing.groups.get(owner, ()))
+    return max((one for one in groups if one is not None), default=0)
+
+
+def has_affinity(owner: str, affinity: str, sharing: Sharing) -> bool:
+    """Say whether a list of users and @groups has a person in it."""
+    names = {owner, *(f"@{name}" for name in sharing.groups.get(owner, ()))}
+    return not names.isdisjoint(affinity.split())
+
+
+def _offers(campaigns: Iterable[Campaign], seen: Seen, *, is_affine: bool) -> Iterator[Offer]:
+    for one in campaigns:
+        if clusters := _clusters(one, seen, is_affine):
+            yield Offer(one, clusters)
+
+
+def _clusters(campaign: Campaign, seen: Seen, is_affine: bool | None) -> tuple[str, ...]:
+    """Return those of a campaign's clusters that answered, with the affinity that is asked for."""
+    return tuple(
+        name
+        for name in campaign.jdl.clusters
+        if name in seen.room
+        and is_affine
+        in (None, has_affinity(campaign.owner, seen.room[name].affinity, seen.sharing))
+    )
+
+
+def _split(word: str) -> tuple[str, int]:
+    name, _, number = word.rpartition("=")
+    return name, int(number)

@@ -1,0 +1,39 @@
+"""What a campaign scheduler is asked, and what it may look at."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.jobratio import Prediction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One campaign at one cluster, as it is offered that in one cycle."""
+
+    campaign: Campaign
+    cluster: str
+    free_slots: int  # that nobody has been given in this cycle
+    may_wait: int  # tasks, of all campaigns
+    most: int  # tasks that may be sent, by the campaign's max_jobs and the length of an array
+    waiting: int = 0  # tasks of the campaign there
+    given: int = 0  # tasks that it was given there in this cycle
+    is_tried: bool = False  # a task of the campaign was sent there before
+    predicted: Prediction | None = None  # its job ratio there; None when nothing is known
+
+    @property
+    def slots(self) -> int:
+        """The slots of a task there."""
+        return self.campaign.jdl.clusters[self.cluster].slots
+
+
+class Scheduler(Protocol):
+    """A module with these two functions, which look at nothing else."""
+
+    def to_start(self, place: Place, /) -> int:
+        """Return how many tasks to send because slots are free for them."""
+        ...
+
+    def to_wait(self, place: Place, /) -> int:
+        """Return how many to send besides, which will wait there."""
+        ...

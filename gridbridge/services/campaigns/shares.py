@@ -1,0 +1,120 @@
+"""What campaigns have used, kept and gathered for the metascheduler."""
+
+import grp
+import os
+import pwd
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
+
+from gridbridge.decisions.campaigns.fairshare import decayed, used
+from gridbridge.decisions.campaigns.metascheduler import used_by
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign
+from gridbridge.model.campaigns.plan import Plan, Seen
+from gridbridge.model.campaigns.sharing import ShareBy, Sharing, Usage
+from gridbridge.model.policy import Policy
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database.campaign_usage import CampaignUsage
+from gridbridge.state.database.campaigns import Campaigns
+
+FORGOTTEN_S = 1.0  # of slot-seconds; less than that decides nothing
+HOUR_S = 3600.0
+
+
+class Shares:
+    """What decides about the order of campaigns besides their age."""
+
+    def __init__(
+        self, policy: Policy, campaigns: Campaigns, usage: CampaignUsage, clock: Clock
+    ) -> None:
+        self._section = policy.metascheduler
+        self._campaigns = campaigns
+        self._usage = usage
+        self._clock = clock
+
+    def gather(self, unfinished: tuple[Campaign, ...]) -> Sharing:
+        """Return what is known of campaigns that go on, of owners, and of what all have used."""
+        kept = tuple(map(self._now, self._usage.all()))
+        campaigns = self._with_used(unfinished, kept)
+        known = Sharing(
+            priorities=self._section.priorities,
+            by=self._section.share_by,
+            first_tasks=self._section.first_tasks,
+            groups={owner: groups_of(owner) for owner in sorted({one.owner for one in campaigns})},
+            mean_s=_means(kept, frozenset(one.number for one in unfinished)),
+        )
+        if known.by is ShareBy.NONE:
+            return known
+        return replace(known, used_s=used_by(campaigns, known, _by_campaign(kept)))
+
+    def count(self, seen: Seen, plan: Plan) -> None:
+        """Add what the tasks used that have ended, and forget what counts no more."""
+        before = {(one.campaign, one.cluster): one for one in map(self._now, self._usage.all())}
+        wishes = {one.number: one.jdl.clusters for one in seen.campaigns}
+        changed = []
+        for (campaign, cluster), ended in _by_cluster(plan.ended, seen.arrays):
+            old = before.get((campaign, cluster)) or self._nothing(campaign, cluster)
+            wish = wishes.get(campaign, {}).get(cluster)
+            changed.append(used(old, ended, wish.slots if wish else 1))
+        self._usage.keep(changed)
+        self._usage.forget(one for one in before.values() if one.used_s < FORGOTTEN_S)
+
+    def _with_used(
+        self, unfinished: tuple[Campaign, ...], kept: tuple[Usage, ...]
+    ) -> tuple[Campaign, ...]:
+        """Return those that go on, and where it matters those that ended and have used slots."""
+        if self._section.share_by is ShareBy.NONE:
+            return unfinished
+        ended = {one.campaign for one in kept} - {one.number for one in unfinished}
+        return (*unfinished, *filter(None, map(self._campaigns.find, sorted(ended))))
+
+    def _now(self, usage: Usage) -> Usage:
+        return decayed(usage, self._clock.now(), self._section.half_life_h * HOUR_S)
+
+    def _nothing(self, campaign: int, cluster: str) -> Usage:
+        return Usage(campaign=campaign, cluster=cluster, at=self._clock.now())
+
+
+def groups_of(owner: str) -> tuple[str, ...]:
+    """Return somebody's groups, the primary one first; none without an account."""
+    try:
+        primary = pwd.getpwnam(owner).pw_gid
+        others = (gid for gid in os.getgrouplist(owner, primary) if gid != primary)
+        return tuple(_group_name(gid) for gid in (primary, *others))
+    except KeyError:
+        return ()
+
+
+def _group_name(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
+def _by_campaign(kept: Iterable[Usage]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for one in kept:
+        found[one.campaign] = found.get(one.campaign, 0.0) + one.used_s
+    return found
+
+
+def _means(kept: Iterable[Usage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
+    """Return how long a successful task of each campaign takes at each cluster."""
+    found: dict[int, dict[str, float]] = {}
+    for one in kept:
+        if one.campaign in campaigns and one.successes:
+            found.setdefault(one.campaign, {})[one.cluster] = one.success_s / one.successes
+    return found
+
+
+def _by_cluster(
+    ended: Iterable[Attempt], arrays: Iterable[Array]
+) -> Iterator[tuple[tuple[int, str], list[Attempt]]]:
+    """Group what ended by campaign and cluster."""
+    clusters = {(one.campaign, one.number): one.cluster for one in arrays}
+    placed = [(one, clusters.get((one.campaign, one.array), "")) for one in ended]
+    placed.sort(key=lambda each: (each[0].campaign, each[1]))
+    for key, some in groupby(placed, key=lambda each: (each[0].campaign, each[1])):
+        if key[1]:
+            yield key, [one for one, _ in some]

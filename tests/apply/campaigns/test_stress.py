@@ -1,0 +1,45 @@
+"""A site's script says how stressed a cluster is; what it does not say is the greatest stress."""
+
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply.campaigns import stress
+from gridbridge.model.campaigns.sections import CampaignsAt
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        ("echo 0.25", 0.25),
+        ("echo $1 >&2; [ $1 = beta ] && echo 3", 3.0),
+        ("echo high", inf),
+        ("echo nan", inf),
+        ("echo 0.1; exit 1", inf),
+        ("", inf),
+    ],
+)
+def test_a_script_prints_a_number(tmp_path: Path, says: str, told: float) -> None:
+    script = tmp_path / "script"
+    script.write_text(f"#!/bin/sh\n{says}\n")
+    script.chmod(0o755)
+
+    assert stress.ask({"beta": CampaignsAt(stress_script=str(script))}) == {"beta": told}
+
+
+def test_a_script_that_never_answers_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\nsleep 300\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(stress, "TIMEOUT_S", 0.1)
+
+    assert stress.ask({"beta": CampaignsAt(stress_script=str(script))}) == {"beta": inf}
+
+
+def test_without_a_script_nothing_is_asked() -> None:
+    assert stress.ask({"beta": CampaignsAt(), "gamma": CampaignsAt(stress_script="/none")}) == {
+        "gamma": inf
+    }

@@ -1,0 +1,114 @@
+"""Slots go to whoever has had the least."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from gridbridge.decisions.campaigns.fairshare import HORIZON_S, Wish, decayed, shared, used
+from gridbridge.model.campaigns.campaign import Attempt, Outcome
+from gridbridge.model.campaigns.sharing import Usage
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def wish(campaign: int, claimant: str, tasks: int, slots: int = 1, first: int = 0) -> Wish:
+    """Return what a campaign would send."""
+    return Wish(campaign=campaign, claimant=claimant, tasks=tasks, slots=slots, first=first)
+
+
+@pytest.mark.parametrize(
+    ("free", "tasks", "expected"),
+    [
+        (10, (2, 50, 100), [2, 4, 4]),  # the facts of CiGri's first scheduler: max-min
+        (7, (5, 5, 5), [3, 2, 2]),
+        (3, (5, 5), [2, 1]),
+        (0, (5, 5), [0, 0]),
+        (99, (5, 6), [5, 6]),
+    ],
+)
+def test_who_wants_little_gets_it_and_the_rest_is_shared_evenly(
+    free: int, tasks: Sequence[int], expected: list[int]
+) -> None:
+    wishes = [wish(place, f"user{place}", count) for place, count in enumerate(tasks)]
+
+    assert [*shared(free, wishes, {}).values()] == expected
+
+
+def test_who_has_had_more_waits_until_the_other_has_had_as_much() -> None:
+    wishes = [wish(1, "alice", 50), wish(2, "bob", 50)]
+
+    assert shared(10, wishes, {"alice": 4 * HORIZON_S}) == {1: 3, 2: 7}
+
+
+def test_two_campaigns_of_one_claimant_count_as_one_first_come_first_served() -> None:
+    wishes = [wish(1, "alice", 3), wish(2, "alice", 50), wish(3, "bob", 50)]
+
+    assert shared(12, wishes, {}) == {1: 3, 2: 3, 3: 6}
+
+
+def test_first_tasks_come_before_what_anybody_has_had() -> None:
+    wishes = [wish(1, "alice", 50), wish(2, "bob", 50, first=2)]
+
+    assert shared(4, wishes, {"bob": 99 * HORIZON_S}) == {1: 2, 2: 2}
+
+
+def test_wide_tasks_count_with_all_of_their_slots() -> None:
+    wishes = [wish(1, "alice", 9, slots=4), wish(2, "bob", 9)]
+
+    assert shared(8, wishes, {}) == {1: 1, 2: 4}
+
+
+def test_what_does_not_fit_leaves_its_slots_to_others() -> None:
+    wishes = [wish(1, "alice", 9, slots=4), wish(2, "bob", 9)]
+
+    assert shared(3, wishes, {"bob": 1e9}) == {1: 0, 2: 3}
+
+
+@given(
+    some.integers(0, 60),
+    some.lists(some.tuples(some.sampled_from("abc"), some.integers(0, 30), some.integers(1, 5))),
+)
+def test_no_slot_is_given_twice_and_none_is_left_that_fits(
+    free: int, asked: list[tuple[str, int, int]]
+) -> None:
+    wishes = [wish(place, *one) for place, one in enumerate(asked)]
+    found = shared(free, wishes, {"a": 100.0})
+    left = free - sum(found[one.campaign] * one.slots for one in wishes)
+
+    assert left >= 0
+    assert all(found[one.campaign] <= one.tasks for one in wishes)
+    assert all(found[one.campaign] == one.tasks or one.slots > left for one in wishes)
+
+
+@pytest.mark.parametrize(("age_s", "share"), [(0, 1), (10, 0.5), (30, 0.125), (-5, 1)])
+def test_use_counts_half_after_each_half_life(age_s: float, share: float) -> None:
+    """A clock that was set back makes it no more."""
+    before = Usage(campaign=1, cluster="beta", at=NOON, used_s=80, success_s=8, successes=4)
+    after = NOON + timedelta(seconds=age_s)
+
+    assert decayed(before, after, 10) == replace(
+        before, at=after, used_s=80 * share, success_s=8 * share, successes=4 * share
+    )
+
+
+def test_failed_tasks_use_slots_but_tell_nothing_of_how_fast_a_cluster_is() -> None:
+    """A cluster where all fails at once would be the fastest."""
+    ended = [
+        attempt(Outcome.SUCCESS, 60),
+        attempt(Outcome.PROGRAM_ERROR, 2),
+        attempt(Outcome.SITE_FAULT, None),
+    ]
+
+    assert used(Usage(campaign=1, cluster="beta", at=NOON), ended, 4) == Usage(
+        campaign=1, cluster="beta", at=NOON, used_s=248, success_s=60, successes=1
+    )
+
+
+def attempt(outcome: Outcome, wallclock_s: int | None) -> Attempt:
+    """Return an attempt that ended."""
+    known = Attempt(campaign=1, task=0, attempt=1, array=1, place=1)
+    return replace(known, outcome=outcome, wallclock_s=wallclock_s)

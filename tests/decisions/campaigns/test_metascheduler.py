@@ -1,0 +1,133 @@
+"""Campaigns are offered clusters in the order of the CiGri scheduler specification."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from gridbridge.decisions.campaigns.metascheduler import has_affinity, priority, turns, used_by
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.plan import Room, Seen
+from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}
+
+
+def campaign(number: int, owner: str, *clusters: str, type_: Type = Type.DEFAULT) -> Campaign:
+    """Return somebody's campaign of a hundred tasks."""
+    wish = AtCluster(exec_file="run", project=f"of {owner}")
+    return Campaign(
+        number=number,
+        uid=1000,
+        owner=owner,
+        state=CampaignState.IN_TREATMENT,
+        submitted_at=NOON,
+        tasks=100,
+        digest="",
+        jdl=Jdl(name="sweep", type=type_, clusters=dict.fromkeys(clusters, wish)),
+    )
+
+
+def offered(seen: Seen) -> list[tuple[int, tuple[str, ...]]]:
+    """Return which campaigns are offered which clusters, in order."""
+    return [(one.campaign.number, one.clusters) for turn in turns(seen) for one in turn]
+
+
+def seen(*campaigns: Campaign, sharing: Sharing | None = None, **affinities: str) -> Seen:
+    """Return what is seen of some campaigns, at clusters with affinities."""
+    rooms = {name: Room(free_slots=9, affinity=who) for name, who in affinities.items()}
+    return Seen(
+        campaigns=campaigns,
+        waiting={},
+        arrays=(),
+        max_tasks=100,
+        room=rooms,
+        sharing=sharing or Sharing(),
+    )
+
+
+def test_the_example_of_the_specification() -> None:
+    """Campaigns 1 and 2 have an affinity to cluster1, 2 to cluster2; 3 has none."""
+    both = ("cluster1", "cluster2")
+    first, second, third = (
+        campaign(number, owner, *both) for number, owner in ((1, "ann"), (2, "bob"), (3, "cy"))
+    )
+
+    assert offered(seen(first, second, third, cluster1="ann bob", cluster2="bob")) == [
+        (1, ("cluster1",)),
+        (2, ("cluster1", "cluster2")),
+        (1, ("cluster2",)),
+        (3, ("cluster1", "cluster2")),
+    ]
+
+
+def test_tests_come_first_whatever_the_priorities() -> None:
+    usual = campaign(1, "alice", "beta")
+    test = campaign(2, "bob", "beta", type_=Type.TEST)
+
+    assert offered(seen(usual, test, sharing=Sharing(priorities="alice=9"), beta="alice")) == [
+        (2, ("beta",)),
+        (1, ("beta",)),
+    ]
+
+
+def test_higher_priorities_go_before_older_campaigns() -> None:
+    older, newer = campaign(1, "alice", "beta"), campaign(2, "bob", "beta")
+
+    assert offered(seen(older, newer, sharing=Sharing(priorities="bob=1"), beta="")) == [
+        (2, ("beta",)),
+        (1, ("beta",)),
+    ]
+
+
+def test_a_cluster_that_did_not_answer_is_not_offered() -> None:
+    assert offered(seen(campaign(1, "alice", "beta", "gamma"), gamma="")) == [(1, ("gamma",))]
+
+
+@pytest.mark.parametrize(
+    ("owner", "priorities", "expected"),
+    [
+        ("alice", "", 0),
+        ("alice", "alice=3 @staff=9", 3),
+        ("alice", "@users=-2 @staff=4", 4),
+        ("bob", "@users=-2 @staff=4", -2),
+        ("eve", "@users=-2", 0),
+    ],
+)
+def test_a_persons_own_priority_counts_before_those_of_groups(
+    owner: str, priorities: str, expected: int
+) -> None:
+    assert priority(owner, Sharing(priorities=priorities, groups=GROUPS)) == expected
+
+
+@pytest.mark.parametrize(
+    ("owner", "affinity", "expected"),
+    [
+        ("alice", "", False),
+        ("alice", "bob alice", True),
+        ("alice", "@staff", True),
+        ("bob", "@staff", False),
+        ("ali", "alice", False),
+    ],
+)
+def test_an_affinity_is_of_users_and_groups(owner: str, affinity: str, expected: bool) -> None:
+    assert has_affinity(owner, affinity, Sharing(groups=GROUPS)) == expected
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        (ShareBy.USER, {"alice": 3.0, "bob": 4.0}),
+        (ShareBy.PROJECT, {"of alice": 3.0, "of bob": 4.0}),
+        (ShareBy.GROUP, {"users": 7.0}),
+    ],
+)
+def test_what_campaigns_used_is_added_up_by_who_shares(
+    by: ShareBy, expected: dict[str, float]
+) -> None:
+    campaigns = (campaign(1, "alice", "beta"), campaign(2, "alice"), campaign(3, "bob", "beta"))
+    used_s = {1: 3.0, 3: 4.0} if by is ShareBy.PROJECT else {1: 1.0, 2: 2.0, 3: 4.0}
+
+    found = used_by(campaigns, Sharing(by=by, groups=GROUPS), used_s)
+    assert {name: used for name, used in found.items() if used} == expected

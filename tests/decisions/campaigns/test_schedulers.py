@@ -1,0 +1,85 @@
+"""Each scheduler says how many tasks a cluster gets, from what it is shown alone."""
+
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from gridbridge.decisions.campaigns.schedulers import test, workqueue
+from gridbridge.decisions.campaigns.schedulers.protocol import Place
+from gridbridge.decisions.campaigns.schedulers.registry import BY_TYPE
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.jobratio import Law, Prediction, Terms
+from tests.decisions.campaigns.test_distribution import at, campaign
+
+PAGE = Path(__file__).parents[3] / "docs" / "campaign-schedulers.md"
+
+
+def ratio(value: float, slots: float = 1.0) -> Prediction:
+    """Return a job ratio for tasks of so many slots."""
+    terms = Terms(
+        old=1.0, slots=slots, max_slots=100, free=0, submitted=0, running=0, waiting=0, allowed=0
+    )
+    return Prediction(
+        campaign=1, cluster="beta", law=Law.MEASURED, terms=terms, ratio=value, submitted=0
+    )
+
+
+def place(slots: int = 1, **known: Any) -> Place:
+    """Return a campaign at beta, where ten slots are free and three tasks may wait."""
+    usual: dict[str, Any] = {"free_slots": 10, "may_wait": 3, "most": 100}
+    one = campaign(1, {"beta": at(slots=slots)})
+    return Place(campaign=one, cluster="beta", **usual | known)
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (place(predicted=ratio(1.0)), 10),
+        (place(predicted=ratio(0.5)), 5),
+        (place(predicted=ratio(0.25, slots=4.0), slots=4), 2),
+        (place(predicted=ratio(1.0), most=4), 4),
+        (place(predicted=ratio(1.0), free_slots=0), 0),
+        (place(predicted=ratio(1.0), free_slots=8, waiting=2), 8),  # two of ten have theirs
+        (place(), 0),
+    ],
+)
+def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(one: Place, expected: int) -> None:
+    assert workqueue.to_start(one) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (place(predicted=ratio(1.0)), 3),
+        (place(predicted=ratio(1.0), most=11, given=10), 1),
+        (place(predicted=ratio(1.0), may_wait=-2), 0),
+        (place(), 0),
+    ],
+)
+def test_it_lets_some_wait_besides(one: Place, expected: int) -> None:
+    assert workqueue.to_wait(one) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [(place(), 1), (place(is_tried=True), 0), (place(slots=11), 0), (place(free_slots=0), 0)],
+)
+def test_a_test_sends_one_task_ever_where_it_has_room(one: Place, expected: int) -> None:
+    assert (test.to_start(one), test.to_wait(one)) == (expected, 0)
+
+
+def test_every_type_of_campaign_has_one() -> None:
+    assert set(BY_TYPE) == set(Type)
+
+
+def test_the_one_in_the_manual_works() -> None:
+    """It stands there whole: whoever copies it has a scheduler."""
+    (text,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    polite = ModuleType("polite")
+    exec(text, vars(polite))
+
+    assert (polite.to_start(place()), polite.to_start(place(slots=2, most=1))) == (5, 1)
+    assert polite.to_wait(place()) == 0

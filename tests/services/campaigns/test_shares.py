@@ -1,0 +1,152 @@
+"""What tasks used is kept, decays, and decides whose turn it is."""
+
+import os
+import pwd
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.plan import Plan, Seen
+from gridbridge.model.campaigns.sections import Metascheduler
+from gridbridge.model.campaigns.sharing import ShareBy
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
+from gridbridge.services.campaigns.shares import Shares, groups_of
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_usage import CampaignUsage
+from gridbridge.state.database.campaigns import Campaigns
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ARRAY = Array(
+    campaign=1,
+    number=1,
+    cluster="beta",
+    state=ArrayState.RELEASED,
+    size=9,
+    intended_at=NOON,
+)
+
+
+class Watch:
+    """What a clock shows."""
+
+    def __init__(self) -> None:
+        self.at = NOON
+
+    def clock(self) -> Clock:
+        """Return a clock that shows it."""
+        return Clock(lambda: self.at.timestamp(), lambda: self.at.timestamp())
+
+
+@pytest.fixture(name="database")
+def _database(tmp_path: Path) -> Iterator[Database]:
+    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    for owner in ("alice", "bob"):
+        Campaigns(database).add(campaign(owner), f"of {owner}")
+    yield database
+    database.close()
+
+
+@pytest.fixture(name="watch")
+def _watch() -> Watch:
+    return Watch()
+
+
+@pytest.fixture(name="shares")
+def _shares(database: Database, watch: Watch) -> Callable[[ShareBy], Shares]:
+    def of(by: ShareBy) -> Shares:
+        section = Metascheduler(share_by=by, half_life_h=1.0, priorities="alice=1")
+        policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
+        return Shares(policy, Campaigns(database), CampaignUsage(database), watch.clock())
+
+    return of
+
+
+def campaign(owner: str, number: int = 0) -> Campaign:
+    """Return a campaign whose tasks have two slots."""
+    return Campaign(
+        number=number,
+        uid=1000,
+        owner=owner,
+        state=CampaignState.IN_TREATMENT,
+        submitted_at=NOON,
+        tasks=9,
+        digest="",
+        jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run", slots=2)}),
+    )
+
+
+def ended(*wallclocks_s: int, outcome: Outcome = Outcome.SUCCESS) -> tuple[Seen, Plan]:
+    """Return a cycle in which tasks of alice's campaign ended."""
+    known = Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
+    seen = Seen(
+        campaigns=(campaign("alice", 1), campaign("bob", 2)),
+        waiting={},
+        arrays=(ARRAY,),
+        room={},
+        max_tasks=9,
+    )
+    return seen, Plan(ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s))
+
+
+def test_what_somebody_used_counts_half_after_a_half_life(
+    shares: Callable[[ShareBy], Shares], watch: Watch
+) -> None:
+    by_user = shares(ShareBy.USER)
+    by_user.count(*ended(100, 300))
+    before = by_user.gather(())
+    watch.at += timedelta(hours=1)
+    by_user.count(*ended(50))
+
+    assert before.used_s == {"alice": 800.0}  # of a campaign that goes on no more, too
+    assert by_user.gather(()).used_s == {"alice": 500.0}
+
+
+def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(
+    shares: Callable[[ShareBy], Shares],
+) -> None:
+    """For the campaigns that go on."""
+    first_come = shares(ShareBy.NONE)
+    first_come.count(*ended(100, 300))
+    first_come.count(*ended(1, outcome=Outcome.PROGRAM_ERROR))
+
+    assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": 200.0}}
+    assert first_come.gather((campaign("bob", 2),)).mean_s == {}
+
+
+def test_what_counts_nothing_any_more_is_forgotten(
+    shares: Callable[[ShareBy], Shares], watch: Watch, database: Database
+) -> None:
+    by_user = shares(ShareBy.USER)
+    by_user.count(*ended(100))
+    watch.at += timedelta(days=1)
+    by_user.count(*ended())
+
+    assert CampaignUsage(database).all() == ()
+
+
+def test_groups_are_those_of_the_system_the_primary_one_first() -> None:
+    me = pwd.getpwuid(os.getuid())
+
+    assert groups_of("nobody at all") == ()
+    assert len(groups_of(me.pw_name)) == len(os.getgrouplist(me.pw_name, me.pw_gid))
+
+
+def test_what_the_file_says_is_gathered(shares: Callable[[ShareBy], Shares]) -> None:
+    known = shares(ShareBy.GROUP).gather((campaign("root", 1),))
+
+    assert (known.by, known.priorities, known.first_tasks) == (ShareBy.GROUP, "alice=1", 5)
+    assert known.groups["root"][0] == "root"
