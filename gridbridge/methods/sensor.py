@@ -2,18 +2,19 @@
 
 execd writes one newline for each report that it wants and reads the answer with fscanf, so a report
 is one write of at most PIPE_BUF bytes, and newlines that piled up get one answer. When the
-published values are stale the answer has values that close every queue (model.load), or none where
-none was known, which does as well: the sensor fails closed. It runs as root, and so reads nothing
-that a user could have written: the published files are owned by the service account and found
-through its folder. After an answer it starts a poller if none runs, and kills one that hangs.
+published values are stale the answer has values that close every queue (model.transfer.load), or
+none where none was known, which does as well: the sensor fails closed. It runs as root, and so
+reads nothing that a user could have written: the published files are owned by the service account
+and found through its folder. After an answer it starts a poller if none runs, and kills one that
+hangs.
 """
 
 import os
 import time
 
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.load import closed
 from gridbridge.model.places import HOME, PYTHON, SENSOR_LOG
+from gridbridge.model.transfer.load import closed
 from gridbridge.shell import lock
 from gridbridge.state import published
 

@@ -68,7 +68,8 @@ STARTER = {
 SENSOR = {
     "fcntl",
     "gridbridge.methods.sensor",
-    "gridbridge.model.load",
+    "gridbridge.model.transfer",
+    "gridbridge.model.transfer.load",
     "gridbridge.shell.lock",
     "select",
 }

@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from gridbridge.model.load import CLOSED, FREE, PENDING, UP, name_of
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.load import CLOSED, FREE, PENDING, UP, name_of
 
 
 def load_values(
@@ -11,7 +11,7 @@ def load_values(
 ) -> dict[str, str]:
     """Return what the sensor reports about a remote cluster; an unknown one is never idle.
 
-    All names are always there (model.load).
+    All names are always there (model.transfer.load).
     """
     values = CLOSED
     if remote is not None and now - remote.taken_at <= stale:

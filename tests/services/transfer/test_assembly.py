@@ -16,11 +16,11 @@ from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.cluster import Kind as ClusterKind
 from gridbridge.model.cluster import Push as PushKind
-from gridbridge.model.load import closed
 from gridbridge.model.message import Kind, Message, Outcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.shown import ShownBreaker
 from gridbridge.model.site.sections import Site
+from gridbridge.model.transfer.load import closed
 from gridbridge.model.transfer.sections import Breaker, Poller, TransferQueue
 from gridbridge.services.transfer import assembly
 from gridbridge.services.transfer.assembly import build, follow
