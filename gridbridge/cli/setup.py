@@ -9,7 +9,7 @@ from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.besteffort import MOST_QUEUES, BestEffortOrder
+from gridbridge.model.site.besteffort import BestEffortOrder
 from gridbridge.model.transfer.sections import MAX_SLOTS
 from gridbridge.services.site import besteffort
 from gridbridge.services.site import setup as service
@@ -126,15 +126,13 @@ def transfer(
     "--queues",
     "most",
     type=click.IntRange(1, 64),
-    default=MOST_QUEUES,
-    show_default=True,
     metavar="N",
-    help="The most of them; the slots of a host are shared out among them.",
+    help="The most of them [as they are, else 8]; a host's slots are shared out among them.",
 )
 @APPLY
 @click.option("--remove", "is_removed", is_flag=True, help="Take them away.")
 def setup_besteffort(
-    cluster: str | None, like: str | None, most: int, is_applied: bool, is_removed: bool
+    cluster: str | None, like: str | None, most: int | None, is_applied: bool, is_removed: bool
 ) -> None:
     """Make the queues of best-effort tasks in a Grid Engine cell [the site's own].
 

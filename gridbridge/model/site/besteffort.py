@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 
 from gridbridge.model.site.setup import Complex, Settings
 
-MOST_QUEUES = 8
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEffortCell:
@@ -27,4 +25,4 @@ class BestEffortOrder:
 
     cluster: str
     like: str | None = None  # the queue whose hosts and access they have
-    most: int = MOST_QUEUES  # best-effort queues
+    most: int | None = None  # best-effort queues

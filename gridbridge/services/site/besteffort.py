@@ -19,7 +19,7 @@ from gridbridge.decisions.site.besteffort.removal import removal
 from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.besteffort import MOST_QUEUES, BestEffortCell, BestEffortOrder
+from gridbridge.model.site.besteffort import BestEffortCell, BestEffortOrder
 from gridbridge.model.site.host import CellFacts
 from gridbridge.model.site.setup import Finding, State
 from gridbridge.services.site.setup import Step, named_steps, possible, steps
@@ -69,7 +69,7 @@ def _checked(policy: Policy, cluster: str) -> Iterator[Finding]:
     if not rules.is_set_up(cell):
         yield rules.none(cluster)
     elif model := model_of(cell, None):
-        yield from rules.findings(cluster, cell, model, MOST_QUEUES)
+        yield from rules.findings(cluster, cell, model, None)
 
 
 def look(policy: Policy, cluster: str) -> BestEffortCell:

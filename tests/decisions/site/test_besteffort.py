@@ -50,7 +50,7 @@ def ready() -> BestEffortCell:
     )
 
 
-def edits(cell: BestEffortCell, model: str = "all.q", most: int = 8) -> list[Edit]:
+def edits(cell: BestEffortCell, model: str = "all.q", most: int | None = None) -> list[Edit]:
     """Return what is to be done, in order."""
     found = findings("alpha", cell, model, most)
     return [edit for each in found if each.state is not State.OK for edit in each.mend]
@@ -142,6 +142,24 @@ def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
     ]
 
 
+@pytest.mark.parametrize(("most", "right"), [(None, 4), (2, 4), (8, 1)])
+def test_blocks_keep_their_size_until_another_number_of_queues_is_asked_for(
+    most: int | None, right: int
+) -> None:
+    """Check does not know what was asked for."""
+    cell = ready()
+    slots = {name: {"n1": 4, "n2": 4} for name in ("gb-be1", "gb-be2")} | {
+        "all.q": {"n1": 8, "n2": 8}
+    }
+    assert Blocks(replace(cell, slots=slots), "all.q", most).size == right
+
+
+def test_blocks_grow_when_hosts_get_so_many_slots_that_there_would_be_too_many() -> None:
+    cell = ready()
+
+    assert Blocks(replace(cell, slots={**cell.slots, "all.q": {"n1": 64}}), "all.q", None).size == 8
+
+
 def test_lists_of_single_hosts_and_groups_are_merged_as_well() -> None:
     """Grid Engine gives a host its own list in the place of the usual one."""
     value = "low.q=1,[n1=NONE],[@big=low.q=3,mid.q=4]"
@@ -224,3 +242,9 @@ def test_a_resource_that_another_queue_offers_stays() -> None:
 
     assert Verb.DROP_COMPLEX not in verbs
     assert list(removal("alpha", a_cell())) == []
+
+
+def test_a_queue_without_slots_needs_no_best_effort_queue() -> None:
+    blocks = Blocks(a_cell(slots={"all.q": {"n1": 0}}), "all.q", None)
+
+    assert (blocks.names(), blocks.subordinates("all.q")) == ((), {})

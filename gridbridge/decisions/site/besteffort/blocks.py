@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.setup import Settings, is_besteffort, is_transfer, words
 
+MOST = 8  # queues, unless somebody asked for another number: the scheduler looks at each
 NAME = re.compile(r"gb-be([1-9][0-9]*)")
 HOSTLIST = "hostlist"
 
@@ -55,12 +56,14 @@ def model_of(cell: BestEffortCell, like: str | None) -> str:
 class Blocks:
     """The best-effort queues of a cell: their slots on each host, and when each makes way."""
 
-    def __init__(self, cell: BestEffortCell, model: str, most: int) -> None:
+    def __init__(self, cell: BestEffortCell, model: str, most: int | None) -> None:
         self.slots = cell.slots.get(model, {})
         self._shared = _shared(cell, frozenset(self.slots))
         largest = max(self.slots.values(), default=0)
-        self.size = max(1, -(-largest // most))
         numbers = [int(name.removeprefix("gb-be")) for name in own_queues(cell)]
+        present = max(cell.slots.get("gb-be1", {}).values(), default=0)
+        is_kept = present and not most and largest <= present * max(MOST, *numbers, 0)
+        self.size = present if is_kept else max(1, -(-largest // (most or MOST)))
         self.count = max(-(-largest // self.size), *numbers, 0)
 
     def names(self) -> tuple[str, ...]:

@@ -30,7 +30,9 @@ RESOURCE = Complex(
 )
 
 
-def findings(cluster: str, cell: BestEffortCell, model: str, most: int) -> tuple[Finding, ...]:
+def findings(
+    cluster: str, cell: BestEffortCell, model: str, most: int | None
+) -> tuple[Finding, ...]:
     """Return every item, in the order in which the edits are to be made."""
     blocks = Blocks(cell, model, most)
     numbers = range(1, blocks.count + 1)
