@@ -8,6 +8,7 @@ trap 'gb_preempted=1' 56 # of sge-methods/preempt: a local job needs the place, 
 trap : USR2              # the checkpoint signal, which all of the task gets
 
 die() { ulimit -c 0 && kill "-$1" $$; }
+make_way() { case $gb_preempted in 1) die 55 ;; esac }
 
 export CIGRI_CAMPAIGN_ID="$gb_campaign" CIGRI_CAMPAIGNID="$gb_campaign" CIGRI_COPY=0
 export CIGRI_JOB_ID="$gb_campaign.$gb_number" CIGRI_JOBID="$gb_campaign.$gb_number"
@@ -20,8 +21,9 @@ export CIGRI_WORKDIR="$PWD" CIGRI_WORKING_DIRECTORY="$PWD"
 gb_output=campaign.$gb_campaign/$gb_number.$gb_attempt
 mkdir -p "campaign.$gb_campaign"
 true >"$gb_output.out" || { die 59; exit 1; }
+make_way # before it began
 sh -c "$gb_exec \"\$@\"" sh "$@" </dev/null >"$gb_output.out" 2>"$gb_output.err"
 gb_status=$?
-case $gb_preempted in 1) die 55 ;; esac
+make_way
 case $gb_status in 99 | 100) gb_status=$((gb_status + 100)) ;; 199 | 200) die $((gb_status - 136)) ;; esac
 exit "$gb_status"

@@ -129,6 +129,20 @@ def test_a_task_makes_way(tmp_path: Path, command: str, saved: bool) -> None:
     assert (tmp_path / "data" / "saved").exists() == saved
 
 
+def test_a_task_that_has_to_make_way_before_it_began_does_not_begin(tmp_path: Path) -> None:
+    """Its program would get no checkpoint signal any more."""
+    status = run(tmp_path, "touch ran;", 1, Task(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin")
+
+    assert status == 0
+    (tmp_path / "data" / "ran").unlink()
+    (tmp_path / "mkdir").write_text('#!/bin/sh\nkill -56 $PPID\nexec /bin/mkdir "$@"\n')
+    (tmp_path / "mkdir").chmod(0o755)
+
+    status = run(tmp_path, "touch ran;", 1, Task(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert status == -55
+    assert not (tmp_path / "data" / "ran").exists()
+
+
 def test_a_folder_that_is_not_there_is_told_by_the_signal_of_transfers(tmp_path: Path) -> None:
     """57: it can not change to its working directory."""
     path = tmp_path / "script"
