@@ -45,8 +45,8 @@ def write_places(places: tuple[range, ...]) -> str:
 
 
 def _some_places(part: str) -> range:
-    first, _, last = part.partition("-")
-    numbers = (first, last or first)
+    first, dash, last = part.partition("-")
+    numbers = (first, last if dash else first)
     if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
         raise ParseError(f"{part[:40]!r} is not PLACE or FIRST-LAST")
     some = range(int(first), int(numbers[1]) + 1)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ AS_USER = "runuser -u gridbridge -- sudo -n /opt/gridbridge/bin/gridbridge-as-us
 QUEUE = "later.q"
 COPY = f"qconf -sq all.q | sed s/all.q/{QUEUE}/ >/tmp/later"
 ADD = f"{COPY} && qconf -Aq /tmp/later && qmod -d {QUEUE}"
-FILL = "oarsub -l /resource_id=1,walltime=0:10:0 -p \"network_address='{}'\" 'sleep 600'"
+EMPTY = "oardel --sql \"job_name = 'filler' AND state = 'Running'\"; :"
+FILL = "oarsub -n filler -l /resource_id=1,walltime=0:10:0 -p \"network_address='{}'\" 'sleep 600'"
 RUN = "sh -c 'echo \"$CIGRI_JOB_ID\" >>~/flooded'"
 
 
@@ -42,27 +44,45 @@ def wiped(site: Grid) -> Iterator[tuple[int, int]]:
     Each has slots that are free and not for it: beta's are not in the queue that is asked for, and
     gamma's two are on two nodes, where a task needs two on one.
     """
-    fillers = [site.sh(FAR, FILL.format(node), user=ACCOUNT) for node in NODES]
-    site.cell("beta", "sh", "-c", ADD, user="root")
-    numbers = (
-        _submit(site, {"beta": {"queue": QUEUE}}, 2),
-        _submit(site, {"gamma": {"resources": "/nodes=1/core=2"}}, 1),
-    )
-    told = ""
+    with _filled(site), _closed_queue(site):
+        numbers = (
+            _submit(site, {"beta": {"queue": QUEUE}}, 2),
+            _submit(site, {"gamma": {"resources": "/nodes=1/core=2"}}, 1),
+        )
+        told: list[str] = []
 
-    def both() -> bool:
-        nonlocal told
-        told += site.sh(HOST, NIKITA, timeout_s=120)
-        return all(f"of campaign {each} at" in told for each in numbers)
+        def both() -> bool:
+            told.append(site.sh(HOST, NIKITA, timeout_s=120))
+            return all(f"of campaign {each} at" in "".join(told) for each in numbers)
 
-    site.until(both, "both campaigns to be wiped", CAMPAIGN_S)
-    site.cell("beta", "qmod", "-e", QUEUE, user="root")
-    jobs = [said.rpartition("OAR_JOB_ID=")[2].strip() for said in fillers]
-    site.sh(FAR, f"oardel {' '.join(jobs)}; :", user=ACCOUNT)
-    for each in numbers:
-        until_state(site, each, "terminated")
-    yield numbers
-    site.cell("beta", "qconf", "-dq", QUEUE, user="root")
+        site.until(both, "both campaigns to be wiped", CAMPAIGN_S)
+        site.cell("beta", "qmod", "-e", QUEUE, user="root")
+        site.sh(FAR, EMPTY, user=ACCOUNT)
+        for each in numbers:
+            until_state(site, each, "terminated")
+        yield numbers
+
+
+@contextmanager
+def _filled(grid: Grid) -> Iterator[None]:
+    """Have a job on each node of gamma's."""
+    for node in NODES:
+        grid.sh(FAR, FILL.format(node), user=ACCOUNT)
+    try:
+        yield
+    finally:
+        grid.sh(FAR, EMPTY, user=ACCOUNT)
+
+
+@contextmanager
+def _closed_queue(grid: Grid) -> Iterator[None]:
+    """Have another queue at beta, in which nothing starts until it is enabled."""
+    grid.cell("beta", "sh", "-c", ADD, user="root")
+    try:
+        yield
+    finally:
+        grid.cell("beta", "qmod", "-d", QUEUE, user="root")
+        grid.cell("beta", "qconf", "-dq", QUEUE, user="root")
 
 
 def _submit(grid: Grid, clusters: dict[str, Any], tasks: int) -> int:

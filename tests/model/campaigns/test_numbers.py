@@ -43,7 +43,9 @@ def test_places_are_ranges_that_are_read_back(firsts: list[tuple[int, int]]) -> 
     assert read_places(write_places(places)) == places
 
 
-@pytest.mark.parametrize("text", ["", "0", "0-3", "5-1", "1,", "1-2-3", "1;id", "1-100001", "-1"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "1-", "0-3", "5-1", "1,", "1-2-3", "1;id", "1-100001", "-1"]
+)
 def test_what_is_no_place_is_refused(text: str) -> None:
     """Nothing at all would stand for a whole array."""
     with pytest.raises(ParseError):
