@@ -8,27 +8,17 @@ none of its own. Keys that CiGri has and we don't are told as warnings, unknown 
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+from gridbridge.config.jdl_values import KEYS, NAME, NUL, PARAMETERS, one_of, text_of
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.ids import is_cluster_name
 
-MOST_TASKS = 10_000_000
-MOST_SLOTS = 100_000
-YEAR_S = 31_536_000
 LINE_BYTES = 65_536  # of one task's parameters
-RESOURCES = re.compile(r"(?:/\w+=\d+)+", re.ASCII)
-WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
-NAME = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
-WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
-PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
-COMMAND = re.compile(r"[^\x00]{1,65536}")
-BEST_EFFORT = ("best-effort", "besteffort")
-TYPES = (*BEST_EFFORT, "normal")
 NOT_YET = (  # CiGri's, which change nothing here
     *("dimensional_grouping", "temporal_grouping", "checkpointing_type", "checkpointing_period"),
     *("output_gathering_method", "output_file", "output_destination", "data_to_transfer"),
@@ -46,21 +36,19 @@ class Said:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """A key that each cluster may have: where it goes, and how its value is read."""
-
-    field: str
-    read: Callable[[Any], Any]  # ValueError for what can't be
-    right: str
-
-
-def load(path: str, text: str, *, type_: Type = Type.DEFAULT, folder: str = ".") -> Said:
+def load(
+    path: str,
+    text: str,
+    *,
+    type_: Type = Type.DEFAULT,
+    folder: str = ".",
+    parameters: tuple[str, ...] = (),
+) -> Said:
     """Read a JDL; ConfigError tells everything that is wrong with it.
 
-    Its `param_file` is looked up from `folder`.
+    Its `param_file` is looked up from `folder`; it has none where the parameters are given.
     """
-    return Reader(path, text, folder).read(type_)
+    return Reader(path, text, folder).read(type_, parameters)
 
 
 @dataclass(slots=True)
@@ -73,12 +61,12 @@ class Reader:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def read(self, type_: Type) -> Said:
+    def read(self, type_: Type, parameters: tuple[str, ...] = ()) -> Said:
         """Read all of it, then tell what is wrong."""
         said = self._lower(self._parsed())
         clusters = self._clusters(said)
-        parameters = self._parameters(said)
-        name = self._value(said, "name", _text(NAME), "1 to 255 printable characters", "")
+        parameters = parameters or self._parameters(said)
+        name = self._value(said, "name", text_of(NAME), "1 to 255 printable characters", "")
         self._known(said, {"name", "clusters", *PARAMETERS, "jobs_type", *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
@@ -138,7 +126,9 @@ class Reader:
         given = [key for key in PARAMETERS if key in said]
         if len(given) != 1:
             wrong = "missing" if not given else "more than one"
-            self._wrong(" and ".join(given) or "params", None, wrong, f"one of {_or(PARAMETERS)}")
+            self._wrong(
+                " and ".join(given) or "params", None, wrong, f"one of {one_of(PARAMETERS)}"
+            )
             return ()
         lines = self._value(said, given[0], PARAMETERS[given[0]][0], PARAMETERS[given[0]][1], ())
         if given[0] == "param_file" and lines:
@@ -146,30 +136,34 @@ class Reader:
         return named_once(lines)
 
     def _lines_of(self, path: str) -> tuple[str, ...]:
+        lines = tuple(line for _, line in self.numbered(path))
+        if not lines and not self.problems:
+            self._wrong("param_file", path, "no parameters in it", "a line a task")
+        return lines
+
+    def numbered(self, path: str) -> Iterator[tuple[int, str]]:
+        """Give a file's lines that are not blank, with their numbers.
+
+        A file that can't be read is wrong, and a line that is no UTF-8 or too long.
+        """
         try:
             with open(f"{self.folder}/{path}" if path[:1] != "/" else path, "rb") as file:
-                return self._decoded(path, file.read())
+                for number, line in enumerate(file, start=1):
+                    if len(line) > LINE_BYTES:
+                        wrong = f"{len(line)} bytes; at most {LINE_BYTES}"
+                        self.problems.append(f"{path}:{number}: {wrong}")
+                    elif stripped := line.strip():
+                        yield number, self._text_of(path, number, stripped)
         except OSError as error:
             self._wrong("param_file", path, str(error.strerror), "a file that can be read")
-            return ()
-
-    def _decoded(self, path: str, raw: bytes) -> tuple[str, ...]:
-        """Return a file's lines that are not blank; one that is no UTF-8 or too long is wrong."""
-        found = []
-        for number, line in enumerate(raw.split(b"\n"), start=1):
-            if len(line) > LINE_BYTES:
-                self.problems.append(f"{path}:{number}: {len(line)} bytes; at most {LINE_BYTES}")
-            elif stripped := line.strip():
-                found.append(self._text_of(path, number, stripped))
-        if not found:
-            self._wrong("param_file", path, "no parameters in it", "a line a task")
-        return tuple(found)
 
     def _text_of(self, path: str, number: int, line: bytes) -> str:
         try:
+            if b"\0" in line:
+                raise ValueError(NUL)
             return line.decode()
-        except UnicodeDecodeError as error:
-            self.problems.append(f"{path}:{number}: {error.reason}; UTF-8")
+        except ValueError as error:
+            self.problems.append(f"{path}:{number}: {getattr(error, 'reason', error)}; UTF-8")
             return ""
 
     def _value(
@@ -230,96 +224,3 @@ def _renamed(line: str, seen: dict[str, int]) -> str:
     name, blank, rest = line.partition(" ")
     seen[name] = seen.get(name, 0) + 1
     return line if seen[name] == 1 else f"{name}#{seen[name]}{blank}{rest}"
-
-
-def seconds(text: object) -> int:
-    """Read H, H:M or H:M:S, as oarsub does."""
-    if isinstance(text, int) and not isinstance(text, bool):
-        text = str(text)
-    if not isinstance(text, str) or not WALLTIME.fullmatch(text):
-        raise ValueError("no time")
-    hours, minutes, rest = (*map(int, text.split(":")), 0, 0)[:3]
-    total = hours * 3600 + minutes * 60 + rest
-    if not 0 < total <= YEAR_S:
-        raise ValueError("out of range")
-    return total
-
-
-def slots(text: object) -> int:
-    """Read a request of OAR (`/nodes=2/core=4`) as how many slots that is."""
-    if not isinstance(text, str) or not RESOURCES.fullmatch(text):
-        raise ValueError("wrong form")
-    product = 1
-    for level in text.split("/")[1:]:
-        product *= int(level.partition("=")[2])
-    if not 0 < product <= MOST_SLOTS:
-        raise ValueError("out of range")
-    return product
-
-
-def _text(form: "re.Pattern[str]") -> Callable[[object], str]:
-    def read(value: object) -> str:
-        if not isinstance(value, str) or not form.fullmatch(value):
-            raise ValueError("wrong form")
-        return value
-
-    return read
-
-
-def _directory(value: object) -> str:
-    """Read a folder: $HOME and ~ are the owner's home there, and nothing else is expanded."""
-    text = _text(PATH)(value)
-    home = re.match(r"(~|\$HOME|\$\{HOME\})(/|$)", text)
-    rest = text[home.end() :] if home else text
-    return f"{'$HOME/' if home else ''}{rest}".rstrip("/") if (home or rest) else ""
-
-
-def _count(low: int, high: int) -> Callable[[object], int]:
-    def read(value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError("no number")
-        if not low <= value <= high:
-            raise ValueError("out of range")
-        return value
-
-    return read
-
-
-def _is_besteffort(value: object) -> bool:
-    if value not in TYPES:
-        raise ValueError("unknown word")
-    return value in BEST_EFFORT
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
-        raise ValueError("no list of texts")
-    if any("\n" in one for one in value):
-        raise ValueError("a line feed in it")
-    return tuple(one.strip() for one in value if one.strip())
-
-
-def _numbers(value: object) -> tuple[str, ...]:
-    return tuple(map(str, range(_count(1, MOST_TASKS)(value))))
-
-
-def _or(words: Any) -> str:
-    return " or ".join(words)
-
-
-KEYS: Mapping[str, Key] = {
-    "exec_file": Key(field="exec_file", read=_text(COMMAND), right="a command line"),
-    "exec_directory": Key(field="exec_directory", read=_directory, right="a folder, $HOME/..."),
-    "resources": Key(field="slots", read=slots, right="/nodes=N/core=M, as oarsub -l takes it"),
-    "walltime": Key(field="walltime_s", read=seconds, right='"H:M:S"'),
-    "type": Key(field="is_besteffort", read=_is_besteffort, right=_or(TYPES)),
-    "project": Key(field="project", read=_text(WORD), right="a project's name"),
-    "queue": Key(field="queue", read=_text(WORD), right="a queue's name"),
-    "pe": Key(field="environment", read=_text(WORD), right="of Grid Engine: an environment"),
-    "max_jobs": Key(field="max_jobs", read=_count(1, MOST_TASKS), right="a number of tasks"),
-}
-PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
-    "nb_jobs": (_numbers, f"a number from 1 to {MOST_TASKS}"),
-    "params": (_texts, '["FIRST TASK", "SECOND TASK"]'),
-    "param_file": (_text(PATH), "a file with a line a task"),
-}

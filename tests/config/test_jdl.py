@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import jdl
+from gridbridge.config import jdl, jdl_values
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 
@@ -82,14 +82,14 @@ def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
 )
 def test_a_walltime_is_read_as_oarsub_reads_it(text: object, seconds: int) -> None:
     """A single number is hours."""
-    assert jdl.seconds(text) == seconds
+    assert jdl_values.seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "0", "1:60", "-1", "9999999", True, None, "1:2:3:4"])
 def test_what_is_no_walltime_is_refused(text: object) -> None:
     """Nor is no time at all one."""
     with pytest.raises(ValueError, match=r"no time|out of range"):
-        jdl.seconds(text)
+        jdl_values.seconds(text)
 
 
 @pytest.mark.parametrize(
@@ -104,3 +104,44 @@ def test_a_folder_begins_in_the_home_where_it_says_so(folder: str, read: str) ->
     said = jdl.load("n.json", text)
 
     assert said.jdl.clusters["beta"].exec_directory == read
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '"params": ["a\\u0000b"]',
+        '"params": ["a\\nb"]',
+        '"params": ["\\ud800"]',
+        '"params": [" "]',
+        '"params": [1]',
+        '"nb_jobs": 0',
+        '"nb_jobs": true',
+        '"nb_jobs": 1e9',
+        '"param_file": "/nonexistent"',
+        '"param_file": "/"',
+    ],
+)
+def test_parameters_that_no_task_could_have_are_refused(said: str) -> None:
+    """In one line that names the key, whatever Python thinks of the text."""
+    text = f'{{"name": "n", "exec_file": "x", "clusters": {{"beta": {{}}}}, {said}}}'
+
+    with pytest.raises(ConfigError) as told:
+        jdl.load("n.json", text)
+
+    (line,) = str(told.value).splitlines()
+    assert line.startswith(f"n.json:1: {said.split(chr(34))[1]} = ")
+
+
+def test_each_wrong_line_of_a_parameter_file_is_told(tmp_path: Path) -> None:
+    """By its number in the file, blank lines counted."""
+    (tmp_path / "lines").write_bytes(b"a\n\n\xe9\nb\0c\n" + b"x" * 70000 + b"\n \t\r\n")
+    text = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
+
+    with pytest.raises(ConfigError) as told:
+        jdl.load("n.json", text, folder=str(tmp_path))
+
+    assert [line.partition(";")[0] for line in str(told.value).splitlines()] == [
+        "lines:3: unexpected end of data",
+        "lines:4: a NUL byte in it",
+        "lines:5: 70001 bytes",
+    ]

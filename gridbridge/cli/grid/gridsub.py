@@ -1,22 +1,89 @@
 """gridsub: submit a campaign, a bag of tasks for many clusters."""
 
 import sys
+from dataclasses import dataclass
 
 import click
 
 from gridbridge.cli import output, program
 from gridbridge.cli.grid import REFUSED, UNREACHABLE
+from gridbridge.config.jdl import Said
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.services.tools import campaigns
+from gridbridge.services.tools import campaign_sources, campaigns
+from gridbridge.services.tools.campaign_sources import Wishes
 from gridbridge.services.tools.campaigns import Refused, Unreachable
 
 JSON_TEXT = "the JDL of -j"
+SOURCES = "one of -f FILE, -j JSON, -, --array, --each-line and a job script"
+STANDARD_INPUT = "-"
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """Where a campaign comes from, as the command line says."""
+
+    path: str | None
+    text: str | None
+    numbers: str | None
+    lines: str | None
+    words: tuple[str, ...]
+    wishes: Wishes
+
+    def read(self) -> Said:
+        """Return the campaign; a usage error unless it comes from one place."""
+        options = (self.path, self.text, self.numbers, self.lines)
+        is_command = self.numbers is not None or self.lines is not None
+        alone = bool(self.words) and not is_command
+        if sum(each is not None for each in options) + alone != 1:
+            raise click.UsageError(SOURCES)
+        if is_command:
+            return self._command()
+        if alone and self.words[0] != STANDARD_INPUT:
+            file = self.words[0]
+            text = _text_of(file)
+            return campaign_sources.script(file, text, self.words[1:], self.wishes)
+        if len(self.words) > 1:
+            raise click.UsageError(SOURCES)
+        self._refuse_wishes()
+        source = JSON_TEXT if self.text is not None else self.path or STANDARD_INPUT
+        text = self.text if self.text is not None else _text_of(source)
+        return campaign_sources.read(source, text, self.wishes.type_)
+
+    def _command(self) -> Said:
+        if not self.words:
+            raise click.UsageError("a command after --: gridsub --array 1-9 -- CMD {}")
+        if self.numbers is not None:
+            return campaign_sources.array(self.numbers, self.words, self.wishes)
+        file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
+        return campaign_sources.each_line(file, self.words, self.wishes)
+
+    def _refuse_wishes(self) -> None:
+        if self.wishes != Wishes(type_=self.wishes.type_):
+            raise click.UsageError("--clusters, -l and -N go without a JDL, which says it itself")
+
+
+@click.command(
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "allow_interspersed_args": False,  # what follows a job script is its own
+    }
+)
 @click.option("-f", "path", metavar="FILE", help="A JDL file, JSON or TOML; - is standard input.")
 @click.option("-j", "text", metavar="JSON", help="The JDL itself.")
+@click.option("--array", "numbers", metavar="N-M[:STEP]", help="Run a command for each number.")
+@click.option(
+    "--each-line", "lines", metavar="FILE", help="Run a command for each line that is not blank."
+)
+@click.option("--clusters", metavar="A,B", default="", help="Without a JDL: where; else anywhere.")
+@click.option(
+    "-l",
+    "resources",
+    metavar="WHAT",
+    multiple=True,
+    help="Without a JDL: of each task, /core=4,walltime=1:0:0 or h_rt=600.",
+)
+@click.option("-N", "name", metavar="NAME", default="", help="Without a JDL: the campaign's name.")
 @click.option(
     "-t",
     "type_",
@@ -25,11 +92,24 @@ JSON_TEXT = "the JDL of -j"
     help="test sends one task to each cluster.",
 )
 @click.option("-d", "is_debug", is_flag=True, help="Show where an unexpected error came from.")
-@click.argument("standard_input", metavar="[-]", required=False)
+@click.argument("words", metavar="[-|SCRIPT [WORD...]|-- CMD [WORD...]]", nargs=-1)
 def gridsub(
-    path: str | None, text: str | None, type_: str, is_debug: bool, standard_input: str | None
+    path: str | None,
+    text: str | None,
+    numbers: str | None,
+    lines: str | None,
+    clusters: str,
+    resources: tuple[str, ...],
+    name: str,
+    type_: str,
+    is_debug: bool,
+    words: tuple[str, ...],
 ) -> int:
     """Submit a campaign: tasks that differ by their parameters alone, run where there is room.
+
+    It is a JDL, or a command for each number or line, in which {} stands for that number or line
+    (without {} it comes last), or a job script with the #$ lines of qsub, whose -t numbers the
+    tasks. Nothing in a line is run.
 
     Exit status: 0; 1 refused, and every mistake is told; 2 usage; 75 nobody takes campaigns now,
     and nothing is stored.
@@ -38,12 +118,14 @@ def gridsub(
     Example:
       gridsub -f sweep.json
       gridsub -j '{"name": "a", "nb_jobs": 9, "exec_file": "hostname", "clusters": {"beta": {}}}'
+      gridsub --array 1-1000 -l h_rt=0:10:0 -- ./simulate --seed {}
+      gridsub --each-line images.txt --clusters beta,gamma -- convert {} {}.png
+      gridsub job.sh
     """
-    if standard_input not in (None, "-") or sum(map(bool, (path, text, standard_input))) != 1:
-        raise click.UsageError("one of -f FILE, -j JSON and -")
-    source = path or ("-" if standard_input else JSON_TEXT)
+    wishes = Wishes(clusters=clusters, resources=resources, name=name, type_=type_)
+    typed = Typed(path=path, text=text, numbers=numbers, lines=lines, words=words, wishes=wishes)
     try:
-        said = campaigns.read(source, text or _text_of(source), type_)
+        said = typed.read()
         for warning in said.warnings:
             output.complain(f"gridsub: {warning}")
         number = campaigns.submit(said)
@@ -57,9 +139,9 @@ def gridsub(
 
 
 def _text_of(path: str) -> str:
-    """Return the text of a JDL; a usage error where there is none."""
+    """Return the text of a JDL or script; a usage error where there is none."""
     try:
-        if path == "-":
+        if path == STANDARD_INPUT:
             return sys.stdin.read()
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -70,7 +152,8 @@ def _text_of(path: str) -> str:
 def _ended(error: GridbridgeError, status: int, is_debug: bool) -> int:
     if is_debug:
         raise error
-    output.complain(f"gridsub: {error}")
+    for line in str(error).splitlines():
+        output.complain(f"gridsub: {line}")
     return status
 
 

@@ -5,10 +5,8 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-from gridbridge.config import jdl
 from gridbridge.config.jdl import Said
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.shell.retry import until
@@ -26,11 +24,6 @@ class Unreachable(GridbridgeError):
 
 class Refused(GridbridgeError):
     """The service does not take a campaign."""
-
-
-def read(path: str, text: str, type_: str) -> Said:
-    """Read a JDL; ConfigError tells everything that is wrong with it."""
-    return jdl.load(path, text, type_=Type(type_), folder=os.path.dirname(path) or ".")
 
 
 def submit(said: Said, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:

@@ -1,0 +1,210 @@
+"""Reads what a job script asks qsub for: its `#$` lines (qsub(1), OPTIONS and -C)."""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gridbridge.errors import ParseError
+from gridbridge.model import amounts
+
+PREFIX = "#$"
+RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
+RANGE_RIGHT = "N, N-M or N-M:STEP, from 1"
+# What changes nothing in a campaign, with how many words follow it.
+IDLE = {
+    **dict.fromkeys(("-V", "-h", "-hard", "-soft", "-notify", "-terse", "-verify", "-clear"), 0),
+    **dict.fromkeys(("-a", "-A", "-ac", "-binding", "-c", "-ckpt", "-dc", "-dl", "-js", "-jsv"), 1),
+    **dict.fromkeys(("-M", "-m", "-masterq", "-now", "-P", "-p", "-q", "-R", "-r", "-shell"), 1),
+    **dict.fromkeys(("-sync", "-w", "-display"), 1),
+}
+# What a task could not do without.
+REFUSED = {"-hold_jid": 1, "-hold_jid_ad": 1, "-i": 1, "-b": 1, "-C": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """The numbers of an array's tasks."""
+
+    first: int
+    last: int
+    step: int = 1
+
+    @property
+    def numbers(self) -> range:
+        """All of them."""
+        return range(self.first, self.last + 1, self.step)
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """What a script asks for."""
+
+    name: str = ""
+    array: Range | None = None
+    most: int = 0  # tasks at once; 0: no limit
+    walltime_s: int = 0  # 0: not said
+    environment: str = ""
+    slots: int = 1
+    folder: str | None = None  # None: not said; empty: where it is submitted
+    output: str = ""
+    error: str = ""
+    is_joined: bool = False
+    shell: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Script:
+    """One script, and what is found to be wrong or idle in its lines."""
+
+    path: str
+    asked: Asked = field(default_factory=Asked)
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def read(self, text: str) -> None:
+        """Read all of its lines."""
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.startswith(PREFIX):
+                self._line(f"{self.path}:{number}", line.removeprefix(PREFIX))
+
+    def _line(self, place: str, line: str) -> None:
+        try:
+            words = shlex.split(line)
+        except ValueError as error:
+            self.problems.append(f"{place}: {error}; quotation marks come in pairs")
+            return
+        while words:
+            self._option(place, words.pop(0), words)
+
+    def _option(self, place: str, option: str, words: list[str]) -> None:
+        """Read an option, and take the words off that belong to it."""
+        count = 2 if option == "-pe" else IDLE.get(option, REFUSED.get(option, int(option in READ)))
+        count = 0 if option == "-cwd" else count
+        values, words[:] = words[:count], words[count:]
+        said = " ".join((option, *values))
+        if option in REFUSED:
+            self.problems.append(f"{place}: {said}: not yet in campaigns; leave it out")
+        elif option in IDLE:
+            self.warnings.append(f"{place}: {said}: changes nothing yet")
+        elif option not in READ:
+            self.problems.append(f"{place}: {said}: unknown option; those of qsub(1)")
+            words.clear()
+        elif len(values) < count:
+            self.problems.append(f"{place}: {said}: nothing follows it; its value")
+        else:
+            self._value(place, said, option, values)
+
+    def _value(self, place: str, said: str, option: str, values: list[str]) -> None:
+        try:
+            idle = READ[option](self.asked, *values)
+        except ParseError as error:
+            self.problems.append(f"{place}: {said}: {error}")
+            return
+        self.warnings += [f"{place}: {option} {one}: changes nothing yet" for one in idle or ()]
+
+
+def read_range(text: str) -> Range:
+    """Read the numbers of tasks as qsub -t does; ParseError for anything else."""
+    found = RANGE.fullmatch(text)
+    if not found:
+        raise ParseError(f"no range; {RANGE_RIGHT}")
+    first = int(found[1])
+    last, step = int(found[2] or first), int(found[3] or 1)
+    if not 0 < first <= last or not step:
+        raise ParseError(f"an empty range; {RANGE_RIGHT}")
+    return Range(first=first, last=last, step=step)
+
+
+def resources(asked: Asked, text: str) -> list[str]:
+    """Take a walltime from what -l asks for; return what else is there."""
+    idle = []
+    for one in text.split(","):
+        name, _, value = one.partition("=")
+        if name in ("h_rt", "s_rt"):
+            asked.walltime_s = max(1, round(amounts.read(value)))
+        else:
+            idle.append(one)
+    return idle
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**7):
+        raise ParseError("no number; a number from 1")
+    return int(text)
+
+
+def _name(asked: Asked, text: str) -> None:
+    asked.name = text
+
+
+def _array(asked: Asked, text: str) -> None:
+    asked.array = read_range(text)
+
+
+def _most(asked: Asked, text: str) -> None:
+    asked.most = _number(text)
+
+
+def _environment(asked: Asked, name: str, slots: str) -> None:
+    asked.environment, asked.slots = name, _number(slots)
+
+
+def _folder(asked: Asked, path: str = "") -> None:
+    asked.folder = path
+
+
+def _local(path: str) -> str:
+    """Return a path without the host that qsub allows before it, which has to be any host."""
+    host, colon, rest = path.partition(":")
+    if host and colon:
+        raise ParseError("a file of one host; a path without HOST:")
+    return rest if colon else path
+
+
+def _output(asked: Asked, path: str) -> None:
+    asked.output = _local(path)
+
+
+def _error(asked: Asked, path: str) -> None:
+    asked.error = _local(path)
+
+
+def _joined(asked: Asked, word: str) -> None:
+    asked.is_joined = word in ("y", "yes")
+
+
+def _shell(asked: Asked, path: str) -> None:
+    if not path.startswith("/"):
+        raise ParseError("no absolute path; /bin/bash")
+    asked.shell = path
+
+
+def _variables(asked: Asked, text: str) -> list[str]:
+    idle = []
+    for one in text.split(","):
+        name, is_set, value = one.partition("=")
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise ParseError("no variable; NAME=VALUE,...")
+        if is_set:
+            asked.variables[name] = value
+        else:
+            idle.append(one)
+    return idle
+
+
+READ: Mapping[str, Callable[..., list[str] | None]] = {
+    "-N": _name,
+    "-t": _array,
+    "-tc": _most,
+    "-l": resources,
+    "-pe": _environment,
+    "-o": _output,
+    "-e": _error,
+    "-j": _joined,
+    "-wd": _folder,
+    "-cwd": _folder,
+    "-S": _shell,
+    "-v": _variables,
+}

@@ -1,0 +1,140 @@
+"""How each key of a JDL is read: its form, and what would be right."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MOST_TASKS = 10_000_000
+MOST_SLOTS = 100_000
+YEAR_S = 31_536_000
+RESOURCES = re.compile(r"(?:/\w+=\d+)+", re.ASCII)
+WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
+NAME = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
+WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
+PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
+COMMAND = re.compile(r"[^\x00]{1,65536}")
+NUL = "a NUL byte in it"
+BEST_EFFORT = ("best-effort", "besteffort")
+TYPES = (*BEST_EFFORT, "normal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key that each cluster may have: where it goes, and how its value is read."""
+
+    field: str
+    read: Callable[[Any], Any]  # ValueError for what can't be
+    right: str
+
+
+def seconds(text: object) -> int:
+    """Read H, H:M or H:M:S, as oarsub does."""
+    if isinstance(text, int) and not isinstance(text, bool):
+        text = str(text)
+    if not isinstance(text, str) or not WALLTIME.fullmatch(text):
+        raise ValueError("no time")
+    hours, minutes, rest = (*map(int, text.split(":")), 0, 0)[:3]
+    total = hours * 3600 + minutes * 60 + rest
+    if not 0 < total <= YEAR_S:
+        raise ValueError("out of range")
+    return total
+
+
+def slots(text: object) -> int:
+    """Read a request of OAR (`/nodes=2/core=4`) as how many slots that is."""
+    if not isinstance(text, str) or not RESOURCES.fullmatch(text):
+        raise ValueError("wrong form")
+    product = 1
+    for level in text.split("/")[1:]:
+        product *= int(level.partition("=")[2])
+    if not 0 < product <= MOST_SLOTS:
+        raise ValueError("out of range")
+    return product
+
+
+def text_of(form: "re.Pattern[str]") -> Callable[[object], str]:
+    """Return what reads a text of a form."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not form.fullmatch(value):
+            raise ValueError("wrong form")
+        return _encodable(value)
+
+    return read
+
+
+def _encodable(text: str) -> str:
+    """Return a text; JSON allows half of a character, which no file can have."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("no Unicode text") from error
+    return text
+
+
+def _directory(value: object) -> str:
+    """Read a folder: $HOME and ~ are the owner's home there, and nothing else is expanded."""
+    text = text_of(PATH)(value)
+    home = re.match(r"(~|\$HOME|\$\{HOME\})(/|$)", text)
+    rest = text[home.end() :] if home else text
+    return f"{'$HOME/' if home else ''}{rest}".rstrip("/") if (home or rest) else ""
+
+
+def _count(low: int, high: int) -> Callable[[object], int]:
+    def read(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError("no number")
+        if not low <= value <= high:
+            raise ValueError("out of range")
+        return value
+
+    return read
+
+
+def _is_besteffort(value: object) -> bool:
+    if value not in TYPES:
+        raise ValueError("unknown word")
+    return value in BEST_EFFORT
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        raise ValueError("no list of texts")
+    text = "\0\0".join(value)
+    if "\n" in text:
+        raise ValueError("a line feed in it")
+    if text.count("\0") != 2 * (len(value) - 1):
+        raise ValueError(NUL)
+    _encodable(text)
+    found = tuple(stripped for one in value if (stripped := one.strip()))
+    if not found:
+        raise ValueError("no parameters in it")
+    return found
+
+
+def _numbers(value: object) -> tuple[str, ...]:
+    return tuple(map(str, range(_count(1, MOST_TASKS)(value))))
+
+
+def one_of(words: Iterable[str]) -> str:
+    """Say that each of the words would do."""
+    return " or ".join(words)
+
+
+KEYS: Mapping[str, Key] = {
+    "exec_file": Key(field="exec_file", read=text_of(COMMAND), right="a command line"),
+    "exec_directory": Key(field="exec_directory", read=_directory, right="a folder, $HOME/..."),
+    "resources": Key(field="slots", read=slots, right="/nodes=N/core=M, as oarsub -l takes it"),
+    "walltime": Key(field="walltime_s", read=seconds, right='"H:M:S"'),
+    "type": Key(field="is_besteffort", read=_is_besteffort, right=one_of(TYPES)),
+    "project": Key(field="project", read=text_of(WORD), right="a project's name"),
+    "queue": Key(field="queue", read=text_of(WORD), right="a queue's name"),
+    "pe": Key(field="environment", read=text_of(WORD), right="of Grid Engine: an environment"),
+    "max_jobs": Key(field="max_jobs", read=_count(1, MOST_TASKS), right="a number of tasks"),
+}
+PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
+    "nb_jobs": (_numbers, f"a number from 1 to {MOST_TASKS}"),
+    "params": (_texts, '["FIRST TASK", "SECOND TASK"]'),
+    "param_file": (text_of(PATH), "a file with a line a task"),
+}

@@ -1,0 +1,203 @@
+"""Campaigns without a JDL: a command for each number or line, or a job script as qsub takes it.
+
+Each becomes a JDL, so that all of its rules hold. Nothing in a number, line or word is run: a
+task's word is `"$1"` of a function that the command line of the campaign defines.
+"""
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from gridbridge.config import jdl
+from gridbridge.config.directives import Asked, Script, read_range, resources
+from gridbridge.config.jdl import Said
+from gridbridge.config.jdl_values import MOST_TASKS
+from gridbridge.errors import ConfigError, ParseError
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.shell.runner import quote
+
+COMMAND_LINE = "the command line"
+PLACE = "{}"  # stands for the task's number or line
+SCRIPT_BYTES = 60_000  # Linux gives a program no longer word than 128 KiB
+TIME = "-l h_rt=H:M:S or walltime=H:M:S"
+# What qsub's paths may name (qsub(1), -o), and what that is for a task.
+VARIABLES = {
+    "HOME": '"$HOME"',
+    "USER": '"$CIGRI_USER"',
+    "JOB_ID": '"$JOB_ID"',
+    "JOB_NAME": '"$JOB_NAME"',
+    "HOSTNAME": '"$(uname -n)"',
+    "TASK_ID": '"$SGE_TASK_ID"',
+}
+VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)})\}})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """What is typed besides a command or a script."""
+
+    clusters: tuple[str, ...]
+    resources: tuple[str, ...] = ()  # of -l
+    name: str = ""
+    type_: Type = Type.DEFAULT
+
+
+def array(numbers: str, words: tuple[str, ...], typed: Typed) -> Said:
+    """Return a campaign that runs a command for each number; ConfigError for what is wrong."""
+    try:
+        found = read_range(numbers).numbers
+    except ParseError as error:
+        raise ConfigError((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
+    if len(found) > MOST_TASKS:
+        raise ConfigError((f"{COMMAND_LINE}: --array {numbers}: at most {MOST_TASKS} tasks",))
+    return _said(command(words, "$1"), _name(words), tuple(map(str, found)), typed)
+
+
+def each_line(path: str, words: tuple[str, ...], typed: Typed) -> Said:
+    """Return a campaign that runs a command for each line of a file that is not blank.
+
+    A task's name is the number of its line. ConfigError tells everything that is wrong.
+    """
+    reader = jdl.Reader(path, "", ".")
+    parameters = tuple(f"{number} {quote(line)}" for number, line in reader.numbered(path))
+    if not (parameters or reader.problems):
+        reader.problems.append(f"{path}: no line in it; a line a task")
+    if reader.problems:
+        raise ConfigError(tuple(reader.problems))
+    return _said(command(words, "$2"), _name(words), parameters, typed)
+
+
+def script(path: str, text: str, arguments: tuple[str, ...], typed: Typed) -> Said:
+    """Return a campaign that runs a job script; ConfigError tells everything that is wrong."""
+    read = Script(path)
+    read.read(text)
+    problems, asked = read.problems, read.asked
+    if len(text.encode("utf-8", "surrogateescape")) > SCRIPT_BYTES or "\0" in text:
+        problems.append(f"{path}: at most {SCRIPT_BYTES} bytes, and no NUL byte")
+    if asked.most and asked.most < len(typed.clusters):
+        wish = f"each cluster has a part of it; --clusters with at most {asked.most}"
+        problems.append(f"{path}: -tc {asked.most}: {wish}")
+    if problems:
+        raise ConfigError(tuple(problems))
+    if not (asked.walltime_s or typed.resources):
+        read.warnings.append(f"{path}: each task has an hour; {TIME} says otherwise")
+    numbers = asked.array.numbers if asked.array else range(1, 2)
+    parameters = tuple(map(str, numbers))
+    name = typed.name or asked.name or path.rpartition("/")[2]
+    line = _script_line(text, arguments, asked, name)
+    made = _said(line, name, parameters, typed, asked)
+    return Said(jdl=made.jdl, parameters=parameters, warnings=(*read.warnings, *made.warnings))
+
+
+def command(words: tuple[str, ...], word: str) -> str:
+    """Return a command line of sh to which a task's words are added; `word` is what {} is."""
+    if not any(PLACE in each for each in words):
+        words += (PLACE,)
+    return f"gb_run() {{ {' '.join(_with_place(each, word) for each in words)}; }}; gb_run"
+
+
+def _with_place(text: str, word: str) -> str:
+    return f'"{word}"'.join(quote(part) if part else "" for part in text.split(PLACE)) or "''"
+
+
+def _script_line(text: str, arguments: tuple[str, ...], asked: Asked, name: str) -> str:
+    """Return a command line that runs a script, with what Grid Engine gives a task of an array."""
+    first = text.partition("\n")[0]
+    interpreter = [asked.shell] if asked.shell else first[2:].split() if first[:2] == "#!" else []
+    end = "gb-end"
+    while end in text:
+        end += "-"
+    told = asked.array
+    known = {
+        "SGE_TASK_FIRST": str(told.first if told else "undefined"),
+        "SGE_TASK_LAST": str(told.numbers[-1] if told else "undefined"),
+        "SGE_TASK_STEPSIZE": str(told.step if told else "undefined"),
+        "JOB_NAME": name,
+        **asked.variables,
+    }
+    number = '"$1"' if told else "undefined"
+    values = " ".join(f"{key}={quote(value)}" for key, value in known.items())
+    argv = " ".join(map(quote, (*(interpreter or ["/bin/sh"]), "/dev/fd/3", *arguments)))
+    body = text if text.endswith("\n") else f"{text}\n"
+    return (
+        f"gb_run() {{\nexport SGE_TASK_ID={number} {values}\n"
+        'export NSLOTS="$CIGRI_RESOURCES" JOB_ID="${JOB_ID:-$OAR_JOB_ID}"\n'
+        f"{_redirected(asked)}{argv} 3<<'{end}'\n{body}{end}\n}}; gb_run"
+    )
+
+
+def _redirected(asked: Asked) -> str:
+    """Return the lines that send a task's output where a script's -o, -e and -j say."""
+    lines = _to(">", asked.output, "o") if asked.output else ""
+    if asked.is_joined:
+        return f"{lines}exec 2>&1\n"
+    return lines + (_to("2>", asked.error, "e") if asked.error else "")
+
+
+def _to(sign: str, path: str, letter: str) -> str:
+    place = "".join(_pieces(path))
+    name = f"$JOB_NAME.{letter}$JOB_ID.$SGE_TASK_ID"
+    return f'gb_to={place}\n[ ! -d "$gb_to" ] || gb_to=$gb_to/{name}\nexec {sign}"$gb_to"\n'
+
+
+def _pieces(path: str) -> list[str]:
+    """Return a path as sh reads it: qsub's variables are replaced, and nothing else is."""
+    home = "~/"
+    path = f"$HOME/{path.removeprefix(home)}" if path.startswith(home) else path
+    found, at = [], 0
+    for match in VARIABLE.finditer(path):
+        found += [quote(path[at : match.start()]), VARIABLES[match[1] or match[2]]]
+        at = match.end()
+    return [*found, quote(path[at:])]
+
+
+def _said(
+    line: str, name: str, parameters: tuple[str, ...], typed: Typed, asked: Asked | None = None
+) -> Said:
+    """Return the campaign as its JDL says it."""
+    asked = asked or Asked()
+    table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
+    table["clusters"] = {each: {} for each in typed.clusters}
+    if asked.slots > 1 or asked.environment:
+        table |= {"resources": f"/core={asked.slots}", "pe": asked.environment}
+    if asked.folder is not None:
+        table["exec_directory"] = _at_home(os.path.abspath(asked.folder or "."))
+    if asked.most:
+        table["max_jobs"] = max(1, asked.most // max(1, len(typed.clusters)))
+    warnings = _add_resources(table, typed.resources, asked)
+    if asked.walltime_s:
+        hours, rest = divmod(asked.walltime_s, 3600)
+        table["walltime"] = f"{hours}:{rest // 60:02}:{rest % 60:02}"
+    text = json.dumps(table)
+    made = jdl.load(COMMAND_LINE, text, type_=typed.type_, parameters=parameters)
+    return Said(jdl=made.jdl, parameters=parameters, warnings=(*warnings, *made.warnings))
+
+
+def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) -> list[str]:
+    """Read what -l asks for, as oarsub takes it (/core=2,walltime=1:0:0) or qsub (h_rt=600)."""
+    idle: list[str] = []
+    for one in ",".join(words).split(",") if words else ():
+        key, _, value = one.partition("=")
+        if one.startswith("/"):
+            table["resources"] = one
+        elif key == "walltime":
+            table["walltime"], asked.walltime_s = value, 0
+        else:
+            try:
+                idle += resources(asked, one)
+            except ParseError as error:
+                raise ConfigError((f"{COMMAND_LINE}: -l {one}: {error}; {TIME}",)) from error
+    return [f"{COMMAND_LINE}: -l {one}: changes nothing yet" for one in idle]
+
+
+def _at_home(folder: str) -> str:
+    """Return a folder by the home that it is in: that may be another at a cluster."""
+    home = os.path.expanduser("~")
+    inside = folder == home or folder.startswith(f"{home}/")
+    return f"$HOME{folder.removeprefix(home)}" if inside else folder
+
+
+def _name(words: tuple[str, ...]) -> str:
+    return (words[0].rpartition("/")[2] or "campaign")[:255]

@@ -1,0 +1,69 @@
+"""Where a new campaign comes from: a JDL, or a command or job script that needs none."""
+
+import os
+from dataclasses import dataclass
+
+from gridbridge.config import jdl, typed
+from gridbridge.config.jdl import Said
+from gridbridge.config.typed import Typed
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.places import CONFIG
+from gridbridge.services.tools import configured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the options of a command line say of a campaign without a JDL."""
+
+    clusters: str = ""  # a,b; empty: all
+    resources: tuple[str, ...] = ()
+    name: str = ""
+    type_: str = Type.DEFAULT.value
+
+
+def read(path: str, text: str, type_: str) -> Said:
+    """Read a JDL; ConfigError tells everything that is wrong with it."""
+    return jdl.load(path, text, type_=Type(type_), folder=os.path.dirname(path) or ".")
+
+
+def array(numbers: str, words: tuple[str, ...], wishes: Wishes, path: str = CONFIG) -> Said:
+    """Return a campaign that runs a command for each number; ConfigError for what is wrong."""
+    return typed.array(numbers, words, _typed(wishes, path))
+
+
+def each_line(file: str, words: tuple[str, ...], wishes: Wishes, path: str = CONFIG) -> Said:
+    """Return a campaign that runs a command for each line; ConfigError for what is wrong."""
+    return typed.each_line(file, words, _typed(wishes, path))
+
+
+def script(
+    file: str, text: str, words: tuple[str, ...], wishes: Wishes, path: str = CONFIG
+) -> Said:
+    """Return a campaign that runs a job script; ConfigError for what is wrong."""
+    return typed.script(file, text, words, _typed(wishes, path))
+
+
+def clusters(path: str = CONFIG) -> tuple[str, ...]:
+    """Return the configured clusters that take arrays of tasks."""
+    from gridbridge.apply.adapters import ADAPTERS
+
+    policy, _ = configured.load(path)
+    return tuple(n for n, one in policy.clusters.items() if ADAPTERS[one.kind].array_ends)
+
+
+def _typed(wishes: Wishes, path: str) -> Typed:
+    named = tuple(dict.fromkeys(filter(None, wishes.clusters.split(","))))
+    return Typed(
+        clusters=named or _every(path),
+        resources=wishes.resources,
+        name=wishes.name,
+        type_=Type(wishes.type_),
+    )
+
+
+def _every(path: str) -> tuple[str, ...]:
+    try:
+        return clusters(path)
+    except ConfigError as error:
+        raise ConfigError((*error.problems, "or name the clusters: --clusters a,b")) from error

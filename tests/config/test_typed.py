@@ -1,0 +1,186 @@
+"""Campaigns without a JDL run what was typed, and nothing that stands in a number or line."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.task import Task, script
+from gridbridge.config import typed
+from gridbridge.config.jdl import Said
+from gridbridge.config.typed import Typed
+from gridbridge.errors import ConfigError
+from gridbridge.methods.as_user_array import _words
+
+AT = Typed(clusters=("beta", "gamma"))
+HOSTILE = [
+    "plain",
+    "two words",
+    "it's $HOME `touch evil` $(touch evil)",
+    "; touch evil; #",
+    '"; touch evil; "',
+    "' ; touch evil ; '",
+    "-n --help",
+    "a\\",
+    "* ? [a-z] ~ {} {}",
+    "| & > evil < /etc/passwd",
+    "%s %n \\0 ünïcödé \x1b[31m",
+    "SELECT 1; DROP TABLE campaigns; --",
+]
+
+
+def run(said: Said, folder: Path, place: int, system: str = "sge") -> str:
+    """Run a task of a campaign as its array's script does, and return what it printed."""
+    tasks = tuple(Task(n, 1, _words(line.encode())) for n, line in enumerate(said.parameters))
+    known = {"campaign": "7", "user": "alice", "cluster": "beta", "slots": "2", "walltime": "1:0:0"}
+    wish = said.jdl.clusters["beta"]
+    known |= {"walltime_s": "3600", "directory": wish.exec_directory, "exec": wish.exec_file}
+    at = {"SGE_TASK_ID": str(place)} if system == "sge" else {"OAR_ARRAY_INDEX": str(place)}
+    jobs = {"JOB_ID": "31"} if system == "sge" else {"OAR_JOB_ID": "32"}
+    subprocess.run(
+        ("sh", "-s"),
+        input=script(known, tasks),
+        env={"HOME": str(folder), "PATH": "/usr/bin:/bin", **at, **jobs},
+        cwd=folder,
+        check=False,
+    )
+    return (folder / f"campaign.7/{place - 1}.1.out").read_text()
+
+
+@pytest.mark.parametrize("place", range(1, len(HOSTILE) + 1))
+def test_a_line_is_one_word_and_nothing_in_it_is_run(tmp_path: Path, place: int) -> None:
+    """Whatever sh, SQL or a format would make of it."""
+    (tmp_path / "lines").write_text("".join(f"\n{line}\n" for line in HOSTILE))
+
+    said = typed.each_line(str(tmp_path / "lines"), ("printf", "%s|", "a{}b", "{}", "c"), AT)
+
+    line = HOSTILE[place - 1]
+    assert run(said, tmp_path, place) == f"a{line}b|{line}|c|"
+    assert {path.name for path in tmp_path.iterdir()} == {"lines", "campaign.7"}
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_a_word_of_the_command_is_as_it_was_typed(tmp_path: Path, word: str) -> None:
+    """But for {}; without it the number comes last."""
+    said = typed.array("5-9:2", ("printf", "%s|", word), AT)
+
+    number = "" if "{}" in word else "7|"
+    assert said.parameters == ("5", "7", "9")
+    assert run(said, tmp_path, 2) == f"{word.replace('{}', '7')}|{number}"
+
+
+def test_a_repeated_line_is_given_as_it_is(tmp_path: Path) -> None:
+    """Tasks are called by the numbers of their lines, so that no line has to be changed."""
+    (tmp_path / "lines").write_text("same\n\nsame\n")
+
+    said = typed.each_line(str(tmp_path / "lines"), ("echo",), AT)
+
+    assert said.parameters == ("1 'same'", "3 'same'")
+    assert run(said, tmp_path, 2) == "same\n"
+
+
+def test_options_say_what_a_jdl_would() -> None:
+    """The time in qsub's words or oarsub's, the slots in oarsub's."""
+    options = Typed(clusters=("beta",), resources=("/nodes=2/core=2,walltime=0:10",), name="mine")
+
+    found = typed.array("1", ("./run",), options).jdl
+
+    assert (found.name, found.clusters["beta"].slots) == ("mine", 4)
+    assert found.clusters["beta"].walltime_s == 600
+
+
+JOB = """#!/bin/bash
+#$ -N study -t 10-30:10 -tc 5
+#$ -l h_rt=0:20:0,h_vmem=2G -pe smp 4
+#$ -wd /tmp -j y
+[[ "${BASH_VERSION}" ]] && echo "$SGE_TASK_ID of $SGE_TASK_FIRST-$SGE_TASK_LAST:$SGE_TASK_STEPSIZE"
+cat <<'end'
+$HOME `touch evil`
+end
+echo "$JOB_NAME $NSLOTS $JOB_ID $*" >&2
+exit 3
+"""
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="the script is one of bash")
+@pytest.mark.parametrize(("system", "job"), [("sge", "31"), ("oar", "32")])
+def test_a_job_script_finds_what_qsub_would_give_it(tmp_path: Path, system: str, job: str) -> None:
+    """At OAR as well; its numbers are those of its own -t, not of the array that it is in."""
+    said = typed.script("job.sh", JOB.replace("/tmp", str(tmp_path)), ("x y", "$z"), AT)
+
+    wish = said.jdl.clusters["gamma"]
+    assert (said.jdl.name, said.parameters) == ("study", ("10", "20", "30"))
+    assert (wish.walltime_s, wish.environment, wish.slots, wish.max_jobs) == (1200, "smp", 4, 2)
+    assert said.warnings == ("job.sh:3: -l h_vmem=2G: changes nothing yet",)
+    assert run(said, tmp_path, 2, system).splitlines() == [
+        "20 of 10-30:10",
+        "$HOME `touch evil`",
+        f"study 2 {job} x y $z",
+    ]
+
+
+def test_output_goes_where_a_script_says(tmp_path: Path) -> None:
+    """A folder, or a path with qsub's own variables; nothing else in it is run."""
+    (tmp_path / "logs").mkdir()
+    options = "#$ -t 1-2 -N n -o :logs -e $HOME/e$(touch${IFS}evil).$TASK_ID -cwd"
+    lines = f"{options}\necho out; echo err >&2\n"
+    said = typed.script("job.sh", lines, (), AT)
+    wish = said.jdl.clusters["beta"]
+    assert wish.exec_directory  # -cwd
+    said = typed.script("job.sh", lines.replace("-cwd", f"-wd {tmp_path}"), (), AT)
+
+    run(said, tmp_path, 2)
+
+    assert (tmp_path / "logs/n.o31.2").read_text() == "out\n"
+    assert (tmp_path / "e$(touch${IFS}evil).2").read_text() == "err\n"
+
+
+def test_a_script_without_an_array_is_one_task(tmp_path: Path) -> None:
+    """Its shell is the one of -S, else its first line's, else sh."""
+    said = typed.script("a/job.sh", 'echo "$SGE_TASK_ID $V"\n#$ -v V=1,W', (), AT)
+
+    assert (said.jdl.name, said.parameters) == ("job.sh", ("1",))
+    assert run(said, tmp_path, 1) == "undefined 1\n"
+    assert [each.partition(";")[0] for each in said.warnings] == [
+        "job.sh: -v W: changes nothing yet".replace("job.sh:", "a/job.sh:2:"),
+        "a/job.sh: each task has an hour",
+    ]
+
+
+def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
+    """An unknown option ends its line, since nobody knows how many words are its own."""
+    text = """#$ -t 0-3 -tc x
+#$ -hold_jid 12 -N name
+#$ -q all.q -frobnicate y -N other
+#$ -pe smp
+#$ -l h_rt=soon -o host:/x -S bash
+#$ 'half
+"""
+
+    with pytest.raises(ConfigError) as told:
+        typed.script("job.sh", text, (), AT)
+
+    assert [line.partition(";")[0] for line in str(told.value).splitlines()] == [
+        "job.sh:1: -t 0-3: an empty range",
+        "job.sh:1: -tc x: no number",
+        "job.sh:2: -hold_jid 12: not yet in campaigns",
+        "job.sh:3: -frobnicate: unknown option",
+        "job.sh:4: -pe smp: nothing follows it",
+        "job.sh:5: -l h_rt=soon: 'soon' is no number, memory or time",
+        "job.sh:5: -o host:/x: a file of one host",
+        "job.sh:5: -S bash: no absolute path",
+        "job.sh:6: No closing quotation",
+    ]
+
+
+def test_a_limit_of_tasks_at_once_is_shared_by_the_clusters() -> None:
+    """There are never more, so that as many clusters at most can have a part."""
+    with pytest.raises(ConfigError, match="-tc 1: each cluster has a part of it"):
+        typed.script("job.sh", "#$ -t 1-9 -tc 1\n", (), AT)
+
+
+def test_a_script_that_is_too_long_is_refused() -> None:
+    """It is a word of a command line at the cluster."""
+    with pytest.raises(ConfigError, match="at most 60000 bytes"):
+        typed.script("job.sh", "x" * 60_001, (), AT)
