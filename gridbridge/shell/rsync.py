@@ -56,12 +56,15 @@ def pull(
     target: str,
     is_unwanted: "Callable[[], bool]",
     leads: bool = False,
+    may_miss: bool = False,
 ) -> bool:
     """Carry the files with these names in a folder there into one here; links stay links.
 
     With `leads` every link becomes a copy of its target. A link to a folder here stays a link.
+    With `may_miss` names that are not there are left out.
     """
     options = ("--keep-dirlinks", *LISTED, *(("--copy-links",) if leads else ()))
+    options += ("--ignore-missing-args",) if may_miss else ()
     listed = (f"./{name}" for name in names)
     return _carry(login, options, listed, f"{_there(login, source)}/", target, is_unwanted)
 

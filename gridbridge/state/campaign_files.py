@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from gridbridge.errors import StateError
+from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.shell import files
 
@@ -25,6 +25,10 @@ MAX_BYTES = 512 << 20
 ASKED_BYTES = 1 << 16
 UNLISTED = 0o711
 A_SCAN = 10  # files of a person in one look
+
+
+class NotTheirs(GridbridgeError):
+    """A campaign's file can't be read: it is another's, or is no more."""
 
 
 class Answer(StrEnum):
@@ -162,6 +166,16 @@ def number(token: str, campaign: int, folder: str = CAMPAIGNS) -> None:
         return
     except OSError as error:
         raise StateError(f"{folder}/{NEW}{token}: {error.strerror}") from error
+
+
+def brought(campaign: int, folder: str = CAMPAIGNS) -> tuple[Any, list[str]]:
+    """Return the header and the parameters of a campaign of ours; NotTheirs for another's."""
+    try:
+        data, _ = files.read(f"{folder}/c.{campaign}", MAX_BYTES)
+        first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
+        return json.loads(first), lines[:-1]
+    except (OSError, StateError, ValueError) as error:
+        raise NotTheirs(f"campaign {campaign}: its file is not yours to read") from error
 
 
 def refuse(token: str, folder: str = CAMPAIGNS) -> None:

@@ -1,69 +1,122 @@
-"""gridstat: campaigns, and how far they are."""
+"""gridstat: campaigns, how far they are, and what became of their tasks."""
+
+from collections.abc import Callable
 
 import click
 
 from gridbridge.cli import output, program
+from gridbridge.cli.grid import REFUSED, listing, showing, watching
+from gridbridge.cli.grid.showing import NothingEnded, Unknown, View
 from gridbridge.cli.options import FOLDER
-from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.shown import ShownCampaign
-from gridbridge.services.tools import campaigns
-from gridbridge.state.shown import plain
-
-HEAD = "Campaign id Name                User             Submission time     S  Progress"
-ROW = "{:<11d} {:<19} {:<16} {:<19} {} {:d}/{:d} ({:d}%)"
-MOMENT = "%Y-%m-%d %H-%M-%S"  # as CiGri prints it
-LETTERS = {
-    CampaignState.CANCELLED: "C",
-    CampaignState.IN_TREATMENT: "R",
-    CampaignState.TERMINATED: "T",
-    CampaignState.PAUSED: "P",
-}
-UNKNOWN = 1  # exit status
+from gridbridge.services.tools import campaign_tasks, campaigns
+from gridbridge.state.campaign_files import NotTheirs
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("number", metavar="[ID]", type=int, required=False)
+@click.option("-c", "campaign", metavar="ID", type=int, help="The same.")
 @click.option("-u", "user", metavar="USER", help="Of this user alone.")
 @click.option("-H", "is_headless", is_flag=True, help="Without the first line.")
 @click.option("-d", "--json", "is_json", is_flag=True, help="As JSON.")
+@click.option("-p", "is_pretty", is_flag=True, help="With -d: indented, as it always is.")
+@click.option("--csv", "is_csv", is_flag=True, help="As comma-separated values.")
+@click.option("-f", "is_full", is_flag=True, help="With its tasks.")
+@click.option(
+    "-o", "offset", metavar="TASK", type=click.IntRange(0), default=0, help="With -f: from here on."
+)
+@click.option("-s", "range_", metavar="ID|n-m|n-*|*-n|*-*", help="A summary of these campaigns.")
+@click.option("-j", "job", metavar="JOB", help="One task, by its CIGRI_JOB_ID: 12.0.")
+@click.option("-C", "is_there", is_flag=True, help="With -j: where it is at its cluster.")
+@click.option("-O", "is_output", is_flag=True, help="With -j: its standard output, to its owner.")
+@click.option("-E", "is_error", is_flag=True, help="With -j: its standard error, to its owner.")
+@click.option("-J", "is_jdl", is_flag=True, help="Its JDL, to its owner.")
+@click.option("--failed", "is_failed", is_flag=True, help="The tasks that failed, and why.")
+@click.option("--watch", "is_watch", is_flag=True, help="Go on until the campaigns have ended.")
+@click.option("--plot", "picture", metavar="FILE", help="Draw how its tasks ended: .png, .svg ...")
 @FOLDER
 def gridstat(
-    number: int | None, user: str | None, is_headless: bool, is_json: bool, folder: str
+    number: int | None,
+    campaign: int | None,
+    user: str | None,
+    is_headless: bool,
+    is_json: bool,
+    is_pretty: bool,
+    is_csv: bool,
+    is_full: bool,
+    offset: int,
+    range_: str | None,
+    job: str | None,
+    is_there: bool,
+    is_output: bool,
+    is_error: bool,
+    is_jdl: bool,
+    is_failed: bool,
+    is_watch: bool,
+    picture: str | None,
+    folder: str,
 ) -> int:
     """Show campaigns: every one, or the one of that id.
 
     Progress is of tasks that ended for good. The letters: R it runs, P paused, C cancelled, T
-    terminated; e follows where events are open. Exit status: 0; 1 there is no such campaign; 2
-    usage.
+    terminated; e follows where events are open. A campaign's parameters, JDL and outputs are shown
+    to its owner alone. Exit status: 0; 1 there is no such campaign or task, or it is another's;
+    2 usage.
 
     \b
     Example:
       gridstat
       gridstat 12 --json
+      gridstat 12 --failed
+      gridstat 12 --plot sweep.png
+      gridstat -j 12.0 -E
+      gridstat -s 10-*
     """
-    found = [one for one in campaigns.seen(folder) if number in (None, one.number)]
-    found = [one for one in found if user in (None, one.owner)]
-    if number is not None and not found:
-        output.complain(f"gridstat: no campaign {number}")
-        return UNKNOWN
-    if is_json:
-        output.as_json(plain(found))
-        return 0
-    if not is_headless:
-        output.line(HEAD)
-    for one in found:
-        output.line(_row(one))
+    del is_pretty
+    view = View(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
+    chosen = number if campaign is None else campaign
+    if chosen is None and (is_full or is_jdl or is_failed or picture):
+        raise click.UsageError("-f, -J, --failed and --plot are of one campaign: gridstat 12 -f")
+
+    def look() -> list[ShownCampaign]:
+        known = (one for one in campaigns.seen(folder) if chosen in (None, one.number))
+        return [one for one in known if user in (None, one.owner) and is_in(one.number)]
+
+    is_in = _range(range_)
+    try:
+        if job is not None:
+            streams = (is_there, is_output, is_error)
+            return showing.job(*_read_job(job), view, *streams)
+        found = look()
+        if chosen is not None and not found:
+            raise Unknown(f"no campaign {chosen}")
+        acts: tuple[tuple[object, Callable[[], None]], ...] = (
+            (is_watch, lambda: watching.watch(look)),
+            (picture, lambda: showing.picture(found[0], str(picture), view)),
+            (is_jdl, lambda: output.as_json(campaign_tasks.jdl(found[0].number))),
+            (is_failed, lambda: showing.failed(found[0], view)),
+            (is_full, lambda: showing.full(found[0], offset, view)),
+            (True, lambda: showing.listed(found, view, is_summary=range_ is not None)),
+        )
+        next(act for is_wanted, act in acts if is_wanted)()
+    except (NotTheirs, NothingEnded, Unknown) as error:
+        output.complain(f"gridstat: {error}")
+        return REFUSED
     return 0
 
 
-def _row(one: ShownCampaign) -> str:
-    """Write a line as CiGri does; long names are cut to their columns."""
-    moment = one.submitted_at.astimezone().strftime(MOMENT)
-    percent = 100 * one.ended // one.tasks if one.tasks else 100
-    state = f"{LETTERS[one.state]} "
-    return ROW.format(
-        *(one.number, one.name[:19], one.owner[:16], moment, state, one.ended, one.tasks, percent)
-    )
+def _range(text: str | None) -> Callable[[int], bool]:
+    try:
+        return listing.in_range(text or "*-*")
+    except ValueError as error:
+        raise click.UsageError(f"-s {error}") from error
+
+
+def _read_job(text: str) -> tuple[int, int]:
+    try:
+        return campaign_tasks.read_job(text)
+    except ValueError as error:
+        raise click.UsageError(f"-j {error}") from error
 
 
 def main() -> None:

@@ -17,6 +17,11 @@ class CampaignState(StrEnum):
     TERMINATED = "terminated"
     CANCELLED = "cancelled"
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether tasks of it may still be sent."""
+        return self in (CampaignState.IN_TREATMENT, CampaignState.PAUSED)
+
 
 class Outcome(StrEnum):
     """What one attempt to run a task came to; a closed set for both batch systems."""

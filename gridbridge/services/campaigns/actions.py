@@ -61,6 +61,12 @@ class Actions:
         self._learnt = learnt
         self._clock = clock
         self._acts = acts
+        self._touched: list[Attempt] = []
+
+    def touched(self) -> tuple[Attempt, ...]:
+        """Return the attempts that were sent or noted since the last call."""
+        found, self._touched = tuple(self._touched), []
+        return found
 
     def do(self, plan: Plan) -> None:
         """Note what ended, then send what was begun, then what is new."""
@@ -76,6 +82,7 @@ class Actions:
 
     def _note_ends(self, plan: Plan) -> None:
         again = frozenset(plan.again)
+        self._touched += plan.ended
         for one in plan.ended:
             self._campaigns.ended(one)
             if one in again:
@@ -91,6 +98,7 @@ class Actions:
         now = self._clock.now()
         array = self._campaigns.intend(send.campaign, send.cluster, send.tasks, now)
         if array:
+            self._touched += self._campaigns.pending(array)
             self._go_on(array)
 
     def _delete(self, array: Array) -> None:

@@ -10,20 +10,18 @@ from dataclasses import replace
 
 from gridbridge.apply.clusters import keep_connections
 from gridbridge.decisions.campaigns import cycle as rules
-from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.plan import Plan, Seen
-from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
 from gridbridge.model.policy import Policy
 from gridbridge.services.campaigns import journalled
 from gridbridge.services.campaigns.actions import Actions
 from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.publication import Publication
 from gridbridge.services.campaigns.shares import Shares
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaigns_shown
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_usage import CampaignUsage
 from gridbridge.state.database.campaigns import Campaigns
@@ -51,11 +49,12 @@ class Runner:
         learnt = Learnt(self._predictions, marks)
         self._updator = Updator(policy, self._campaigns, self._predictions, marks, clock)
         self._actions = Actions(self.database, self._campaigns, learnt, clock)
+        self._publication = Publication(self.database, self._campaigns, self._forecasts, clock)
 
     def take_in(self) -> int:
         """Take in new campaigns and what owners ask, and show them; return how many."""
         if taken := self._intake.take() + self._intake.answer():
-            self.show()
+            self._publication.show()
         return taken
 
     def gather(self) -> Seen:
@@ -74,36 +73,11 @@ class Runner:
     def apply(self, seen: Seen, plan: Plan) -> None:
         """Do it, and show it."""
         self._shares.count(seen, plan)
+        self._publication.begin(one.number for one in seen.campaigns)
         self._actions.do(plan)
         self._forecasts.look(seen, plan, self._updator.elapsed)
-        self.show()
-
-    def show(self) -> None:
-        """Show people all campaigns: states and numbers, never parameters."""
-        waiting = self._campaigns.waiting()
-        shown = (_shown(one, waiting.get(one.number, 0)) for one in self._campaigns.all())
-        whole = ShownCampaigns(
-            at=self._clock.now(),
-            campaigns=tuple(map(self._forecasts.add_to, shown)),
-            errors=self._forecasts.errors(),
-        )
-        campaigns_shown.put(whole)
-
-
-def _shown(one: Campaign, waiting: int) -> ShownCampaign:
-    return ShownCampaign(
-        number=one.number,
-        name=one.jdl.name,
-        owner=one.owner,
-        submitted_at=one.submitted_at,
-        type=one.jdl.type,
-        state=one.state,
-        clusters=tuple(one.jdl.clusters),
-        tasks=one.tasks,
-        ended=one.ended,
-        failed=one.failed,
-        waiting=waiting,
-    )
+        self._publication.end(self._actions.touched())
+        self._publication.show()
 
 
 class Daemon:

@@ -7,8 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.grid.griddel import griddel
-from gridbridge.cli.grid.gridstat import HEAD, gridstat
+from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.gridsub import gridsub
+from gridbridge.cli.grid.listing import HEAD
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns

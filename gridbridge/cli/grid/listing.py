@@ -1,0 +1,124 @@
+"""How campaigns and their tasks are written: CiGri's lines, its summary, and CSV."""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from gridbridge.cli import output
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.shown import ShownCampaign
+from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.report import printable
+
+HEAD = "Campaign id Name                User             Submission time     S  Progress"
+ROW = "{:<11d} {:<19} {:<16} {:<19} {} {:d}/{:d} ({:d}%)"
+MOMENT = "%Y-%m-%d %H-%M-%S"  # as CiGri prints it
+LETTERS = {
+    CampaignState.CANCELLED: "C",
+    CampaignState.IN_TREATMENT: "R",
+    CampaignState.TERMINATED: "T",
+    CampaignState.PAUSED: "P",
+}
+SUMMARY_HEAD = ("Id", "User", "Status", "Type", "Waiting", "Running", "Finished", "ToFix Err")
+TASK_HEAD = "Task       State           Cluster      Attempt Exit Seconds  Parameters"
+TASK_ROW = "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}"
+CSV_HEAD = ("id", "name", "user", "submission_time", "state", "ended", "failed", "waiting", "tasks")
+TASK_CSV_HEAD = ("task", "state", "cluster", "attempt", "exit_status", "seconds", "parameters")
+RANGE = re.compile(r"(\d{1,9}|\*)(?:-(\d{1,9}|\*))?", re.ASCII)
+
+
+def row(one: ShownCampaign) -> str:
+    """Write a line as CiGri does; long names are cut to their columns."""
+    moment = one.submitted_at.astimezone().strftime(MOMENT)
+    percent = 100 * one.ended // one.tasks if one.tasks else 100
+    state = f"{LETTERS[one.state]} "
+    name, owner = printable(one.name)[:19], one.owner[:16]
+    return ROW.format(one.number, name, owner, moment, state, one.ended, one.tasks, percent)
+
+
+def summary(one: ShownCampaign) -> tuple[str, ...]:
+    """Return a campaign's row of the summary; Running is what was sent and has not ended."""
+    running = max(0, one.tasks - one.ended - one.waiting) if one.state.is_alive else 0
+    numbers = (one.waiting, running, one.ended, one.failed)
+    return (str(one.number), one.owner, one.state, one.type, *map(str, numbers))
+
+
+def in_range(text: str) -> Callable[[int], bool]:
+    """Return what says whether a number is in ID, n-m, n-*, *-n or *-*; ValueError otherwise."""
+    found = RANGE.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r:.40} is not ID, n-m, n-*, *-n or *-*")
+    first, last = found[1], found[2] or found[1]
+    low = 0 if first == "*" else int(first)
+    high = float("inf") if last == "*" else int(last)
+    return lambda number: low <= number <= high
+
+
+def task_row(task: ShownTask, parameters: Sequence[str]) -> str:
+    """Write a task's line; its parameters where they are known."""
+    return TASK_ROW.format(*_cells(task, parameters)).rstrip()
+
+
+def tasks(found: Iterable[ShownTask], parameters: Sequence[str], is_headless: bool) -> None:
+    """Print a line for each task."""
+    if not is_headless:
+        output.line(TASK_HEAD)
+    for task in found:
+        output.line(task_row(task, parameters))
+
+
+def as_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
+    """Print campaigns as comma-separated values."""
+    _print_csv(CSV_HEAD, map(_csv_row, campaigns), is_headless)
+
+
+def tasks_as_csv(found: Iterable[ShownTask], parameters: Sequence[str], is_headless: bool) -> None:
+    """Print tasks as comma-separated values."""
+    rows = (_cells(task, parameters, is_whole=True) for task in found)
+    _print_csv(TASK_CSV_HEAD, rows, is_headless)
+
+
+def plain(task: ShownTask, parameters: Sequence[str]) -> dict[str, object]:
+    """Return a task as JSON shows it."""
+    known: dict[str, object] = {
+        "task": task.number,
+        "state": task.word,
+        "cluster": task.cluster or None,
+        "attempt": task.attempt,
+        "job_id": task.job_id or None,
+        "place": task.place or None,
+        "exit_status": task.exit_status,
+        "wallclock_s": task.wallclock_s,
+    }
+    if parameters:
+        known["parameters"] = parameters[task.number]
+    return known
+
+
+def _cells(
+    task: ShownTask, parameters: Sequence[str], is_whole: bool = False
+) -> tuple[object, ...]:
+    words = parameters[task.number] if task.number < len(parameters) else ""
+    numbers = ("-" if each is None else each for each in (task.exit_status, task.wallclock_s))
+    said = words if is_whole else printable(words)
+    return (task.number, task.word, task.cluster or "-", task.attempt, *numbers, said)
+
+
+def _csv_row(one: ShownCampaign) -> tuple[object, ...]:
+    moment = one.submitted_at.isoformat()
+    numbers = (one.ended, one.failed, one.waiting, one.tasks)
+    return (one.number, one.name, one.owner, moment, one.state.value, *numbers)
+
+
+def _print_csv(head: Sequence[str], rows: Iterable[Sequence[object]], is_headless: bool) -> None:
+    if not is_headless:
+        output.line(_csv_line(head))
+    for each in rows:
+        output.line(_csv_line(each))
+
+
+def _csv_line(cells: Sequence[object]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(cells)
+    return text.getvalue()

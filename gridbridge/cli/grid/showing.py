@@ -1,0 +1,149 @@
+"""What gridstat shows of campaigns, of one campaign's tasks, and of one task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gridbridge.cli import output
+from gridbridge.cli.grid import listing
+from gridbridge.cli.grid.listing import HEAD, SUMMARY_HEAD, row, summary
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.shown import ShownCampaign
+from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.report import printable
+from gridbridge.services.tools import campaign_tasks
+from gridbridge.state.campaign_files import NotTheirs
+from gridbridge.state.shown import plain
+
+MOST_BYTES = 16 << 20  # of a task's output
+LAST_BYTES, LAST_LINES = 2000, 5  # of the standard error of one that failed
+MOST_FAILED = 1000  # whose standard error is looked for
+
+
+class Unknown(GridbridgeError):
+    """There is no such campaign or task."""
+
+
+class NothingEnded(GridbridgeError):
+    """A campaign has no picture before its first task has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """How things are to be shown."""
+
+    folder: str
+    is_headless: bool = False
+    is_json: bool = False
+    is_csv: bool = False
+
+
+def listed(found: Sequence[ShownCampaign], view: View, *, is_summary: bool) -> None:
+    """Show campaigns, a line each."""
+    if view.is_json:
+        output.as_json(plain(found))
+    elif view.is_csv:
+        listing.as_csv(found, view.is_headless)
+    elif is_summary:
+        output.table(SUMMARY_HEAD, [summary(one) for one in found], numbers=SUMMARY_HEAD[4:])
+    else:
+        for line in ([] if view.is_headless else [HEAD]) + [row(one) for one in found]:
+            output.line(line)
+
+
+def full(one: ShownCampaign, first: int, view: View) -> None:
+    """Show a campaign with its tasks from one number on."""
+    parameters = campaign_tasks.parameters(one.number)
+    tasks = campaign_tasks.tasks(one, first, view.folder)
+    if view.is_json:
+        known = plain(one)
+        assert isinstance(known, dict)
+        output.as_json(known | {"jobs": [listing.plain(task, parameters) for task in tasks]})
+    elif view.is_csv:
+        listing.tasks_as_csv(tasks, parameters, view.is_headless)
+    else:
+        listed([one], view, is_summary=False)
+        listing.tasks(tasks, parameters, view.is_headless)
+
+
+def failed(one: ShownCampaign, view: View) -> None:
+    """Show the tasks that failed, to their owner with the last lines of their standard error."""
+    found = campaign_tasks.failed(one, view.folder)
+    parameters = campaign_tasks.parameters(one.number)
+    texts, problems = _errors(one.number, found[:MOST_FAILED])
+    if view.is_json:
+        rows = [listing.plain(task, parameters) for task in found]
+        ends = [{"stderr": texts.get(task.number)} for task in found]
+        output.as_json([each | end for each, end in zip(rows, ends, strict=True)])
+    elif view.is_csv:
+        listing.tasks_as_csv(found, parameters, view.is_headless)
+    else:
+        _print_failed(found, parameters, texts, view)
+    for problem in problems:
+        output.complain(f"gridstat: {problem}")
+
+
+def job(number: int, task: int, view: View, is_there: bool, is_output: bool, is_error: bool) -> int:
+    """Show one task, or its output to its owner."""
+    one = campaign_tasks.find(number, view.folder)
+    found = campaign_tasks.task(one, task, view.folder) if one else None
+    if not found:
+        raise Unknown(f"no job {number}.{task}")
+    if is_output or is_error:
+        return _stream(number, found, is_error=is_error)
+    parameters = campaign_tasks.parameters(number)
+    if view.is_json:
+        output.as_json(listing.plain(found, parameters))
+    elif view.is_csv:
+        listing.tasks_as_csv([found], parameters, view.is_headless)
+    elif is_there:
+        known = f"job {found.job_id}, task {found.place}" if found.job_id else "not sent"
+        output.line(f"{found.cluster or '-'}: {known}")
+    else:
+        listing.tasks([found], parameters, view.is_headless)
+    return 0
+
+
+def picture(one: ShownCampaign, path: str, view: View) -> None:
+    """Draw how a campaign's tasks ended."""
+    ends = campaign_tasks.ends(one, view.folder)
+    if not ends:
+        raise NothingEnded(f"campaign {one.number}: none of its tasks has ended yet")
+    from gridbridge.cli.plots import campaign  # half a second
+
+    campaign.draw(one, ends, datetime.now(UTC), (), path)
+    output.line(path)
+
+
+def _stream(number: int, task: ShownTask, *, is_error: bool) -> int:
+    from gridbridge.services.tools import campaign_outputs  # batch systems are slow to load
+
+    stream = campaign_outputs.ERR if is_error else campaign_outputs.OUT
+    places = campaign_outputs.places(number)
+    texts, problems = campaign_outputs.ends_of([task], stream, MOST_BYTES, places)
+    for problem in problems:
+        output.complain(f"gridstat: {problem}")
+    for text in texts.values():
+        output.line(text.removesuffix("\n"))
+    return 1 if problems else 0
+
+
+def _errors(number: int, tasks: Sequence[ShownTask]) -> tuple[dict[int, str], list[str]]:
+    from gridbridge.services.tools import campaign_outputs
+
+    try:
+        places = campaign_outputs.places(number)
+    except NotTheirs:
+        return {}, []
+    return campaign_outputs.ends_of(tasks, campaign_outputs.ERR, LAST_BYTES, places)
+
+
+def _print_failed(
+    found: Sequence[ShownTask], parameters: Sequence[str], texts: dict[int, str], view: View
+) -> None:
+    if not view.is_headless:
+        output.line(listing.TASK_HEAD)
+    for task in found:
+        output.line(listing.task_row(task, parameters))
+        for line in texts.get(task.number, "").splitlines()[-LAST_LINES:]:
+            output.line(f"    {printable(line)}")

@@ -1,0 +1,1 @@
+"""Pictures: the one place that knows matplotlib."""

@@ -1,0 +1,52 @@
+"""What everybody may see of a task, and when tasks of a campaign ended."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from gridbridge.model.campaigns.campaign import Outcome
+
+WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # of tasks that have not ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTask:
+    """One task, by its last attempt."""
+
+    number: int
+    attempt: int = 0  # 0: it was never sent
+    outcome: Outcome = Outcome.PENDING
+    is_waiting: bool = True  # to be sent, or sent again
+    cluster: str = ""
+    job_id: int = 0  # of its array there; 0: not known
+    place: int = 0  # in that array, from 1
+    exit_status: int | None = None
+    wallclock_s: int | None = None
+
+    @property
+    def word(self) -> str:
+        """Its state in a word: waiting, sent, or how it ended."""
+        if self.is_waiting:
+            return WAITING
+        if not self.attempt:
+            return DROPPED
+        return SENT if self.outcome is Outcome.PENDING else self.outcome.value
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it ended for good."""
+        return not self.is_waiting and self.outcome is not Outcome.PENDING
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ended for good, without success."""
+        return self.has_ended and self.outcome is not Outcome.SUCCESS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How many tasks of a campaign a cycle found ended for good at one cluster."""
+
+    at: datetime
+    cluster: str
+    tasks: int
+    failed: int  # of those

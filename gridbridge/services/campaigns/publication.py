@@ -1,0 +1,113 @@
+"""What people see of campaigns and their tasks: states and numbers, never parameters."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from gridbridge.model.campaigns.campaign import Attempt, Campaign
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.task import Ended, ShownTask
+from gridbridge.model.places import PUBLISHED
+from gridbridge.services.campaigns.forecasts import Forecasts
+from gridbridge.shell.clock import Clock
+from gridbridge.state import campaigns_shown, tasks_shown
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_tasks import CampaignTasks
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.tasks_shown import A_FILE
+
+
+class Publication:
+    """What publishes them."""
+
+    def __init__(
+        self,
+        database: Database,
+        campaigns: Campaigns,
+        forecasts: Forecasts,
+        clock: Clock,
+        folder: str = PUBLISHED,
+    ) -> None:
+        self._campaigns = campaigns
+        self._forecasts = forecasts
+        self._tasks = CampaignTasks(database)
+        self._clock = clock
+        self._folder = folder
+        self._killed: set[int] = set()  # campaigns whose tasks may be shown as they were
+
+    def show(self) -> None:
+        """Show all campaigns."""
+        waiting = self._campaigns.waiting()
+        shown = (_shown(one, waiting.get(one.number, 0)) for one in self._campaigns.all())
+        whole = ShownCampaigns(
+            at=self._clock.now(),
+            campaigns=tuple(map(self._forecasts.add_to, shown)),
+            errors=self._forecasts.errors(),
+        )
+        campaigns_shown.put(whole, self._folder)
+
+    def begin(self, campaigns: Iterable[int]) -> None:
+        """Note whose tasks a cycle may touch.
+
+        What a cycle before us began and did not end was killed: those tasks are all shown anew.
+        """
+        self._killed |= tasks_shown.touching(self._folder)
+        tasks_shown.touch({*campaigns, *self._killed}, self._folder)
+
+    def end(self, attempts: Iterable[Attempt]) -> None:
+        """Show the tasks that a cycle sent or found ended, and note how many of those ended."""
+        for campaign in self._killed:
+            self._show_whole(campaign)
+        self._killed.clear()
+        self._show_touched(attempts)
+        tasks_shown.touched(self._folder)
+
+    def _show_touched(self, attempts: Iterable[Attempt]) -> None:
+        touched: dict[tuple[int, int], set[int]] = defaultdict(set)
+        for one in attempts:
+            touched[one.campaign, one.task // A_FILE].add(one.task)
+        ended: dict[int, list[ShownTask]] = defaultdict(list)
+        for (campaign, part), numbers in sorted(touched.items()):
+            shown = self._show_part(campaign, part)
+            ended[campaign] += [one for one in shown if one.number in numbers and one.has_ended]
+        for campaign, tasks in ended.items():
+            self._note_ends(campaign, tasks)
+
+    def _show_whole(self, campaign: int) -> None:
+        for part in range(self._tasks.last(campaign) // A_FILE + 1):
+            self._show_part(campaign, part)
+
+    def _show_part(self, campaign: int, part: int) -> tuple[ShownTask, ...]:
+        low = part * A_FILE
+        shown = self._tasks.sent(campaign, low, low + A_FILE - 1)
+        tasks_shown.put(campaign, part, shown, self._folder)
+        return shown
+
+    def _note_ends(self, campaign: int, tasks: Iterable[ShownTask]) -> None:
+        now = self._clock.now()
+        counts = Counter((one.cluster, one.has_failed) for one in tasks)
+        found = (
+            Ended(
+                at=now,
+                cluster=name,
+                tasks=counts[name, False] + counts[name, True],
+                failed=counts[name, True],
+            )
+            for name in sorted({name for name, _ in counts})
+        )
+        tasks_shown.add_ends(campaign, tuple(found), self._folder)
+
+
+def _shown(one: Campaign, waiting: int) -> ShownCampaign:
+    return ShownCampaign(
+        number=one.number,
+        name=one.jdl.name,
+        owner=one.owner,
+        submitted_at=one.submitted_at,
+        type=one.jdl.type,
+        state=one.state,
+        clusters=tuple(one.jdl.clusters),
+        tasks=one.tasks,
+        ended=one.ended,
+        failed=one.failed,
+        waiting=waiting,
+    )

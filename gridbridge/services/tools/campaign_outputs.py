@@ -1,0 +1,148 @@
+"""The outputs of one's own tasks: looked into where they are, or fetched, as oneself.
+
+A task's standard output and error are files of the folder `campaign.NUMBER` in the directory that
+its campaign's file names (batch/task.sh). A cluster without a login shares our files.
+"""
+
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gridbridge.apply.clusters import away
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.places import CAMPAIGNS, CONFIG
+from gridbridge.model.route import BARE, Login
+from gridbridge.services.tools import configured
+from gridbridge.shell import rsync, ssh
+from gridbridge.state import campaign_files
+
+OUT, ERR = "out", "err"
+HOME = "$HOME"
+A_CALL = 200  # files
+LOOK = """\
+cd -- "$1" || exit
+most=$2; shift 2
+for name; do tail -c "$most" -- "$name" 2>/dev/null | tr -d '\\000'; printf '\\000'; done
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The folder of a campaign's outputs at one cluster."""
+
+    login: Login | None
+    folder: str  # from the home there, where there is a login
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What became of the outputs of one cluster."""
+
+    cluster: str
+    files: int
+    problem: str = ""
+
+
+def name_of(task: ShownTask, stream: str) -> str:
+    """Return the file of a task's stream, as task.sh calls it."""
+    return f"{task.number}.{task.attempt}.{stream}"
+
+
+def places(number: int, folder: str = CAMPAIGNS, config: str = CONFIG) -> Mapping[str, Place]:
+    """Return where a campaign of ours has its outputs; NotTheirs for another's."""
+    header, _ = campaign_files.brought(number, folder)
+    policy, _ = configured.load(config)
+    known = {name: each for name, each in header["clusters"].items() if name in policy.clusters}
+    found = {}
+    for name, each in known.items():
+        where = away(policy, name)
+        place = _folder(where.login, str(each["exec_directory"]), number)
+        found[name] = Place(login=where.login, folder=place, timeout_s=where.timeout_s)
+    return found
+
+
+def ends_of(
+    tasks: Iterable[ShownTask], stream: str, most: int, at: Mapping[str, Place]
+) -> tuple[dict[int, str], list[str]]:
+    """Return the last bytes of each task's stream as text, by task, and what went wrong."""
+    texts: dict[int, str] = {}
+    problems: list[str] = []
+    for cluster, some in _by_cluster(tasks).items():
+        try:
+            for first in range(0, len(some), A_CALL):
+                texts |= _look(at[cluster], some[first : first + A_CALL], stream, most)
+        except GridbridgeError as error:
+            problems.append(f"{cluster}: {error}")
+        except KeyError:
+            problems.append(f"{cluster}: not configured any more")
+    return texts, problems
+
+
+def fetch(tasks: Iterable[ShownTask], to: str, at: Mapping[str, Place]) -> tuple[Fetched, ...]:
+    """Copy the outputs of tasks into a folder; a cluster that can't be read is told.
+
+    Raises StateError for a folder that can't be made.
+    """
+    try:
+        os.makedirs(to, exist_ok=True)
+    except OSError as error:
+        raise StateError(f"{to}: {error.strerror}") from error
+    return tuple(_fetch(name, some, to, at) for name, some in sorted(_by_cluster(tasks).items()))
+
+
+def _fetch(cluster: str, tasks: list[ShownTask], to: str, at: Mapping[str, Place]) -> Fetched:
+    names = [name_of(task, stream) for task in tasks for stream in (OUT, ERR)]
+    try:
+        place = at[cluster]
+        if place.login:
+            rsync.pull(place.login, names, place.folder, to, lambda: False, may_miss=True)
+        else:
+            _copy(place.folder, names, to)
+    except KeyError:
+        return Fetched(cluster=cluster, files=0, problem="not configured any more")
+    except (GridbridgeError, OSError) as error:
+        return Fetched(cluster=cluster, files=_present(names, to), problem=str(error))
+    return Fetched(cluster=cluster, files=_present(names, to))
+
+
+def _copy(folder: str, names: Iterable[str], to: str) -> None:
+    os.listdir(folder)  # OSError for a folder that is not there
+    for name in names:
+        here, there = f"{folder}/{name}", f"{to}/{name}"
+        is_same = os.path.exists(there) and os.path.samefile(folder, to)
+        if os.path.isfile(here) and not is_same:
+            shutil.copy2(here, there)
+
+
+def _present(names: Iterable[str], to: str) -> int:
+    here = set(os.listdir(to))
+    return sum(name in here for name in names)
+
+
+def _look(place: Place, tasks: list[ShownTask], stream: str, most: int) -> dict[int, str]:
+    names = (name_of(task, stream) for task in tasks)
+    argv = ("/bin/sh", "-c", LOOK, "sh", place.folder, str(most), *names)
+    done = ssh.run(place.login, argv, dict(BARE), place.timeout_s).checked()
+    texts = done.stdout.decode("utf-8", "replace").split("\0")
+    return {task.number: text for task, text in zip(tasks, texts, strict=False)}
+
+
+def _by_cluster(tasks: Iterable[ShownTask]) -> dict[str, list[ShownTask]]:
+    found: dict[str, list[ShownTask]] = defaultdict(list)
+    for task in tasks:
+        if task.cluster:
+            found[task.cluster].append(task)
+    return found
+
+
+def _folder(login: Login | None, directory: str, number: int) -> str:
+    """Return the campaign's folder; below the home where the directory says so."""
+    is_home = not directory or directory.startswith(HOME)
+    rest = directory.removeprefix(HOME).strip("/") if is_home else directory
+    home = "." if login else os.path.expanduser("~")
+    base = f"{home}/{rest}".rstrip("/") if is_home else rest
+    return f"{base}/campaign.{number}"

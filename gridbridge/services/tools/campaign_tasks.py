@@ -1,0 +1,65 @@
+"""The tasks of a campaign as people see them: states for all, parameters for their owner alone."""
+
+from collections.abc import Iterator
+
+from gridbridge.model.campaigns.shown import ShownCampaign
+from gridbridge.model.campaigns.task import Ended, ShownTask
+from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.services.tools import campaigns
+from gridbridge.state import campaign_files, tasks_shown
+from gridbridge.state.campaign_files import NotTheirs
+from gridbridge.state.tasks_shown import A_FILE
+
+
+def find(number: int, folder: str = PUBLISHED) -> ShownCampaign | None:
+    """Look a campaign up."""
+    return next((one for one in campaigns.seen(folder) if one.number == number), None)
+
+
+def tasks(one: ShownCampaign, first: int = 0, folder: str = PUBLISHED) -> Iterator[ShownTask]:
+    """Give the tasks of a campaign from one number on, those too that were never sent."""
+    for part in range(first // A_FILE, (one.tasks - 1) // A_FILE + 1):
+        sent = tasks_shown.read(one.number, part, folder)
+        low, high = part * A_FILE, min(one.tasks, (part + 1) * A_FILE)
+        for number in range(max(first, low), high):
+            yield sent.get(number) or _never_sent(one, number)
+
+
+def task(one: ShownCampaign, number: int, folder: str = PUBLISHED) -> ShownTask | None:
+    """Look a task up."""
+    return next(tasks(one, number, folder), None) if number < one.tasks else None
+
+
+def failed(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[ShownTask, ...]:
+    """Return the tasks that ended for good without success."""
+    return tuple(each for each in tasks(one, 0, folder) if each.has_failed)
+
+
+def ends(one: ShownCampaign, folder: str = PUBLISHED) -> tuple[Ended, ...]:
+    """Return when tasks of a campaign ended, and where."""
+    return tasks_shown.ends(one.number, folder)
+
+
+def parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
+    """Return the parameters of our own campaign's tasks, of another's none."""
+    try:
+        return campaign_files.brought(number, folder)[1]
+    except NotTheirs:
+        return []
+
+
+def jdl(number: int, folder: str = CAMPAIGNS) -> object:
+    """Return the JDL of our own campaign as it was taken in; NotTheirs for another's."""
+    return campaign_files.brought(number, folder)[0]
+
+
+def read_job(text: str) -> tuple[int, int]:
+    """Return the campaign and task of a CIGRI_JOB_ID, 12.0; ValueError for anything else."""
+    campaign, dot, number = text.partition(".")
+    if not dot or not all(each.isascii() and each.isdigit() for each in (campaign, number)):
+        raise ValueError(f"{text!r:.40} is not CAMPAIGN.TASK, as 12.0")
+    return int(campaign), int(number)
+
+
+def _never_sent(one: ShownCampaign, number: int) -> ShownTask:
+    return ShownTask(number=number, is_waiting=one.state.is_alive)

@@ -1,0 +1,128 @@
+"""The published states of a campaign's tasks, and when they ended; never their parameters.
+
+`campaigns/NUMBER/tasks.K` has a line for each of the tasks from 1000 K on that was ever sent, so
+that a cycle replaces only what it touched; `ends` grows by a line for each cycle and cluster.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from gridbridge.errors import StateError
+from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.task import Ended, ShownTask
+from gridbridge.model.places import PUBLISHED
+from gridbridge.shell import files
+
+A_FILE = 1000  # tasks
+MAX_BYTES = 1 << 20
+ENDS_MAX_BYTES = 64 << 20
+ENDS = "ends"
+TOUCHING = "campaigns/touching"
+NONE = "-"
+
+
+def put(campaign: int, part: int, tasks: Iterable[ShownTask], folder: str = PUBLISHED) -> None:
+    """Replace one part of a campaign's tasks."""
+    text = "".join(map(_line, tasks))
+    files.replace(f"{_made(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
+
+
+def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, ShownTask]:
+    """Return the tasks of one part that were ever sent, by number."""
+    path = f"{_place(campaign, folder)}/tasks.{part}"
+    with suppress(FileNotFoundError):
+        try:
+            lines = files.read(path, MAX_BYTES)[0].decode().splitlines()
+            return {one.number: one for one in map(_task, lines)}
+        except (ValueError, IndexError) as error:
+            raise StateError(f"{path}: not what this version of gridbridge publishes") from error
+    return {}
+
+
+def add_ends(campaign: int, ends: Iterable[Ended], folder: str = PUBLISHED) -> None:
+    """Note how many tasks were found ended at one moment."""
+    lines = (f"{one.at.timestamp():.0f} {one.cluster} {one.tasks} {one.failed}\n" for one in ends)
+    path = f"{_made(campaign, folder)}/{ENDS}"
+    try:
+        with open(path, "a", encoding="ascii") as file:
+            file.write("".join(lines))
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def ends(campaign: int, folder: str = PUBLISHED) -> tuple[Ended, ...]:
+    """Return when tasks of a campaign were found ended, in that order."""
+    try:
+        data, _ = files.read(f"{_place(campaign, folder)}/{ENDS}", ENDS_MAX_BYTES)
+    except FileNotFoundError:
+        return ()
+    return tuple(_ends(data.decode("ascii", "replace").splitlines()))
+
+
+def touch(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
+    """Note the campaigns whose tasks are about to change."""
+    os.makedirs(f"{folder}/campaigns", 0o755, exist_ok=True)
+    text = "".join(f"{number}\n" for number in sorted(campaigns))
+    files.replace(f"{folder}/{TOUCHING}", text.encode(), durable=False)
+
+
+def touching(folder: str = PUBLISHED) -> frozenset[int]:
+    """Return the campaigns whose tasks were about to change when somebody was killed."""
+    try:
+        data, _ = files.read(f"{folder}/{TOUCHING}", MAX_BYTES)
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(map(int, data.split()))
+
+
+def touched(folder: str = PUBLISHED) -> None:
+    """Note that all that was about to change is shown."""
+    files.remove(f"{folder}/{TOUCHING}")
+
+
+def remove(campaign: int, folder: str = PUBLISHED) -> None:
+    """Show nothing of a campaign's tasks any more."""
+    shutil.rmtree(_place(campaign, folder), ignore_errors=True)
+
+
+def _place(campaign: int, folder: str) -> str:
+    return f"{folder}/campaigns/{campaign}"
+
+
+def _made(campaign: int, folder: str) -> str:
+    place = _place(campaign, folder)
+    os.makedirs(place, 0o755, exist_ok=True)
+    return place
+
+
+def _line(task: ShownTask) -> str:
+    known = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
+    there = (task.cluster or NONE, task.job_id, task.place)
+    numbers = (NONE if each is None else each for each in (task.exit_status, task.wallclock_s))
+    return f"{' '.join(map(str, (*known, *there, *numbers)))}\n"
+
+
+def _task(line: str) -> ShownTask:
+    words = line.split(" ")
+    return ShownTask(
+        number=int(words[0]),
+        attempt=int(words[1]),
+        outcome=Outcome(words[2]),
+        is_waiting=words[3] == "1",
+        cluster="" if words[4] == NONE else words[4],
+        job_id=int(words[5]),
+        place=int(words[6]),
+        exit_status=None if words[7] == NONE else int(words[7]),
+        wallclock_s=None if words[8] == NONE else int(words[8]),
+    )
+
+
+def _ends(lines: Iterable[str]) -> Iterator[Ended]:
+    for line in lines:
+        with suppress(ValueError):  # power may have gone while a line was written
+            at, cluster, tasks, failed = line.split(" ")
+            moment = datetime.fromtimestamp(int(at), UTC)
+            yield Ended(at=moment, cluster=cluster, tasks=int(tasks), failed=int(failed))

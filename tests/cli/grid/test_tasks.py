@@ -1,0 +1,273 @@
+"""gridstat shows what became of each task: states to all, the rest to the owner alone."""
+
+import csv
+import json
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.grid import watching
+from gridbridge.cli.grid.gridstat import gridstat
+from gridbridge.cli.grid.listing import in_range
+from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.task import Ended, ShownTask
+from gridbridge.services.tools import campaign_outputs, campaign_tasks
+from gridbridge.services.tools.campaign_outputs import Place
+from gridbridge.state import campaign_files, campaigns_shown, tasks_shown
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SWEEP = ShownCampaign(
+    number=7,
+    name="sw$eep\x1b",
+    owner="alice",
+    submitted_at=NOON,
+    type=Type.DEFAULT,
+    state=CampaignState.IN_TREATMENT,
+    clusters=("beta", "gamma"),
+    tasks=2003,
+    ended=3,
+    failed=1,
+    waiting=1999,
+)
+SENT = ShownTask(number=2, attempt=1, is_waiting=False, cluster="gamma", job_id=31, place=3)
+TASKS = (
+    replace(SENT, number=0, outcome=Outcome.SUCCESS, cluster="beta", exit_status=0, wallclock_s=9),
+    replace(SENT, number=1, outcome=Outcome.PROGRAM_ERROR, exit_status=3, wallclock_s=1),
+    SENT,
+    replace(SENT, number=3, outcome=Outcome.PREEMPTED, is_waiting=True),
+)
+PARAMETERS = ["north 1", "it's $HOME", *(f"p{n}" for n in range(2, 2003))]
+
+
+class Site:
+    """What is published, and the folder of people's campaign files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.published = str(folder / "published")
+        self.files = folder / "files"
+        for each in (Path(self.published), self.files):
+            each.mkdir()
+        self.show(SWEEP)
+        tasks_shown.put(7, 0, TASKS, self.published)
+        ends = (Ended(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
+        more = Ended(at=NOON + timedelta(minutes=9), cluster="gamma", tasks=1, failed=1)
+        tasks_shown.add_ends(7, (*ends, more), self.published)
+
+    def show(self, *campaigns: ShownCampaign) -> None:
+        """Publish campaigns."""
+        campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=campaigns), self.published)
+
+    def bring(self) -> None:
+        """Have the campaign's file be ours."""
+        jdl = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
+        data = campaign_files.encode(asdict(jdl), tuple(PARAMETERS))
+        (self.files / "c.7").write_bytes(data)
+        (self.files / "c.7").chmod(0o640)
+
+    def stat(self, *options: str) -> Result:
+        """Run gridstat."""
+        return CliRunner().invoke(
+            gridstat, [*options, "--published", self.published], standalone_mode=False
+        )
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    site = Site(tmp_path)
+    for function in (campaign_tasks.parameters, campaign_tasks.jdl):
+        monkeypatch.setattr(function, "__defaults__", (str(site.files),))
+    monkeypatch.setattr(
+        campaign_outputs.places, "__defaults__", (str(site.files), "/nonexistent.toml")
+    )
+    return site
+
+
+def test_everybody_sees_the_state_of_each_task(site: Site) -> None:
+    """Those that were never sent, too; parameters are the owner's."""
+    lines = site.stat("-H", "-f", "7").output.splitlines()
+
+    assert [line.split()[:2] for line in lines[1:6]] == [
+        ["0", "success"],
+        ["1", "program_error"],
+        ["2", "sent"],
+        ["3", "waiting"],
+        ["4", "waiting"],
+    ]
+    assert len(lines) == 1 + 2003
+    assert "north" not in site.stat("-f", "7").output
+
+
+def test_an_owner_sees_the_parameters(site: Site) -> None:
+    """The kernel says who that is: whose file can be read."""
+    site.bring()
+
+    assert site.stat("-H", "-f", "7").output.splitlines()[1].endswith("north 1")
+    assert site.stat("-H", "7", "-f", "-o", "2001").output.splitlines()[1:] == [
+        f"{number:<10} waiting         -                  0    -       -  p{number}"
+        for number in (2001, 2002)
+    ]
+
+
+def test_one_task_is_named_by_its_cigri_job_id(site: Site) -> None:
+    """As the task itself finds it in its environment."""
+    site.bring()
+
+    found = json.loads(site.stat("-j", "7.1", "--json").output)
+    assert (found["state"], found["exit_status"], found["parameters"]) == (
+        *("program_error", 3),
+        "it's $HOME",
+    )
+    assert site.stat("-j", "7.1", "-C").output == "gamma: job 31, task 3\n"
+    assert site.stat("-j", "7.2002", "-C").output == "-: not sent\n"
+
+
+@pytest.mark.parametrize("job", ["7.2003", "8.0"])
+def test_a_task_that_is_not_there_ends_with_1(site: Site, job: str) -> None:
+    """And is named."""
+    done = site.stat("-j", job)
+
+    assert (done.return_value, done.output) == (1, f"gridstat: no job {job}\n")
+
+
+@pytest.mark.parametrize("options", [["-J", "7"], ["-j", "7.0", "-O"], ["-j", "7.0", "-E"]])
+def test_what_is_the_owners_is_refused_to_others(site: Site, options: list[str]) -> None:
+    """In one line, with 1."""
+    done = site.stat(*options)
+
+    assert done.return_value == 1
+    assert done.output == "gridstat: campaign 7: its file is not yours to read\n"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["-f"], ["--failed"], ["--plot", "x.png"], ["-j", "7"], ["-s", "1-2-3"], ["-s", "x"]],
+)
+def test_a_wrong_command_line_ends_with_2(site: Site, options: list[str]) -> None:
+    """What is right is told."""
+    assert getattr(site.stat(*options).exception, "exit_code", None) == 2
+
+
+def test_failed_tasks_are_shown_to_all_without_their_output(site: Site) -> None:
+    """Their states are everybody's."""
+    lines = site.stat("-H", "--failed", "7").output.splitlines()
+
+    assert lines == ["1          program_error   gamma              1    3       1"]
+
+
+def test_an_owner_sees_the_last_lines_of_what_failed(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Wherever that is; nothing in them steers a terminal."""
+    site.bring()
+    (tmp_path / "1.1.err").write_text("".join(f"line {n}\x1b[31m\n" for n in range(9)))
+    place = Place(login=None, folder=str(tmp_path), timeout_s=9)
+    monkeypatch.setattr(campaign_outputs, "places", lambda _: {"gamma": place})
+
+    lines = site.stat("-H", "--failed", "7").output.splitlines()
+
+    assert [line.strip()[:6] for line in lines[1:]] == [f"line {n}" for n in range(4, 9)]
+    assert "\x1b" not in "".join(lines)
+
+
+def test_a_cluster_that_can_not_be_read_is_told(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The tasks are shown all the same."""
+    site.bring()
+    place = Place(login=None, folder=f"{tmp_path}/none", timeout_s=9)
+    monkeypatch.setattr(campaign_outputs, "places", lambda _: {"gamma": place})
+
+    told = site.stat("-H", "--failed", "7").output
+
+    assert "program_error" in told
+    assert "gridstat: gamma: " in told
+
+
+def test_csv_is_read_by_programs(site: Site) -> None:
+    """A line a campaign, or a task."""
+    site.bring()
+
+    (campaign,) = csv.DictReader(site.stat("--csv").output.splitlines())
+    tasks = list(csv.DictReader(site.stat("--csv", "-f", "7").output.splitlines()))
+    assert (campaign["id"], campaign["tasks"], campaign["failed"]) == ("7", "2003", "1")
+    assert (tasks[1]["parameters"], tasks[1]["state"]) == ("it's $HOME", "program_error")
+
+
+def test_json_has_the_tasks_as_jobs(site: Site) -> None:
+    """With -f."""
+    found = json.loads(site.stat("7", "-d", "-p", "-f").output)
+
+    assert (found["number"], len(found["jobs"]), found["jobs"][2]["job_id"]) == (7, 2003, 31)
+    assert "parameters" not in found["jobs"][2]
+
+
+def test_a_summary_counts_the_tasks_of_some_campaigns(site: Site) -> None:
+    """In the columns of CiGri's."""
+    site.show(SWEEP, replace(SWEEP, number=8, state=CampaignState.CANCELLED, waiting=0))
+
+    head, *rows = (line.split() for line in site.stat("-s", "7-*").output.splitlines())
+
+    assert head == [
+        "Id",
+        "User",
+        "Status",
+        "Type",
+        "Waiting",
+        "Running",
+        "Finished",
+        "ToFix",
+        "Err",
+    ]
+    assert rows == [
+        ["7", "alice", "in_treatment", "default", "1999", "1", "3", "1"],
+        ["8", "alice", "cancelled", "default", "0", "0", "3", "1"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "those"),
+    [("3", {3}), ("2-3", {2, 3}), ("3-*", {3, 4}), ("*-2", {1, 2}), ("*-*", {1, 2, 3, 4})],
+)
+def test_a_range_names_campaigns(text: str, those: set[int]) -> None:
+    """As CiGri's gridstat -s."""
+    assert {n for n in range(1, 5) if in_range(text)(n)} == those
+
+
+def test_watching_ends_with_the_campaigns(site: Site) -> None:
+    """Where nobody sits at a terminal, a line is printed when one changes."""
+    steps = [SWEEP, SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
+    shown: list[str] = []
+
+    watching.watch(lambda: [steps.pop(0)], lambda _: None, shown.append)
+
+    assert [line[69:] for line in shown] == ["R  3/2003 (0%)", "T  2003/2003 (100%)"]
+
+
+def test_a_picture_is_drawn(site: Site, tmp_path: Path) -> None:
+    """Of whatever name the campaign has."""
+    path = tmp_path / "picture.png"
+
+    done = site.stat("7", "--plot", str(path))
+
+    assert (done.return_value, done.output) == (0, f"{path}\n")
+    assert path.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("path", ["/nonexistent/picture.png", "picture.nothing"])
+def test_a_picture_that_can_not_be_written_is_told(site: Site, path: str) -> None:
+    """With its name."""
+    assert path in str(site.stat("7", "--plot", path).exception)
+
+
+def test_a_campaign_of_which_nothing_ended_has_no_picture(site: Site) -> None:
+    """One clear line says so."""
+    site.show(replace(SWEEP, number=9))
+
+    assert site.stat("9", "--plot", "x.png").output == (
+        "gridstat: campaign 9: none of its tasks has ended yet\n"
+    )
