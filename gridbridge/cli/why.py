@@ -1,4 +1,4 @@
-"""gridbridge why: where a job is, what it waits for, and all that happened to it."""
+"""gridbridge why: where a job or campaign is, what it waits for, and what happened to it."""
 
 from datetime import UTC, datetime
 
@@ -6,24 +6,28 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, JSON, clock
-from gridbridge.model.report import FIRST_EVENTS, Attempt, Explanation
-from gridbridge.services.tools import reports
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.report import FIRST_EVENTS, Attempt, Explanation, printable
+from gridbridge.services.tools import campaign_why, reports
+from gridbridge.services.tools.campaign_why import Told
 from gridbridge.state.shown import plain
 
 UNKNOWN = 1
 
 
 @click.command()
-@click.argument("job", metavar="JOB[.TASK]")
+@click.argument("job", metavar="JOB[.TASK]|CAMPAIGN[.TASK]")
 @FOLDER
 @JSON
 def why(job: str, folder: str, is_json: bool) -> None:
-    """Tell where a job is and what it waits for.
+    """Tell where a job or a campaign is and what it waits for.
 
-    Below that stands what happened to it so far. JOB is the local job's id, as qsub and qstat
-    tell it; the tasks of an array are shown one by one. Finished transfers are known as long as
-    gridbridge.toml says ([retention] closed_h). Exit status: 0, 1 for a job of which no
-    transfer is known, 2 for anything else.
+    JOB is the local job's id, as qsub and qstat tell it; below it stands what happened to it so
+    far, and the tasks of an array are shown one by one. Finished transfers are known as long as
+    gridbridge.toml says ([retention] closed_h). CAMPAIGN is the number that gridsub told: each
+    cluster that may run it is shown with the numbers of the last cycle, and what would change
+    them. Where a job and a campaign have the same number, both are told. Exit status: 0, 1 for a
+    number of which neither is known, 2 for anything else.
 
     \b
     Example:
@@ -31,15 +35,36 @@ def why(job: str, folder: str, is_json: bool) -> None:
       gridbridge why 12.3 --json
     """
     now = datetime.now(UTC)
+    campaign = campaign_why.why(job, folder)
     try:
         alarm, tasks = reports.why(job, now, folder)
-    except reports.UnknownJob as error:
-        output.complain(f"gridbridge: {error}")
-        raise SystemExit(UNKNOWN) from error
+    except (reports.UnknownJob, ParseError, StateError) as error:
+        if not campaign and not isinstance(error, reports.UnknownJob):
+            raise
+        if not campaign:
+            output.complain(f"gridbridge: {error}")
+            raise SystemExit(UNKNOWN) from error
+        alarm, tasks = "", ()
     if is_json:
-        output.as_json({"alarm": alarm, "tasks": plain(tasks)})
-    else:
+        known = {"campaign": plain(campaign)} if campaign else {}
+        output.as_json({"alarm": alarm, "tasks": plain(tasks), **known})
+        return
+    if tasks or not campaign:
         show(alarm, tasks, now)
+    if campaign:
+        _show_campaign(campaign, now, is_alone=not tasks)
+
+
+def _show_campaign(told: Told, now: datetime, *, is_alone: bool) -> None:
+    """Print a campaign's sentences below its name."""
+    one = told.campaign
+    if not is_alone:
+        output.line()
+    task = "" if told.task is None else f", task {told.task.number}"
+    moment = f" (as of {clock(told.at, now)})" if told.at else ""
+    output.line(f"campaign {one.number} of {one.owner}, {printable(one.name)}{task}{moment}")
+    for sentence in told.sentences:
+        output.line(f"  {sentence}")
 
 
 def show(alarm: str, tasks: tuple[Explanation, ...], now: datetime) -> None:

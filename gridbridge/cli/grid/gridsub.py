@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import click
 
 from gridbridge.cli import output, program
-from gridbridge.cli.grid import REFUSED, UNREACHABLE
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, checking, waiting
 from gridbridge.config.jdl import Said
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.services.tools import campaign_sources, campaigns
+from gridbridge.services.tools import campaign_check, campaign_sources, campaigns
 from gridbridge.services.tools.campaign_sources import Wishes
 from gridbridge.services.tools.campaigns import Refused, Unreachable
 
@@ -91,6 +91,8 @@ class Typed:
     default=Type.DEFAULT.value,
     help="test sends one task to each cluster.",
 )
+@click.option("--check", "is_check", is_flag=True, help="Say what would become of it; store none.")
+@click.option("--wait", "is_wait", is_flag=True, help="Wait for its end: 1 unless all succeed.")
 @click.option("-d", "is_debug", is_flag=True, help="Show where an unexpected error came from.")
 @click.argument("words", metavar="[-|SCRIPT [WORD...]|-- CMD [WORD...]]", nargs=-1)
 def gridsub(
@@ -102,6 +104,8 @@ def gridsub(
     resources: tuple[str, ...],
     name: str,
     type_: str,
+    is_check: bool,
+    is_wait: bool,
     is_debug: bool,
     words: tuple[str, ...],
 ) -> int:
@@ -111,8 +115,8 @@ def gridsub(
     (without {} it comes last), or a job script with the #$ lines of qsub, whose -t numbers the
     tasks. Nothing in a line is run.
 
-    Exit status: 0; 1 refused, and every mistake is told; 2 usage; 75 nobody takes campaigns now,
-    and nothing is stored.
+    Exit status: 0; 1 refused, and every mistake is told, or with --wait not all tasks succeeded; 2
+    usage; 75 nobody takes campaigns now, and nothing is stored.
 
     \b
     Example:
@@ -120,7 +124,8 @@ def gridsub(
       gridsub -j '{"name": "a", "nb_jobs": 9, "exec_file": "hostname", "clusters": {"beta": {}}}'
       gridsub --array 1-1000 -l h_rt=0:10:0 -- ./simulate --seed {}
       gridsub --each-line images.txt --clusters beta,gamma -- convert {} {}.png
-      gridsub job.sh
+      gridsub --wait job.sh
+      gridsub --check -f sweep.json
     """
     wishes = Wishes(clusters=clusters, resources=resources, name=name, type_=type_)
     typed = Typed(path=path, text=text, numbers=numbers, lines=lines, words=words, wishes=wishes)
@@ -128,14 +133,17 @@ def gridsub(
         said = typed.read()
         for warning in said.warnings:
             output.complain(f"gridsub: {warning}")
-        number = campaigns.submit(said)
+        if is_check:
+            return checking.check(said)
+        number = campaigns.submit(campaign_check.require_admitted(said))
     except (ConfigError, Refused) as error:
         return _ended(error, REFUSED, is_debug)
     except Unreachable as error:
         return _ended(error, UNREACHABLE, is_debug)
     output.line("Campaign successfully submitted")
     output.line(f"CAMPAIGN_ID={number}")
-    return 0
+    output.finish()
+    return waiting.wait(number) if is_wait else 0
 
 
 def _text_of(path: str) -> str:

@@ -1,11 +1,17 @@
 """Takes new campaigns in: each file becomes a campaign once, and its owner is told the number."""
 
 import logging
+from collections.abc import Callable
 
+from gridbridge.config import admission
+from gridbridge.decisions.campaigns import admission as rules
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.admission import Candidate, Rule
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.services.journal import decode
+from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_files import Answer, Asked, NewFile, Verb
@@ -37,12 +43,14 @@ class Intake:
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
+        rules: Callable[[], tuple[Rule, ...]] = admission.load,
     ) -> None:
         self._campaigns = campaigns
         self._clusters = clusters
         self._clock = clock
         self._folder = folder
         self._published = published
+        self._rules = rules
 
     def take(self) -> int:
         """Take in what is new; return how many campaigns that made."""
@@ -104,6 +112,8 @@ class Intake:
             return f"no cluster {', '.join(unknown)} here; the clusters are {known}"
         if not (found.tasks and jdl.clusters):
             return "no task, or no cluster"
+        if problem := self._unsettled(found, jdl):
+            return problem
         is_test = jdl.type is Type.TEST
         return Campaign(
             number=0,
@@ -115,3 +125,12 @@ class Intake:
             digest=found.digest,
             jdl=jdl,
         )
+
+    def _unsettled(self, found: NewFile, jdl: Jdl) -> str:
+        """Say what the site's rules have against a campaign: gridsub applied them before."""
+        groups = host.groups_of(found.owner)
+        candidate = Candidate(user=found.owner, groups=groups, tasks=found.tasks, jdl=jdl)
+        try:
+            return rules.unsettled(self._rules(), candidate)
+        except ConfigError as error:
+            return f"the site's admission rules are wrong: {error}"

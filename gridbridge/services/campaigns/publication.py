@@ -3,7 +3,10 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from gridbridge.decisions.campaigns import why
 from gridbridge.model.campaigns.campaign import Attempt, Campaign
+from gridbridge.model.campaigns.plan import Plan, Seen
+from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.task import Ended, ShownTask
 from gridbridge.model.places import PUBLISHED
@@ -44,6 +47,13 @@ class Publication:
             errors=self._forecasts.errors(),
         )
         campaigns_shown.put(whole, self._folder)
+
+    def show_cycle(self, seen: Seen, plan: Plan) -> None:
+        """Show what a cycle looked at, and why it did what it did."""
+        free = {name: room.free_slots for name, room in seen.room.items()}
+        told = why.reasons(seen, plan)
+        cycle = ShownCycle(at=self._clock.now(), free_slots=free, reasons=told)
+        campaigns_shown.put_cycle(cycle, self._folder)
 
     def begin(self, campaigns: Iterable[int]) -> None:
         """Note whose tasks a cycle may touch.

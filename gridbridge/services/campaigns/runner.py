@@ -77,6 +77,7 @@ class Runner:
         self._actions.do(plan)
         self._forecasts.look(seen, plan, self._updator.elapsed)
         self._publication.end(self._actions.touched())
+        self._publication.show_cycle(seen, plan)
         self._publication.show()
 
 

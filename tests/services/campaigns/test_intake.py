@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.services.campaigns.intake import Intake
@@ -33,7 +35,8 @@ class Site:
         self.campaigns = Campaigns(self.database)
         clusters = frozenset({"beta", "gamma"})
         places = (str(self.brought), str(self.published))
-        self.intake = Intake(self.campaigns, clusters, Clock(), *places)
+        self.rules: tuple[Rule, ...] = ()
+        self.intake = Intake(self.campaigns, clusters, Clock(), *places, lambda: self.rules)
 
     def bring(self, header: object, *parameters: str) -> str:
         """Bring a campaign file; return its token."""
@@ -117,6 +120,34 @@ def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> N
 
     assert site.intake.take() == 0
     assert "not a regular file of one link" in site.answer("0123")["refused"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (Refusal(reason="not here"), "10.py:rule: not here"),
+        (Jdl(name="other", clusters=SWEEP.clusters), "10.py:rule would still change it: name: "),
+    ],
+)
+def test_what_did_not_come_by_gridsub_meets_the_rules_here(
+    site: Site, said: Refusal | Jdl, why: str
+) -> None:
+    """Anybody may write there; what a rule would still change is refused."""
+    site.rules = (Rule(name="10.py:rule", judge=lambda _: said),)
+    token = site.bring(asdict(SWEEP), "a 1")
+
+    assert site.intake.take() == 0
+    assert site.answer(token)["refused"].startswith(why)
+
+
+def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
+    """They see who brings it, by the kernel's word."""
+    seen: list[Candidate] = []
+    site.rules = (Rule(name="10.py:rule", judge=seen.append),)
+    site.bring(asdict(SWEEP), "a 1", "b 2")
+
+    assert site.intake.take() == 1
+    assert [(one.user, one.tasks) for one in seen] == [(pwd.getpwuid(os.getuid()).pw_name, 2)]
 
 
 @pytest.mark.parametrize(

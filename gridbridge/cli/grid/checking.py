@@ -1,0 +1,35 @@
+"""What gridsub --check tells of a campaign that it does not store."""
+
+from gridbridge.cli import output
+from gridbridge.cli.grid import REFUSED
+from gridbridge.config.jdl import Said
+from gridbridge.model.report import printable
+from gridbridge.services.tools import campaign_check
+from gridbridge.services.tools.campaign_check import There
+
+
+def check(said: Said) -> int:
+    """Tell which rules fired, and what would go where; the exit status is 1 for a refusal."""
+    told = campaign_check.admitted(said)
+    for fired in told.fired:
+        for change in fired.changes:
+            output.line(f"rule {fired.rule} changes {printable(change)}")
+    if told.refusal:
+        output.complain(f"gridsub: {printable(told.refusal)}")
+        return REFUSED
+    found = campaign_check.check(said, told)
+    output.line(f"{printable(told.jdl.name)}: {found.tasks} tasks, nothing is stored")
+    for there in found.there:
+        output.line(_sentence(there))
+    left = found.tasks - sum(there.tasks for there in found.there)
+    if left:
+        output.line(f"{left} would wait for free slots")
+    if found.before:
+        output.line(f"{found.before} tasks of campaigns before it wait as well, and go first")
+    return 0
+
+
+def _sentence(there: There) -> str:
+    if there.free_slots is None:
+        return f"{there.cluster}: nobody knows its free slots yet"
+    return f"{there.cluster}: {there.free_slots} free slots, {there.tasks} tasks would go there now"

@@ -1,0 +1,35 @@
+"""gridwait: wait for the end of a campaign."""
+
+import click
+
+from gridbridge.cli import output, program
+from gridbridge.cli.grid import REFUSED, waiting
+from gridbridge.cli.options import FOLDER
+from gridbridge.services.tools import campaign_tasks
+from gridbridge.shell.retry import until
+
+SHOWN_S = 5.0  # gridsub tells a number before the list shows it
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("number", metavar="ID", type=int)
+@FOLDER
+def gridwait(number: int, folder: str) -> int:
+    """Wait until a campaign has ended; a paused one has not.
+
+    Exit status: 0 when all of its tasks succeeded; 1 when not, or there is no such campaign; 2
+    usage.
+
+    \b
+    Example:
+      gridwait 12 && ./summarize
+    """
+    if not until(lambda: campaign_tasks.find(number, folder) is not None, SHOWN_S):
+        output.complain(f"gridwait: no campaign {number}")
+        return REFUSED
+    return waiting.wait(number, folder)
+
+
+def main() -> None:
+    """Run it."""
+    program.run(gridwait, "gridwait")

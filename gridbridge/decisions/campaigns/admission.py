@@ -1,0 +1,59 @@
+"""Which campaigns are taken, and as what: a site's rules, one after the other.
+
+CiGri scheduler specification, required features: admission rules. A rule sees the campaign as the
+rules before it left it. One that fails refuses the campaign: nobody passes by a broken rule.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+
+from gridbridge.model.campaigns.admission import Admitted, Candidate, Fired, Refusal, Rule
+from gridbridge.model.campaigns.jdl import Jdl
+
+
+def admit(rules: Sequence[Rule], candidate: Candidate) -> Admitted:
+    """Apply all rules in their order, up to the first that refuses."""
+    jdl, fired = candidate.jdl, list[Fired]()
+    for rule in rules:
+        told = _told(rule, replace(candidate, jdl=jdl))
+        if isinstance(told, Refusal):
+            return Admitted(jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {told.reason}")
+        if told is not None and told != jdl:
+            fired.append(Fired(rule=rule.name, changes=tuple(changes(jdl, told))))
+            jdl = told
+    return Admitted(jdl=jdl, fired=tuple(fired))
+
+
+def unsettled(rules: Sequence[Rule], candidate: Candidate) -> str:
+    """Say why a campaign that was brought is not as the rules want it; empty when it is."""
+    admitted = admit(rules, candidate)
+    if admitted.refusal or not admitted.fired:
+        return admitted.refusal
+    first = admitted.fired[0]
+    return f"{first.rule} would still change it: {', '.join(first.changes)}; bring it with gridsub"
+
+
+def changes(before: Jdl, after: Jdl) -> Iterator[str]:
+    """Tell each value that differs."""
+    old, new = dict(_flat(asdict(before))), dict(_flat(asdict(after)))
+    for key in dict.fromkeys((*old, *new)):
+        if old.get(key) != new.get(key):
+            yield f"{key}: {old.get(key)!r} -> {new.get(key)!r}"
+
+
+def _told(rule: Rule, candidate: Candidate) -> Jdl | Refusal | None:
+    try:
+        told = rule.judge(candidate)
+    except (Exception, SystemExit) as error:  # a site's own code
+        return Refusal(reason=f"the rule failed, so tell your administrator: {error!r:.200}")
+    if told is None or isinstance(told, Jdl | Refusal):
+        return told
+    return Refusal(reason=f"the rule said {told!r:.40}, so tell your administrator")
+
+
+def _flat(table: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value

@@ -1,0 +1,112 @@
+"""What would become of a campaign: which admission rules fire, and what would go where now."""
+
+import os
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from gridbridge.config import admission
+from gridbridge.config.jdl import Said
+from gridbridge.decisions.campaigns import admission as rules
+from gridbridge.decisions.campaigns import cycle
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.admission import Admitted, Candidate
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import Jdl, Type
+from gridbridge.model.campaigns.plan import Room, Seen
+from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
+from gridbridge.model.shown import ShownCluster
+from gridbridge.services.tools import campaigns, configured
+from gridbridge.shell import host, trust
+from gridbridge.state import campaigns_shown, shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class There:
+    """What a cluster would get in the next cycle."""
+
+    cluster: str
+    free_slots: int | None  # None: nobody knows
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What would become of a campaign that is not stored."""
+
+    admitted: Admitted
+    tasks: int
+    there: tuple[There, ...]
+    before: int  # tasks of others that wait, and go first
+
+
+def admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Admitted:
+    """Apply the site's rules to a campaign of ours.
+
+    Raises Untrusted for rules that others than root could have written, and ConfigError.
+    """
+    user = trust.name_of(os.getuid())
+    candidate = Candidate(
+        user=user, groups=host.groups_of(user), tasks=len(said.parameters), jdl=said.jdl
+    )
+    return rules.admit(admission.load(folder, owner), candidate)
+
+
+def require_admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Said:
+    """Return a campaign of ours as the site's rules want it; ConfigError when they refuse it."""
+    told = admitted(said, folder, owner)
+    if told.refusal:
+        raise ConfigError((told.refusal,))
+    return replace(said, jdl=told.jdl)
+
+
+def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFIG) -> Checked:
+    """Return what would become of an admitted campaign; ConfigError for an unknown cluster."""
+    _refuse_unknown(told.jdl, path)
+    tasks = len(said.parameters)
+    is_test = told.jdl.type is Type.TEST
+    tasks = min(tasks, len(told.jdl.clusters)) if is_test else tasks
+    free = {name: _free(name, folder) for name in told.jdl.clusters}
+    room = {name: Room(free_slots=slots) for name, slots in free.items() if slots is not None}
+    sent = {one.cluster: one.tasks for one in cycle.plan(_alone(told.jdl, tasks, room)).sends}
+    return Checked(
+        admitted=told,
+        tasks=tasks,
+        there=tuple(
+            There(cluster=name, free_slots=slots, tasks=sent.get(name, 0))
+            for name, slots in free.items()
+        ),
+        before=0 if is_test else sum(one.waiting for one in campaigns.seen(folder)),
+    )
+
+
+def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:
+    """Return what a cycle would see if there were no other campaign."""
+    one = Campaign(
+        number=0,
+        uid=os.getuid(),
+        owner="",
+        state=CampaignState.IN_TREATMENT,
+        submitted_at=datetime.now(UTC),
+        tasks=tasks,
+        digest="",
+        jdl=jdl,
+    )
+    waiting = {0: tasks}
+    return Seen(campaigns=(one,), waiting=waiting, arrays=(), room=room, max_tasks=tasks)
+
+
+def _free(cluster: str, folder: str) -> int | None:
+    """Return a cluster's free slots as the runner or the poller saw them last."""
+    last = campaigns_shown.read_cycle(folder)
+    if last and cluster in last.free_slots:
+        return last.free_slots[cluster]
+    polled = shown.read(f"{folder}/{shown.CLUSTERS}/{cluster}.json", ShownCluster)
+    return polled.free_slots if polled and not polled.trouble else None
+
+
+def _refuse_unknown(jdl: Jdl, path: str) -> None:
+    policy, _ = configured.load(path)
+    unknown = sorted(jdl.clusters.keys() - policy.clusters.keys())
+    if unknown:
+        known = ", ".join(sorted(policy.clusters))
+        raise ConfigError((f"no cluster {', '.join(unknown)} here; the clusters are {known}",))

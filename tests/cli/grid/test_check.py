@@ -1,0 +1,178 @@
+"""gridsub --check stores nothing; --wait and gridwait end as the campaign does."""
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gridbridge.cli.grid import waiting
+from gridbridge.cli.grid.gridsub import gridsub
+from gridbridge.cli.grid.gridwait import gridwait
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.reasons import ShownCycle
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.services.tools import campaign_check, campaigns
+from gridbridge.state import campaigns_shown
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+CONFIG = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 6444
+execd_port = 6445
+[cluster.beta]
+cell = "beta"
+qmaster_port = 6446
+execd_port = 6447
+"""
+RULES = """
+from dataclasses import replace
+from gridbridge.model.campaigns.admission import Refusal
+
+def calm(candidate):
+    clusters = {n: replace(one, max_jobs=2) for n, one in candidate.jdl.clusters.items()}
+    return replace(candidate.jdl, clusters=clusters)
+
+def small(candidate):
+    return Refusal(reason="at most 10 tasks") if candidate.tasks > 10 else None
+"""
+SWEEP = ShownCampaign(
+    number=7,
+    name="sweep",
+    owner="bob",
+    submitted_at=NOON,
+    type=Type.DEFAULT,
+    state=CampaignState.IN_TREATMENT,
+    clusters=("beta",),
+    tasks=20,
+    ended=3,
+    failed=0,
+    waiting=17,
+)
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a site with rules and a configuration, whose runner looked at beta."""
+    for name in ("published", "rules"):
+        (tmp_path / name).mkdir(mode=0o755)
+    (tmp_path / "gridbridge.toml").write_text(CONFIG)
+    (tmp_path / "rules/10.py").write_text(RULES)
+    published = str(tmp_path / "published")
+    campaigns_shown.put_cycle(ShownCycle(at=NOON, free_slots={"beta": 3}), published)
+    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
+    rules = (str(tmp_path / "rules"), os.getuid())
+    config = str(tmp_path / "gridbridge.toml")
+    monkeypatch.setattr(campaign_check.admitted, "__defaults__", rules)
+    monkeypatch.setattr(campaign_check.require_admitted, "__defaults__", rules)
+    monkeypatch.setattr(campaign_check.check, "__defaults__", (published, config))
+    monkeypatch.setattr(campaigns.submit, "__defaults__", ("/nonexistent", published))
+    return tmp_path
+
+
+def sub(*options: str) -> tuple[int, list[str]]:
+    """Run gridsub; return its exit status and what it said."""
+    done = CliRunner().invoke(gridsub, options, standalone_mode=False)
+    return done.return_value, [*done.stdout.splitlines(), *done.stderr.splitlines()]
+
+
+@pytest.mark.usefixtures("site")
+def test_a_check_tells_the_rules_and_what_would_go_where() -> None:
+    """From the numbers of the last cycle; those before it go first."""
+    status, lines = sub("--check", "--array", "1-9", "--clusters", "alpha,beta", "--", "run")
+
+    assert (status, lines) == (
+        0,
+        [
+            "rule 10.py:calm changes clusters.alpha.max_jobs: 0 -> 2",
+            "rule 10.py:calm changes clusters.beta.max_jobs: 0 -> 2",
+            "run: 9 tasks, nothing is stored",
+            "alpha: nobody knows its free slots yet",
+            "beta: 3 free slots, 2 tasks would go there now",
+            "7 would wait for free slots",
+            "17 tasks of campaigns before it wait as well, and go first",
+        ],
+    )
+
+
+@pytest.mark.usefixtures("site")
+@pytest.mark.parametrize("check", [["--check"], []])
+def test_what_a_rule_refuses_is_refused(check: list[str]) -> None:
+    """With the rule's name and reason; nothing is brought."""
+    status, lines = sub(*check, "--array", "1-11", "--clusters", "beta", "--", "run")
+
+    assert (status, lines[-1]) == (1, "gridsub: 10.py:small: at most 10 tasks")
+
+
+@pytest.mark.usefixtures("site")
+def test_a_check_refuses_a_cluster_that_is_not_there() -> None:
+    """As the service would."""
+    status, lines = sub("--check", "--array", "1", "--clusters", "omega", "--", "run")
+
+    assert (status, lines[-1]) == (
+        1,
+        "gridsub: no cluster omega here; the clusters are alpha, beta",
+    )
+
+
+def test_rules_that_others_can_write_stop_everything(site: Path) -> None:
+    """The line says what mends it."""
+    (site / "rules").chmod(0o777)
+
+    status, lines = sub("--array", "1", "--clusters", "beta", "--", "run")
+
+    assert (status, lines[-1].rpartition(": ")[2]) == (1, f"chmod go-w {site}/rules")
+
+
+def test_what_is_brought_is_as_the_rules_made_it(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service finds nothing to change in it."""
+    del site
+    brought = []
+    monkeypatch.setattr(campaigns, "submit", brought.append)
+    monkeypatch.setattr(waiting, "wait", lambda _: 1)
+
+    status, _ = sub("--wait", "--array", "1", "--clusters", "beta", "--", "run")
+
+    assert status == 1
+    assert [one.jdl.clusters["beta"].max_jobs for one in brought] == [2]
+
+
+@pytest.mark.parametrize(
+    ("last", "status"),
+    [
+        (replace(SWEEP, state=CampaignState.TERMINATED, ended=20), 0),
+        (replace(SWEEP, state=CampaignState.TERMINATED, ended=20, failed=1), 1),
+        (replace(SWEEP, state=CampaignState.CANCELLED, ended=3), 1),
+    ],
+    ids=["well", "failed", "cancelled"],
+)
+def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, status: int) -> None:
+    """0 only if every task succeeded; a paused campaign goes on."""
+    steps = [(), (SWEEP,), (replace(SWEEP, state=CampaignState.PAUSED),), (last,)]
+
+    def pause(_: float) -> None:
+        shown = ShownCampaigns(at=NOON, campaigns=steps.pop(0))
+        campaigns_shown.put(shown, str(tmp_path))
+
+    assert waiting.wait(7, str(tmp_path), pause) == status
+    assert steps == []
+
+
+def test_nobody_waits_for_a_campaign_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line says so."""
+    from gridbridge.cli.grid import gridwait as module
+
+    monkeypatch.setattr(module, "SHOWN_S", 0)
+
+    done = CliRunner().invoke(gridwait, ["7", "--published", str(tmp_path)], standalone_mode=False)
+
+    assert (done.return_value, done.output) == (1, "gridwait: no campaign 7\n")

@@ -1,0 +1,131 @@
+"""gridbridge why tells of campaigns, too: numbers of the last cycle, and what would change them."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.reasons import Cause, Reason, ShownCycle
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.services.tools.campaign_why import SENTENCES
+from gridbridge.state import campaigns_shown, tasks_shown
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SWEEP = ShownCampaign(
+    number=7,
+    name="sweep",
+    owner="alice",
+    submitted_at=NOON,
+    type=Type.DEFAULT,
+    state=CampaignState.IN_TREATMENT,
+    clusters=("beta", "gamma"),
+    tasks=20,
+    ended=3,
+    failed=1,
+    waiting=15,
+)
+SENT = ShownTask(number=0, attempt=1, is_waiting=False, cluster="beta", job_id=31, place=4)
+REASONS = (
+    Reason(campaign=7, cluster="beta", cause=Cause.FULL, free_slots=1, slots=2),
+    Reason(campaign=7, cluster="gamma", cause=Cause.NO_ANSWER),
+    Reason(campaign=8, cluster="gamma", cause=Cause.NO_ANSWER),
+)
+WAITS = [
+    "  beta: 1 slots were free, and a task needs 2; a job has to end there",
+    "  gamma: it did not answer; nothing is sent there until it does",
+]
+
+
+def why(published: Path, *options: str) -> Result:
+    """Ask why."""
+    argv = ["why", *options, "--published", str(published)]
+    return CliRunner(env={"TZ": "UTC"}).invoke(gridbridge, argv, standalone_mode=False)
+
+
+@pytest.fixture(name="published")
+def _published(tmp_path: Path) -> Path:
+    show(tmp_path, SWEEP)
+    ended = replace(SENT, number=1, outcome=Outcome.PROGRAM_ERROR, exit_status=3)
+    again = replace(SENT, number=2, outcome=Outcome.PREEMPTED, is_waiting=True)
+    tasks_shown.put(7, 0, (SENT, ended, again), str(tmp_path))
+    campaigns_shown.put_cycle(ShownCycle(at=NOON, reasons=REASONS), str(tmp_path))
+    return tmp_path
+
+
+def show(published: Path, one: ShownCampaign) -> None:
+    """Publish a campaign."""
+    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
+
+
+def test_a_campaign_is_told_cluster_by_cluster(published: Path) -> None:
+    """With what would change it, as of the last cycle."""
+    lines = why(published, "7").output.splitlines()
+
+    assert lines == [
+        "campaign 7 of alice, sweep (as of 2026-01-01 12:00:00)",
+        "  3 of 20 tasks ended, 15 wait to be sent",
+        *WAITS,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ("7.0", ["  it was sent to beta: job 31, task 4"]),
+        ("7.1", ["  it ended at beta (job 31, task 4): program_error, exit status 3"]),
+        ("7.2", ["  it waits to be sent (attempt 1 ended as preempted)", *WAITS]),
+        ("7.19", ["  it waits to be sent", *WAITS]),
+    ],
+)
+def test_a_task_is_told_by_its_last_attempt(published: Path, task: str, told: list[str]) -> None:
+    """By its number in CIGRI_JOB_ID, from 0."""
+    assert why(published, task).output.splitlines()[1:] == told
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [
+        (CampaignState.PAUSED, "it is paused; griddel -r lets it go on"),
+        (CampaignState.CANCELLED, "it is cancelled"),
+    ],
+)
+def test_what_does_not_run_waits_for_no_cluster(
+    published: Path, state: CampaignState, word: str
+) -> None:
+    """Its state says why."""
+    show(published, replace(SWEEP, state=state))
+
+    assert why(published, "7").output.splitlines()[2:] == [f"  {word}"]
+
+
+def test_a_campaign_that_no_cycle_has_seen_says_so(tmp_path: Path) -> None:
+    """It has just been brought."""
+    show(tmp_path, SWEEP)
+
+    assert why(tmp_path, "7").output.splitlines()[2:] == ["  no cycle has looked at it yet"]
+
+
+def test_json_has_the_numbers(published: Path) -> None:
+    """And the sentences."""
+    found = json.loads(why(published, "7", "--json").output)["campaign"]
+
+    assert [each["cause"] for each in found["reasons"]] == ["full", "no_answer"]
+    assert len(found["sentences"]) == 3
+
+
+@pytest.mark.parametrize("number", ["8", "7.20"])
+def test_what_is_not_there_ends_with_1(published: Path, number: str) -> None:
+    """As for a job that nobody knows."""
+    assert getattr(why(published, number).exception, "code", None) == 1
+
+
+def test_each_cause_has_a_sentence() -> None:
+    """A new cause needs one."""
+    assert SENTENCES.keys() == set(Cause)

@@ -1,0 +1,112 @@
+"""Rules of a site are Python that root alone could have written; nothing else is evaluated."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.config import admission
+from gridbridge.errors import ConfigError, Untrusted
+from gridbridge.model.campaigns.admission import Candidate, Refusal
+from gridbridge.model.campaigns.jdl import Jdl
+
+RULES = '''"""Of this site."""
+from dataclasses import replace
+
+from gridbridge.model.campaigns.admission import Refusal
+
+
+def _helper():
+    return 3
+
+
+def few(candidate):
+    return Refusal(reason="too many") if candidate.tasks > _helper() else None
+
+
+def named(candidate):
+    return replace(candidate.jdl, name="site-" + candidate.user)
+'''
+ME = os.getuid()
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "admission.d"
+    folder.mkdir(mode=0o755)
+    return folder
+
+
+def put(folder: Path, name: str, text: str, mode: int = 0o644) -> Path:
+    """Write a file of rules."""
+    path = folder / name
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_a_site_without_the_folder_has_no_rules(tmp_path: Path) -> None:
+    """Every campaign is taken."""
+    assert admission.load(f"{tmp_path}/none", ME) == ()
+
+
+def test_the_functions_of_the_files_are_the_rules(folder: Path) -> None:
+    """By the files' names; what begins with _, is imported, or is no .py is none."""
+    put(folder, "20-names.py", RULES)
+    put(folder, "10-first.py", "def first(candidate):\n    return None\n")
+    put(folder, "README", "no python")
+    put(folder, ".30-hidden.py", "no python")
+
+    found = admission.load(str(folder), ME)
+
+    assert [each.name for each in found] == [
+        "10-first.py:first",
+        "20-names.py:few",
+        "20-names.py:named",
+    ]
+    many = Candidate(user="alice", groups=frozenset(), tasks=4, jdl=Jdl(name="n"))
+    assert found[1].judge(many) == Refusal(reason="too many")
+    assert found[2].judge(many) == Jdl(name="site-alice")
+
+
+@pytest.mark.parametrize(("mode", "what"), [(0o664, "10.py"), (0o777, "")])
+def test_what_others_can_write_is_refused_with_what_mends_it(
+    folder: Path, mode: int, what: str
+) -> None:
+    """And is not run."""
+    put(folder, "10.py", "raise SystemExit")
+    (folder / what).chmod(mode)
+
+    with pytest.raises(Untrusted, match=f"chmod go-w {folder / what}"):
+        admission.load(str(folder), ME)
+
+
+def test_an_empty_folder_that_others_can_write_is_refused(folder: Path) -> None:
+    """They could have removed the rules."""
+    folder.chmod(0o777)
+
+    with pytest.raises(Untrusted):
+        admission.load(str(folder), ME)
+
+
+@pytest.mark.skipif(ME != 0, reason="only root gives files away")
+@pytest.mark.parametrize("what", ["", "10.py"])
+def test_what_belongs_to_another_is_refused(folder: Path, what: str) -> None:
+    """Whatever its mode."""
+    put(folder, "10.py", RULES)
+    os.chown(folder / what, 12345, 0)
+
+    with pytest.raises(Untrusted, match=f"chown root {folder / what}"):
+        admission.load(str(folder))
+
+
+@pytest.mark.parametrize(
+    "text", ["def x(:\n", "import nothing_of_that_name", "1 / 0", "\0", "exit()"]
+)
+def test_a_file_that_is_no_python_is_named(folder: Path, text: str) -> None:
+    """In one line."""
+    put(folder, "10.py", text)
+
+    with pytest.raises(ConfigError, match=r"10\.py") as told:
+        admission.load(str(folder), ME)
+    assert len(str(told.value).splitlines()) == 1

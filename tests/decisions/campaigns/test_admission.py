@@ -1,0 +1,89 @@
+"""A site's rules accept a campaign, change it, or refuse it with a reason; none is passed by."""
+
+from dataclasses import replace
+
+import pytest
+
+from gridbridge.decisions.campaigns.admission import admit, unsettled
+from gridbridge.model.campaigns.admission import Candidate, Fired, Judge, Refusal, Rule
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+
+NORMAL = AtCluster(exec_file="run", is_besteffort=False)
+SWEEP = Jdl(name="sweep", clusters={"beta": NORMAL, "gamma": NORMAL})
+
+
+def best_effort(candidate: Candidate) -> Jdl | None:
+    """Change all that is not of a group."""
+    if "physics" in candidate.groups:
+        return None
+    clusters = candidate.jdl.clusters.items()
+    changed = {name: replace(each, is_besteffort=True) for name, each in clusters}
+    return replace(candidate.jdl, clusters=changed)
+
+
+def small(candidate: Candidate) -> Refusal | None:
+    """Refuse large ones."""
+    return Refusal(reason="at most 10 tasks") if candidate.tasks > 10 else None
+
+
+def of_best_effort_alone(candidate: Candidate) -> Refusal | None:
+    """Refuse what an earlier rule should have changed."""
+    clusters = candidate.jdl.clusters.values()
+    return None if all(each.is_besteffort for each in clusters) else Refusal(reason="no")
+
+
+def fails(candidate: Candidate) -> Jdl | None:
+    """Be a mistake of the site's."""
+    raise KeyError(candidate.user)
+
+
+def rules(*judges: Judge) -> tuple[Rule, ...]:
+    """Return rules that are called by their functions."""
+    return tuple(Rule(name=getattr(each, "__name__", "?"), judge=each) for each in judges)
+
+
+def candidate(tasks: int = 5, *groups: str) -> Candidate:
+    """Return what alice brings."""
+    return Candidate(user="alice", groups=frozenset(groups), tasks=tasks, jdl=SWEEP)
+
+
+def test_a_rule_changes_what_the_next_one_sees() -> None:
+    """And each change is told with both values."""
+    told = admit(rules(best_effort, of_best_effort_alone, small), candidate())
+
+    assert told.refusal == ""
+    assert [each.is_besteffort for each in told.jdl.clusters.values()] == [True, True]
+    assert told.fired == (
+        Fired(
+            rule="best_effort",
+            changes=(
+                "clusters.beta.is_besteffort: False -> True",
+                "clusters.gamma.is_besteffort: False -> True",
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("judges", "who", "why"),
+    [
+        ((small,), candidate(11), "small: at most 10 tasks"),
+        ((of_best_effort_alone, best_effort), candidate(), "of_best_effort_alone: no"),
+        ((fails,), candidate(), "fails: the rule failed, so tell your administrator: KeyError"),
+        ((lambda _: 7,), candidate(), "<lambda>: the rule said 7, so tell your administrator"),
+    ],
+)
+def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: Candidate, why: str) -> None:
+    """A rule that is broken refuses, too."""
+    assert admit(rules(*judges), who).refusal.startswith(why)
+
+
+def test_what_gridsub_made_of_it_is_settled() -> None:
+    """The service finds nothing to change, and refuses what did not come by gridsub."""
+    raw = candidate()
+    changed = replace(raw, jdl=admit(rules(best_effort), raw).jdl)
+
+    assert unsettled(rules(best_effort), changed) == ""
+    assert unsettled(rules(best_effort), candidate(5, "physics")) == ""
+    assert unsettled(rules(best_effort), raw).startswith("best_effort would still change it: ")
+    assert unsettled(rules(small), candidate(11)) == "small: at most 10 tasks"
