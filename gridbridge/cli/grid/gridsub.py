@@ -13,9 +13,10 @@ from gridbridge.model.campaigns.jdl import Type
 from gridbridge.services.tools import campaign_check, campaign_sources, campaigns
 from gridbridge.services.tools.campaign_sources import Wishes
 from gridbridge.services.tools.campaigns import Refused, Unreachable
+from gridbridge.state.campaign_files import NotTheirs
 
 JSON_TEXT = "the JDL of -j"
-SOURCES = "one of -f FILE, -j JSON, -, --array, --each-line and a job script"
+SOURCES = "one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"
 STANDARD_INPUT = "-"
 
 
@@ -27,12 +28,13 @@ class Typed:
     text: str | None
     numbers: str | None
     lines: str | None
+    retried: int | None
     words: tuple[str, ...]
     wishes: Wishes
 
     def read(self) -> Said:
         """Return the campaign; a usage error unless it comes from one place."""
-        options = (self.path, self.text, self.numbers, self.lines)
+        options = (self.path, self.text, self.numbers, self.lines, self.retried)
         is_command = self.numbers is not None or self.lines is not None
         alone = bool(self.words) and not is_command
         if sum(each is not None for each in options) + alone != 1:
@@ -46,6 +48,8 @@ class Typed:
         if len(self.words) > 1:
             raise click.UsageError(SOURCES)
         self._refuse_wishes()
+        if self.retried is not None:
+            return campaign_sources.failed(self.retried)
         source = JSON_TEXT if self.text is not None else self.path or STANDARD_INPUT
         text = self.text if self.text is not None else _text_of(source)
         return campaign_sources.read(source, text, self.wishes.type_)
@@ -75,6 +79,9 @@ class Typed:
 @click.option(
     "--each-line", "lines", metavar="FILE", help="Run a command for each line that is not blank."
 )
+@click.option(
+    "--retry-failed", "retried", metavar="ID", type=int, help="The failed tasks of this campaign."
+)
 @click.option("--clusters", metavar="A,B", default="", help="Without a JDL: where; else anywhere.")
 @click.option(
     "-l",
@@ -100,6 +107,7 @@ def gridsub(
     text: str | None,
     numbers: str | None,
     lines: str | None,
+    retried: int | None,
     clusters: str,
     resources: tuple[str, ...],
     name: str,
@@ -126,9 +134,18 @@ def gridsub(
       gridsub --each-line images.txt --clusters beta,gamma -- convert {} {}.png
       gridsub --wait job.sh
       gridsub --check -f sweep.json
+      gridsub --retry-failed 12
     """
     wishes = Wishes(clusters=clusters, resources=resources, name=name, type_=type_)
-    typed = Typed(path=path, text=text, numbers=numbers, lines=lines, words=words, wishes=wishes)
+    typed = Typed(
+        path=path,
+        text=text,
+        numbers=numbers,
+        lines=lines,
+        retried=retried,
+        words=words,
+        wishes=wishes,
+    )
     try:
         said = typed.read()
         for warning in said.warnings:
@@ -136,7 +153,7 @@ def gridsub(
         if is_check:
             return checking.check(said)
         number = campaigns.submit(campaign_check.require_admitted(said))
-    except (ConfigError, Refused) as error:
+    except (ConfigError, NotTheirs, Refused) as error:
         return _ended(error, REFUSED, is_debug)
     except Unreachable as error:
         return _ended(error, UNREACHABLE, is_debug)

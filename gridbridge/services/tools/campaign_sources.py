@@ -7,9 +7,11 @@ from gridbridge.config import jdl, typed
 from gridbridge.config.jdl import Said
 from gridbridge.config.typed import Typed
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.places import CONFIG
-from gridbridge.services.tools import configured
+from gridbridge.model.campaigns.jdl import Jdl, Type
+from gridbridge.model.places import CAMPAIGNS, CONFIG, PUBLISHED
+from gridbridge.services.journal import decode
+from gridbridge.services.tools import campaign_tasks, configured
+from gridbridge.state import campaign_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,22 @@ def script(
 ) -> Said:
     """Return a campaign that runs a job script; ConfigError for what is wrong."""
     return typed.script(file, text, words, _typed(wishes, path))
+
+
+def failed(number: int, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> Said:
+    """Return a campaign of the failed tasks of another one of ours.
+
+    Raises NotTheirs, and ConfigError where none has failed.
+    """
+    one = campaign_tasks.find(number, published)
+    if not one:
+        raise ConfigError((f"no campaign {number}",))
+    found = campaign_tasks.failed(one, published)
+    header, parameters = campaign_files.brought(number, folder)
+    if not found:
+        raise ConfigError((f"campaign {number}: no task of it has failed",))
+    asked = decode(header, Jdl)
+    return Said(jdl=asked, parameters=tuple(parameters[task.number] for task in found))
 
 
 def clusters(path: str = CONFIG) -> tuple[str, ...]:

@@ -1,0 +1,50 @@
+"""gridfetch: bring the outputs of a campaign's ended tasks here."""
+
+import click
+
+from gridbridge.cli import output, program
+from gridbridge.cli.grid import REFUSED
+from gridbridge.cli.options import FOLDER
+from gridbridge.services.tools import campaign_tasks
+from gridbridge.state.campaign_files import NotTheirs
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("number", metavar="ID", type=int)
+@click.argument("to", metavar="[DIR]", required=False)
+@FOLDER
+def gridfetch(number: int, to: str | None, folder: str) -> int:
+    """Copy standard output and error of the tasks that have ended, from every cluster.
+
+    They are fetched as oneself, into DIR or the folder campaign.ID here; what is there already is
+    not carried again. Exit status: 0; 1 a cluster could not be read, which is told while the rest
+    is fetched, or there is no such campaign, or it is another's; 2 usage.
+
+    \b
+    Example:
+      gridfetch 12
+      gridfetch 12 ~/results
+    """
+    from gridbridge.services.tools import campaign_outputs  # batch systems are slow to load
+
+    one = campaign_tasks.find(number, folder)
+    if not one:
+        output.complain(f"gridfetch: no campaign {number}")
+        return REFUSED
+    ended = [task for task in campaign_tasks.tasks(one, 0, folder) if task.has_ended]
+    try:
+        places = campaign_outputs.places(number)
+        done = campaign_outputs.fetch(ended, to or f"campaign.{number}", places)
+    except NotTheirs as error:
+        output.complain(f"gridfetch: {error}")
+        return REFUSED
+    for each in done:
+        output.line(f"{each.cluster}: {each.files} files")
+        if each.problem:
+            output.complain(f"gridfetch: {each.cluster}: {each.problem}")
+    return REFUSED if any(each.problem for each in done) else 0
+
+
+def main() -> None:
+    """Run it."""
+    program.run(gridfetch, "gridfetch")

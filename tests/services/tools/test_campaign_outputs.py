@@ -1,0 +1,216 @@
+"""Outputs of one's own tasks are read and fetched; what can't be read is told by its cluster."""
+
+import json
+import os
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gridbridge.cli.grid import gridfetch as module
+from gridbridge.cli.grid.gridfetch import gridfetch
+from gridbridge.errors import CommandFailed, ConfigError
+from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.route import Login
+from gridbridge.services.tools import campaign_outputs, campaign_sources
+from gridbridge.services.tools.campaign_outputs import ERR, OUT, Place, ends_of, fetch, places
+from gridbridge.shell import rsync
+from gridbridge.state import campaign_files, campaigns_shown, tasks_shown
+from gridbridge.state.campaign_files import NotTheirs
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ENDED = ShownTask(
+    number=0, attempt=1, outcome=Outcome.SUCCESS, is_waiting=False, cluster="beta", place=1
+)
+TASKS = (ENDED, replace(ENDED, number=1, attempt=2, outcome=Outcome.SIGNAL))
+CONFIG = """
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 6444
+execd_port = 6445
+[cluster.gamma]
+kind = "oar"
+ssh = "gamma-master"
+users = { alice = "al_gamma" }
+"""
+
+
+@pytest.fixture(name="beta")
+def _beta(tmp_path: Path) -> Place:
+    """Return the folder of a campaign whose second task wrote nothing on its standard output."""
+    folder = tmp_path / "there"
+    folder.mkdir()
+    (folder / "0.1.out").write_text("one\n")
+    (folder / "0.1.err").write_bytes(b"a\0b\xff\n")
+    (folder / "1.2.err").write_text("x" * 99 + "end\n")
+    return Place(login=None, folder=str(folder), timeout_s=9)
+
+
+def test_the_end_of_a_stream_is_read_where_it_is(beta: Place) -> None:
+    """A task that has none gives nothing, and bytes that are no text are replaced."""
+    assert ends_of(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n", 1: ""}, [])
+    assert ends_of(TASKS, ERR, 4, {"beta": beta}) == ({0: "b\ufffd\n", 1: "end\n"}, [])
+
+
+def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
+    beta: Place, tmp_path: Path
+) -> None:
+    """A cluster that is gone is told, and the rest is fetched."""
+    gone = replace(ENDED, number=2, cluster="omega")
+    lost = replace(ENDED, number=3, cluster="gamma")
+    nowhere = Place(login=None, folder=f"{tmp_path}/none", timeout_s=9)
+    here = tmp_path / "here"
+
+    done = fetch((*TASKS, gone, lost), str(here), {"beta": beta, "gamma": nowhere})
+
+    assert sorted(os.listdir(here)) == ["0.1.err", "0.1.out", "1.2.err"]
+    assert [(each.cluster, each.files, bool(each.problem)) for each in done] == [
+        ("beta", 3, False),
+        ("gamma", 0, True),
+        ("omega", 0, True),
+    ]
+
+
+def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: Place) -> None:
+    """Clusters that share a home have their outputs there already."""
+    done = fetch(TASKS, beta.folder, {"beta": beta})
+
+    assert (done[0].files, done[0].problem) == (3, "")
+    assert Path(beta.folder, "0.1.out").read_text() == "one\n"
+
+
+def test_a_cluster_by_ssh_is_fetched_as_oneself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One that does not answer is told."""
+    asked: list[tuple[str, list[str], str]] = []
+
+    def pull(
+        login: Login, names: list[str], source: str, _to: str, *_: object, **__: object
+    ) -> bool:
+        asked.append((login.user, list(names), source))
+        raise CommandFailed(("rsync",), 255, stderr=b"no route", host=login.host)
+
+    monkeypatch.setattr(rsync, "pull", pull)
+    login = Login(host="gamma-master", user="al_gamma")
+    gamma = Place(login=login, folder="./campaign.7", timeout_s=9)
+
+    (done,) = fetch([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
+
+    assert asked == [("al_gamma", ["0.1.out", "0.1.err"], "./campaign.7")]
+    assert "no route" in done.problem
+
+
+def bring(folder: Path, number: int, jdl: Jdl, *parameters: str) -> None:
+    """Have a campaign's file of ours."""
+    path = folder / f"c.{number}"
+    path.write_bytes(campaign_files.encode(asdict(jdl), parameters))
+    path.chmod(0o640)
+
+
+@pytest.mark.parametrize(
+    ("directory", "local", "far"),
+    [
+        ("", "{home}/campaign.7", "./campaign.7"),
+        ("$HOME", "{home}/campaign.7", "./campaign.7"),
+        ("$HOME/a b/c", "{home}/a b/c/campaign.7", "./a b/c/campaign.7"),
+        ("/scratch", "/scratch/campaign.7", "/scratch/campaign.7"),
+    ],
+)
+def test_the_folder_is_below_the_home_of_each_cluster(
+    tmp_path: Path, directory: str, local: str, far: str
+) -> None:
+    """As task.sh makes it; where there is a login, from the home there."""
+    wish = AtCluster(exec_file="x", exec_directory=directory)
+    bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
+    (tmp_path / "gridbridge.toml").write_text(CONFIG)
+
+    found = places(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
+
+    assert {name: place.folder for name, place in found.items()} == {
+        "alpha": local.format(home=os.path.expanduser("~")),
+        "gamma": far,
+    }
+
+
+SWEEP = ShownCampaign(
+    number=7,
+    name="sweep",
+    owner="alice",
+    submitted_at=NOON,
+    type=Type.DEFAULT,
+    state=CampaignState.TERMINATED,
+    clusters=("beta",),
+    tasks=3,
+    ended=3,
+    failed=1,
+)
+
+
+@pytest.fixture(name="published")
+def _published(tmp_path: Path) -> str:
+    folder = f"{tmp_path}/published"
+    os.mkdir(folder)
+    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), folder)
+    tasks_shown.put(7, 0, TASKS, folder)
+    return folder
+
+
+def test_gridfetch_tells_what_it_fetched_from_each_cluster(
+    published: str, beta: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And ends with 1 where something could not be read."""
+    monkeypatch.setattr(campaign_outputs, "places", lambda _: {"beta": beta})
+    argv = ["7", f"{tmp_path}/to", "--published", published]
+
+    done = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
+    monkeypatch.setattr(campaign_outputs, "places", lambda _: {})
+    again = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
+
+    assert (done.return_value, done.output) == (0, "beta: 3 files\n")
+    assert again.return_value == 1
+    assert "gridfetch: beta: not configured any more" in again.output
+
+
+def test_gridfetch_of_anothers_campaign_is_refused(
+    published: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In one line."""
+    monkeypatch.setattr(campaign_outputs.places, "__defaults__", (str(tmp_path), "/none"))
+
+    theirs = CliRunner().invoke(gridfetch, ["7", "--published", published], standalone_mode=False)
+    none = CliRunner().invoke(gridfetch, ["8", "--published", published], standalone_mode=False)
+
+    assert (theirs.return_value, none.return_value) == (1, 1)
+    assert "not yours to read" in theirs.output
+    assert none.output == "gridfetch: no campaign 8\n"
+    assert module.gridfetch is gridfetch
+
+
+def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: Path) -> None:
+    """With the JDL and the parameters that they had."""
+    jdl = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run", slots=2)})
+    bring(tmp_path, 7, jdl, "a 1", "b 'it is'", "c")
+
+    said = campaign_sources.failed(7, str(tmp_path), published)
+
+    assert (said.jdl, said.parameters) == (jdl, ("b 'it is'",))
+    assert json.loads(json.dumps(asdict(said.jdl)))
+
+
+def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) -> None:
+    """Another's, one that is not there, and one of which nothing failed."""
+    with pytest.raises(NotTheirs):
+        campaign_sources.failed(7, str(tmp_path), published)
+    with pytest.raises(ConfigError, match="no campaign 8"):
+        campaign_sources.failed(8, str(tmp_path), published)
+    bring(tmp_path, 7, Jdl(name="n"), "a", "b", "c")
+    tasks_shown.put(7, 0, TASKS[:1], published)
+    with pytest.raises(ConfigError, match="no task of it has failed"):
+        campaign_sources.failed(7, str(tmp_path), published)
