@@ -41,6 +41,9 @@ class Answer(StrEnum):
     PAUSED = "paused"
     TERMINATED = "terminated"
     CANCELLED = "cancelled"
+    NOT_ENDED = "not_ended"
+    NO_TASK = "no_task"
+    NOT_WAITING = "not_waiting"
 
 
 class Verb(StrEnum):
@@ -49,6 +52,8 @@ class Verb(StrEnum):
     CANCEL = "cancel"
     PAUSE = "pause"
     RESUME = "resume"
+    PURGE = "purge"
+    CANCEL_TASK = "cancel_task"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +64,7 @@ class Asked:
     uid: int
     verb: Verb
     campaigns: tuple[int, ...]
+    task: int = 0  # of CANCEL_TASK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +110,10 @@ def new(folder: str = CAMPAIGNS) -> Iterator[tuple[str, NewFile | str]]:
             yield token, str(error)
 
 
-def ask(verb: str, campaigns: tuple[int, ...], folder: str = CAMPAIGNS) -> str:
+def ask(verb: str, campaigns: tuple[int, ...], folder: str = CAMPAIGNS, task: int = 0) -> str:
     """Ask for something about campaigns of ours; return the token of the answer."""
     token = files.random_name()
-    data = json.dumps({"verb": verb, "campaigns": campaigns}).encode()
+    data = json.dumps({"verb": verb, "campaigns": campaigns, "task": task}).encode()
     files.replace(f"{folder}/{ASKED}{token}", data, mode=0o640)
     return token
 
@@ -132,10 +138,10 @@ def _request(folder: str, name: str) -> Asked | None:
         data, facts = files.read(f"{folder}/{name}", ASKED_BYTES)
         said = json.loads(data)
         numbers = tuple(int(number) for number in said["campaigns"])
-        token, verb = name.removeprefix(TAKEN), Verb(said["verb"])
-    except (OSError, StateError, ValueError, KeyError, TypeError, RecursionError):
+        token, verb, task = name.removeprefix(TAKEN), Verb(said["verb"]), int(said.get("task", 0))
+    except (OSError, StateError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return Asked(token=token, uid=facts.st_uid, verb=verb, campaigns=numbers)
+    return Asked(token=token, uid=facts.st_uid, verb=verb, campaigns=numbers, task=task)
 
 
 def _some(folder: str, prefix: str) -> list[str]:
@@ -176,6 +182,11 @@ def brought(campaign: int, folder: str = CAMPAIGNS) -> tuple[Any, list[str]]:
         return json.loads(first), lines[:-1]
     except (OSError, StateError, ValueError) as error:
         raise NotTheirs(f"campaign {campaign}: its file is not yours to read") from error
+
+
+def purge(campaign: int, folder: str = CAMPAIGNS) -> None:
+    """Remove a campaign's file; may be repeated."""
+    files.remove(f"{folder}/c.{campaign}")
 
 
 def refuse(token: str, folder: str = CAMPAIGNS) -> None:

@@ -4,7 +4,7 @@ import click
 
 from gridbridge.cli import output, program
 from gridbridge.cli.grid import REFUSED, UNREACHABLE
-from gridbridge.services.tools import campaigns
+from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.services.tools.campaigns import Unreachable
 from gridbridge.state.campaign_files import Answer, Verb
 
@@ -12,6 +12,8 @@ SAID = {
     Verb.CANCEL: "cancelled",
     Verb.PAUSE: "paused",
     Verb.RESUME: "resumed",
+    Verb.PURGE: "purged",
+    Verb.CANCEL_TASK: "has that task cancelled",
 }
 
 NOT_DONE = {
@@ -21,6 +23,9 @@ NOT_DONE = {
     Answer.PAUSED: "it is paused",
     Answer.TERMINATED: "it has ended",
     Answer.CANCELLED: "it is cancelled",
+    Answer.NOT_ENDED: "it has not ended; cancel it, and wait for its end",
+    Answer.NO_TASK: "it has no such task",
+    Answer.NOT_WAITING: "that task was sent already, or has ended; cancel the campaign",
 }
 
 
@@ -29,8 +34,19 @@ NOT_DONE = {
 @click.option("-c", "listed", metavar="ID,ID", help="The same, with commas between.")
 @click.option("-p", "is_pause", is_flag=True, help="Send no more tasks for now.")
 @click.option("-r", "is_resume", is_flag=True, help="Let paused campaigns go on.")
-def griddel(numbers: tuple[str, ...], listed: str | None, is_pause: bool, is_resume: bool) -> int:
+@click.option("--purge", "is_purge", is_flag=True, help="Forget campaigns that have ended.")
+@click.option("-j", "job", metavar="JOB", help="Cancel one task that waits, by its CIGRI_JOB_ID.")
+def griddel(
+    numbers: tuple[str, ...],
+    listed: str | None,
+    is_pause: bool,
+    is_resume: bool,
+    is_purge: bool,
+    job: str | None,
+) -> int:
     """Cancel campaigns of yours: nothing more is sent, and what waits or runs is ended.
+
+    --purge removes all that is kept of campaigns that have ended, but not their outputs.
 
     Exit status: 0; 1 when a campaign is not there, another's, or in another state, which is told;
     2 usage; 75 nobody takes requests now, and nothing is changed.
@@ -39,13 +55,22 @@ def griddel(numbers: tuple[str, ...], listed: str | None, is_pause: bool, is_res
     Example:
       griddel 12
       griddel -p -c 12,13
+      griddel -j 12.7
     """
-    wanted = _numbers([*numbers, *(listed.split(",") if listed else [])])
-    if is_pause and is_resume:
-        raise click.UsageError("-p or -r")
-    verb = Verb.PAUSE if is_pause else Verb.RESUME if is_resume else Verb.CANCEL
+    words = [*numbers, *(listed.split(",") if listed else [])]
+    verbs = {Verb.PAUSE: is_pause, Verb.RESUME: is_resume, Verb.PURGE: is_purge}
+    verbs[Verb.CANCEL_TASK] = job is not None
+    chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [Verb.CANCEL]
+    if len(chosen) > 1 or (job is not None and words):
+        raise click.UsageError("one of -p, -r, --purge and -j JOB")
+    verb, task = chosen[0], 0
+    if job is None:
+        wanted = _numbers(words)
+    else:
+        campaign, task = _job(job)
+        wanted = (campaign,)
     try:
-        answers = campaigns.ask(verb, wanted)
+        answers = campaigns.ask(verb, wanted, task=task)
     except Unreachable as error:
         output.complain(f"griddel: {error}")
         return UNREACHABLE
@@ -61,6 +86,13 @@ def _numbers(words: list[str]) -> tuple[int, ...]:
     if not words or not all(word.isascii() and word.isdigit() for word in words):
         raise click.UsageError("the ids of campaigns, as gridstat shows them")
     return tuple(dict.fromkeys(map(int, words)))
+
+
+def _job(text: str) -> tuple[int, int]:
+    try:
+        return campaign_tasks.read_job(text)
+    except ValueError as error:
+        raise click.UsageError(f"-j {error}") from error
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ class CampaignState(StrEnum):
     PAUSED = "paused"
     TERMINATED = "terminated"
     CANCELLED = "cancelled"
+    PURGED = "purged"  # nothing is known of it but that its number was given
 
     @property
     def is_alive(self) -> bool:

@@ -7,14 +7,15 @@ from gridbridge.config import admission
 from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.admission import Candidate, Rule
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.services.journal import decode
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaign_files
+from gridbridge.state import campaign_files, tasks_shown
 from gridbridge.state.campaign_files import Answer, Asked, NewFile, Verb
+from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
 
 AS_IT_IS = {
@@ -46,6 +47,8 @@ class Intake:
         rules: Callable[[], tuple[Rule, ...]] = admission.load,
     ) -> None:
         self._campaigns = campaigns
+        self._tasks = CampaignTasks(campaigns.database)
+        self._touched: list[Attempt] = []
         self._clusters = clusters
         self._clock = clock
         self._folder = folder
@@ -68,10 +71,14 @@ class Intake:
     def _do(self, asked: Asked, number: int) -> Answer:
         """Do what is asked about one campaign, if its owner asks."""
         found = self._campaigns.find(number)
-        if not found:
+        if not found or found.state is CampaignState.PURGED:
             return Answer.UNKNOWN
         if found.uid != asked.uid:
             return Answer.NOT_THEIRS
+        if asked.verb is Verb.PURGE:
+            return self._purge(found)
+        if asked.verb is Verb.CANCEL_TASK:
+            return self._cancel_task(found, asked.task)
         state = NEXT.get((found.state, asked.verb))
         if not state:
             return AS_IT_IS[found.state]
@@ -79,6 +86,32 @@ class Intake:
         if state is CampaignState.CANCELLED:
             self._campaigns.drop_waiting(number)
         return Answer.DONE
+
+    def _purge(self, found: Campaign) -> Answer:
+        """Remove what is there of a campaign that has ended, then forget it."""
+        if found.number in (one.number for one in self._campaigns.unfinished()):
+            return Answer.NOT_ENDED
+        campaign_files.purge(found.number, self._folder)
+        tasks_shown.remove(found.number, self._published)
+        self._tasks.purge(found.number)
+        return Answer.DONE
+
+    def _cancel_task(self, found: Campaign, task: int) -> Answer:
+        """End a task that was not sent yet."""
+        if not found.state.is_alive:
+            return AS_IT_IS[found.state]
+        if not 0 <= task < found.tasks:
+            return Answer.NO_TASK
+        ended = self._tasks.cancel(found.number, task)
+        if not ended:
+            return Answer.NOT_WAITING
+        self._touched.append(ended)
+        return Answer.DONE
+
+    def touched(self) -> tuple[Attempt, ...]:
+        """Return the attempts that owners ended since the last call."""
+        found, self._touched = tuple(self._touched), []
+        return found
 
     def _take(self, token: str, found: NewFile | str) -> bool:
         """Keep a campaign, then its number on the file, then the answer; each may be repeated."""

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from gridbridge.decisions.campaigns import why
-from gridbridge.model.campaigns.campaign import Attempt, Campaign
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
 from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
@@ -40,7 +40,11 @@ class Publication:
     def show(self) -> None:
         """Show all campaigns."""
         waiting = self._campaigns.waiting()
-        shown = (_shown(one, waiting.get(one.number, 0)) for one in self._campaigns.all())
+        shown = (
+            _shown(one, waiting.get(one.number, 0))
+            for one in self._campaigns.all()
+            if one.state is not CampaignState.PURGED
+        )
         whole = ShownCampaigns(
             at=self._clock.now(),
             campaigns=tuple(map(self._forecasts.add_to, shown)),

@@ -44,14 +44,18 @@ def submit(said: Said, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> i
 
 
 def ask(
-    verb: Verb, numbers: tuple[int, ...], folder: str = CAMPAIGNS, published: str = PUBLISHED
+    verb: Verb,
+    numbers: tuple[int, ...],
+    folder: str = CAMPAIGNS,
+    published: str = PUBLISHED,
+    task: int = 0,
 ) -> dict[int, Answer]:
     """Ask for something about campaigns; return what became of it for each.
 
     Raises Unreachable when nobody answers: nothing was done then.
     """
     try:
-        token = campaign_files.ask(verb, numbers, folder)
+        token = campaign_files.ask(verb, numbers, folder, task)
     except StateError as error:
         raise Unreachable(f"{error}; {WHERE}") from error
     if not _is_answered(token, published) and campaign_files.forget(token, folder):

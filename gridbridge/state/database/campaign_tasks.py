@@ -1,11 +1,17 @@
 """The tasks of campaigns as people see them: each by its last attempt."""
 
-from sqlalchemy import and_, bindparam, func, select
+from dataclasses import asdict
+from typing import Any
 
-from gridbridge.model.campaigns.campaign import Outcome
+from sqlalchemy import and_, bindparam, delete, func, insert, select, update
+
+from gridbridge.model.campaigns.campaign import Attempt, CampaignState, Outcome
+from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task import ShownTask
-from gridbridge.state.database.campaigns import ARRAYS, ATTEMPTS, WAITING
+from gridbridge.state.database.campaigns import ARRAYS, ATTEMPTS, CAMPAIGNS, WAITING
 from gridbridge.state.database.core import Database
+
+NO_ARRAY = 0
 
 _SENT = (
     select(
@@ -17,6 +23,7 @@ _SENT = (
     .join(
         ARRAYS,
         and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array),
+        isouter=True,  # one that was cancelled before it was sent is in no array
     )
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
@@ -50,12 +57,50 @@ class CampaignTasks:
             for task in range(max(low, row["first"]), min(high, row["last"]) + 1)
         }
         found = {row["number"]: dict(row) for row in self._database.rows(_SENT, **of)}
-        return tuple(
-            ShownTask(**row | {"outcome": Outcome(row["outcome"]), "is_waiting": number in again})
-            for number, row in found.items()
-        )
+        return tuple(_shown(row, is_waiting=number in again) for number, row in found.items())
 
     def last(self, campaign: int) -> int:
         """Return the highest number of a task that was ever sent; -1 for none."""
         (row,) = self._database.rows(_LAST, of_campaign=campaign)
         return -1 if row["task"] is None else int(row["task"])
+
+    def cancel(self, campaign: int, task: int) -> Attempt | None:
+        """End a task that waits to be sent; return its attempt, None for one that does not."""
+        of = (WAITING.c.campaign == campaign, WAITING.c.first <= task, WAITING.c.last >= task)
+        with self._database.transaction():
+            row = next(iter(self._database.rows(select(WAITING).where(*of))), None)
+            if not row:
+                return None
+            self._database.execute(delete(WAITING).where(*of))
+            for first, last in ((row["first"], task - 1), (task + 1, row["last"])):
+                if first <= last:
+                    rest = dict(row) | {"first": first, "last": last}
+                    self._database.execute(insert(WAITING), rest)
+            ended = Attempt(
+                campaign=campaign,
+                task=task,
+                attempt=row["attempt"],
+                array=NO_ARRAY,
+                place=0,
+                outcome=Outcome.CANCELLED,
+            )
+            self._database.execute(insert(ATTEMPTS), asdict(ended))
+            more = {"ended": CAMPAIGNS.c.ended + 1, "failed": CAMPAIGNS.c.failed + 1}
+            this = CAMPAIGNS.c.number == campaign
+            self._database.execute(update(CAMPAIGNS).where(this).values(**more))
+        return ended
+
+    def purge(self, campaign: int) -> None:
+        """Forget all of a campaign but its number: root's ledger knows that for ever."""
+        with self._database.transaction():
+            for table in (WAITING, ARRAYS, ATTEMPTS):
+                self._database.execute(delete(table).where(table.c.campaign == campaign))
+            nothing = asdict(Jdl(name=""))
+            values = {"state": CampaignState.PURGED, "jdl": nothing, "digest": ""}
+            this = CAMPAIGNS.c.number == campaign
+            self._database.execute(update(CAMPAIGNS).where(this).values(**values))
+
+
+def _shown(row: dict[str, Any], *, is_waiting: bool) -> ShownTask:
+    known = row | {"outcome": Outcome(row["outcome"]), "is_waiting": is_waiting}
+    return ShownTask(**known | {"cluster": row["cluster"] or "", "job_id": row["job_id"] or 0})

@@ -161,6 +161,11 @@ class Campaigns:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @property
+    def database(self) -> Database:
+        """The state file that they are in."""
+        return self._database
+
     def add(self, campaign: Campaign, token: str) -> int:
         """Keep a new campaign, all of its tasks waiting, and return its number."""
         values = _values(campaign) | {"token": token}

@@ -156,7 +156,9 @@ def test_where_nobody_takes_campaigns_nothing_is_stored() -> None:
     assert "campaigns are brought on the transfer host" in asked.output
 
 
-@pytest.mark.parametrize("options", [[], ["a"], ["-p", "-r", "1"], ["1,2"], ["-c", ","]])
+@pytest.mark.parametrize(
+    "options", [[], ["a"], ["-p", "-r", "1"], ["1,2"], ["-c", ","], ["-j", "1"], ["-j", "1.2", "1"]]
+)
 def test_griddel_wants_ids(options: list[str]) -> None:
     """2: a wrong command line."""
     done = CliRunner().invoke(griddel, options, standalone_mode=False)

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
-from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.campaign import CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_files import Answer, Verb
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
 
 SWEEP = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
@@ -48,9 +49,9 @@ class Site:
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
 
-    def ask(self, verb: Verb, number: int) -> Answer:
+    def ask(self, verb: Verb, number: int, task: int = 0) -> Answer:
         """Ask for something about a campaign; return the answer."""
-        token = campaign_files.ask(verb, (number,), str(self.brought))
+        token = campaign_files.ask(verb, (number,), str(self.brought), task)
         self.intake.answer()
         return Answer(self.answer(token)[str(number)])
 
@@ -174,13 +175,66 @@ def test_an_owner_changes_a_campaign(
     assert site.campaigns.waiting() == ({} if state is CampaignState.CANCELLED else {1: 1})
 
 
+def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
+    """It has ended without success; the others are sent as before."""
+    site.bring(asdict(SWEEP), "a", "b", "c", "d")
+    site.intake.take()
+
+    told = [site.ask(Verb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
+
+    assert told == [Answer.DONE, Answer.NOT_WAITING, Answer.NO_TASK, Answer.NO_TASK]
+    (touched,) = site.intake.touched()
+    assert (touched.task, touched.attempt, touched.outcome) == (2, 1, Outcome.CANCELLED)
+    (found,) = site.campaigns.all()
+    assert (found.ended, found.failed, site.campaigns.waiting()) == (1, 1, {1: 3})
+    array = site.campaigns.intend(1, "beta", 9, found.submitted_at)
+    assert array
+    assert [one.task for one in site.campaigns.pending(array)] == [0, 1, 3]
+    shown = CampaignTasks(site.database).sent(1, 0, 9)
+    assert [(one.number, one.word) for one in shown] == [
+        (0, "sent"),
+        (1, "sent"),
+        (2, "cancelled"),
+        (3, "sent"),
+    ]
+    assert site.ask(Verb.CANCEL_TASK, 1, 0) is Answer.NOT_WAITING
+
+
+def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> None:
+    """Its first attempt stays what it was."""
+    site.bring(asdict(SWEEP), "a", "b")
+    site.intake.take()
+    site.campaigns.drop_waiting(1)
+    site.campaigns.wait_again(1, Waiting(first=1, last=1, attempt=2))
+
+    assert site.ask(Verb.CANCEL_TASK, 1, 1) is Answer.DONE
+    assert [one.attempt for one in site.intake.touched()] == [2]
+
+
+def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) -> None:
+    """Root's ledger knows that number for ever."""
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+
+    early = site.ask(Verb.PURGE, 1)
+    site.ask(Verb.CANCEL, 1)
+    late = [site.ask(verb, 1) for verb in (Verb.PURGE, Verb.PURGE, Verb.CANCEL)]
+
+    assert (early, late) == (Answer.NOT_ENDED, [Answer.DONE, Answer.UNKNOWN, Answer.UNKNOWN])
+    assert os.listdir(site.brought) == []
+    token = site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    assert site.answer(token) == {"campaign": 2}
+
+
 def test_nobody_changes_anothers_campaign(site: Site, change_uid: Callable[[int], None]) -> None:
     """Whatever the request claims."""
     site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
     change_uid(1)
 
-    assert site.ask(Verb.CANCEL, 1) is Answer.NOT_THEIRS
+    for verb in Verb:
+        assert site.ask(verb, 1) is Answer.NOT_THEIRS
     assert site.ask(Verb.CANCEL, 2) is Answer.UNKNOWN
 
 
@@ -198,7 +252,16 @@ def _change_uid(site: Site) -> Callable[[int], None]:
     return change
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b'{"verb": "rob", "campaigns": [1]}', b"{" * 5000])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b'{"verb": "cancel", "campaigns": [1], "task": "x"}',
+        b'{"verb": "rob", "campaigns": [1]}',
+        b"{" * 5000,
+    ],
+)
 def test_what_is_no_request_is_removed(site: Site, data: bytes) -> None:
     """Without a word to anybody."""
     (site.brought / "ask.0123").write_bytes(data)
