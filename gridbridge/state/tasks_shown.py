@@ -48,6 +48,7 @@ def add_ends(campaign: int, ends: Iterable[Ended], folder: str = PUBLISHED) -> N
     path = f"{_made(campaign, folder)}/{ENDS}"
     try:
         with open(path, "a", encoding="ascii") as file:
+            os.fchmod(file.fileno(), 0o644)
             file.write("".join(lines))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
@@ -64,7 +65,7 @@ def ends(campaign: int, folder: str = PUBLISHED) -> tuple[Ended, ...]:
 
 def touch(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
     """Note the campaigns whose tasks are about to change."""
-    os.makedirs(f"{folder}/campaigns", 0o755, exist_ok=True)
+    _make(f"{folder}/campaigns")
     text = "".join(f"{number}\n" for number in sorted(campaigns))
     files.replace(f"{folder}/{TOUCHING}", text.encode(), durable=False)
 
@@ -94,8 +95,20 @@ def _place(campaign: int, folder: str) -> str:
 
 def _made(campaign: int, folder: str) -> str:
     place = _place(campaign, folder)
-    os.makedirs(place, 0o755, exist_ok=True)
+    _make(f"{folder}/campaigns")
+    _make(place)
     return place
+
+
+def _make(place: str) -> None:
+    """Make a folder that everybody may look into, whatever our umask is."""
+    try:
+        os.mkdir(place)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StateError(f"{place}: {error.strerror}") from error
+    os.chmod(place, 0o755)  # noqa: S103 - people's commands read it
 
 
 def _line(task: ShownTask) -> str:

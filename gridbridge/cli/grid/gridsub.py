@@ -18,6 +18,7 @@ from gridbridge.state.campaign_files import NotTheirs
 JSON_TEXT = "the JDL of -j"
 SOURCES = "one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"
 STANDARD_INPUT = "-"
+NO_MORE = "-c: a campaign that was brought is not changed yet; submit the rest as another one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,9 @@ class Typed:
 )
 @click.option("-f", "path", metavar="FILE", help="A JDL file, JSON or TOML; - is standard input.")
 @click.option("-j", "text", metavar="JSON", help="The JDL itself.")
+@click.option("-c", "added_to", metavar="ID", type=int, help="Not yet: add to this campaign.")
+@click.option("-F", "added_file", metavar="FILE", help="Not yet: with -c, a line a task.")
+@click.option("-J", "added_text", metavar="JSON", help="Not yet: with -c, the parameters.")
 @click.option("--array", "numbers", metavar="N-M[:STEP]", help="Run a command for each number.")
 @click.option(
     "--each-line", "lines", metavar="FILE", help="Run a command for each line that is not blank."
@@ -105,6 +109,9 @@ class Typed:
 def gridsub(
     path: str | None,
     text: str | None,
+    added_to: int | None,
+    added_file: str | None,
+    added_text: str | None,
     numbers: str | None,
     lines: str | None,
     retried: int | None,
@@ -136,6 +143,9 @@ def gridsub(
       gridsub --check -f sweep.json
       gridsub --retry-failed 12
     """
+    if (added_to, added_file, added_text) != (None, None, None):
+        output.complain(f"gridsub: {NO_MORE}")
+        return REFUSED
     wishes = Wishes(clusters=clusters, resources=resources, name=name, type_=type_)
     typed = Typed(
         path=path,

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from gridbridge.cli import output
@@ -14,7 +15,7 @@ from gridbridge.model.report import printable
 
 PAUSE_S = 1.0
 COLUMNS = (
-    TextColumn("{task.fields[number]:>6} {task.description:<20.20} {task.fields[state]}"),
+    TextColumn("{task.fields[number]:>6} {task.description} {task.fields[state]}"),
     BarColumn(bar_width=None),
     MofNCompleteColumn(),
     TextColumn("{task.fields[told]}"),
@@ -55,7 +56,7 @@ def _show(progress: Progress, bar: TaskID, one: ShownCampaign) -> None:
         bar,
         total=one.tasks,
         completed=one.ended,
-        description=printable(one.name).replace("[", r"\["),
+        description=escape(f"{printable(one.name):<20.20}"),
         number=one.number,
         state=LETTERS[one.state],
         told=failed,

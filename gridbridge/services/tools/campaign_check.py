@@ -19,6 +19,8 @@ from gridbridge.services.tools import campaigns, configured
 from gridbridge.shell import host, trust
 from gridbridge.state import campaigns_shown, shown
 
+NEVER = datetime.max.replace(tzinfo=UTC)  # it is only looked at
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class There:
@@ -86,7 +88,7 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:
         uid=os.getuid(),
         owner="",
         state=CampaignState.IN_TREATMENT,
-        submitted_at=datetime.now(UTC),
+        submitted_at=NEVER,
         tasks=tasks,
         digest="",
         jdl=jdl,

@@ -8,12 +8,12 @@ from typing import Any
 from gridbridge.config.jdl import Said
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.shown import ShownCampaign
-from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.model.places import CAMPAIGNS, HOME, PUBLISHED, SPOOL
 from gridbridge.shell.retry import until
 from gridbridge.state import campaign_files, campaigns_shown
 from gridbridge.state.campaign_files import Answer, Verb
 
-WHERE = "campaigns are brought on the transfer host"
+WHERE = "campaigns are brought on the transfer host, or where its {} and {} are mounted"
 NOBODY = "no gridbridge-runner takes campaigns now; nothing was stored"
 ANSWER_S = 90.0  # a runner from cron takes a minute
 
@@ -31,10 +31,11 @@ def submit(said: Said, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> i
 
     Raises Refused, and Unreachable when nobody takes it: it is taken back then.
     """
+    _require_spool(folder)
     try:
         token = campaign_files.put(campaign_files.encode(asdict(said.jdl), said.parameters), folder)
     except StateError as error:
-        raise Unreachable(f"{error}; {WHERE}") from error
+        raise Unreachable(str(error)) from error
     if not _is_answered(token, published) and campaign_files.take_back(token, folder):
         raise Unreachable(NOBODY)
     answer = _answer(token, published)
@@ -54,13 +55,20 @@ def ask(
 
     Raises Unreachable when nobody answers: nothing was done then.
     """
+    _require_spool(folder)
     try:
         token = campaign_files.ask(verb, numbers, folder, task)
     except StateError as error:
-        raise Unreachable(f"{error}; {WHERE}") from error
+        raise Unreachable(str(error)) from error
     if not _is_answered(token, published) and campaign_files.forget(token, folder):
         raise Unreachable(NOBODY)
     return {int(number): Answer(told) for number, told in _answer(token, published).items()}
+
+
+def _require_spool(folder: str) -> None:
+    """Raise Unreachable on a host, as a login node, that does not see the service's folder."""
+    if not os.path.isdir(folder):
+        raise Unreachable(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
 
 
 def _is_answered(token: str, published: str) -> bool:

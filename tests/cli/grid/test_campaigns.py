@@ -111,6 +111,8 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
         (["--each-line", "/nonexistent", "--clusters", "a", "--", "x"], 1, "No such file"),
         (["-j", "{}", "-N", "name"], 2, "go without a JDL"),
         (["/nonexistent.sh"], 2, "No such file"),
+        (["-c", "1", "-F", "lines"], 1, "submit the rest as another one"),
+        (["--retry-failed", "99999"], 1, "no campaign 99999"),
         (["-f", "/nonexistent"], 2, "No such file"),
         (["-t", "batch", "-j", "{}"], 2, "not one of"),
     ],

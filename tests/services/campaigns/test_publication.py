@@ -1,5 +1,6 @@
 """Everybody sees the state of each task, as the state file has it, whoever is killed when."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -129,6 +130,23 @@ def test_no_parameter_is_shown(site: Site) -> None:
     texts = [path.read_text() for path in Path(site.folder).rglob("*") if path.is_file()]
     assert campaigns_shown.read(site.folder)
     assert not any("run" in text for text in texts)
+
+
+def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) -> None:
+    """It is people's commands that read."""
+    before = os.umask(0o077)
+    try:
+        site.publication.begin([1])
+        site.publication.end([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
+    finally:
+        os.umask(before)
+
+    places = Path(site.folder, "campaigns").rglob("*")
+    assert {path.name: path.stat().st_mode & 0o777 for path in places} == {
+        "1": 0o755,
+        "tasks.0": 0o644,
+        "ends": 0o644,
+    }
 
 
 def test_half_a_line_of_ends_is_skipped(site: Site) -> None:

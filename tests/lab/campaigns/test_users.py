@@ -1,0 +1,144 @@
+"""What users type about campaigns, on real Grid Engine and real OAR: no JDL, states and outputs."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.campaigns.runner import HOST, start
+from tests.lab.grid import Done, Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+JOB = """#!/bin/sh
+#$ -N users -t 10-19 -tc 12
+#$ -l h_rt=0:5:0
+echo "$SGE_TASK_ID of $SGE_TASK_LAST at $CIGRI_CLUSTER: $1"
+[ "$SGE_TASK_ID" != 13 ] || { echo "bad luck" >&2; exit 3; }
+"""
+WAIT_S = 300
+RULES = "/etc/gridbridge/admission.d"
+RULE = """
+import os
+from gridbridge.model.campaigns.admission import Refusal
+
+def not_by_the_service(candidate):
+    return Refusal(reason="seen by the service") if os.getuid() == {uid} else None
+"""
+
+
+@pytest.fixture(scope="module")
+def site(grid: Grid) -> Iterator[Grid]:
+    """Return the lab with a runner."""
+    start(grid)
+    yield grid
+    for host, user in ((HOST, "alice"), ("gamma-master", "al_gamma")):
+        grid.sh(host, "rm -rf ~/campaign.* ~/users", user=user)
+
+
+@pytest.fixture(scope="module")
+def waited(site: Grid) -> Done:
+    """Submit a job script for both batch systems and wait for its end."""
+    site.sh(HOST, f"mkdir -p ~/users && cat >~/users/job.sh <<'end'\n{JOB}end", user="alice")
+    argv = ("gridsub", "--wait", "--clusters", "beta,gamma", "users/job.sh", "it's $HOME")
+    return site.on(HOST, *argv, user="alice", timeout_s=WAIT_S)
+
+
+@pytest.fixture(scope="module")
+def number(waited: Done) -> str:
+    """Return the campaign's number."""
+    return waited.out.rpartition("CAMPAIGN_ID=")[2].strip()
+
+
+def ask(site: Grid, *argv: str, user: str = "alice") -> Done:
+    """Run a command of a user's."""
+    return site.on(HOST, *argv, user=user, timeout_s=120)
+
+
+def test_waiting_ends_with_1_where_a_task_failed(site: Grid, waited: Done, number: str) -> None:
+    """And says how many; gridwait does so, too."""
+    assert (1, f"campaign {number} is terminated: 10 of 10 tasks ended, 1 of them failed") == (
+        waited.status,
+        waited.err.strip().splitlines()[-1],
+    )
+    assert 1 == ask(site, "gridwait", number).status
+
+
+def test_everybody_sees_states_and_only_the_owner_more(site: Grid, number: str) -> None:
+    """By the kernel's uid: whose file the campaign is."""
+    mine = json.loads(ask(site, "gridstat", number, "-f", "-d").out)["jobs"]
+    theirs = json.loads(ask(site, "gridstat", number, "-f", "-d", user="bob").out)["jobs"]
+
+    assert ["success"] * 3 + ["program_error"] + ["success"] * 6 == [one["state"] for one in theirs]
+    assert {"beta", "gamma"} == {one["cluster"] for one in theirs}
+    assert [str(n) for n in range(10, 20)] == [one["parameters"] for one in mine]
+    assert not any("parameters" in one for one in theirs)
+    for options in (("-J", number), ("-j", f"{number}.3", "-E")):
+        assert 1 == ask(site, "gridstat", *options, user="bob").status
+
+
+def test_an_owner_reads_why_a_task_failed(site: Grid, number: str) -> None:
+    """Wherever it ran."""
+    failed = ask(site, "gridstat", "-H", "--failed", number).out
+
+    assert "bad luck" in failed
+    assert "bad luck" not in ask(site, "gridstat", "--failed", number, user="bob").out
+    assert "bad luck\n" == ask(site, "gridstat", "-j", f"{number}.3", "-E").out
+    assert "exit status 3" in ask(site, "gridbridge", "why", f"{number}.3", user="bob").out
+
+
+def test_outputs_are_fetched_from_every_cluster(site: Grid, number: str) -> None:
+    """Each task found its number and its word, at OAR as well."""
+    done = ask(site, "gridfetch", number, "users/fetched")
+    texts = site.sh(HOST, "cat users/fetched/*.out", user="alice").splitlines()
+
+    assert (0, "") == (done.status, done.err)
+    assert [f"{n} of 19 at" for n in range(10, 20)] == sorted(text[:11] for text in texts)
+    assert {"beta: it's $HOME", "gamma: it's $HOME"} == {text[12:] for text in texts}
+    assert 1 == ask(site, "gridfetch", number, user="bob").status
+
+
+def test_a_picture_is_drawn(site: Grid, number: str) -> None:
+    """By anybody: it has numbers alone."""
+    done = ask(site, "gridstat", number, "--plot", "/tmp/users.png", user="bob")
+    kind = site.sh(HOST, "head -c 4 /tmp/users.png | tail -c 3; rm /tmp/users.png")
+
+    assert (0, "PNG") == (done.status, kind)
+
+
+def test_failed_tasks_are_tried_again_as_a_campaign(site: Grid, number: str) -> None:
+    """Of those alone."""
+    told = ask(site, "gridsub", "--check", "--retry-failed", number)
+
+    assert (0, "users: 1 tasks, nothing is stored") == (told.status, told.out.splitlines()[0])
+
+
+def test_the_service_applies_the_rules_too(site: Grid) -> None:
+    """Whoever comes by gridsub without them is refused there."""
+    uid = site.sh(HOST, "id -u gridbridge").strip()
+    rule = RULE.format(uid=uid)
+    site.sh(HOST, f"mkdir -p {RULES} && cat >{RULES}/10-tests.py <<'end'\n{rule}end")
+    argv = ("gridsub", "--array", "1", "--clusters", "beta", "--", "true")
+    try:
+        checked = ask(site, *argv[:1], "--check", *argv[1:])
+        brought = ask(site, *argv)
+        site.sh(HOST, f"chmod g+w {RULES}/10-tests.py")
+        loose = ask(site, *argv)
+    finally:
+        site.sh(HOST, f"rm -r {RULES}")
+
+    assert (0, 1, 1) == (checked.status, brought.status, loose.status)
+    assert "10-tests.py:not_by_the_service: seen by the service" in brought.err
+    assert f"chmod go-w {RULES}/10-tests.py" in loose.err
+
+
+def test_a_purged_campaign_is_gone(site: Grid, number: str) -> None:
+    """Its owner alone may do that; the outputs stay."""
+    theirs = ask(site, "griddel", "--purge", number, user="bob")
+    mine = ask(site, "griddel", "--purge", number)
+
+    assert (1, 0) == (theirs.status, mine.status)
+    assert 1 == ask(site, "gridstat", number).status
+    assert site.sh(HOST, f"ls ~/campaign.{number}", user="alice")
