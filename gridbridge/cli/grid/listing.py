@@ -37,6 +37,17 @@ def row(one: ShownCampaign) -> str:
     return ROW.format(one.number, name, owner, moment, state, one.ended, one.tasks, percent)
 
 
+def forecast(one: ShownCampaign) -> str:
+    """Say when a campaign will have ended, and with which probability; unknown is never now."""
+    if not one.state.is_alive:
+        return f"{one.failed} of {one.ended} tasks that ended failed"
+    moments = (
+        "unknown" if at is None else at.astimezone().strftime(MOMENT)
+        for at in (one.p50_at, one.p90_at)
+    )
+    return "forecast of its end: {} (P50), {} (P90)".format(*moments)
+
+
 def summary(one: ShownCampaign) -> tuple[str, ...]:
     """Return a campaign's row of the summary; Running is what was sent and has not ended."""
     running = max(0, one.tasks - one.ended - one.waiting) if one.state.is_alive else 0

@@ -63,6 +63,7 @@ def full(one: ShownCampaign, first: int, view: View) -> None:
         listing.tasks_as_csv(tasks, parameters, view.is_headless)
     else:
         listed([one], view, is_summary=False)
+        output.line(listing.forecast(one))
         listing.tasks(tasks, parameters, view.is_headless)
 
 
@@ -111,7 +112,8 @@ def picture(one: ShownCampaign, path: str, view: View) -> None:
         raise NothingEnded(f"campaign {one.number}: none of its tasks has ended yet")
     from gridbridge.cli.plots import campaign  # half a second
 
-    campaign.draw(one, ends, datetime.now(UTC), (), path)
+    band = (one.p50_at, one.p90_at) if one.p50_at and one.p90_at else ()
+    campaign.draw(one, ends, datetime.now(UTC), band, path)
     output.line(path)
 
 

@@ -6,6 +6,7 @@ It looks at what the decision looked at, so that its numbers are those of that m
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from gridbridge.decisions.campaigns.slots import FreeSlots
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Type
 from gridbridge.model.campaigns.plan import Plan, Seen, There
@@ -41,12 +42,13 @@ def _known(
     whose: tuple[int, str], wish: AtCluster, there: There | None, sent: Sent, seen: Seen
 ) -> Reason:
     room = seen.room.get(whose[1])
+    free = max(0, FreeSlots(seen.room).of(whose[1], wish))
     return Reason(
         campaign=whose[0],
         cluster=whose[1],
         cause=Cause.SENT if room else Cause.NO_ANSWER,
         sent=sent.get(whose, 0),
-        free_slots=room.free_slots if room else 0,
+        free_slots=free,
         slots=wish.slots,
         listed=there.listed if there else 0,
         waiting=there.waiting if there else 0,

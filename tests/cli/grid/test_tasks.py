@@ -91,14 +91,15 @@ def test_everybody_sees_the_state_of_each_task(site: Site) -> None:
     """Those that were never sent, too; parameters are the owner's."""
     lines = site.stat("-H", "-f", "7").output.splitlines()
 
-    assert [line.split()[:2] for line in lines[1:6]] == [
+    assert [line.split()[:2] for line in lines[2:7]] == [
         ["0", "success"],
         ["1", "program_error"],
         ["2", "sent"],
         ["3", "waiting"],
         ["4", "waiting"],
     ]
-    assert len(lines) == 1 + 2003
+    assert lines[1] == "forecast of its end: unknown (P50), unknown (P90)"
+    assert len(lines) == 2 + 2003
     assert "north" not in site.stat("-f", "7").output
 
 
@@ -106,8 +107,8 @@ def test_an_owner_sees_the_parameters(site: Site) -> None:
     """The kernel says who that is: whose file can be read."""
     site.bring()
 
-    assert site.stat("-H", "-f", "7").output.splitlines()[1].endswith("north 1")
-    assert site.stat("-H", "7", "-f", "-o", "2001").output.splitlines()[1:] == [
+    assert site.stat("-H", "-f", "7").output.splitlines()[2].endswith("north 1")
+    assert site.stat("-H", "7", "-f", "-o", "2001").output.splitlines()[2:] == [
         f"{number:<10} waiting         -                  0    -       -  p{number}"
         for number in (2001, 2002)
     ]
@@ -246,6 +247,19 @@ def test_watching_ends_with_the_campaigns(site: Site) -> None:
     watching.watch(lambda: [steps.pop(0)], lambda _: None, shown.append)
 
     assert [line[69:] for line in shown] == ["R  3/2003 (0%)", "T  2003/2003 (100%)"]
+
+
+def test_a_forecast_is_told_and_drawn(site: Site, tmp_path: Path) -> None:
+    """Both moments by the reader's clock."""
+    late = {"p50_at": NOON + timedelta(hours=1), "p90_at": NOON + timedelta(hours=2)}
+    site.show(replace(SWEEP, **late))
+
+    lines = site.stat("-H", "7", "-f").output.splitlines()
+    done = site.stat("7", "--plot", f"{tmp_path}/picture.svg")
+
+    assert lines[1].startswith("forecast of its end: 2026-01-01 ")
+    assert done.return_value == 0
+    assert "</svg>" in (tmp_path / "picture.svg").read_text()
 
 
 def test_a_picture_is_drawn(site: Site, tmp_path: Path) -> None:

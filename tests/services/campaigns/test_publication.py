@@ -18,11 +18,13 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.publication import Publication
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown, tasks_shown
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.predictions import Predictions
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = Campaign(
@@ -49,7 +51,9 @@ class Site:
 
     def started(self) -> Publication:
         """Return the publication of a process that has just begun."""
-        return Publication(self.database, self.campaigns, Clock(), self.folder)
+        clock = Clock()
+        forecasts = Forecasts(self.campaigns, Predictions(self.database), clock, 15)
+        return Publication(self.database, self.campaigns, forecasts, clock, self.folder)
 
     def send(self, tasks: int) -> tuple[Array, tuple[Attempt, ...]]:
         """Send tasks of campaign 1 to beta."""
