@@ -95,6 +95,10 @@ class SubmitsArrays(Protocol[Where]):
         """Return the id of the owner's oldest array under the name, or nothing."""
         ...
 
+    def find_others(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
+        """Return the ids of the owner's held arrays under the name, but for that one."""
+        ...
+
     def owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
         """Return whose array it is and its account, both empty when it is not known."""
         ...

@@ -101,17 +101,25 @@ def find_held(cell: Cell, transfer: str, owner: str) -> str:
     person's is never meant. Raises CommandFailed or ParseError when the cell did not say: then
     nothing is known.
     """
+    return str(min(_named(cell, transfer, owner), default=""))
+
+
+def find_others(cell: Cell, transfer: str, owner: str, array: str) -> list[str]:
+    """Return the ids of the owner's other jobs of that name; a released one has another name."""
+    return [str(one) for one in _named(cell, transfer, owner) if str(one) != array]
+
+
+def _named(cell: Cell, transfer: str, owner: str) -> list[int]:
     xml = detail(cell, transfer)
     if UNKNOWN_JOB in xml:
-        return ""
+        return []
     jobs = [JOB_NUMBER + part for part in xml.split(JOB_NUMBER)[1:]]
     ids = [job[len(JOB_NUMBER) :].partition(b"<")[0] for job in jobs]
     if not ids or not all(number.isdigit() for number in ids):
         raise ParseError(f"qstat -j {transfer}: neither a job nor an unknown one")
     wanted = (owner, transfer)
     pairs = zip(ids, jobs, strict=True)
-    ours = [int(number) for number, job in pairs if owner_and_account_of(job) == wanted]
-    return str(min(ours, default=""))
+    return [int(number) for number, job in pairs if owner_and_account_of(job) == wanted]
 
 
 def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:

@@ -98,6 +98,11 @@ class Job:
         return self.queue == BEST_EFFORT
 
     @property
+    def script(self) -> str:
+        """The name under which its script waits for it."""
+        return f"array.{self.array}" if self.is_of_array else f"job.{self.id}"
+
+    @property
     def is_over(self) -> bool:
         """Whether it has ended."""
         return self.state in ENDED

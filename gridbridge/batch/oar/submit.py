@@ -78,18 +78,30 @@ def _reason(words: bytes, status: int) -> str:
 
 
 def find_held(server: OarServer, transfer: str, owner: str) -> str:
-    """Return the id of the owner's oldest job under the transfer's name, or nothing.
+    """Return the id of the owner's oldest job or array under the transfer's name, or nothing.
 
     OAR's jobs keep that name: one that was released is not meant, nor one whose script never
     got its place, because the answer to its submission came too late.
     """
-    held = [
-        job.id for job in _jobs(server, commands.show_held(server, transfer, owner)) if job.is_new
-    ]
+    held = _held(server, transfer, owner)
     if not held:
         return ""
     scripts = call(server, commands.show_scripts(server)).checked().stdout.decode().split()
-    return next((job for job in held if f"job.{job}" in scripts), "")
+    return next((one for one, script in held.items() if script in scripts), "")
+
+
+def find_others(server: OarServer, transfer: str, owner: str, array: str) -> list[str]:
+    """Return the ids of the owner's held arrays under the name, but for that one."""
+    return [one for one in _held(server, transfer, owner) if one != array]
+
+
+def _held(server: OarServer, transfer: str, owner: str) -> dict[str, str]:
+    """Return the ids of a person's held jobs and arrays of a name, with their scripts' names."""
+    jobs = [job for job in _jobs(server, commands.show_held(server, transfer, owner)) if job.is_new]
+    return {
+        job.array if job.is_of_array else job.id: job.script
+        for job in sorted(jobs, key=lambda job: int(job.id))
+    }
 
 
 def owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
@@ -98,6 +110,7 @@ def owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
     OAR may have made copies of it, which have both from it.
     """
     found = _listed(server, job) or next(iter(_copies(server, job)), None)
+    found = found or _living(server, job)
     return (found.owner, found.account) if found else ("", "")
 
 
@@ -201,6 +214,15 @@ def _copies(server: OarServer, job: str) -> "list[Job]":
     if not found or not found[0].is_over:
         return []
     return _jobs(server, commands.show_copies(server, found[0].name, found[0].owner))
+
+
+def _living(server: OarServer, array: str) -> "Job | None":
+    """Return a task of a campaign's array that is not over: the first may have ended long ago."""
+    first = _jobs(server, commands.show_job(server, array))
+    if not first or not first[0].is_of_array:
+        return None
+    every = _jobs(server, commands.show_array(server, array))
+    return next((one for one in every if not one.is_over), None)
 
 
 def _settled(server: OarServer, job: str, is_settled: "Callable[[Job], bool]") -> "Job | None":

@@ -1,0 +1,77 @@
+"""An array of OAR's is many jobs: it is found, and ended, whichever of them are left."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from gridbridge.batch.oar import submit
+from gridbridge.batch.oar.commands import Argv
+from gridbridge.model.route import OarServer
+from gridbridge.shell.runner import Completed
+from tests.batch.oar.test_parse import shown
+
+SERVER = OarServer(timeout_s=15)
+NAME = "gc.alpha.12.3"
+
+
+def task(job: int, array: int, **other: object) -> dict[str, object]:
+    """Return a task of an array as oarstat shows it."""
+    known = {"name": NAME, "owner": "al_gamma", "array_id": array, "array_index": job - array + 1}
+    return shown(Job_Id=job, **(known | other))
+
+
+def frontend(
+    scripts: str, jobs: list[dict[str, object]]
+) -> Callable[[OarServer, Argv, bytes], Completed]:
+    """Return what answers for OAR: the names of waiting scripts, and these jobs."""
+
+    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"") -> Completed:
+        if "ls" in argv:
+            return Completed(argv, 0, scripts.encode(), b"")
+        if any("resubmit_job_id" in word for word in argv):
+            return Completed(argv, 0, b"", b"")
+        wanted = [one for one in jobs if "-j" not in argv or str(one["Job_Id"]) == argv[-1]]
+        told = json.dumps({str(one["Job_Id"]): one for one in wanted}) if wanted else ""
+        return Completed(argv, 0, told.encode(), b"")
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("scripts", "found", "others"),
+    [
+        ("array.20\n", "20", ["30"]),
+        ("array.30\n", "30", ["20"]),
+        ("array.20.begun\n", "", ["20", "30"]),
+        ("job.20\n", "", ["20", "30"]),
+    ],
+    ids=["the first", "the second", "none", "no array's"],
+)
+def test_an_array_whose_answer_was_lost_is_found_by_its_script(
+    monkeypatch: pytest.MonkeyPatch, scripts: str, found: str, others: list[str]
+) -> None:
+    """One whose script never got its place could not run; it is one of the others."""
+    held = [task(job, array, state="Hold") for array in (20, 30) for job in (array, array + 1)]
+    monkeypatch.setattr(submit, "call", frontend(scripts, held))
+
+    assert submit.find_held(SERVER, NAME, "al_gamma") == found
+    assert submit.find_others(SERVER, NAME, "al_gamma", found) == others
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (("Waiting", "Waiting"), ("al_gamma", NAME)),
+        (("Terminated", "Running"), ("al_gamma", NAME)),
+        (("Terminated", "Error"), ("", "")),
+    ],
+)
+def test_an_array_lives_as_long_as_one_of_its_tasks(
+    monkeypatch: pytest.MonkeyPatch, states: tuple[str, str], expected: tuple[str, str]
+) -> None:
+    """Its id is that of the first, which may have ended long ago."""
+    jobs = [task(20 + place, 20, state=state) for place, state in enumerate(states)]
+    monkeypatch.setattr(submit, "call", frontend("", jobs))
+
+    assert submit.owner_and_account(SERVER, "20") == expected
