@@ -1,8 +1,5 @@
 """What starters are told: verdicts and answers in files that they read, and a wake-up."""
 
-import os
-
-from gridbridge.errors import StateError
 from gridbridge.model.message import Message, encode
 from gridbridge.model.places import PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
@@ -10,8 +7,7 @@ from gridbridge.model.transfer.plan import Action
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.shell import files
 from gridbridge.state import published, spool
-
-UNLISTED = 0o711  # mode of a folder in which people open files whose names they know
+from gridbridge.state.publishing import UNLISTED, put
 
 
 class Verdicts:
@@ -60,19 +56,3 @@ class Verdicts:
     def sweep(self, open_transfers: frozenset[str], until: float) -> None:
         """Remove the answers that nobody fetched, and what nobody finished, until that time."""
         published.sweep(open_transfers, until, self._folder)
-
-
-def put(path: str, data: bytes, mode: int = 0o755) -> None:
-    """Publish a file, making its folder the first time, with this mode."""
-    try:
-        files.replace(path, data, durable=False)
-    except StateError:
-        _make_folder(os.path.dirname(path), mode)
-        files.replace(path, data, durable=False)
-
-
-def _make_folder(path: str, mode: int) -> None:
-    try:
-        os.makedirs(path, mode=mode, exist_ok=True)
-    except OSError as error:
-        raise StateError(f"{path}: {error.strerror}") from error

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 from gridbridge import __version__
 from gridbridge.apply.clusters import mapping, route
-from gridbridge.apply.transfer.verdicts import put
 from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.load import load_values
 from gridbridge.decisions.transfer.requests.local_queues import local_queues
@@ -37,6 +36,7 @@ from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import accounts, drains, published, shown, unproved
+from gridbridge.state.publishing import put
 
 FRESHEN_S = 2.0  # the age of the load values shows that the poller lives
 
