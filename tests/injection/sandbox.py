@@ -87,7 +87,9 @@ def reset() -> None:
 
 def _make_cell(folder: Path) -> None:
     (folder / "bin").mkdir(parents=True)
-    (folder / "jobs").mkdir()
+    for part in ("jobs", "numbers", "accounting"):
+        (folder / part).mkdir()
+        (folder / part).chmod(0o777)
     for client in CLIENTS:
         shutil.copy(Path(__file__).with_name("fake_cell"), folder / "bin" / client)
 
@@ -96,7 +98,7 @@ def put_job(cluster: str, number: str, *, name: str, account: str, state: str) -
     """Put a job into a cell."""
     folder = CELLS / cluster / "jobs" / number
     folder.mkdir()
-    for key, value in (("name", name), ("account", account), ("state", state)):
+    for key, value in (("name", name), ("account", account), ("owner", "root"), ("state", state)):
         (folder / key).write_text(f"{value}\n")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.injection import campaigns
 from tests.injection.drive import SCENARIOS
 
 pytestmark = [
@@ -23,6 +24,7 @@ pytestmark = [
 
 LARGE = [name for name in SCENARIOS if name.startswith("poller-")]  # hundreds of kills
 SMALL = [name for name in SCENARIOS if name not in LARGE]
+WHOLE = (pytest.mark.long, pytest.mark.timeout(900))
 
 
 @pytest.mark.parametrize(
@@ -34,14 +36,29 @@ SMALL = [name for name in SCENARIOS if name not in LARGE]
     ],
 )
 def test_the_run_after_a_kill_leads_to_the_right_end(scenario: str, each: int) -> None:
+    done = drive("drive", scenario, each)
+
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "scenario", ["sample", *(pytest.param(name, marks=WHOLE) for name in campaigns.SCENARIOS)]
+)
+def test_each_task_of_a_campaign_is_run_once_whatever_is_killed(scenario: str) -> None:
+    """At each line of the runner and of what acts as the owner, and around each client."""
+    done = drive("campaigns", scenario, 1)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def drive(module: str, scenario: str, each: int) -> subprocess.CompletedProcess[str]:
+    """Run a scenario among mounts of its own."""
     own_mounts = ("unshare", "-m", "--propagation", "private")
-    done = subprocess.run(
-        [*own_mounts, sys.executable, "-m", "tests.injection.drive", scenario, str(each)],
+    return subprocess.run(
+        [*own_mounts, sys.executable, "-m", f"tests.injection.{module}", scenario, str(each)],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=900,
         check=False,
     )
-
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr

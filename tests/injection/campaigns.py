@@ -1,0 +1,401 @@
+"""Kill the campaign runner, or what acts as the owner, at each line; then let a new run go on.
+
+usage: unshare -m --propagation private python -m tests.injection.campaigns SCENARIO [EACH]
+EACH is 1 for every kill, 9 for each ninth. Prints a line for each wrong end, and how many kills
+there were; exit status 1 for a wrong end.
+"""
+
+import mmap
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import gridbridge
+from gridbridge import config
+from gridbridge.apply import as_user
+from gridbridge.methods import as_user as as_user_program
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.request import Verb
+from gridbridge.model.places import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
+from gridbridge.services import cycle
+from gridbridge.services.campaigns.runner import Runner
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.runner import Completed
+from gridbridge.state import campaign_files
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+from tests.injection import killing, sandbox
+
+ALICE = 4000
+TASKS = 12  # more than the nine slots of a cell
+CELLS = ("beta", "delta")
+CYCLES = 12
+STATE = f"sqlite:///{HOME}/state.db"
+RAN = sandbox.CELLS / "ran"
+PACKAGE = Path(gridbridge.__file__).parent
+RUNNERS = ("services/campaigns/", "apply/campaigns/", "state/campaign_files", "state/database/camp")
+OWNERS = ("methods/as_user_array", "methods/owner", "state/ledger", "gridengine/submit")
+CONFIGURATION = f"""
+[site]
+cluster = "alpha"
+[cluster.alpha]
+qmaster_port = 1
+execd_port = 2
+binaries = "{sandbox.CELLS}/alpha/bin"
+[cluster.beta]
+qmaster_port = 3
+execd_port = 4
+binaries = "{sandbox.CELLS}/beta/bin"
+[cluster.delta]
+qmaster_port = 5
+execd_port = 6
+binaries = "{sandbox.CELLS}/delta/bin"
+[failures]
+probe_s = 1
+"""
+
+Place = tuple[str, int]  # a file and a line
+
+
+class Killer:
+    """Kills the process that comes to a line, once; without a line it notes which there are."""
+
+    def __init__(self) -> None:
+        self.files: tuple[str, ...] = ()
+        self.target: Place | None = None
+        self.places: list[Place] = []
+        self.done = mmap.mmap(-1, 1)  # shared with children
+
+    def aim(self, files: tuple[str, ...], target: Place | None = None) -> None:
+        """Watch these files."""
+        self.files, self.target, self.done[0] = files, target, 0
+
+    def begin(self) -> None:
+        """Watch this process, and its children."""
+        sys.settrace(self._trace)
+
+    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        path = frame.f_code.co_filename
+        if event != "call" or not any(f"/gridbridge/{part}" in path for part in self.files):
+            return None
+        return self._line
+
+    def _line(self, frame: FrameType, event: str, _: Any) -> Any:
+        place = frame.f_code.co_filename, frame.f_lineno
+        if event == "line" and self.target is None:
+            os.write(NOTES, f"{place[0]} {place[1]}\n".encode())
+        elif event == "line" and place == self.target and not self.done[0]:
+            self.done[0] = 1
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self._line
+
+
+KILLER = Killer()
+NOTES = -1
+
+
+def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> Completed:
+    """Run gridbridge-as-user in a child, as sudo would."""
+    del env, patience_s
+    out, err = Path("/opt/out"), Path("/opt/err")
+    child = os.fork()
+    if child == 0:
+        for number, path in ((1, out), (2, err)):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        sys.argv = ["gridbridge-as-user", *argv[3:]]
+        sys.settrace(None)
+        if KILLER.files == OWNERS:
+            KILLER.begin()
+        as_user_program.main()
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return Completed(argv, status, out.read_bytes(), err.read_bytes())
+
+
+def runner() -> Runner:
+    """Return a runner that waits for nothing."""
+    policy = config.load(CONFIG)
+    return Runner(replace(policy, failures=replace(policy.failures, probe_s=0.0)), Clock())
+
+
+def cycles(is_done: Callable[[Campaigns], bool], most: int = CYCLES) -> Callable[[], None]:
+    """Return what does cycles until something is so."""
+
+    def act() -> None:
+        if KILLER.files == RUNNERS:
+            KILLER.begin()
+        program = runner()
+        for _ in range(most):
+            program.take_in()
+            cycle.once(program, lambda _: None)
+            if is_done(Campaigns(program.database)):
+                return
+        raise AssertionError(f"not done after {most} cycles")
+
+    return act
+
+
+def is_over(campaigns: Campaigns) -> bool:
+    """Say whether the campaign has ended."""
+    return not campaigns.unfinished() and bool(campaigns.all())
+
+
+def brought() -> None:
+    """Bring alice's campaign."""
+    clusters = {name: AtCluster(exec_file="run") for name in CELLS}
+    jdl = asdict(Jdl(name="sweep", clusters=clusters))
+    data = campaign_files.encode(jdl, tuple(map(str, range(TASKS))))
+    token = campaign_files.put(data)
+    os.chown(f"{CAMPAIGNS}/new.{token}", ALICE, -1)
+
+
+def cancelled() -> None:
+    """Bring it, send an array that is not released, and cancel it."""
+    brought()
+    program = runner()
+    program.take_in()
+    campaigns = Campaigns(program.database)
+    array = campaigns.intend(1, "beta", 3, Clock().now())
+    assert array
+    actions = program._actions
+    actions._submit(array)
+    token = campaign_files.ask(Verb.CANCEL, (1,))
+    os.chown(f"{CAMPAIGNS}/ask.{token}", ALICE, -1)
+
+
+def reset() -> None:
+    """Begin anew."""
+    sandbox.reset()
+    shutil.rmtree(LEDGER, ignore_errors=True)
+    sandbox._make_cell(sandbox.CELLS / "delta")
+    sandbox.CELLS.chmod(0o777)
+    for path in (RAN, killing.COUNT, *(sandbox.CELLS / one / "calls" for one in ("alpha", *CELLS))):
+        path.touch()
+        path.chmod(0o666)
+    Path(CAMPAIGNS).mkdir(mode=0o1733)
+    Path(CONFIG).write_text(CONFIGURATION)
+
+
+def check(what: str, found: object, expected: object) -> list[str]:
+    """Return a line when something is not as it has to be."""
+    return [] if found == expected else [f"{what} is {found!r}, not {expected!r}"]
+
+
+def ran_once(is_done: Callable[[Campaigns], bool] = is_over) -> list[str]:
+    """Go on to the end; every attempt ran at most once, every task succeeded, nothing is left."""
+    KILLER.aim(())
+    status = killing.run(cycles(is_done))
+    rows = [line.split() for line in RAN.read_text().splitlines()]
+    attempts = Counter((task, attempt) for task, attempt, *_ in rows)
+    successes = Counter(task for task, _, _, code in rows if code == "0")
+    return [
+        *check("the runner's end", status, 0),
+        *check("what ran twice", [one for one, times in attempts.items() if times > 1], []),
+        *check("successes", successes, Counter(map(str, range(TASKS)))),
+        *_is_clean(CampaignState.TERMINATED, (TASKS, 0)),
+    ]
+
+
+def is_gone() -> list[str]:
+    """Go on until the cancelled campaign has no array; none of its tasks ran."""
+    KILLER.aim(())
+    status = killing.run(cycles(lambda campaigns: not campaigns.unfinished()))
+    return [
+        *check("the runner's end", status, 0),
+        *check("what ran", RAN.read_text(), ""),
+        *_is_clean(CampaignState.CANCELLED, (3, 3)),
+    ]
+
+
+def _is_clean(state: CampaignState, counts: tuple[int, int]) -> list[str]:
+    database = Database.open(STATE)
+    found = [(one.state, (one.ended, one.failed)) for one in Campaigns(database).all()]
+    database.close()
+    left = [name for name in os.listdir(CAMPAIGNS) if not name.startswith(".")]
+    return [
+        *check("the campaign", found, [(state, counts)]),
+        *check("what is at the cells", [sandbox.jobs(one) for one in CELLS], [[], []]),
+        *check("the folder", left, ["c.1"]),
+        *check("answers", bool(os.listdir(f"{PUBLISHED}/taken")), True),
+    ]
+
+
+class Scenario(NamedTuple):
+    """What is there, what is killed where, and how it has to end."""
+
+    prepare: Callable[[], object]
+    act: Callable[[], object]
+    look: Callable[[], list[str]]
+    files: tuple[str, ...]
+
+
+WHOLE = cycles(is_over)
+GONE = cycles(lambda campaigns: not campaigns.unfinished())
+KILLED = {
+    "runner": Scenario(brought, WHOLE, ran_once, RUNNERS),
+    "as-user": Scenario(brought, WHOLE, ran_once, OWNERS),
+    "runner-cancel": Scenario(cancelled, GONE, is_gone, RUNNERS),
+    "as-user-cancel": Scenario(cancelled, GONE, is_gone, OWNERS),
+}
+
+
+def places(one: Scenario) -> list[Place]:
+    """Return the lines to which the act comes, in that order."""
+    global NOTES
+    NOTES = os.open("/opt/places", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+    reset()
+    one.prepare()
+    KILLER.aim(one.files)
+    assert killing.run(one.act) == 0, "the act does not end without a kill"
+    lines = (line.rpartition(" ") for line in Path("/opt/places").read_text().splitlines())
+    return list(dict.fromkeys((path, int(number)) for path, _, number in lines))
+
+
+def kills(one: Scenario, each: int) -> Iterator[str]:
+    """Kill the act at its lines, or each such one; yield where, after each."""
+    for path, number in places(one)[::each]:
+        reset()
+        KILLER.aim(())
+        one.prepare()
+        KILLER.aim(one.files, (path, number))
+        status = killing.run(one.act)
+        yield f"{Path(path).relative_to(PACKAGE)}:{number} (ended {status})"
+
+
+def client_kills(each: int) -> Iterator[str]:
+    """Have each client kill who started it, or lose its answer; yield where, after each."""
+    _struck(0, "ends")
+    count = len(killing.COUNT.read_text().splitlines())
+    for number in range(1, count + 1, each):
+        for moment in ("begins", "ends", "lost"):
+            yield f"client {number} {moment} (ended {_struck(number, moment)})"
+
+
+def _struck(number: int, moment: str) -> int:
+    reset()
+    KILLER.aim(())
+    brought()
+    killing.VICTIM.write_text(f"0 {number} {moment}\n")
+    status = killing.run(_without_end)
+    killing.VICTIM.unlink()
+    return status
+
+
+def _without_end() -> None:
+    """Do cycles; some client never answers, so that the end may not come."""
+    try:
+        WHOLE()
+    except AssertionError:
+        return
+
+
+def restored(each: int) -> Iterator[str]:
+    """Restore the state file of an earlier cycle after a later one; yield which, after each."""
+    steps = [(early, late) for late in range(2, 6) for early in range(1, late)]
+    for early, late in steps[::each]:
+        reset()
+        KILLER.aim(())
+        brought()
+        status = killing.run(lambda: _restore(early, late))  # noqa: B023 - it is run at once
+        yield f"cycle {early} after cycle {late} (ended {status})"
+
+
+def _restore(early: int, late: int) -> None:
+    for number in range(1, late + 1):
+        program = runner()
+        program.take_in()
+        cycle.once(program, lambda _: None)
+        program.database.close()
+        if number == early:
+            shutil.copy(f"{HOME}/state.db", "/opt/earlier")
+    shutil.copy("/opt/earlier", f"{HOME}/state.db")
+
+
+def torn(each: int) -> Iterator[str]:
+    """Cut the ledger's last line where the power went while it was written; yield after each."""
+    source = (PACKAGE / "state/ledger.py").read_text().splitlines()
+    (line,) = [n for n, text in enumerate(source, start=1) if "os.fsync(" in text]
+    for cut in range(1, 12, each):
+        reset()
+        KILLER.aim(())
+        brought()
+        KILLER.aim(OWNERS, (str(PACKAGE / "state/ledger.py"), line))
+        killing.run(_a_cycle)
+        path = Path(LEDGER, "c.1")
+        path.write_bytes(path.read_bytes()[:-cut])
+        yield f"{cut} bytes less"
+
+
+def _a_cycle() -> None:
+    program = runner()
+    program.take_in()
+    cycle.once(program, lambda _: None)
+
+
+def full(each: int) -> Iterator[str]:
+    """Let the disk of root's ledger be full for a cycle; yield after it."""
+    del each
+    reset()
+    KILLER.aim(())
+    brought()
+    Path(LEDGER).mkdir(mode=0o700)
+    small = ("mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "none", LEDGER)
+    subprocess.run(small, check=True)
+    filler = Path(LEDGER, "filler")
+    filler.write_bytes(b"x" * 4096)
+    killing.run(_a_cycle)
+    assert not [job for one in CELLS for job in sandbox.jobs(one)], "submitted without its line"
+    filler.unlink()
+    yield LEDGER
+    subprocess.run(["umount", LEDGER], check=True)
+
+
+OTHERS = {"clients": client_kills, "restored": restored, "torn": torn, "full": full}
+SCENARIOS = (*KILLED, *OTHERS)
+
+
+SAMPLE = {"runner": 110, "as-user": 60, "runner-cancel": 90, "as-user-cancel": 60} | {
+    "clients": 11,
+    "restored": 4,
+    "torn": 8,
+    "full": 1,
+}
+
+
+def main(name: str, each: int = 1) -> int:
+    """Do every kill of a scenario, or each such one; of `sample` some of each."""
+    sandbox.mount()
+    with Path("/etc/passwd").open("a") as file:
+        file.write(f"gbalice:x:{ALICE}:{ALICE}::/tmp:/bin/sh\n")
+    vars(as_user)["run"] = call
+    reset()
+    Database.open(STATE).close()
+    shutil.copy(f"{HOME}/state.db", sandbox.STEADY)
+    todo = SAMPLE if name == "sample" else {name: each}
+    return max(_done(one, every) for one, every in todo.items())
+
+
+def _done(name: str, each: int) -> int:
+    rounds = OTHERS[name](each) if name in OTHERS else kills(KILLED[name], each)
+    look = KILLED[name].look if name in KILLED else ran_once
+    wrong = count = 0
+    for where in rounds:
+        count += 1
+        for line in look():
+            wrong += 1
+            sys.stdout.write(f"{where}: {line}\n")
+    sys.stdout.write(f"{name}: {count} kills, {wrong} wrong\n")
+    return 1 if wrong or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:])))
