@@ -53,7 +53,11 @@ class Unmappable(GridbridgeError):
 
 
 class AlreadySubmitted(GridbridgeError):
-    """Root's ledger lets nothing more of this campaign, or of this attempt, be submitted."""
+    """Root's ledger has this array with other tasks, or one of its attempts in another array."""
+
+
+class NotAsBrought(GridbridgeError):
+    """A campaign's file is not what it was at the first call: nothing more of it is submitted."""
 
 
 class NotOurs(GridbridgeError):

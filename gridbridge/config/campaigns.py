@@ -1,10 +1,16 @@
-"""The sections of campaigns: [runner], [metascheduler], [campaigns.NAME] and [nikita]."""
+"""The sections of campaigns, from [runner] to [failures]."""
 
 from collections.abc import Iterator
 
 from gridbridge.config.sections import Group, Named, Single
 from gridbridge.config.words import Table, key_name, table_of
-from gridbridge.model.campaigns.sections import CampaignsAt, Metascheduler, Nikita, Runner
+from gridbridge.model.campaigns.sections import (
+    CampaignsAt,
+    Failures,
+    Metascheduler,
+    Nikita,
+    Runner,
+)
 from gridbridge.model.settings import CLUSTER_NAME
 
 GROUPS: tuple[Group, ...] = (
@@ -12,6 +18,7 @@ GROUPS: tuple[Group, ...] = (
     Single(name="metascheduler", kind=Metascheduler),
     Named(name="campaigns", field="campaigns", kind=CampaignsAt, form=CLUSTER_NAME),
     Single(name="nikita", kind=Nikita),
+    Single(name="failures", kind=Failures),
 )
 
 

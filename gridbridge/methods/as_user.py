@@ -6,8 +6,8 @@ remote job must be that person's and bear the record's transfer as its account. 
 1 failed, 2 refused, 3 the job of that id is not this transfer's.
 
 VERB is hold, release, suspend, resume, delete or unstage. Of campaigns, with a file of a person's
-own: submit-array FILE CLUSTER ARRAY TASKS, release-array FILE CLUSTER ARRAY, and delete-array FILE
-CLUSTER ARRAY [PLACES].
+own: submit-array FILE CLUSTER ARRAY TASKS, release-array FILE CLUSTER ARRAY, delete-array FILE
+CLUSTER ARRAY [PLACES], and list-arrays FILE.
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
 """
@@ -45,7 +45,12 @@ VERBS = {
     "delete": "delete",
     "unstage": "",  # removes the transfer's own folder
 }
-ARRAY_VERBS = ("submit-array", "release-array", "delete-array")  # of campaigns: as_user_array
+ARRAY_VERBS = (
+    "submit-array",
+    "release-array",
+    "delete-array",
+    "list-arrays",
+)  # of campaigns: as_user_array
 
 
 def main() -> None:

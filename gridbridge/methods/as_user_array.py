@@ -1,8 +1,10 @@
-"""gridbridge-as-user ARRAY-VERB FILE CLUSTER ARRAY [TASKS | PLACES]: as a campaign's owner.
+"""gridbridge-as-user VERB FILE [CLUSTER ARRAY [TASKS | PLACES]]: arrays, as a campaign's owner.
 
 The service names a person's own campaign file and numbers of tasks, never a command. What is run
 stands in that file, which must be as it was at the first call, and each attempt of a task is
-submitted once: root's ledger knows. Exit status as gridbridge-as-user's, and 75: not now.
+submitted once: root's ledger knows, and `list-arrays` tells it. Exit status as
+gridbridge-as-user's, and 4: the cluster refuses it, 5: the ledger has these tasks in another array,
+75: not now.
 """
 
 import hashlib
@@ -14,14 +16,14 @@ from typing import NoReturn
 from gridbridge.batch import arrays_of
 from gridbridge.batch.submission import Result
 from gridbridge.batch.task import Task, script
-from gridbridge.errors import GridbridgeError, NotOurs, ParseError, StateError
+from gridbridge.errors import GridbridgeError, NotOurs, ParseError, StateError, Untrusted
 from gridbridge.methods import owner
-from gridbridge.methods.owner import LIMIT_S, Refused
+from gridbridge.methods.owner import LIMIT_S, NoAccount, NotNow, Refused
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.numbers import read_attempts, read_places
 from gridbridge.model.configured import away
 from gridbridge.model.ids import is_cluster_name
-from gridbridge.model.places import CAMPAIGNS, CONFIG
+from gridbridge.model.places import CAMPAIGNS, CONFIG, NOT_NOW, REFUSED_THERE
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Away
 from gridbridge.shell import files
@@ -31,7 +33,6 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NOT_NOW = 75
 MAX_BYTES = 512 << 20
 STATUS = {Result.LATER: NOT_NOW, Result.BARRED: NOT_NOW, Result.UNSURE: owner.FAILED}
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
@@ -44,7 +45,7 @@ class Order:
     def __init__(self, arguments: list[str]) -> None:
         """Read the arguments, the configuration and the file; Refused for anything odd."""
         verb, file, cluster, number, *tasks = [*arguments, "", "", "", ""][: max(4, len(arguments))]
-        self.config = owner.read_config(CONFIG)
+        self.config = _read_config()
         self.section = self.config.get("cluster", {}).get(cluster)
         site = str(self.config.get("site", {}).get("cluster", ""))
         campaign = file.removeprefix("c.")
@@ -52,7 +53,7 @@ class Order:
             usage = "c.CAMPAIGN CLUSTER ARRAY [TASKS | PLACES]"
             raise Refused(f"usage: gridbridge-as-user {verb} {usage}")
         if not isinstance(self.section, dict) or not is_cluster_name(site):
-            raise Refused(f"{CONFIG}: no cluster {cluster!r}")
+            raise NotNow(f"{CONFIG}: no cluster {cluster!r}")
         self.verb, self.cluster, self.number = verb, cluster, int(number)
         self.tasks = tasks[0] if tasks else ""  # places of an array that is to be deleted
         self.array = ArrayId(site, int(campaign), self.number)
@@ -67,34 +68,57 @@ class Order:
         return far, far.login.user if far.login else person
 
 
+def _read_config() -> "dict[str, dict[str, object]]":
+    """Read the configuration; while something is wrong with it no campaign fails for that."""
+    try:
+        return owner.read_config(CONFIG)
+    except (Refused, Untrusted) as error:
+        raise NotNow(str(error)) from error
+
+
 def read_campaign(file: str) -> tuple[bytes, int]:
     """Return a campaign's file and the uid that owns it."""
     try:
         whole, facts = files.read(f"{CAMPAIGNS}/{file}", MAX_BYTES)
-    except (OSError, StateError) as error:
+    except (FileNotFoundError, StateError) as error:
         raise Refused(f"{file}: {error}") from error
     return whole, facts.st_uid
 
 
 def perform(arguments: list[str]) -> NoReturn:
     """Check everything, then act in a process of its own as the owner of the campaign."""
+    if arguments[0] == "list-arrays":
+        _list(arguments[1:])
     order = Order(arguments)
     with Ledger(order.array.campaign) as ledger:
-        job = ledger.job(order.number)
-        if order.verb == "delete-array" and not ledger.uid:
-            os._exit(0)  # nothing of this campaign was ever submitted
-        if order.verb != "submit-array":
-            uid = ledger.uid
-            owner.require_person(order.config, order.file, uid)
-            _as_owner(uid, lambda person: act(order, job, *order.reached_by(person)))
-        elif not job:
+        if order.verb == "submit-array":
             job = _submitted(order, ledger)
+        elif not ledger.uid and order.verb == "delete-array":
+            job = ""  # nothing of this campaign was ever submitted
+        else:
+            owner.require_person(order.config, order.file, ledger.uid)
+            job = _acted(order, ledger)
     os.write(1, f"{job}\n".encode())
+    os._exit(0)
+
+
+def _list(arguments: list[str]) -> NoReturn:
+    """Tell what root's ledger has of a campaign: a line an array, its id last where it is known."""
+    campaign = arguments[0].removeprefix("c.") if arguments else ""
+    if len(arguments) != 1 or not _is_number(campaign) or arguments[0] == campaign:
+        raise Refused("usage: gridbridge-as-user list-arrays c.CAMPAIGN")
+    with Ledger(int(campaign)) as ledger:
+        told = "".join(f"{' '.join(row)}\n" for row in ledger.arrays())
+    with os.fdopen(1, "wb", closefd=False) as out:
+        out.write(told.encode())
     os._exit(0)
 
 
 def _submitted(order: Order, ledger: Ledger) -> str:
     """Submit what was not submitted before; its id is in the ledger before it is told."""
+    if job := ledger.job(order.number):
+        ledger.intend(order.number, order.cluster, order.tasks)
+        return job
     whole, uid = read_campaign(order.file)
     owner.require_person(order.config, order.file, uid)
     ledger.require(uid, hashlib.sha256(whole).hexdigest())
@@ -105,6 +129,23 @@ def _submitted(order: Order, ledger: Ledger) -> str:
     )
     ledger.submitted(order.number, job)
     return job
+
+
+def _acted(order: Order, ledger: Ledger) -> str:
+    """Release or delete an array; of one that was submitted several times nothing else is left."""
+    job, name = ledger.job(order.number), str(order.array)
+    is_repeated = ledger.was_repeated(order.number) or not job
+    if not job:
+        job = _as_owner(ledger.uid, lambda person: _find(name, *order.reached_by(person)))
+        if job:
+            ledger.submitted(order.number, job)
+    return _as_owner(
+        ledger.uid, lambda person: act(order, job, is_repeated, *order.reached_by(person))
+    )
+
+
+def _find(name: str, far: Away, account: str) -> str:
+    return arrays_of(far).find_held(far, name, account)
 
 
 def read_tasks(order: Order, whole: bytes) -> "tuple[dict[str, object], tuple[Task, ...]]":
@@ -136,14 +177,15 @@ def submit(
     if answer.result == Result.ACCEPTED:
         return answer.remote_id
     os.write(2, f"gridbridge-as-user: {answer.reason}\n".encode("utf-8", "replace"))
-    os._exit(STATUS.get(answer.result, owner.REFUSED))
+    os._exit(STATUS.get(answer.result, REFUSED_THERE))
 
 
-def act(order: Order, job: str, far: Away, account: str) -> str:
-    """Release or delete an array, if the job of that id is it."""
+def act(order: Order, job: str, is_repeated: bool, far: Away, account: str) -> str:
+    """Release or delete an array, if the job of that id is it, and what else bears its name."""
     adapter, name = arrays_of(far), str(order.array)
-    if not job and order.verb == "delete-array":
-        job = adapter.find_held(far, name, account)
+    if is_repeated:
+        for other in adapter.find_others(far, name, account, job):
+            adapter.delete_array(far, other)
     whose, theirs = adapter.owner_and_account(far, job) if job else ("", "")
     if whose and (whose, theirs) != (account, name):
         raise NotOurs(f"job {job} is {whose}'s, account {theirs!r}: not {name}")
@@ -200,7 +242,7 @@ def _as_owner(uid: int, work: "Callable[[str], str]") -> str:
         with os.fdopen(reads) as told:
             return told.read()
     try:
-        os.write(writes, work(owner.become(uid)).encode())
+        os.write(writes, work(_become(uid)).encode())
         os._exit(0)
     except (GridbridgeError, OSError) as error:
         owner.leave(error)
@@ -213,6 +255,14 @@ def _require_places(text: str) -> None:
         read_places(text)
     except ParseError as error:
         raise Refused(str(error)) from error
+
+
+def _become(uid: int) -> str:
+    """Become that person; a directory of accounts may be away for a while."""
+    try:
+        return owner.become(uid)
+    except NoAccount as error:
+        raise NotNow(str(error)) from error
 
 
 def _words(line: bytes) -> tuple[str, ...]:

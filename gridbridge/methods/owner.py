@@ -9,8 +9,14 @@ import select
 import tomllib
 from typing import NoReturn
 
-from gridbridge.errors import AlreadySubmitted, GridbridgeError, NotOurs, Untrusted
-from gridbridge.model.places import NOT_OURS
+from gridbridge.errors import (
+    AlreadySubmitted,
+    GridbridgeError,
+    NotAsBrought,
+    NotOurs,
+    Untrusted,
+)
+from gridbridge.model.places import NOT_NOW, NOT_OURS, SUBMITTED_BEFORE
 from gridbridge.shell import files, trust
 from gridbridge.shell.runner import SIGKILL
 
@@ -24,7 +30,20 @@ class Refused(GridbridgeError):
     """A request that this program carries out for nobody."""
 
 
-STATUS = dict.fromkeys((Refused, Untrusted, AlreadySubmitted), REFUSED) | {NotOurs: NOT_OURS}
+class NoAccount(Refused):
+    """A uid that nobody has, or that nobody tells of now."""
+
+
+class NotNow(GridbridgeError):
+    """What may be done later: nothing was done."""
+
+
+STATUS = {
+    **dict.fromkeys((Refused, NoAccount, Untrusted, NotAsBrought), REFUSED),
+    NotNow: NOT_NOW,
+    NotOurs: NOT_OURS,
+    AlreadySubmitted: SUBMITTED_BEFORE,
+}
 
 
 def leave(error: Exception) -> NoReturn:
@@ -53,7 +72,7 @@ def become(uid: int) -> str:
     try:
         person = pwd.getpwuid(uid)
     except KeyError as error:
-        raise Refused(f"uid {uid} has no account") from error
+        raise NoAccount(f"uid {uid} has no account") from error
     os.initgroups(person.pw_name, person.pw_gid)
     os.setresgid(person.pw_gid, person.pw_gid, person.pw_gid)
     os.setresuid(uid, uid, uid)

@@ -8,7 +8,13 @@ A capability's sections are in its folder of the model.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gridbridge.model.campaigns.sections import CampaignsAt, Metascheduler, Nikita, Runner
+from gridbridge.model.campaigns.sections import (
+    CampaignsAt,
+    Failures,
+    Metascheduler,
+    Nikita,
+    Runner,
+)
 from gridbridge.model.cluster import Cluster, Kind
 from gridbridge.model.site.queues import why_none
 from gridbridge.model.site.sections import Site
@@ -30,6 +36,7 @@ class Policy:
     metascheduler: Metascheduler = field(default_factory=Metascheduler)
     campaigns: Mapping[str, CampaignsAt] = field(default_factory=dict)
     nikita: Nikita = field(default_factory=Nikita)
+    failures: Failures = field(default_factory=Failures)
     maps: Mapping[str, Rules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -2,69 +2,36 @@
 
 A file is its owner's, in a folder of the service's that everybody may add to (mode 3733: sticky,
 and its files are of the service's group, which may read them). A new one has a random name; the
-one that was taken in is called by its campaign's number.
+service renames it when it begins to take it in, so that nobody takes it back from then on, and at
+last calls it by its campaign's number. Folders that somebody makes there are left alone.
 """
 
 import hashlib
 import json
 import os
 import pwd
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.campaigns.request import Asked, Verb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.shell import files
+from gridbridge.state import publishing
 
-NEW = "new."
+NEW, BEGUN = "new.", "in."
 ASKED, TAKEN = "ask.", "took."
+NUMBERED = "c."
 MAX_BYTES = 512 << 20
 ASKED_BYTES = 1 << 16
-UNLISTED = 0o711
 A_SCAN = 10  # files of a person in one look
 
 
 class NotTheirs(GridbridgeError):
     """A campaign's file can't be read: it is another's, or is no more."""
-
-
-class Answer(StrEnum):
-    """What became of a request about one campaign."""
-
-    DONE = "done"
-    UNKNOWN = "unknown"
-    NOT_THEIRS = "not_theirs"
-    NOT_PAUSED = "not_paused"
-    PAUSED = "paused"
-    TERMINATED = "terminated"
-    CANCELLED = "cancelled"
-    NOT_ENDED = "not_ended"
-    NO_TASK = "no_task"
-    NOT_WAITING = "not_waiting"
-
-
-class Verb(StrEnum):
-    """What an owner may ask about a campaign."""
-
-    CANCEL = "cancel"
-    PAUSE = "pause"
-    RESUME = "resume"
-    PURGE = "purge"
-    CANCEL_TASK = "cancel_task"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What somebody asks about campaigns."""
-
-    token: str
-    uid: int
-    verb: Verb
-    campaigns: tuple[int, ...]
-    task: int = 0  # of CANCEL_TASK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +65,20 @@ def take_back(token: str, folder: str = CAMPAIGNS) -> bool:
     return _unlink(f"{folder}/{NEW}{token}")
 
 
-def new(folder: str = CAMPAIGNS) -> Iterator[tuple[str, NewFile | str]]:
-    """Give the tokens of new files, each with its content or what is wrong with it."""
-    for name in _some(folder, NEW):
-        token = name.removeprefix(NEW)
+def names(folder: str = CAMPAIGNS) -> list[str]:
+    """Return what is there, for `new` and `asked`."""
+    return files.names(folder)
+
+
+def new(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[tuple[str, NewFile | str]]:
+    """Give the tokens of new files, each with its content or what is wrong with it.
+
+    They can't be taken back from then on.
+    """
+    for token in _begun(listed, NEW, BEGUN, folder):
         try:
-            yield token, _read(token, folder)
-        except FileNotFoundError:  # taken back
+            yield token, _read(f"{folder}/{BEGUN}{token}", token)
+        except FileNotFoundError:  # its owner has removed it
             continue
         except (StateError, ValueError, KeyError) as error:
             yield token, str(error)
@@ -118,39 +92,47 @@ def ask(verb: str, campaigns: tuple[int, ...], folder: str = CAMPAIGNS, task: in
     return token
 
 
-def asked(folder: str = CAMPAIGNS) -> Iterator[Asked]:
+def asked(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[Asked]:
     """Give what people ask, which they can't take back from then on.
 
     What is no request is removed.
     """
-    for name in _some(folder, ASKED):
-        with suppress(FileNotFoundError):  # taken back
-            os.rename(f"{folder}/{name}", f"{folder}/{TAKEN}{name.removeprefix(ASKED)}")
-    for name in _some(folder, TAKEN):
-        if found := _request(folder, name):
+    for token in _begun(listed, ASKED, TAKEN, folder):
+        if found := _request(folder, token):
             yield found
         else:
-            files.remove(f"{folder}/{name}")
+            done(token, folder)
 
 
-def _request(folder: str, name: str) -> Asked | None:
+def _request(folder: str, token: str) -> Asked | None:
     try:
-        data, facts = files.read(f"{folder}/{name}", ASKED_BYTES)
+        data, facts = files.read(f"{folder}/{TAKEN}{token}", ASKED_BYTES)
         said = json.loads(data)
         numbers = tuple(int(number) for number in said["campaigns"])
-        token, verb, task = name.removeprefix(TAKEN), Verb(said["verb"]), int(said.get("task", 0))
+        verb, task = Verb(said["verb"]), int(said.get("task", 0))
     except (OSError, StateError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return Asked(token=token, uid=facts.st_uid, verb=verb, campaigns=numbers, task=task)
+    return Asked(token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task)
 
 
-def _some(folder: str, prefix: str) -> list[str]:
+def _begun(listed: Iterable[str], brought: str, begun: str, folder: str) -> list[str]:
+    """Rename what was brought, and return the tokens of all that is begun and not finished."""
+    known = [name for name in listed if name.startswith((brought, begun))]
+    for name in _some(known, brought, folder):
+        with suppress(OSError):  # taken back, or something odd stands there
+            os.rename(f"{folder}/{name}", f"{folder}/{begun}{name.removeprefix(brought)}")
+            known.append(f"{begun}{name.removeprefix(brought)}")
+    return [name.removeprefix(begun) for name in _some(known, begun, folder)]
+
+
+def _some(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
     """Return names of a kind, the first of each person: nobody's many files hide another's."""
     of_uid: dict[int, list[str]] = {}
-    for name in files.names(folder):
+    for name in listed:
         with suppress(FileNotFoundError):
-            if name.startswith(prefix):
-                of_uid.setdefault(os.lstat(f"{folder}/{name}").st_uid, []).append(name)
+            facts = os.lstat(f"{folder}/{name}")
+            if name.startswith(prefix) and not stat.S_ISDIR(facts.st_mode):
+                of_uid.setdefault(facts.st_uid, []).append(name)
     return [name for names in of_uid.values() for name in sorted(names)[:A_SCAN]]
 
 
@@ -164,14 +146,31 @@ def forget(token: str, folder: str = CAMPAIGNS) -> bool:
     return _unlink(f"{folder}/{ASKED}{token}")
 
 
+def is_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
+    """Say whether something there is called by a number: it is not overwritten."""
+    return os.path.lexists(f"{folder}/{NUMBERED}{campaign}")
+
+
 def number(token: str, campaign: int, folder: str = CAMPAIGNS) -> None:
     """Call a file by its campaign's number; may be repeated."""
+    begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{NUMBERED}{campaign}"
     try:
-        os.rename(f"{folder}/{NEW}{token}", f"{folder}/c.{campaign}")
+        if os.path.isdir(numbered):  # somebody made it just now
+            os.rename(numbered, f"{folder}/{files.random_name('odd.')}")
+        os.rename(begun, numbered)
     except FileNotFoundError:
         return
     except OSError as error:
-        raise StateError(f"{folder}/{NEW}{token}: {error.strerror}") from error
+        raise StateError(f"{begun}: {error.strerror}") from error
+
+
+def numbered(campaign: int, folder: str = CAMPAIGNS) -> NewFile | None:
+    """Read a campaign's file; None when there is none, or none that can be read."""
+    path = f"{folder}/{NUMBERED}{campaign}"
+    try:
+        return _read(path, f"{NUMBERED}{campaign}")
+    except (FileNotFoundError, StateError, ValueError, KeyError):
+        return None
 
 
 def brought(campaign: int, folder: str = CAMPAIGNS) -> tuple[Any, list[str]]:
@@ -191,7 +190,7 @@ def purge(campaign: int, folder: str = CAMPAIGNS) -> None:
 
 def refuse(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove a new file."""
-    files.remove(f"{folder}/{NEW}{token}")
+    files.remove(f"{folder}/{BEGUN}{token}")
 
 
 def answer_path(token: str, published: str = PUBLISHED) -> str:
@@ -201,14 +200,11 @@ def answer_path(token: str, published: str = PUBLISHED) -> str:
 
 def answer(token: str, told: object, published: str = PUBLISHED) -> None:
     """Answer who brought a file, in JSON."""
-    path = answer_path(token, published)
-    with suppress(FileExistsError):
-        os.mkdir(os.path.dirname(path), UNLISTED)
-    files.replace(path, json.dumps(told).encode(), durable=False)
+    publishing.put(answer_path(token, published), json.dumps(told).encode(), publishing.UNLISTED)
 
 
-def _read(token: str, folder: str) -> NewFile:
-    data, facts = files.read(f"{folder}/{NEW}{token}", MAX_BYTES)
+def _read(path: str, token: str) -> NewFile:
+    data, facts = files.read(path, MAX_BYTES)
     first, _, rest = data.partition(b"\n")
     return NewFile(
         token=token,

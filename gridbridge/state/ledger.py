@@ -8,7 +8,7 @@ import fcntl
 import os
 import stat
 
-from gridbridge.errors import AlreadySubmitted, StateError
+from gridbridge.errors import AlreadySubmitted, NotAsBrought, StateError
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.places import LEDGER
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from types import TracebackType
 
-FILE, ARRAY, JOB = "file", "array", "job"
+FILE, ARRAY, JOB, AGAIN = "file", "array", "job", "again"
 
 
 class Ledger:
@@ -51,12 +51,12 @@ class Ledger:
         return int(self._rows[0][1]) if self._rows else 0
 
     def require(self, uid: int, digest: str) -> None:
-        """Note the campaign's file; AlreadySubmitted when it was another at the first call."""
+        """Note the campaign's file; NotAsBrought when it was another at the first call."""
         now = [FILE, str(uid), digest]
         if not self._rows:
             self._add(now)
         if self._rows[0] != now:
-            raise AlreadySubmitted(f"{self._path}: not the file that it was when it was taken in")
+            raise NotAsBrought(f"{self._path}: not the file that it was when it was taken in")
 
     def job(self, array: int) -> str:
         """Return the id of an array that was submitted, empty when that is not known."""
@@ -64,10 +64,14 @@ class Ledger:
         return next(found, "")
 
     def intend(self, array: int, cluster: str, tasks: str) -> None:
-        """Note what will be submitted; AlreadySubmitted for an attempt that another array has."""
+        """Note what will be submitted; AlreadySubmitted for an attempt that another array has.
+
+        Noted once more, it is known from then on that an answer may have been lost.
+        """
         now = [ARRAY, str(array), cluster, tasks]
         arrays = [row for row in self._rows if row[0] == ARRAY]
         if now in arrays:
+            self._once_more(array)
             return
         if any(row[1] == str(array) for row in arrays):
             raise AlreadySubmitted(f"{self._path}: array {array} has other tasks")
@@ -76,12 +80,30 @@ class Ledger:
             raise AlreadySubmitted(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
         self._add(now)
 
+    def _once_more(self, array: int) -> None:
+        if not (self.job(array) or self.was_repeated(array)):
+            self._add([AGAIN, str(array)])
+
+    def was_repeated(self, array: int) -> bool:
+        """Say whether an array may have been submitted several times, because answers were lost."""
+        return [AGAIN, str(array)] in self._rows
+
+    def arrays(self) -> tuple[tuple[str, str, str, str], ...]:
+        """Return each array's number, cluster and tasks, and its id, empty when not known."""
+        rows = (row for row in self._rows if row[0] == ARRAY)
+        return tuple((row[1], row[2], row[3], self.job(int(row[1]))) for row in rows)
+
     def submitted(self, array: int, job: str) -> None:
         """Note under which id it was submitted."""
         self._add([JOB, str(array), job])
 
     def _add(self, row: list[str]) -> None:
-        os.write(self._end, f"{' '.join(row)}\n".encode("ascii"))
+        """Add a line, which lasts before anything is done; OSError when there is no room."""
+        line = f"{' '.join(row)}\n".encode("ascii")
+        before = os.lseek(self._end, 0, os.SEEK_END)
+        if os.write(self._end, line) != len(line):
+            os.ftruncate(self._end, before)
+            raise OSError(28, "No space left on device", self._path)
         os.fsync(self._end)
         self._rows.append(row)
 

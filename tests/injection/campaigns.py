@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -298,6 +299,20 @@ def _without_end() -> None:
         return
 
 
+def late(each: int) -> Iterator[str]:
+    """Have a cluster take a submission after the next one was released; yield which, after each."""
+    for number in range(3, 9, each):
+        reset()
+        KILLER.aim(())
+        brought()
+        killing.VICTIM.write_text(f"0 {number} late\n")
+        killing.run(_a_cycle)
+        killing.VICTIM.unlink()
+        killing.run(_a_cycle)
+        time.sleep(0.6)  # longer than a late client waits
+        yield f"client {number}"
+
+
 def restored(each: int) -> Iterator[str]:
     """Restore the state file of an earlier cycle after a later one; yield which, after each."""
     steps = [(early, late) for late in range(2, 6) for early in range(1, late)]
@@ -318,6 +333,8 @@ def _restore(early: int, late: int) -> None:
         if number == early:
             shutil.copy(f"{HOME}/state.db", "/opt/earlier")
     shutil.copy("/opt/earlier", f"{HOME}/state.db")
+    for name, slots in zip(CELLS, ("5", "2"), strict=True):  # other arrays are sent from now on
+        (sandbox.CELLS / name / "slots").write_text(slots)
 
 
 def torn(each: int) -> Iterator[str]:
@@ -359,12 +376,13 @@ def full(each: int) -> Iterator[str]:
     subprocess.run(["umount", LEDGER], check=True)
 
 
-OTHERS = {"clients": client_kills, "restored": restored, "torn": torn, "full": full}
+OTHERS = {"clients": client_kills, "late": late, "restored": restored, "torn": torn, "full": full}
 SCENARIOS = (*KILLED, *OTHERS)
 
 
 SAMPLE = {"runner": 110, "as-user": 60, "runner-cancel": 90, "as-user-cancel": 60} | {
     "clients": 11,
+    "late": 2,
     "restored": 4,
     "torn": 8,
     "full": 1,

@@ -89,7 +89,7 @@ def test_what_ended_is_no_longer_pending(campaigns: Campaigns) -> None:
     campaigns.array_is(array, ArrayState.SUBMITTED, 77)
     first, second = campaigns.pending(array)
 
-    campaigns.ended(replace(first, outcome=Outcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5))
+    campaigns.ended((replace(first, outcome=Outcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5),))
     campaigns.count(1, ended=1, failed=1)
 
     kept = replace(array, state=ArrayState.SUBMITTED, job_id=77)

@@ -1,10 +1,11 @@
 """Root's ledger lets each attempt of a task be submitted once, and knows the campaign's file."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import AlreadySubmitted, StateError
+from gridbridge.errors import AlreadySubmitted, NotAsBrought, StateError
 from gridbridge.state.ledger import Ledger
 
 
@@ -58,7 +59,7 @@ def test_another_file_is_refused(folder: str, uid: int, digest: str) -> None:
     with brought(folder):
         pass
 
-    with Ledger(12, folder) as ledger, pytest.raises(AlreadySubmitted, match="not the file"):
+    with Ledger(12, folder) as ledger, pytest.raises(NotAsBrought, match="not the file"):
         ledger.require(uid, digest)
 
 
@@ -73,6 +74,38 @@ def test_a_line_that_was_cut_short_is_none(folder: str) -> None:
         ledger.intend(1, "beta", "0:1")
     with brought(folder) as ledger:
         ledger.intend(1, "beta", "0:1")
+
+
+def test_a_line_for_which_there_is_no_room_is_none(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even the part of it for which there was: nothing is submitted without its line."""
+    with brought(folder) as ledger:
+        write = os.write
+        monkeypatch.setattr(os, "write", lambda end, data: write(end, data[:7]))
+        with pytest.raises(OSError, match="No space left"):
+            ledger.intend(1, "beta", "0:1")
+        monkeypatch.undo()
+        ledger.intend(1, "gamma", "0:1")
+
+    with brought(folder) as ledger:
+        assert ledger.arrays() == (("1", "gamma", "0:1", ""),)
+
+
+def test_it_knows_of_which_array_an_answer_may_have_been_lost(folder: str) -> None:
+    """What else bears its name at the cluster is nobody's then."""
+    with brought(folder) as ledger:
+        ledger.intend(1, "beta", "0:1")
+        ledger.intend(2, "beta", "1:1")
+    with brought(folder) as ledger:
+        ledger.intend(1, "beta", "0:1")
+        ledger.submitted(1, "71")
+        ledger.submitted(2, "72")
+        ledger.intend(2, "beta", "1:1")
+
+    with brought(folder) as ledger:
+        assert (ledger.was_repeated(1), ledger.was_repeated(2)) == (True, False)
+        assert ledger.arrays() == (("1", "beta", "0:1", "71"), ("2", "beta", "1:1", "72"))
 
 
 def test_a_folder_that_others_can_open_is_refused(folder: str) -> None:

@@ -1,28 +1,45 @@
 """Submits, releases and deletes arrays as their owners, through gridbridge-as-user."""
 
 from gridbridge.apply import as_user
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import Array, Attempt
-from gridbridge.model.campaigns.numbers import write_attempts, write_places
+from gridbridge.errors import AlreadySubmitted, GridbridgeError, ParseError
+from gridbridge.model.campaigns.campaign import Array, Attempt, Noted
+from gridbridge.model.campaigns.numbers import read_attempts, write_attempts, write_places
+from gridbridge.model.places import NOT_NOW, REFUSED_THERE, SUBMITTED_BEFORE
 from gridbridge.shell.runner import Completed
 
 REFUSED = 2
 
 
+class CampaignRefused(GridbridgeError):
+    """Root submits nothing of this campaign, wherever that would be."""
+
+
 class ArrayRefused(GridbridgeError):
-    """A cluster, or root, will never take this array."""
+    """A cluster will never take this array."""
+
+
+class NotNow(GridbridgeError):
+    """A cluster takes no array of this owner now; nothing was submitted."""
+
+
+ERRORS: dict[int, type[GridbridgeError]] = {
+    REFUSED: CampaignRefused,
+    REFUSED_THERE: ArrayRefused,
+    SUBMITTED_BEFORE: AlreadySubmitted,
+    NOT_NOW: NotNow,
+}
 
 
 def submit(array: Array, attempts: tuple[Attempt, ...]) -> int:
     """Submit an array held, or adopt what an earlier call submitted; return its id.
 
-    Raises ArrayRefused, and CommandFailed when it is not known whether anything was submitted:
+    Raises one of ERRORS, and CommandFailed when it is not known whether anything was submitted:
     the same call may be repeated.
     """
     tasks = write_attempts(tuple((one.task, one.attempt) for one in attempts))
     done = _call("submit-array", array, tasks)
-    if done.status == REFUSED:
-        raise ArrayRefused(as_user.last_words(done))
+    if done.status in ERRORS:
+        raise ERRORS[done.status](as_user.last_words(done))
     return int(done.checked().stdout)
 
 
@@ -39,6 +56,21 @@ def delete(array: Array) -> None:
 def delete_places(array: Array, places: tuple[range, ...]) -> None:
     """End the tasks at some places of an array; may be repeated."""
     _call("delete-array", array, write_places(places)).checked()
+
+
+def noted(campaign: int) -> tuple[Noted, ...]:
+    """Return what root's ledger has of a campaign; ParseError for what is no such list."""
+    told = as_user.call("list-arrays", f"c.{campaign}").checked().stdout.decode("ascii")
+    return tuple(_noted(line) for line in told.splitlines())
+
+
+def _noted(line: str) -> Noted:
+    try:
+        number, cluster, tasks, *job = line.split(" ")
+        job_id = int("".join(job) or 0)
+        return Noted(number=int(number), cluster=cluster, tasks=read_attempts(tasks), job_id=job_id)
+    except ValueError as error:
+        raise ParseError(f"list-arrays: {line[:80]!r}") from error
 
 
 def _call(verb: str, array: Array, *tasks: str) -> Completed:

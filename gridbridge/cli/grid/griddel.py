@@ -4,9 +4,9 @@ import click
 
 from gridbridge.cli import output, program
 from gridbridge.cli.grid import REFUSED, UNREACHABLE
+from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.services.tools.campaigns import Unreachable
-from gridbridge.state.campaign_files import Answer, Verb
 
 SAID = {
     Verb.CANCEL: "cancelled",

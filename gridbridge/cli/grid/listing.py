@@ -32,7 +32,7 @@ def row(one: ShownCampaign) -> str:
     """Write a line as CiGri does; long names are cut to their columns."""
     moment = one.submitted_at.astimezone().strftime(MOMENT)
     percent = 100 * one.ended // one.tasks if one.tasks else 100
-    state = f"{LETTERS[one.state]} "
+    state = f"{LETTERS[one.state]}{'e' if one.events else ' '}"
     name, owner = printable(one.name)[:19], one.owner[:16]
     return ROW.format(one.number, name, owner, moment, state, one.ended, one.tasks, percent)
 

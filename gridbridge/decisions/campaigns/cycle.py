@@ -1,11 +1,17 @@
 """What one cycle of the runner does about all campaigns."""
 
+from collections.abc import Set
+
 from gridbridge.decisions.campaigns import predictor
+from gridbridge.decisions.campaigns.blacklist import bars, limited, may_go_on, opened
 from gridbridge.decisions.campaigns.distribution import sends
-from gridbridge.decisions.campaigns.outcomes import runs_again
-from gridbridge.model.campaigns.campaign import ArrayState, Attempt, Campaign, CampaignState
+from gridbridge.decisions.campaigns.event_words import said
+from gridbridge.decisions.campaigns.events import note
+from gridbridge.decisions.campaigns.retries import to_run_again
+from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.events import Changes
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.plan import Plan, Seen
+from gridbridge.model.campaigns.plan import Again, Plan, Seen, Tried
 
 BEGUN = (ArrayState.INTENDED, ArrayState.SUBMITTED)  # what another cycle has to go on with
 
@@ -13,38 +19,53 @@ BEGUN = (ArrayState.INTENDED, ArrayState.SUBMITTED)  # what another cycle has to
 def plan(seen: Seen) -> Plan:
     """Decide from what is seen; the same rows give the same plan."""
     alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
-    again = tuple(
-        one
-        for one in seen.ended
-        if one.campaign in alive and runs_again(one.outcome, one.attempt - _wiped(one, seen))
-    )
+    again = _again(seen, alive)
     over = {(one.campaign, one.number) for one in seen.over}
     left = tuple(one for one in seen.arrays if (one.campaign, one.number) not in over)
     ending = {(one.campaign, one.array) for one in seen.ended}
     predicted = predictor.predict(seen)
-    sent = sends(seen, predicted)
     busy = {one.campaign for one in left} | {one.campaign for one in again}
+    finished = tuple(
+        one.number for one in seen.campaigns if one.number in alive - busy and _is_sent(one, seen)
+    )
+    book, records = note(seen, again, finished)
+    barred = bars(book.open, seen.at)
+    sent = limited(sends(opened(seen, barred), predicted), seen, barred, book)
+    begun = (one for one in left if one.campaign in alive and one.state in BEGUN)
     return Plan(
         ended=seen.ended,
         arrays=tuple(one for one in seen.arrays if (one.campaign, one.number) in ending),
         again=again,
         over=seen.over,
-        finished=tuple(
-            one.number
-            for one in seen.campaigns
-            if one.number in alive - busy and _is_sent(one, seen)
-        ),
+        finished=finished,
         deleted=tuple(one for one in left if one.campaign not in alive),
-        resumed=tuple(one for one in left if one.campaign in alive and one.state in BEGUN),
+        resumed=tuple(one for one in begun if may_go_on(one, book.open, seen.at)),
         sends=sent,
         missed=seen.missed,
         predicted=predictor.kept(predicted, seen.ratios, sent),
+        changes=Changes(events=book.changed, records=records),
     )
 
 
-def _wiped(one: Attempt, seen: Seen) -> int:
-    """Return how many attempts of a task were wiped before they started: they don't count."""
-    return seen.wiped.get(one.campaign, {}).get(one.task, 0)
+def _again(seen: Seen, alive: Set[int]) -> tuple[Again, ...]:
+    """Return the tasks that are tried once more; those of a test are tried once."""
+    clusters = {
+        one.number: one.jdl.clusters.keys()
+        for one in seen.campaigns
+        if one.number in alive and one.jdl.type is not Type.TEST
+    }
+    where = {(one.campaign, one.number): one.cluster for one in seen.arrays}
+    ended = (
+        Tried(
+            campaign=one.campaign,
+            task=one.task,
+            attempt=one.attempt,
+            cluster=where.get((one.campaign, one.array), ""),
+            outcome=one.outcome,
+        )
+        for one in seen.ended
+    )
+    return to_run_again(ended, seen.earlier, clusters, seen.failures)
 
 
 def _is_sent(campaign: Campaign, seen: Seen) -> bool:
@@ -65,4 +86,5 @@ def sentences(plan: Plan) -> list[str]:
     told += predictor.sentences(plan.predicted)
     told += [f"sent: {sent}" if sent else ""]
     told += [f"campaign {number} has ended" for number in plan.finished]
+    told += [said(one) for one in plan.changes.events]
     return [each for each in told if each]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from gridbridge.decisions.campaigns.outcomes import outcome_of, outcome_of_wiped
+from gridbridge.decisions.wrapper import true_status
 from gridbridge.model.campaigns.campaign import Attempt
 from gridbridge.model.campaigns.wiping import Mark
 from gridbridge.model.job import JobEnd, KilledFor
@@ -45,6 +46,6 @@ def _with(attempt: Attempt, end: JobEnd, walltime_s: int, mark: Mark | None) -> 
     return replace(
         attempt,
         outcome=outcome_of_wiped(end, outcome, mark.wiped_for) if mark else outcome,
-        exit_status=end.exit_status,
+        exit_status=true_status(end),
         wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
     )

@@ -4,7 +4,7 @@ Exit statuses 66 and 67 ask for another run, as in CiGri; what the cluster did t
 before what its program said (facts of the CiGri scheduler: a walltime kill is no plain kill).
 """
 
-from gridbridge.decisions.wrapper import made_way, why_unstarted
+from gridbridge.decisions.wrapper import made_way, true_status, why_unstarted
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.wiping import WipedFor
 from gridbridge.model.job import JobEnd, KilledFor
@@ -16,9 +16,7 @@ KILLED = {
     KilledFor.WALLTIME: Outcome.WALLTIME,
     KilledFor.DELETION: Outcome.CANCELLED,
 }
-AGAIN = frozenset({Outcome.RESUBMIT, Outcome.RESUBMIT_LAST, Outcome.SITE_FAULT})
 KILLED_OUTCOMES = frozenset({Outcome.SIGNAL, Outcome.CANCELLED, Outcome.SITE_FAULT})
-MOST_ATTEMPTS = 4  # of a task that its cluster, not its program, failed
 
 
 def outcome_of(end: JobEnd, walltime_s: int) -> Outcome:
@@ -31,12 +29,12 @@ def outcome_of(end: JobEnd, walltime_s: int) -> Outcome:
         return Outcome.SETUP_ERROR
     if end.is_unseen:
         return Outcome.SITE_FAULT
-    if end.signal is not None:
+    if end.signal is not None and true_status(end) is None:
         is_late = end.wallclock_s is not None and end.wallclock_s >= walltime_s
         return Outcome.WALLTIME if is_late else Outcome.SIGNAL
-    if end.exit_status == 0:
+    if (status := true_status(end)) == 0:
         return Outcome.SUCCESS
-    return ASKED.get(end.exit_status or 0, Outcome.PROGRAM_ERROR)
+    return ASKED.get(status or 0, Outcome.PROGRAM_ERROR)
 
 
 def outcome_of_wiped(end: JobEnd, outcome: Outcome, wiped_for: WipedFor) -> Outcome:
@@ -50,12 +48,3 @@ def outcome_of_wiped(end: JobEnd, outcome: Outcome, wiped_for: WipedFor) -> Outc
         return Outcome.WALLTIME
     is_new = end.is_unstarted and end.killed_for is KilledFor.DELETION
     return Outcome.WIPED if is_new else Outcome.PREEMPTED
-
-
-def runs_again(outcome: Outcome, attempt: int) -> bool:
-    """Say whether a task is tried once more; `attempt` counts those that were not wiped.
-
-    One that made way always is, and one that was wiped.
-    """
-    is_free = outcome in (Outcome.PREEMPTED, Outcome.WIPED)
-    return is_free or (outcome in AGAIN and attempt < MOST_ATTEMPTS)

@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.numbers import Attempts
 
 AT_ONCE, USUAL, LAST = 20, 10, 0  # priorities of tasks, as in CiGri
 
@@ -77,6 +78,17 @@ class Array:
     size: int
     job_id: int = 0
     intended_at: datetime
+    is_repeated: bool = False  # its submission: an answer may have been lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """One array as root's ledger has it."""
+
+    number: int
+    cluster: str
+    tasks: Attempts
+    job_id: int = 0  # 0: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +113,4 @@ class Waiting:
     last: int
     attempt: int = 1
     priority: int = USUAL  # higher goes first
+    avoid: tuple[str, ...] = ()  # clusters, as long as another one is open

@@ -2,11 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcome
+from gridbridge.model.campaigns.events import Changes, Event, Record
 from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio
+from gridbridge.model.campaigns.sections import Failures
 from gridbridge.model.campaigns.sharing import Sharing
 from gridbridge.model.campaigns.wiping import Missed
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +25,8 @@ class Room:
     flood_rate: float = 0.0  # tasks that may wait, for each of those slots
     is_stressed: bool = False  # nothing is sent there now
     affinity: str = ""  # users and @groups whose campaigns come here first
+    slots: int = 0  # all of its queues for batch jobs
+    used: int = 0  # of those, by anybody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +39,28 @@ class There:
     listed: int  # with those that wait
     fresh: int = 0  # of those that wait: sent just now
     slots: float = 0.0  # of one that runs; 0: that is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What an attempt came to, and where."""
+
+    campaign: int
+    task: int
+    attempt: int
+    cluster: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A task that waits once more after this attempt."""
+
+    campaign: int
+    task: int
+    attempt: int  # that has ended
+    outcome: Outcome
+    avoid: tuple[str, ...] = ()  # it goes there only where no other cluster is open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +79,12 @@ class Seen:
     ratios: tuple[Ratio, ...] = ()  # that are kept
     missed: tuple[Missed, ...] = ()  # of the tasks that are to be wiped: what has changed
     sharing: Sharing = field(default_factory=Sharing)
-    wiped: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # campaign, task, times
+    at: datetime = EPOCH
+    asked: frozenset[str] = frozenset()  # clusters, of which `room` has those that answered
+    earlier: tuple[Tried, ...] = ()  # attempts of the tasks that have ended now
+    events: tuple[Event, ...] = ()  # that are open
+    records: tuple[Record, ...] = ()  # of unfinished campaigns
+    failures: Failures = field(default_factory=Failures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +94,7 @@ class Send:
     campaign: int
     cluster: str
     tasks: int
+    is_only: bool = False  # no other cluster is open to the campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +103,7 @@ class Plan:
 
     ended: tuple[Attempt, ...] = ()
     arrays: tuple[Array, ...] = ()  # those of which they are
-    again: tuple[Attempt, ...] = ()  # of those: their tasks are tried once more
+    again: tuple[Again, ...] = ()  # of those: their tasks are tried once more
     over: tuple[Array, ...] = ()
     finished: tuple[int, ...] = ()  # campaigns
     deleted: tuple[Array, ...] = ()  # of cancelled campaigns
@@ -76,3 +111,4 @@ class Plan:
     sends: tuple[Send, ...] = ()
     missed: tuple[Missed, ...] = ()
     predicted: tuple[Prediction, ...] = ()  # ratios that are kept
+    changes: Changes = field(default_factory=Changes)  # of events

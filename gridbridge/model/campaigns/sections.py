@@ -78,3 +78,25 @@ class Nikita:
     over_walltime_s: float = setting(
         1800.0, "a task that runs so long after its walltime is deleted", "s", 60, 2592000
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """How often tasks are tried again, and when a cluster gets no more of a campaign."""
+
+    asked: int = setting(
+        100, "how often a task may ask to run again (66 and 67)", "times", 0, 1000000
+    )
+    preempted: int = setting(
+        1000, "how often it runs again because it lost its place", "times", 0, 1000000
+    )
+    site_fault: int = setting(3, "the same because its host was lost", "times", 0, 1000000)
+    walltime: int = setting(
+        2, "the same, elsewhere, because it ran longer than its walltime", "times", 0, 1000000
+    )
+    setup_error: int = setting(3, "the same because no cluster could start it", "times", 0, 1000000)
+    program_errors: int = setting(
+        5, "tasks in a row that fail by themselves close a cluster", "tasks", 1, 1000000
+    )
+    probe_s: float = setting(60.0, "a closed cluster is tried again after this", "s", 1, 86400)
+    probe_max_s: float = setting(3600.0, "which doubles up to this", "s", 1, 86400)

@@ -48,6 +48,7 @@ class ShownCampaign:
     p90_at: datetime | None = None
     forecast_error: float | None = None  # of the P50 that was told halfway, once it has ended
     at: tuple[ShownAtCluster, ...] = ()
+    events: int = 0  # that are open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +58,25 @@ class ShownCampaigns:
     at: datetime
     campaigns: tuple[ShownCampaign, ...] = ()
     errors: ShownErrors | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownGridCluster:
+    """One cluster as campaigns find it; what is None was not asked of late, or not answered."""
+
+    name: str
+    kind: str
+    answered_at: datetime | None = None
+    slots: int | None = None
+    used: int | None = None
+    free: int | None = None
+    waiting: int = 0  # tasks of campaigns
+    running: int = 0  # the same
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownGrid:
+    """All clusters that campaigns may use, by name."""
+
+    at: datetime
+    clusters: tuple[ShownGridCluster, ...] = ()

@@ -1,12 +1,16 @@
 """Does what a cycle decided: it notes each step before the next, so that each may be repeated."""
 
 import logging
+from collections import Counter
 from dataclasses import replace
 from typing import Protocol
 
 from gridbridge.apply.campaigns import arrays
-from gridbridge.apply.campaigns.arrays import ArrayRefused
-from gridbridge.errors import GridbridgeError
+from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused
+from gridbridge.decisions.campaigns.adoption import adopt
+from gridbridge.decisions.campaigns.blacklist import happened, opened_now
+from gridbridge.decisions.campaigns.retries import to_run_again
+from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import (
     AT_ONCE,
     LAST,
@@ -15,16 +19,23 @@ from gridbridge.model.campaigns.campaign import (
     ArrayState,
     Attempt,
     CampaignState,
+    Noted,
     Outcome,
     Waiting,
 )
-from gridbridge.model.campaigns.plan import Plan, Send
+from gridbridge.model.campaigns.events import Code, Kind
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.plan import Again, Plan, Send, Tried
+from gridbridge.model.campaigns.sections import Failures
 from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
 
 PRIORITIES = {Outcome.RESUBMIT: AT_ONCE, Outcome.RESUBMIT_LAST: LAST}
+OF_SUBMISSION = (Code.SUBMIT_JOB, Code.RUNNER_SUBMIT_ERROR)  # over once an array was taken
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +44,11 @@ class Acts(Protocol):
     """What is done at the clusters (apply/campaigns/arrays); each may be repeated."""
 
     def submit(self, array: Array, attempts: tuple[Attempt, ...], /) -> int:
-        """Submit an array held; return its id. Raises ArrayRefused for one that is never taken."""
+        """Submit an array held; return its id.
+
+        Raises ArrayRefused where its cluster, and CampaignRefused where root will never take it,
+        and AlreadySubmitted when root's ledger has other tasks under its number.
+        """
         ...
 
     def release(self, array: Array, /) -> None:
@@ -44,6 +59,10 @@ class Acts(Protocol):
         """End all of its tasks."""
         ...
 
+    def noted(self, campaign: int, /) -> tuple[Noted, ...]:
+        """Return what root's ledger has of a campaign."""
+        ...
+
 
 class Actions:
     """What changes the state file and the clusters."""
@@ -51,15 +70,18 @@ class Actions:
     def __init__(
         self,
         database: Database,
-        campaigns: Campaigns,
         learnt: Learnt,
         clock: Clock,
+        failures: Failures,
         acts: Acts = arrays,
     ) -> None:
         self._database = database
-        self._campaigns = campaigns
+        self._campaigns = Campaigns(database)
+        self._tries = CampaignTries(database, self._campaigns)
+        self._events = CampaignEvents(database)
         self._learnt = learnt
         self._clock = clock
+        self._failures = failures
         self._acts = acts
         self._touched: list[Attempt] = []
 
@@ -70,33 +92,41 @@ class Actions:
 
     def do(self, plan: Plan) -> None:
         """Note what ended, then send what was begun, then what is new."""
+        for array in plan.over:
+            if array.is_repeated:
+                self._leave_nothing(array)
         with self._database.transaction():
             self._note_ends(plan)
             self._learnt.keep(plan, self._clock.now())
         for array in plan.deleted:
             self._delete(array)
         for array in plan.resumed:
-            self._go_on(array)
+            self._resume(array)
         for send in plan.sends:
             self._send(send)
 
     def _note_ends(self, plan: Plan) -> None:
-        again = frozenset(plan.again)
+        again = {(one.campaign, one.task) for one in plan.again}
+        over = [one for one in plan.ended if (one.campaign, one.task) not in again]
         self._touched += plan.ended
-        for one in plan.ended:
-            self._campaigns.ended(one)
-            if one in again:
-                self._campaigns.wait_again(one.campaign, _waiting(one))
-            else:
-                self._campaigns.count(one.campaign, 1, int(one.outcome is not Outcome.SUCCESS))
+        self._campaigns.ended(plan.ended)
+        for one in plan.again:
+            self._campaigns.wait_again(one.campaign, _waiting(one))
+        bad = Counter(one.campaign for one in over if one.outcome is not Outcome.SUCCESS)
+        for campaign, tasks in Counter(one.campaign for one in over).items():
+            self._campaigns.count(campaign, tasks, bad[campaign])
         for array in plan.over:
             self._campaigns.array_is(array, ArrayState.OVER)
         for number in plan.finished:
-            self._campaigns.is_now(number, CampaignState.TERMINATED)
+            self._campaigns.is_now(number, CampaignState.TERMINATED, self._clock.now())
+        self._events.put(plan.changes.events)
+        self._events.put_records(plan.changes.records)
 
     def _send(self, send: Send) -> None:
         now = self._clock.now()
-        array = self._campaigns.intend(send.campaign, send.cluster, send.tasks, now)
+        array = self._campaigns.intend(
+            send.campaign, send.cluster, send.tasks, now, is_only=send.is_only
+        )
         if array:
             self._touched += self._campaigns.pending(array)
             self._go_on(array)
@@ -111,26 +141,114 @@ class Actions:
         if array.state is not ArrayState.RELEASED:
             self._close(array, Outcome.CANCELLED)
 
+    def _leave_nothing(self, array: Array) -> None:
+        """Delete what bears an array's name besides it: a cluster may take a submission late."""
+        try:
+            self._acts.delete(array)
+        except GridbridgeError as error:
+            self._tell("not_deleted", array, error)
+
+    def _resume(self, array: Array) -> None:
+        """Go on with an array of which it is not known whether it was submitted."""
+        if array.state is ArrayState.INTENDED:
+            self._campaigns.is_repeated(array)
+        self._go_on(array)
+
     def _go_on(self, array: Array) -> None:
         """Take the steps that are left of an array's submission; the next cycle does the rest."""
         try:
             if array.state is ArrayState.INTENDED:
-                job_id = self._acts.submit(array, self._campaigns.pending(array))
-                self._campaigns.array_is(array, ArrayState.SUBMITTED, job_id)
-                array = replace(array, state=ArrayState.SUBMITTED, job_id=job_id)
+                array = self._submit(array)
             self._acts.release(array)
-            self._campaigns.array_is(array, ArrayState.RELEASED)
+            self._is_released(array)
+        except CampaignRefused as error:
+            self._tell("campaign_refused", array, error)
+            self._refuse_everywhere(array)
         except ArrayRefused as error:
             self._tell("refused", array, error)
-            self._close(array, Outcome.SETUP_ERROR)
+            self._try_elsewhere(array)
+        except AlreadySubmitted as error:
+            self._tell("state_is_older", array, error)
+            self._adopt(array)
+        except StateError as error:  # the state file's: no cluster is to blame
+            self._tell("not_noted", array, error)
         except GridbridgeError as error:
             self._tell("not_sent", array, error)
+            self._note(array, Code.SUBMIT_JOB)
 
-    def _close(self, array: Array, outcome: Outcome) -> None:
-        """Note that none of an array's tasks ran."""
-        ended = [replace(one, outcome=outcome) for one in self._campaigns.pending(array)]
+    def _submit(self, array: Array) -> Array:
+        job_id = self._acts.submit(array, self._campaigns.pending(array))
+        self._campaigns.array_is(array, ArrayState.SUBMITTED, job_id)
+        return replace(array, state=ArrayState.SUBMITTED, job_id=job_id)
+
+    def _is_released(self, array: Array) -> None:
+        """Note that an array's tasks may start: what kept its cluster from taking it is over."""
         with self._database.transaction():
-            self._note_ends(Plan(ended=tuple(ended), over=(array,)))
+            self._campaigns.array_is(array, ArrayState.RELEASED)
+            for code in OF_SUBMISSION:
+                if known := self._events.find_open(code, array.campaign, array.cluster):
+                    self._events.put([replace(known, closed_at=self._clock.now())])
+
+    def _try_elsewhere(self, array: Array) -> None:
+        """Note that none of an array's tasks ran, because its cluster refuses them."""
+        pending = self._campaigns.pending(array)
+        tried = [
+            Tried(
+                campaign=one.campaign,
+                task=one.task,
+                attempt=one.attempt,
+                cluster=array.cluster,
+                outcome=Outcome.SETUP_ERROR,
+            )
+            for one in pending
+        ]
+        found = self._campaigns.find(array.campaign)
+        assert found  # a campaign that has arrays is kept
+        clusters = {} if found.jdl.type is Type.TEST else {found.number: found.jdl.clusters.keys()}
+        again = to_run_again(tried, self._tries.earlier(pending), clusters, self._failures)
+        with self._database.transaction():
+            self._note(array, Code.RUNNER_SUBMIT_ERROR)
+            self._close(array, Outcome.SETUP_ERROR, again)
+
+    def _refuse_everywhere(self, array: Array) -> None:
+        """Note that root submits nothing more of a campaign: what waits has failed too."""
+        with self._database.transaction():
+            self._close(array, Outcome.SETUP_ERROR)
+            waiting = self._campaigns.waiting().get(array.campaign, 0)
+            self._campaigns.drop_waiting(array.campaign)
+            self._campaigns.count(array.campaign, waiting, waiting)
+            if not self._events.find_open(Code.FILE_REFUSED, array.campaign, ""):
+                now = self._clock.now()
+                event = opened_now(Kind.CAMPAIGN, Code.FILE_REFUSED, array.campaign, "", now)
+                self._events.put([event])
+
+    def _adopt(self, array: Array) -> None:
+        """Take over what root's ledger knows of a campaign; the next cycle goes on from there."""
+        try:
+            noted = self._acts.noted(array.campaign)
+        except GridbridgeError as error:
+            self._tell("no_ledger", array, error)
+            return
+        now = self._clock.now()
+        event = opened_now(Kind.CAMPAIGN, Code.RESTORED, array.campaign, "", now)
+        adoption = adopt(self._tries.kept(array.campaign), noted, array, now)
+        with self._database.transaction():
+            self._tries.adopt(adoption)
+            self._events.put([event])
+        self._touched += adoption.attempts
+
+    def _note(self, array: Array, code: Code) -> None:
+        """Note what happened to an array at its cluster: the next try of it comes later."""
+        known = self._events.find_open(code, array.campaign, array.cluster)
+        pair = array.campaign, array.cluster
+        event = happened(known, code, pair, self._clock.now(), self._failures)
+        self._events.put([replace(event, tasks=event.tasks + array.size)])
+
+    def _close(self, array: Array, outcome: Outcome, again: tuple[Again, ...] = ()) -> None:
+        """Note that none of an array's tasks ran."""
+        ended = tuple(replace(one, outcome=outcome) for one in self._campaigns.pending(array))
+        with self._database.transaction():
+            self._note_ends(Plan(ended=ended, again=again, over=(array,)))
 
     @staticmethod
     def _tell(event: str, array: Array, error: Exception) -> None:
@@ -138,7 +256,12 @@ class Actions:
         _log.warning("event=%s array=%s at=%s why=%r", event, name, array.cluster, str(error))
 
 
-def _waiting(ended: Attempt) -> Waiting:
+def _waiting(ended: Again) -> Waiting:
     """Return a task as it waits for its next attempt."""
-    priority = PRIORITIES.get(ended.outcome, USUAL)
-    return Waiting(first=ended.task, last=ended.task, attempt=ended.attempt + 1, priority=priority)
+    return Waiting(
+        first=ended.task,
+        last=ended.task,
+        attempt=ended.attempt + 1,
+        priority=PRIORITIES.get(ended.outcome, USUAL),
+        avoid=ended.avoid,
+    )

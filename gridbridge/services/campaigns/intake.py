@@ -2,34 +2,30 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
 
 from gridbridge.config import admission
 from gridbridge.decisions.campaigns import admission as rules
+from gridbridge.decisions.campaigns.blacklist import opened_now
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.admission import Candidate, Rule
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
+from gridbridge.model.campaigns.events import Code, Kind
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.services.campaigns.requests import Requests
 from gridbridge.services.journal import decode
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaign_files, tasks_shown
-from gridbridge.state.campaign_files import Answer, Asked, NewFile, Verb
-from gridbridge.state.database.campaign_tasks import CampaignTasks
+from gridbridge.state import campaign_files
+from gridbridge.state.campaign_files import NewFile
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
 
-AS_IT_IS = {
-    CampaignState.IN_TREATMENT: Answer.NOT_PAUSED,
-    CampaignState.PAUSED: Answer.PAUSED,
-    CampaignState.TERMINATED: Answer.TERMINATED,
-    CampaignState.CANCELLED: Answer.CANCELLED,
-}
-NEXT = {
-    (CampaignState.IN_TREATMENT, Verb.PAUSE): CampaignState.PAUSED,
-    (CampaignState.PAUSED, Verb.RESUME): CampaignState.IN_TREATMENT,
-    (CampaignState.IN_TREATMENT, Verb.CANCEL): CampaignState.CANCELLED,
-    (CampaignState.PAUSED, Verb.CANCEL): CampaignState.CANCELLED,
-}
+KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
 
 _log = logging.getLogger(__name__)
 
@@ -39,16 +35,16 @@ class Intake:
 
     def __init__(
         self,
-        campaigns: Campaigns,
+        database: Database,
         clusters: frozenset[str],
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
         rules: Callable[[], tuple[Rule, ...]] = admission.load,
     ) -> None:
-        self._campaigns = campaigns
-        self._tasks = CampaignTasks(campaigns.database)
-        self._touched: list[Attempt] = []
+        self._campaigns = Campaigns(database)
+        self._events = CampaignEvents(database)
+        self._requests = Requests(database, clock, folder, published)
         self._clusters = clusters
         self._clock = clock
         self._folder = folder
@@ -56,65 +52,51 @@ class Intake:
         self._rules = rules
 
     def take(self) -> int:
-        """Take in what is new; return how many campaigns that made."""
-        return sum(self._take(token, found) for token, found in campaign_files.new(self._folder))
+        """Take in new campaigns, and do what owners ask; return how many of both."""
+        listed = campaign_files.names(self._folder)
+        new = campaign_files.new(listed, self._folder)
+        taken = sum(self._take(token, found) for token, found in new)
+        return taken + self._answer(listed)
 
-    def answer(self) -> int:
-        """Do what owners ask about their campaigns; return how many asked."""
-        asked = tuple(campaign_files.asked(self._folder))
+    def _answer(self, listed: list[str]) -> int:
+        asked = tuple(campaign_files.asked(listed, self._folder))
         for one in asked:
-            told = {number: self._do(one, number) for number in one.campaigns}
-            campaign_files.answer(one.token, told, self._published)
+            campaign_files.answer(one.token, self._requests.do(one), self._published)
             campaign_files.done(one.token, self._folder)
         return len(asked)
 
-    def _do(self, asked: Asked, number: int) -> Answer:
-        """Do what is asked about one campaign, if its owner asks."""
-        found = self._campaigns.find(number)
-        if not found or found.state is CampaignState.PURGED:
-            return Answer.UNKNOWN
-        if found.uid != asked.uid:
-            return Answer.NOT_THEIRS
-        if asked.verb is Verb.PURGE:
-            return self._purge(found)
-        if asked.verb is Verb.CANCEL_TASK:
-            return self._cancel_task(found, asked.task)
-        state = NEXT.get((found.state, asked.verb))
-        if not state:
-            return AS_IT_IS[found.state]
-        self._campaigns.is_now(number, state)
-        if state is CampaignState.CANCELLED:
-            self._campaigns.drop_waiting(number)
-        return Answer.DONE
+    def recover(self) -> None:
+        """Know the campaigns again that a state file which was restored has forgotten.
 
-    def _purge(self, found: Campaign) -> Answer:
-        """Remove what is there of a campaign that has ended, then forget it."""
-        if found.number in (one.number for one in self._campaigns.unfinished()):
-            return Answer.NOT_ENDED
-        campaign_files.purge(found.number, self._folder)
-        tasks_shown.remove(found.number, self._published)
-        self._tasks.purge(found.number)
-        return Answer.DONE
+        They are paused: their owners say whether they go on. What was submitted of them root's
+        ledger knows.
+        """
+        number = self._campaigns.last_number() + 1
+        while found := campaign_files.numbered(number, self._folder):
+            made = self._campaign(found)
+            if isinstance(made, str):
+                return
+            _log.warning("event=campaign_forgotten campaign=%s", number)
+            self._campaigns.add(
+                replace(made, number=number, state=CampaignState.PAUSED), found.token
+            )
+            now = self._clock.now()
+            self._events.put([opened_now(Kind.CAMPAIGN, Code.RESTORED, number, "", now)])
+            number += 1
 
-    def _cancel_task(self, found: Campaign, task: int) -> Answer:
-        """End a task that was not sent yet."""
-        if not found.state.is_alive:
-            return AS_IT_IS[found.state]
-        if not 0 <= task < found.tasks:
-            return Answer.NO_TASK
-        ended = self._tasks.cancel(found.number, task)
-        if not ended:
-            return Answer.NOT_WAITING
-        self._touched.append(ended)
-        return Answer.DONE
+    def sweep(self) -> None:
+        """Remove the files of campaigns that ended long ago, and forget old events."""
+        now = self._clock.now()
+        for number in self._campaigns.ended_before(now - KEPT):
+            campaign_files.purge(number, self._folder)
+        self._events.forget(now - KEPT)
 
     def touched(self) -> tuple[Attempt, ...]:
-        """Return the attempts that owners ended since the last call."""
-        found, self._touched = tuple(self._touched), []
-        return found
+        """Return the attempts of tasks that owners changed since the last call."""
+        return self._requests.touched()
 
     def _take(self, token: str, found: NewFile | str) -> bool:
-        """Keep a campaign, then its number on the file, then the answer; each may be repeated."""
+        """Keep a campaign, then the answer, then its number on the file; each may be repeated."""
         known = self._campaigns.of_token(token)
         if known:
             number = known.number
@@ -123,10 +105,16 @@ class Intake:
             if isinstance(made, str):
                 self._refuse(token, made)
                 return False
-            number = self._campaigns.add(made, token)
-        campaign_files.number(token, number, self._folder)
+            number = self._campaigns.add(replace(made, number=self._free_number()), token)
         campaign_files.answer(token, {"campaign": number}, self._published)
+        campaign_files.number(token, number, self._folder)
         return not known
+
+    def _free_number(self) -> int:
+        """Return a number that no campaign has had, also if our state file is an older one."""
+        after = self._campaigns.last_number() + 1
+        free = (n for n in count(after) if not campaign_files.is_number_taken(n, self._folder))
+        return next(free)
 
     def _refuse(self, token: str, problem: str) -> None:
         _log.warning("event=no_campaign token=%s why=%r", token, problem)

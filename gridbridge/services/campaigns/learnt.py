@@ -21,11 +21,11 @@ class Learnt:
         self._marks.missed(plan.missed)
         self._marks.tidy()
         clusters = {(one.campaign, one.number): one.cluster for one in plan.arrays}
-        again = frozenset(plan.again)
+        again = {(one.campaign, one.task) for one in plan.again}
         counted = Counter(
             (one.campaign, clusters[one.campaign, one.array])
             for one in plan.ended
-            if one not in again and (one.campaign, one.array) in clusters
+            if (one.campaign, one.task) not in again and (one.campaign, one.array) in clusters
         )
         for (campaign, cluster), tasks in counted.items():
             self._predictions.tasks_ended(campaign, cluster, tasks, now)

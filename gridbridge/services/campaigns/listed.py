@@ -24,12 +24,26 @@ def room(policy: Policy, answers: Answers, stress: Mapping[str, float]) -> dict[
             free_slots=seen.free_slots,
             besteffort_slots=seen.besteffort_slots,
             max_slots=max_slots(seen),
+            **_usage(seen),
             law=used[name].predictor,
             flood_rate=used[name].flood_rate,
             is_stressed=stress.get(name, -inf) >= used[name].stress_limit,
             affinity=used[name].affinity,
         )
         for name, seen in answers.items()
+    }
+
+
+def _usage(seen: ClusterSnapshot) -> dict[str, int]:
+    """Return its slots for ordinary jobs, and how many of them are used."""
+    queues = [
+        one
+        for one in seen.queues
+        if one.takes_batch and not one.sends_away and not one.is_besteffort
+    ]
+    return {
+        "slots": sum(one.slots_total for one in queues),
+        "used": sum(one.slots_used for one in queues),
     }
 
 

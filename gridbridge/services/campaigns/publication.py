@@ -14,6 +14,7 @@ from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown, tasks_shown
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.tasks_shown import A_FILE
@@ -33,6 +34,7 @@ class Publication:
         self._campaigns = campaigns
         self._forecasts = forecasts
         self._tasks = CampaignTasks(database)
+        self._events = CampaignEvents(database)
         self._clock = clock
         self._folder = folder
         self._killed: set[int] = set()  # campaigns whose tasks may be shown as they were
@@ -40,8 +42,9 @@ class Publication:
     def show(self) -> None:
         """Show all campaigns."""
         waiting = self._campaigns.waiting()
+        events = Counter(one.campaign for one in self._events.open())
         shown = (
-            _shown(one, waiting.get(one.number, 0))
+            _shown(one, waiting.get(one.number, 0), events[one.number])
             for one in self._campaigns.all()
             if one.state is not CampaignState.PURGED
         )
@@ -111,7 +114,7 @@ class Publication:
         tasks_shown.add_ends(campaign, tuple(found), self._folder)
 
 
-def _shown(one: Campaign, waiting: int) -> ShownCampaign:
+def _shown(one: Campaign, waiting: int, events: int) -> ShownCampaign:
     return ShownCampaign(
         number=one.number,
         name=one.jdl.name,
@@ -124,4 +127,5 @@ def _shown(one: Campaign, waiting: int) -> ShownCampaign:
         ended=one.ended,
         failed=one.failed,
         waiting=waiting,
+        events=events,
     )

@@ -19,6 +19,7 @@ from gridbridge.services.campaigns.intake import Intake
 from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.services.campaigns.publication import Publication
 from gridbridge.services.campaigns.shares import Shares
+from gridbridge.services.campaigns.showing import Showing
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
@@ -27,6 +28,8 @@ from gridbridge.state.database.campaign_usage import CampaignUsage
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
+
+SWEEP_S = 3600.0
 
 
 class Runner:
@@ -38,26 +41,27 @@ class Runner:
         self._clock = clock
         self.database = Database.open(policy.site.state)
         self.journal = Journal(self.database)
-        self._campaigns = Campaigns(self.database)
-        self._intake = Intake(self._campaigns, frozenset(policy.clusters), clock)
-        self._predictions = Predictions(self.database)
-        self._shares = Shares(policy, self._campaigns, CampaignUsage(self.database), clock)
+        self._intake = Intake(self.database, frozenset(policy.clusters), clock)
+        campaigns, predictions = Campaigns(self.database), Predictions(self.database)
+        self._forecasts = Forecasts(campaigns, predictions, clock, policy.runner.interval_s)
+        self._shares = Shares(policy, campaigns, CampaignUsage(self.database), clock)
         marks = Marks(self.database)
-        self._forecasts = Forecasts(
-            self._campaigns, self._predictions, clock, policy.runner.interval_s
-        )
-        learnt = Learnt(self._predictions, marks)
-        self._updator = Updator(policy, self._campaigns, self._predictions, marks, clock)
-        self._actions = Actions(self.database, self._campaigns, learnt, clock)
-        self._publication = Publication(self.database, self._campaigns, self._forecasts, clock)
+        learnt = Learnt(predictions, marks)
+        self._updator = Updator(policy, self.database, predictions, marks, clock)
+        self._actions = Actions(self.database, learnt, clock, policy.failures)
+        self._publication = Publication(self.database, campaigns, self._forecasts, clock)
+        self._showing = Showing(policy, self.database, clock)
+        self._intake.recover()
+        self._sweeps_at_s = 0.0
 
     def take_in(self) -> int:
         """Take in new campaigns and what owners ask, and show them; return how many."""
-        if taken := self._intake.take() + self._intake.answer():
+        if taken := self._intake.take():
             if touched := self._intake.touched():
                 self._publication.begin(one.campaign for one in touched)
                 self._publication.end(touched)
             self._publication.show()
+            self._showing.show()
         return taken
 
     def gather(self) -> Seen:
@@ -82,6 +86,16 @@ class Runner:
         self._publication.end(self._actions.touched())
         self._publication.show_cycle(seen, plan)
         self._publication.show()
+        self._sweep()
+        self._showing.show()
+        self._showing.show_clusters(seen)
+
+    def _sweep(self) -> None:
+        """Remove what is kept no longer, now and then."""
+        now_s = self._clock.steady_s()
+        if now_s >= self._sweeps_at_s:
+            self._sweeps_at_s = now_s + SWEEP_S
+            self._intake.sweep()
 
 
 class Daemon:

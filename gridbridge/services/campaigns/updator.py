@@ -23,6 +23,9 @@ from gridbridge.services.campaigns.asking import ask
 from gridbridge.services.campaigns.listed import elapsed, room, there
 from gridbridge.services.campaigns.wiped import Wiped
 from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
@@ -36,13 +39,15 @@ class Updator:
     def __init__(
         self,
         policy: Policy,
-        campaigns: Campaigns,
+        database: Database,
         predictions: Predictions,
         marks: Marks,
         clock: Clock,
     ) -> None:
         self._policy = policy
-        self._campaigns = campaigns
+        self._campaigns = Campaigns(database)
+        self._tries = CampaignTries(database, self._campaigns)
+        self._events = CampaignEvents(database)
         self._predictions = predictions
         self._marks = marks
         self._clock = clock
@@ -53,7 +58,8 @@ class Updator:
         """Return all that a decision may look at."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
         used = {name for one in campaigns for name in one.jdl.clusters}
-        answers = ask(self._policy, used | {one.cluster for one in arrays}, arrays)
+        used |= {one.cluster for one in arrays}
+        answers = ask(self._policy, used, arrays)
         released = [
             one for one in arrays if one.state is ArrayState.RELEASED and one.cluster in answers
         ]
@@ -72,8 +78,13 @@ class Updator:
             ended=ended,
             over=over,
             missed=tuple(wiped.missed),
-            wiped=wiped.times(ended),
             ratios=self._predictions.ratios(one.number for one in campaigns),
+            at=self._clock.now(),
+            asked=frozenset(used & self._policy.clusters.keys()),
+            earlier=self._tries.earlier(ended),
+            events=self._events.open(),
+            records=self._events.records(one.number for one in campaigns),
+            failures=self._policy.failures,
         )
 
     def _ended(
@@ -95,6 +106,8 @@ class Updator:
             pending = self._campaigns.pending(array)
             missing = wiped.see(array, self._missed(array, pending, answers[array.cluster]))
             ends = self._ends(array) if missing else {}
+            if ends is None:
+                continue
             walltime_s = walltimes.get((array.campaign, array.cluster), 0)
             forgotten_s = self._policy.runner.forgotten_s
             found = rules.ended(missing, ends, walltime_s, forgotten_s, wiped.of(array))
@@ -114,7 +127,8 @@ class Updator:
             self._missing.pop(one, None)
         return {one: now_s - self._missing.setdefault(one, now_s) for one in gone}
 
-    def _ends(self, array: Array) -> dict[int, JobEnd]:
+    def _ends(self, array: Array) -> dict[int, JobEnd] | None:
+        """Return what the cluster tells of ends; None while it tells nothing, which is no end."""
         where = away(self._policy, array.cluster)
         system = adapter_of(where).array_ends
         assert system  # campaigns are not sent to others
@@ -123,4 +137,4 @@ class Updator:
             return system.array_ends(where, array.job_id, str(name))
         except GridbridgeError as error:
             _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
-            return {}
+            return None

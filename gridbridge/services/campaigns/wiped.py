@@ -1,8 +1,7 @@
 """What the updator has to know of the tasks that nikita deletes."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 
-from gridbridge.decisions.campaigns.outcomes import AGAIN, MOST_ATTEMPTS
 from gridbridge.model.campaigns.campaign import Array, Attempt
 from gridbridge.model.campaigns.wiping import Mark, Missed
 from gridbridge.shell.clock import Clock
@@ -33,20 +32,8 @@ class Wiped:
                 )
         return {one: max(missed_s, self._since(array, one)) for one, missed_s in missing.items()}
 
-    def times(self, ended: Iterable[Attempt]) -> dict[int, dict[int, int]]:
-        """Return how often tasks were wiped whose next attempt depends on it, by campaign."""
-        found: dict[int, dict[int, int]] = {}
-        for one in _last_of_many(ended):
-            times = self._state.wiped(one.campaign, one.task)
-            found.setdefault(one.campaign, {})[one.task] = times
-        return found
-
     def _since(self, array: Array, one: Attempt) -> float:
         mark = self.of(array).get(one.place)
         if mark is None or mark.missing_since is None:
             return 0.0
         return (self._now - mark.missing_since).total_seconds()
-
-
-def _last_of_many(ended: Iterable[Attempt]) -> Collection[Attempt]:
-    return [one for one in ended if one.outcome in AGAIN and one.attempt >= MOST_ATTEMPTS]

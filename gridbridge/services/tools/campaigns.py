@@ -7,11 +7,11 @@ from typing import Any
 
 from gridbridge.config.jdl import Said
 from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.places import CAMPAIGNS, HOME, PUBLISHED, SPOOL
 from gridbridge.shell.retry import until
 from gridbridge.state import campaign_files, campaigns_shown
-from gridbridge.state.campaign_files import Answer, Verb
 
 WHERE = "campaigns are brought on the transfer host, or where its {} and {} are mounted"
 NOBODY = "no gridbridge-runner takes campaigns now; nothing was stored"

@@ -8,7 +8,7 @@ from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 from gridbridge.model.campaigns.campaign import Attempt, CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task import ShownTask
-from gridbridge.state.database.campaigns import ARRAYS, ATTEMPTS, CAMPAIGNS, WAITING
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, WAITING
 from gridbridge.state.database.core import Database
 
 NO_ARRAY = 0

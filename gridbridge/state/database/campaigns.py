@@ -1,19 +1,12 @@
-"""The campaigns, their arrays, and every attempt to run a task.
+"""The campaigns, their arrays, and every attempt to run a task."""
 
-Tasks that were never tried are ranges, so that a million of them is one row.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    BigInteger,
-    Column,
     Executable,
-    Index,
-    Table,
     and_,
     bindparam,
     delete,
@@ -35,62 +28,8 @@ from gridbridge.model.campaigns.campaign import (
     Waiting,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, WAITING
 from gridbridge.state.database.core import Database
-
-CAMPAIGNS = Table(
-    "campaigns",
-    METADATA,
-    Column("number", COUNTED, primary_key=True),
-    Column("uid", BigInteger, nullable=False),
-    Column("owner", Words, nullable=False),
-    Column("state", Words, nullable=False),
-    Column("submitted_at", Moment, nullable=False),
-    Column("tasks", BigInteger, nullable=False),
-    Column("ended", BigInteger, nullable=False),
-    Column("failed", BigInteger, nullable=False),
-    Column("token", Words, nullable=False, unique=True),
-    Column("digest", Words, nullable=False),
-    Column("jdl", Json, nullable=False),
-)
-
-WAITING = Table(
-    "campaign_waiting",
-    METADATA,
-    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("first", BigInteger, primary_key=True, autoincrement=False),
-    Column("last", BigInteger, nullable=False),
-    Column("attempt", BigInteger, nullable=False),
-    Column("priority", BigInteger, nullable=False),
-)
-
-ARRAYS = Table(
-    "campaign_arrays",
-    METADATA,
-    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", Words, nullable=False),
-    Column("state", Words, nullable=False),
-    Column("size", BigInteger, nullable=False),
-    Column("job_id", BigInteger, nullable=False),
-    Column("intended_at", Moment, nullable=False),
-    Index("campaign_arrays_state", "state"),
-)
-
-ATTEMPTS = Table(
-    "campaign_attempts",
-    METADATA,
-    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("task", BigInteger, primary_key=True, autoincrement=False),
-    Column("attempt", BigInteger, primary_key=True, autoincrement=False),
-    Column("array", BigInteger, nullable=False),
-    Column("place", BigInteger, nullable=False),
-    Column("outcome", Words, nullable=False),
-    Column("exit_status", BigInteger),
-    Column("wallclock_s", BigInteger),
-    Index("campaign_attempts_array", "campaign", "array"),
-    sqlite_with_rowid=False,
-)
 
 _CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
 _ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
@@ -137,14 +76,22 @@ _DURATIONS = (
     .order_by(ATTEMPTS.c.array.desc())
     .limit(600)
 )
+_ENDED = (
+    update(ATTEMPTS)
+    .where(*(ATTEMPTS.c[key] == bindparam(f"of_{key}") for key in ("campaign", "task", "attempt")))
+    .values({key: bindparam(f"of_{key}") for key in ("outcome", "exit_status", "wallclock_s")})
+)
 _WAITING_COUNTS = select(
     WAITING.c.campaign, func.sum(WAITING.c.last - WAITING.c.first + 1).label("tasks")
 ).group_by(WAITING.c.campaign)
 _NEXT_WAITING = (
-    select(*(WAITING.c[name] for name in ("first", "last", "attempt", "priority")))
+    select(*(WAITING.c[field.name] for field in fields(Waiting)))
     .where(WAITING.c.campaign == bindparam("campaign"))
     .order_by(WAITING.c.priority.desc(), WAITING.c.first)
 )
+_OF_CAMPAIGN = select(*_ARRAY).where(ARRAYS.c.campaign == bindparam("campaign"))
+_ENDED_BEFORE = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < bindparam("moment"))
+_LAST_NUMBER = select(func.max(CAMPAIGNS.c.number).label("number"))
 _LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
     ARRAYS.c.campaign == bindparam("campaign")
 )
@@ -168,13 +115,16 @@ class Campaigns:
 
     def add(self, campaign: Campaign, token: str) -> int:
         """Keep a new campaign, all of its tasks waiting, and return its number."""
-        values = _values(campaign) | {"token": token}
-        del values["number"]
+        number = campaign.number or self.last_number() + 1
         with self._database.transaction():
-            added = self._database.execute(insert(CAMPAIGNS), values)
-            number = int(added.inserted_primary_key[0])  # type: ignore[index]
+            values = _values(campaign) | {"token": token, "number": number}
+            self._database.execute(insert(CAMPAIGNS), values)
             self.wait_again(number, Waiting(first=0, last=campaign.tasks - 1))
         return number
+
+    def last_number(self) -> int:
+        """Return the highest number of a campaign; 0 where there is none."""
+        return int(self._database.rows(_LAST_NUMBER)[0]["number"] or 0)
 
     def find(self, number: int) -> Campaign | None:
         """Look a campaign up."""
@@ -198,8 +148,16 @@ class Campaigns:
 
     def open_arrays(self) -> tuple[Array, ...]:
         """Return the arrays of which a task may live, oldest first in each campaign."""
-        rows = self._database.rows(_OPEN_ARRAYS)
-        return tuple(Array(**row | {"state": ArrayState(row["state"])}) for row in map(dict, rows))
+        return self._arrays(_OPEN_ARRAYS)
+
+    def arrays_of(self, campaign: int) -> tuple[Array, ...]:
+        """Return every array of a campaign."""
+        return self._arrays(_OF_CAMPAIGN, campaign=campaign)
+
+    def waiting_of(self, campaign: int) -> tuple[Waiting, ...]:
+        """Return the tasks of a campaign that wait to be sent, the most urgent first."""
+        rows = self._database.rows(_NEXT_WAITING, campaign=campaign)
+        return tuple(_waiting(dict(row)) for row in rows)
 
     def tried(self, campaign: int) -> frozenset[str]:
         """Return the clusters to which a campaign has ever sent tasks."""
@@ -219,10 +177,15 @@ class Campaigns:
         rows = map(dict, self._database.rows(_PENDING, **of))
         return tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows)
 
-    def intend(self, campaign: int, cluster: str, tasks: int, at: datetime) -> Array | None:
-        """Take tasks that wait into a new array; None where none waits any more."""
+    def intend(
+        self, campaign: int, cluster: str, tasks: int, at: datetime, *, is_only: bool = True
+    ) -> Array | None:
+        """Take tasks that wait into a new array; None where none waits that may go there.
+
+        Unless it is the only cluster, tasks that avoid it are left.
+        """
         with self._database.transaction():
-            taken = self._take(campaign, tasks)
+            taken = self._take(campaign, "" if is_only else cluster, tasks)
             if not taken:
                 return None
             rows = self._database.rows(_LAST_ARRAY, campaign=campaign)
@@ -235,18 +198,7 @@ class Campaigns:
                 intended_at=at,
             )
             self._database.execute(insert(ARRAYS), asdict(array))
-            for place, (task, attempt) in enumerate(taken, start=1):
-                self._database.execute(
-                    insert(ATTEMPTS),
-                    {
-                        "campaign": campaign,
-                        "task": task,
-                        "attempt": attempt,
-                        "array": array.number,
-                        "place": place,
-                        "outcome": Outcome.PENDING,
-                    },
-                )
+            self._database.execute(insert(ATTEMPTS), _attempts_of(array, taken))
         return array
 
     def array_is(self, array: Array, state: ArrayState, job_id: int = 0) -> None:
@@ -255,20 +207,22 @@ class Campaigns:
         of = and_(ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
         self._database.execute(update(ARRAYS).where(of).values(**values))
 
-    def ended(self, attempt: Attempt) -> None:
-        """Note what an attempt came to."""
-        of = (ATTEMPTS.c.campaign == attempt.campaign, ATTEMPTS.c.task == attempt.task)
-        values = {
-            "outcome": attempt.outcome,
-            "exit_status": attempt.exit_status,
-            "wallclock_s": attempt.wallclock_s,
-        }
-        this = and_(*of, ATTEMPTS.c.attempt == attempt.attempt)
-        self._database.execute(update(ATTEMPTS).where(this).values(**values))
+    def is_repeated(self, array: Array) -> None:
+        """Note that an array may have been submitted before."""
+        of = and_(ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
+        self._database.execute(update(ARRAYS).where(of).values(is_repeated=True))
+
+    def ended(self, attempts: Iterable[Attempt]) -> None:
+        """Note what attempts came to."""
+        rows = [{f"of_{key}": value for key, value in asdict(one).items()} for one in attempts]
+        if rows:
+            self._database.execute(_ENDED, rows)
 
     def wait_again(self, campaign: int, waiting: Waiting) -> None:
         """Let tasks wait to be sent."""
-        self._database.execute(insert(WAITING), asdict(waiting) | {"campaign": campaign})
+        avoid = f" {' '.join(waiting.avoid)} " if waiting.avoid else ""
+        values = asdict(waiting) | {"campaign": campaign, "avoid": avoid}
+        self._database.execute(insert(WAITING), values)
 
     def drop_waiting(self, campaign: int) -> None:
         """Send none of a campaign's waiting tasks any more."""
@@ -281,28 +235,52 @@ class Campaigns:
             update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
         )
 
-    def is_now(self, campaign: int, state: CampaignState) -> None:
-        """Note where a campaign is."""
+    def is_now(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
+        """Note where a campaign is, and when it ended."""
+        values = {"state": state, "ended_at": ended_at}
         self._database.execute(
-            update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(state=state)
+            update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
         )
 
-    def _take(self, campaign: int, tasks: int) -> list[tuple[int, int]]:
+    def ended_before(self, moment: datetime) -> tuple[int, ...]:
+        """Return the campaigns that ended, or were cancelled, before a time."""
+        return tuple(row["number"] for row in self._database.rows(_ENDED_BEFORE, moment=moment))
+
+    def _take(self, campaign: int, avoided: str, tasks: int) -> list[tuple[int, int]]:
         """Take so many waiting tasks off, the most urgent first; return each with its attempt."""
         taken: list[tuple[int, int]] = []
-        for row in self._database.rows(_NEXT_WAITING.limit(tasks), campaign=campaign):
+        going = ~WAITING.c.avoid.contains(f" {avoided} ", autoescape=True)
+        query = _NEXT_WAITING.where(going) if avoided else _NEXT_WAITING
+        for row in self._database.rows(query.limit(tasks), campaign=campaign):
             last = min(row["last"], row["first"] + tasks - len(taken) - 1)
             taken += ((task, row["attempt"]) for task in range(row["first"], last + 1))
             of = and_(WAITING.c.campaign == campaign, WAITING.c.first == row["first"])
             self._database.execute(delete(WAITING).where(of))
             if last < row["last"]:
-                self.wait_again(campaign, Waiting(**dict(row) | {"first": last + 1}))
+                self.wait_again(campaign, _waiting(dict(row) | {"first": last + 1}))
             if len(taken) == tasks:
                 break
         return taken
 
+    def _arrays(self, query: Executable, **values: object) -> tuple[Array, ...]:
+        rows = map(dict, self._database.rows(query, **values))
+        return tuple(Array(**row | {"state": ArrayState(row["state"])}) for row in rows)
+
     def _found(self, query: Executable, **values: object) -> tuple[Campaign, ...]:
         return tuple(_campaign(dict(row)) for row in self._database.rows(query, **values))
+
+
+def _waiting(row: dict[str, Any]) -> Waiting:
+    return Waiting(**row | {"avoid": tuple(row["avoid"].split())})
+
+
+def _attempts_of(array: Array, tasks: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
+    """Return the rows of an array's attempts; the first has the place 1."""
+    of = {"campaign": array.campaign, "array": array.number, "outcome": Outcome.PENDING}
+    return [
+        {**of, "task": task, "attempt": attempt, "place": place}
+        for place, (task, attempt) in enumerate(tasks, start=1)
+    ]
 
 
 def _values(campaign: Campaign) -> dict[str, Any]:

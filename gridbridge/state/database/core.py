@@ -63,9 +63,11 @@ class Database:
             return connection.execute(query, values).mappings().all()
 
     def execute(
-        self, change: Executable, values: Mapping[str, object] | None = None
+        self,
+        change: Executable,
+        values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
     ) -> CursorResult[Any]:
-        """Make a change."""
+        """Make a change, or the same for each of several values."""
         with self._begun() as connection, telling(self._name):
             try:
                 return connection.execute(change, values)

@@ -6,7 +6,7 @@ from sqlalchemy import BigInteger, Column, Table, and_, delete, exists, func, se
 
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.wiping import Mark, Missed, Wipe, WipedFor
-from gridbridge.state.database.campaigns import ATTEMPTS
+from gridbridge.state.database.campaign_tables import ATTEMPTS
 from gridbridge.state.database.columns import METADATA, Moment, Words
 from gridbridge.state.database.core import Database
 

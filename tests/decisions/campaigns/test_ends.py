@@ -52,3 +52,13 @@ def test_what_nikita_deleted_is_not_its_owners_deletion(
     found = ended({attempt(1): 99.0}, {1: end}, 600, 60.0, {1: Mark(wiped_for=wiped_for)})
 
     assert [one.outcome for one in found] == [outcome]
+
+
+def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
+    """99 would be an order to Grid Engine, so the wrapper ends with 199; 199 is a signal then."""
+    missing = {attempt(1): 0.0, attempt(2): 0.0, attempt(3): 0.0}
+    ends = {1: JobEnd(exit_status=199), 2: JobEnd(signal=63), 3: JobEnd(signal=11)}
+
+    found = ended(missing, ends, 600, 60.0)
+
+    assert [one.exit_status for one in found] == [99, 199, None]

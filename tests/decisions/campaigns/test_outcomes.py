@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.outcomes import MOST_ATTEMPTS, outcome_of, runs_again
+from gridbridge.decisions.campaigns.outcomes import outcome_of
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.job import JobEnd, KilledFor
 
@@ -17,6 +17,7 @@ WALLTIME_S = 60
         (JobEnd(exit_status=66), Outcome.RESUBMIT),
         (JobEnd(exit_status=67), Outcome.RESUBMIT_LAST),
         (JobEnd(exit_status=199), Outcome.PROGRAM_ERROR),
+        (JobEnd(signal=63), Outcome.PROGRAM_ERROR),
         (JobEnd(exit_status=200, reason="WORKING_DIRECTORY: no"), Outcome.SETUP_ERROR),
         (JobEnd(signal=11), Outcome.SIGNAL),
         (JobEnd(signal=55), Outcome.PREEMPTED),
@@ -34,23 +35,3 @@ WALLTIME_S = 60
 def test_an_end_has_one_meaning(end: JobEnd, outcome: Outcome) -> None:
     """What the cluster did comes before what the program said."""
     assert outcome_of(end, WALLTIME_S) is outcome
-
-
-def test_a_program_that_fails_is_not_tried_again() -> None:
-    """What was asked for, and what the cluster did to a task, is, but not for ever."""
-    tried_again = {each for each in Outcome if runs_again(each, attempt=1)}
-
-    assert tried_again == {
-        Outcome.RESUBMIT,
-        Outcome.RESUBMIT_LAST,
-        Outcome.PREEMPTED,
-        Outcome.SITE_FAULT,
-        Outcome.WIPED,
-    }
-    assert not runs_again(Outcome.SITE_FAULT, attempt=MOST_ATTEMPTS)
-    assert runs_again(Outcome.WIPED, attempt=MOST_ATTEMPTS)
-
-
-def test_a_task_that_made_way_is_always_tried_again() -> None:
-    """However often others needed its place: it did nothing wrong."""
-    assert runs_again(Outcome.PREEMPTED, attempt=10 * MOST_ATTEMPTS)

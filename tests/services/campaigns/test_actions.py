@@ -1,27 +1,31 @@
 """Each step of a submission is noted before the next, so the next cycle can go on with it."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.campaigns.arrays import ArrayRefused
-from gridbridge.errors import GridbridgeError
+from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused, NotNow
+from gridbridge.errors import AlreadySubmitted, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Attempt,
     Campaign,
     CampaignState,
+    Noted,
     Outcome,
 )
+from gridbridge.model.campaigns.events import Code
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.plan import Plan, Send
+from gridbridge.model.campaigns.plan import Again, Plan, Send
+from gridbridge.model.campaigns.sections import Failures
 from gridbridge.services.campaigns.actions import Actions
 from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
@@ -35,6 +39,7 @@ class Grid:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.failing: dict[str, GridbridgeError] = {}
+        self.ledger: tuple[Noted, ...] = ()
 
     def submit(self, array: Array, attempts: tuple[Attempt, ...]) -> int:
         """Take an array."""
@@ -49,6 +54,11 @@ class Grid:
     def delete(self, array: Array) -> None:
         """End it."""
         self._tell(f"delete {array.number} {array.job_id}")
+
+    def noted(self, campaign: int) -> tuple[Noted, ...]:
+        """Return what root knows."""
+        del campaign
+        return self.ledger
 
     def _tell(self, what: str) -> None:
         self.told.append(what)
@@ -74,7 +84,10 @@ def _campaigns(tmp_path: Path) -> Iterator[Campaigns]:
             submitted_at=NOON,
             tasks=3,
             digest="",
-            jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+            jdl=Jdl(
+                name="sweep",
+                clusters={"beta": AtCluster(exec_file="run"), "gamma": AtCluster(exec_file="run")},
+            ),
         ),
         "token",
     )
@@ -86,7 +99,7 @@ def _campaigns(tmp_path: Path) -> Iterator[Campaigns]:
 def _do(tmp_path: Path, campaigns: Campaigns, grid: Grid) -> Callable[[Plan], None]:
     database = campaigns._database
     learnt = Learnt(Predictions(database), Marks(database))
-    return Actions(database, campaigns, learnt, Clock(), grid).do
+    return Actions(database, learnt, Clock(), Failures(), grid).do
 
 
 SEND = Plan(sends=(Send(campaign=1, cluster="beta", tasks=2),))
@@ -138,18 +151,125 @@ def test_the_next_cycle_goes_on_where_one_failed(
     assert only(campaigns).state is ArrayState.RELEASED
 
 
-def test_an_array_that_is_refused_has_failed_for_good(
+def test_nothing_is_left_of_an_array_that_was_submitted_again(
     campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
 ) -> None:
-    """Its tasks could not be set up, and are counted so."""
+    """A cluster may have taken the first submission after all, late."""
+    grid.failing["submit"] = GridbridgeError("no answer")
+    do(SEND)
+    grid.failing.clear()
+    do(Plan(resumed=(only(campaigns),)))
+
+    do(Plan(over=(only(campaigns),)))
+
+    assert grid.told[-2:] == ["release 1 71", "delete 1 71"]
+    do(SEND)
+    do(Plan(over=(only(campaigns),)))
+    assert grid.told[-1] == "release 2 72"
+
+
+def test_tasks_that_a_cluster_refuses_are_tried_at_another(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """They have not ended; the cluster is closed to the campaign for a while."""
     grid.failing["submit"] = ArrayRefused("no such queue")
 
     do(SEND)
 
     found = campaigns.find(1)
     assert found
-    assert (found.ended, found.failed) == (2, 2)
-    assert campaigns.open_arrays() == ()
+    assert (found.ended, found.failed, campaigns.open_arrays()) == (0, 0, ())
+    assert told_of(campaigns) == {(Code.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
+    grid.failing.clear()
+    do(Plan(sends=(Send(campaign=1, cluster="gamma", tasks=3, is_only=False),)))
+    assert grid.told[-2:] == ["submit 2 gamma 0:2,1:2,2:1", "release 2 72"]
+
+
+def test_a_task_does_not_go_back_where_it_was_refused(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """As long as another cluster is open; else it does."""
+    grid.failing["submit"] = ArrayRefused("no such queue")
+    do(SEND)
+    grid.failing.clear()
+
+    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3),)))
+    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3, is_only=True),)))
+
+    submitted = [told for told in grid.told if told.startswith("submit")]
+    assert submitted[1:] == ["submit 2 beta 2:1", "submit 3 beta 0:2,1:2"]
+
+
+def test_refusals_have_an_end(campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]) -> None:
+    """Each cluster once, and three times more: then the tasks have failed for good."""
+    grid.failing["submit"] = ArrayRefused("no such queue")
+    send = Send(campaign=1, cluster="beta", tasks=3, is_only=True)
+
+    failed = []
+    for _ in range(5):
+        do(Plan(sends=(send,)))
+        found = campaigns.find(1)
+        assert found
+        failed.append(found.failed)
+
+    assert failed == [0, 0, 0, 0, 3]
+
+
+def test_what_root_refuses_fails_with_all_that_waits(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """Its file is not what it was: no cluster would get anything else."""
+    grid.failing["submit"] = CampaignRefused("not the file")
+
+    do(SEND)
+
+    found = campaigns.find(1)
+    assert found
+    assert (found.ended, found.failed, campaigns.waiting()) == (3, 3, {})
+    assert told_of(campaigns) == {(Code.FILE_REFUSED, "", 0, 0)}
+
+
+def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """The pause doubles each time."""
+    grid.failing["submit"] = NotNow("unreachable")
+    do(SEND)
+    do(Plan(resumed=(only(campaigns),)))
+
+    assert told_of(campaigns) == {(Code.SUBMIT_JOB, "beta", 4, 1)}
+    (event,) = CampaignEvents(campaigns._database).open()
+    assert event.until
+    assert event.until - event.last_at == timedelta(seconds=120)
+    grid.failing.clear()
+    do(Plan(resumed=(only(campaigns),)))
+    assert told_of(campaigns) == set()
+
+
+def test_what_root_knows_better_is_taken_over(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """The state file is an older one: nothing is submitted twice, and nothing is forgotten."""
+    grid.ledger = (Noted(number=1, cluster="gamma", tasks=((1, 1),), job_id=44),)
+    grid.failing["submit"] = AlreadySubmitted("array 1 has other tasks")
+
+    do(SEND)
+
+    known = only(campaigns)
+    assert (known.number, known.cluster, known.job_id) == (1, "gamma", 44)
+    assert known.state is ArrayState.SUBMITTED
+    assert [(one.task, one.attempt) for one in campaigns.pending(known)] == [(1, 1)]
+    assert campaigns.waiting() == {1: 2}
+    assert told_of(campaigns) == {(Code.RESTORED, "", 0, 0)}
+    grid.failing.clear()
+    do(Plan(resumed=(known,), sends=SEND.sends))
+    assert grid.told[-3:] == ["release 1 44", "submit 2 beta 0:1,2:1", "release 2 72"]
+
+
+def told_of(campaigns: Campaigns) -> set[tuple[Code, str, int, int]]:
+    """Return the open events: what, where, how many tasks, how many probes."""
+    events = CampaignEvents(campaigns._database).open()
+    return {(one.code, one.cluster, one.tasks, one.probes) for one in events}
 
 
 def test_a_task_that_runs_again_waits_with_its_next_attempt(
@@ -162,7 +282,8 @@ def test_a_task_that_runs_again_waits_with_its_next_attempt(
         for n, outcome in enumerate((Outcome.SUCCESS, Outcome.RESUBMIT))
     )
 
-    do(Plan(ended=(first, second), again=(second,), over=(only(campaigns),)))
+    again = Again(campaign=1, task=1, attempt=1, outcome=Outcome.RESUBMIT)
+    do(Plan(ended=(first, second), again=(again,), over=(only(campaigns),)))
     do(SEND)
 
     found = campaigns.find(1)

@@ -66,8 +66,7 @@ class Site:
             replace(one, outcome=Outcome.SUCCESS, wallclock_s=wallclock_s)
             for one in self.campaigns.pending(array)
         )
-        for one in ended:
-            self.campaigns.ended(one)
+        self.campaigns.ended(ended)
         self.campaigns.count(1, tasks, 0)
         learnt = Learnt(self.predictions, Marks(self.database))
         learnt.keep(Plan(ended=ended, arrays=(array,)), self.now)
@@ -154,7 +153,7 @@ def test_a_task_that_never_ran_tells_nothing_of_durations(site: Site) -> None:
     array = site.campaigns.intend(1, "beta", 1, NOON)
     assert array
     (one,) = site.campaigns.pending(array)
-    site.campaigns.ended(replace(one, outcome=Outcome.WIPED))
+    site.campaigns.ended([replace(one, outcome=Outcome.WIPED)])
 
     assert site.campaigns.durations(1) == {}
     assert isinstance(one, Attempt)

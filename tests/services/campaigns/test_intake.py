@@ -5,6 +5,7 @@ import os
 import pwd
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ import pytest
 from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
-from gridbridge.state.campaign_files import Answer, Verb
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
@@ -37,7 +38,7 @@ class Site:
         clusters = frozenset({"beta", "gamma"})
         places = (str(self.brought), str(self.published))
         self.rules: tuple[Rule, ...] = ()
-        self.intake = Intake(self.campaigns, clusters, Clock(), *places, lambda: self.rules)
+        self.intake = Intake(self.database, clusters, Clock(), *places, lambda: self.rules)
 
     def bring(self, header: object, *parameters: str) -> str:
         """Bring a campaign file; return its token."""
@@ -52,7 +53,7 @@ class Site:
     def ask(self, verb: Verb, number: int, task: int = 0) -> Answer:
         """Ask for something about a campaign; return the answer."""
         token = campaign_files.ask(verb, (number,), str(self.brought), task)
-        self.intake.answer()
+        self.intake.take()
         return Answer(self.answer(token)[str(number)])
 
 
@@ -79,11 +80,54 @@ def test_a_cycle_that_was_killed_takes_nothing_in_twice(site: Site) -> None:
     """The campaign is known by the file's name, and the rest is done again."""
     token = site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
-    os.rename(site.brought / "c.1", site.brought / f"new.{token}")
+    os.rename(site.brought / "c.1", site.brought / f"in.{token}")
+    (site.published / "taken" / token).unlink()
 
     assert site.intake.take() == 0
     assert len(site.campaigns.all()) == 1
+    assert site.answer(token) == {"campaign": 1}
     assert os.listdir(site.brought) == ["c.1"]
+
+
+def test_no_campaigns_file_is_overwritten(site: Site) -> None:
+    """The state file may be an older one, and anybody may make a file of such a name."""
+    (site.brought / "c.1").write_text("another's")
+    site.bring(asdict(SWEEP), "a 1")
+
+    site.intake.take()
+
+    assert [one.number for one in site.campaigns.all()] == [2]
+    assert (site.brought / "c.1").read_text() == "another's"
+
+
+def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site) -> None:
+    """Their owners say whether they go on."""
+    for name in ("c.1", "c.2", "c.9"):
+        (site.brought / name).write_bytes(campaign_files.encode(asdict(SWEEP), ("a", "b")))
+
+    site.intake.recover()
+    site.intake.recover()
+
+    found = site.campaigns.all()
+    assert [(one.number, one.state, one.tasks) for one in found] == [
+        (1, CampaignState.PAUSED, 2),
+        (2, CampaignState.PAUSED, 2),
+    ]
+    assert site.ask(Verb.RESUME, 1) is Answer.DONE
+
+
+def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> None:
+    """Until then its tasks may be tried again."""
+    site.bring(asdict(SWEEP), "a 1")
+    site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    long_ago = datetime.now(UTC) - timedelta(days=31)
+    site.campaigns.is_now(1, CampaignState.TERMINATED, long_ago)
+    site.campaigns.is_now(2, CampaignState.TERMINATED, datetime.now(UTC))
+
+    site.intake.sweep()
+
+    assert os.listdir(site.brought) == ["c.2"]
 
 
 def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
@@ -242,7 +286,7 @@ def test_nobody_changes_anothers_campaign(site: Site, change_uid: Callable[[int]
 def _change_uid(site: Site) -> Callable[[int], None]:
     from sqlalchemy import update
 
-    from gridbridge.state.database.campaigns import CAMPAIGNS
+    from gridbridge.state.database.campaign_tables import CAMPAIGNS
 
     def change(number: int) -> None:
         """Give a campaign to another person."""
@@ -266,5 +310,5 @@ def test_what_is_no_request_is_removed(site: Site, data: bytes) -> None:
     """Without a word to anybody."""
     (site.brought / "ask.0123").write_bytes(data)
 
-    assert site.intake.answer() == 0
+    assert site.intake.take() == 0
     assert os.listdir(site.brought) == []

@@ -220,7 +220,7 @@ def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: Array
     marks.put(wipe(range(1, 3)))
     first, _, *_ = campaigns.pending(array)
 
-    campaigns.ended(replace(first, outcome=Outcome.WIPED))
+    campaigns.ended([replace(first, outcome=Outcome.WIPED)])
     marks.tidy()
 
     assert {*marks.all()[1, 1]} == {2}

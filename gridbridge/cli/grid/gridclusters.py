@@ -1,0 +1,96 @@
+"""gridclusters: the clusters that campaigns may use."""
+
+from dataclasses import asdict
+
+import click
+
+from gridbridge.cli import output, program
+from gridbridge.cli.options import FOLDER
+from gridbridge.model.campaigns.events import Event
+from gridbridge.model.campaigns.shown import ShownGridCluster
+from gridbridge.services.tools import campaign_events
+from gridbridge.state.shown import plain
+
+BAR = 80  # columns, as CiGri's
+USED, OURS, FREE, AWAY = "#", "o", ".", "x"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-i", "--infos", "is_infos", is_flag=True, help="What is known of each.")
+@click.option("-I", "--more-infos", "--more_infos", "is_more", is_flag=True, help="All of it.")
+@click.option("-u", "--usage", "is_usage", is_flag=True, help="How much of each is used.")
+@click.option("-b", "--bars", "is_bars", is_flag=True, help="The same as bars.")
+@click.option("--json", "is_json", is_flag=True, help="As JSON.")
+@FOLDER
+def gridclusters(
+    is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, is_json: bool, folder: str
+) -> int:
+    """Show the clusters that campaigns may use, as the last cycle of the runner found them.
+
+    A bar is 80 columns wide: # slots that others use, o slots of campaigns' tasks, . free slots, x
+    slots that take no work. Exit status: 0; 2 usage.
+
+    \b
+    Example:
+      gridclusters -i
+      gridclusters -b
+    """
+    found, events = campaign_events.clusters(folder), campaign_events.seen(folder)
+    if is_json:
+        output.as_json(plain(found))
+        return 0
+    is_infos = is_infos or is_more or is_usage or is_bars
+    for number, one in enumerate(found, start=1):
+        output.line(f"{number}: {one.name}{_info(one, events) if is_infos else ''}")
+        if is_more:
+            _list(asdict(one))
+        if is_bars:
+            output.line(_bar(one))
+        elif is_usage:
+            _list(_usage(one))
+    return 0
+
+
+def _info(one: ShownGridCluster, events: tuple[Event, ...]) -> str:
+    """Say what a cluster is, and to which campaigns it is closed."""
+    is_down, campaigns = campaign_events.closed_to(events, one.name)
+    told = [one.kind, f"free:{_known(one.free)}/{_known(one.slots)}"]
+    told += ["BLACKLISTED"] if is_down else []
+    told += [f"closed to campaigns {','.join(map(str, campaigns))}"] if campaigns else []
+    return f" ({', '.join(told)})"
+
+
+def _usage(one: ShownGridCluster) -> dict[str, object]:
+    """Return CiGri's words for it."""
+    away = None if one.slots is None else one.slots - (one.used or 0) - (one.free or 0)
+    return {
+        "max_resources": one.slots,
+        "used_resources": one.used,
+        "used_by_cigri": one.running,
+        "unavailable_resources": None if away is None else max(0, away),
+    }
+
+
+def _bar(one: ShownGridCluster) -> str:
+    """Draw a cluster's slots; nothing where they are not known."""
+    if not one.slots:
+        return ""
+    used, free = one.used or 0, one.free or 0
+    ours = min(one.running, used)
+    away = max(0, one.slots - used - free)
+    parts = ((USED, used - ours), (OURS, ours), (FREE, free), (AWAY, away))
+    return "".join(mark * round(BAR * slots / one.slots) for mark, slots in parts)
+
+
+def _list(values: dict[str, object]) -> None:
+    for key, value in values.items():
+        output.line(f"    {key}: {_known(value)}")
+
+
+def _known(value: object) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def main() -> None:
+    """Run it."""
+    program.run(gridclusters, "gridclusters")

@@ -1,0 +1,104 @@
+"""What a campaign gets at a cluster while events are open: nothing, or one task as a probe.
+
+What a cluster may get over by itself is tried again ever more seldom (CiGri's autofix tries every
+30 s); program errors and sinks are closed by their owner alone.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+from gridbridge.decisions.campaigns.book import Book
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign
+from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.plan import Seen, Send
+from gridbridge.model.campaigns.sections import Failures
+
+HEALING = (Code.SUBMIT_JOB, Code.RUNNER_SUBMIT_ERROR, Code.SETUP_ERROR)
+BARRING = (*HEALING, Code.BLACKLIST, Code.SINK)
+MAX_DOUBLINGS = 32
+Pair = tuple[int, str]  # of a campaign and a cluster
+
+
+class Bar(Enum):
+    """What a campaign gets at a cluster."""
+
+    CLOSED = "closed"
+    PROBE = "probe"  # one task
+
+
+def bars(events: Iterable[Event], at: datetime) -> dict[Pair, Bar]:
+    """Return the clusters at which campaigns get nothing now, or one task to try."""
+    found: dict[Pair, Bar] = {}
+    for one in events:
+        pair = one.campaign, one.cluster
+        if one.code in BARRING and not one.closed_at:
+            is_due = one.until is not None and one.until <= at
+            is_probe = is_due and found.get(pair) is not Bar.CLOSED
+            found[pair] = Bar.PROBE if is_probe else Bar.CLOSED
+    return found
+
+
+def opened(seen: Seen, barred: Mapping[Pair, Bar]) -> Seen:
+    """Return what is seen as if campaigns did not know the clusters that are closed to them."""
+    return replace(seen, campaigns=tuple(_without(one, barred) for one in seen.campaigns))
+
+
+def _without(campaign: Campaign, barred: Mapping[Pair, Bar]) -> Campaign:
+    clusters = {
+        name: wish
+        for name, wish in campaign.jdl.clusters.items()
+        if barred.get((campaign.number, name)) is not Bar.CLOSED
+    }
+    return replace(campaign, jdl=replace(campaign.jdl, clusters=clusters))
+
+
+def limited(
+    sends: Iterable[Send], seen: Seen, barred: Mapping[Pair, Bar], book: Book
+) -> tuple[Send, ...]:
+    """Return the sends with one task for each probe; the next probe comes later."""
+    found = []
+    for one in sends:
+        pair = one.campaign, one.cluster
+        is_only = _is_only(one, seen, barred)
+        if barred.get(pair) is not Bar.PROBE:
+            found.append(replace(one, is_only=is_only))
+            continue
+        found.append(replace(one, tasks=1, is_only=True))
+        if known := book.find(Code.SETUP_ERROR, *pair):
+            book.put(happened(known, Code.SETUP_ERROR, pair, seen.at, seen.failures))
+    return tuple(found)
+
+
+def _is_only(send: Send, seen: Seen, barred: Mapping[Pair, Bar]) -> bool:
+    """Say whether no other cluster of a campaign is open: it answers, and nothing is closed."""
+    clusters = (one.jdl.clusters for one in seen.campaigns if one.number == send.campaign)
+    return not any(
+        name != send.cluster and name in seen.room and (send.campaign, name) not in barred
+        for names in clusters
+        for name in names
+    )
+
+
+def happened(known: Event | None, code: Code, pair: Pair, at: datetime, policy: Failures) -> Event:
+    """Return what has happened once more: the pause before the next try doubles each time."""
+    event = known or opened_now(Kind.CAMPAIGN, code, *pair, at)
+    probes = event.probes + 1 if known else 0
+    pause_s = min(policy.probe_s * 2 ** min(probes, MAX_DOUBLINGS), policy.probe_max_s)
+    return replace(event, probes=probes, last_at=at, until=at + timedelta(seconds=pause_s))
+
+
+def opened_now(kind: Kind, code: Code, campaign: int, cluster: str, at: datetime) -> Event:
+    """Return a new event."""
+    return Event(kind=kind, code=code, campaign=campaign, cluster=cluster, opened_at=at, last_at=at)
+
+
+def may_go_on(array: Array, events: Iterable[Event], at: datetime) -> bool:
+    """Say whether the submission of an array is tried again now; its release always is."""
+    pauses = (
+        one.until
+        for one in events
+        if (one.code, one.campaign, one.cluster) == (Code.SUBMIT_JOB, array.campaign, array.cluster)
+    )
+    return array.state is not ArrayState.INTENDED or all(not each or each <= at for each in pauses)

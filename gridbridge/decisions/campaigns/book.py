@@ -1,0 +1,42 @@
+"""The open events while a cycle decides: what is known, and what changes of it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.model.campaigns.events import Code, Event
+
+
+class Book:
+    """The open events, as they are while a cycle decides."""
+
+    def __init__(self, known: Iterable[Event]) -> None:
+        self._now = {one.what: one for one in known}
+        self._changed: dict[tuple[Code, int, str, int | None], Event] = {}
+
+    @property
+    def changed(self) -> tuple[Event, ...]:
+        """What has to be kept."""
+        return tuple(self._changed.values())
+
+    @property
+    def open(self) -> tuple[Event, ...]:
+        """All that are open."""
+        return tuple(self._now.values())
+
+    def find(self, code: Code, campaign: int, cluster: str = "") -> Event | None:
+        """Look an open event up that no exit status belongs to."""
+        return self._now.get((code, campaign, cluster, None))
+
+    def put(self, event: Event) -> None:
+        """Open or change one; one whose time is set is closed."""
+        self._changed[event.what] = event
+        if event.closed_at:
+            self._now.pop(event.what, None)
+        else:
+            self._now[event.what] = event
+
+    def close(self, event: Event | None, at: datetime) -> None:
+        """Close one, if there is one."""
+        if event:
+            self.put(replace(event, closed_at=at))

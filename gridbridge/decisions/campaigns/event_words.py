@@ -1,0 +1,34 @@
+"""Events in words, made from their numbers for people."""
+
+from gridbridge.model.campaigns.events import Code, Event, Kind
+
+WORDS = {
+    Code.GET_JOBS: "{cluster} does not tell how it is",
+    Code.SUBMIT_JOB: "{cluster} takes nothing of it now",
+    Code.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays",
+    Code.SETUP_ERROR: "{cluster} can not start its tasks",
+    Code.BLACKLIST: "its last {tasks} tasks at {cluster} failed by themselves",
+    Code.SINK: "its {tasks} successes at {cluster} are much too short to be true",
+    Code.NO_CLUSTER: "every cluster of it is closed to it",
+    Code.FILE_REFUSED: "nothing more of it is submitted: its file is not what it was",
+    Code.RESTORED: "the state file was an older one; resume it once you have looked",
+    Code.EXIT_ERROR: "{tasks} tasks failed at {cluster}{status}",
+    Code.WALLTIME: "{tasks} tasks ran longer than their walltime at {cluster}",
+    Code.FRAG: "{tasks} tasks were deleted at {cluster}",
+    Code.SITE_FAULT: "{tasks} tasks were lost with their hosts at {cluster}",
+    Code.PREEMPTED: "{tasks} tasks lost their places too often, at last at {cluster}",
+    Code.RESUBMIT: "{tasks} tasks asked too often to run again, at last at {cluster}",
+}
+
+
+def text(event: Event) -> str:
+    """Say what happened."""
+    status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
+    return WORDS[event.code].format(cluster=event.cluster, tasks=event.tasks, status=status)
+
+
+def said(event: Event) -> str:
+    """Say it for the log, with what it is about."""
+    whose = "" if event.kind is Kind.CLUSTER else f"campaign {event.campaign}: "
+    over = ", which is over" if event.closed_at else ""
+    return f"{whose}{text(event)}{over}"

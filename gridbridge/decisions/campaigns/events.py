@@ -1,0 +1,161 @@
+"""Which events a cycle opens and closes, and what they keep from being sent.
+
+CiGri blacklists a cluster for a campaign at its first program error (Colombo, scheduler 3.2). Here
+one failing task of a thousand stops nothing: several in a row do (docs/decisions 0243). What a
+cluster may get over by itself is tried again with one task, ever more seldom; program errors and
+sinks are the owner's to judge.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.decisions.campaigns.blacklist import BARRING, Bar, Pair, bars, happened, opened_now
+from gridbridge.decisions.campaigns.book import Book
+from gridbridge.decisions.campaigns.sink import KEPT, sinks
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.events import Code, Kind, Record
+from gridbridge.model.campaigns.plan import Again, Seen
+
+BY_ITSELF = frozenset({Outcome.PROGRAM_ERROR, Outcome.SIGNAL})
+BEGAN = BY_ITSELF | {
+    Outcome.SUCCESS,
+    Outcome.WALLTIME,
+    Outcome.RESUBMIT,
+    Outcome.RESUBMIT_LAST,
+    Outcome.PREEMPTED,
+}
+CODES = {
+    Outcome.PROGRAM_ERROR: Code.EXIT_ERROR,
+    Outcome.SIGNAL: Code.EXIT_ERROR,
+    Outcome.WALLTIME: Code.WALLTIME,
+    Outcome.CANCELLED: Code.FRAG,
+    Outcome.SITE_FAULT: Code.SITE_FAULT,
+    Outcome.PREEMPTED: Code.PREEMPTED,
+    Outcome.RESUBMIT: Code.RESUBMIT,
+    Outcome.RESUBMIT_LAST: Code.RESUBMIT,
+}
+
+
+def note(
+    seen: Seen, again: Iterable[Again], finished: Iterable[int]
+) -> tuple[Book, tuple[Record, ...]]:
+    """Return the events as they are from now on, and how campaigns fared that fared otherwise."""
+    book = Book(seen.events)
+    where = {(one.campaign, one.number): one.cluster for one in seen.arrays}
+    alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
+    ended = [
+        (one, where.get((one.campaign, one.array), ""))
+        for one in seen.ended
+        if one.campaign in alive
+    ]
+    _note_clusters(book, seen)
+    _note_tasks(book, ended, {(one.campaign, one.task) for one in again}, seen.at)
+    _note_starts(book, ended, seen)
+    records = recorded(seen.records, ended)
+    every = {(one.campaign, one.cluster): one for one in (*seen.records, *records)}
+    _note_records(book, tuple(every.values()), seen)
+    _note_campaigns(book, seen, frozenset(finished))
+    return book, records
+
+
+def _note_clusters(book: Book, seen: Seen) -> None:
+    """Tell of a cluster that gives no answer, until it gives one."""
+    for name in sorted(seen.asked):
+        known = book.find(Code.GET_JOBS, 0, name)
+        if name in seen.room:
+            book.close(known, seen.at)
+        elif not known:
+            book.put(opened_now(Kind.CLUSTER, Code.GET_JOBS, 0, name, seen.at))
+
+
+def _note_tasks(
+    book: Book, ended: Iterable[tuple[Attempt, str]], again: set[tuple[int, int]], at: datetime
+) -> None:
+    """Tell of tasks that failed for good, together of those that did so alike."""
+    for one, cluster in ended:
+        if one.outcome not in CODES or (one.campaign, one.task) in again:
+            continue
+        fresh = replace(
+            opened_now(Kind.TASK, CODES[one.outcome], one.campaign, cluster, at),
+            exit_status=one.exit_status,
+            first_task=one.task,
+        )
+        known = next((each for each in book.open if each.what == fresh.what), fresh)
+        book.put(replace(known, tasks=known.tasks + 1, last_at=at))
+
+
+def _note_starts(book: Book, ended: Iterable[tuple[Attempt, str]], seen: Seen) -> None:
+    """Close a cluster that could not start tasks, until one that was sent later began."""
+    sent_at = {(one.campaign, one.number): one.intended_at for one in seen.arrays}
+    for one, cluster in ended:
+        known = book.find(Code.SETUP_ERROR, one.campaign, cluster)
+        if one.outcome is Outcome.SETUP_ERROR:
+            event = known or happened(
+                None, Code.SETUP_ERROR, (one.campaign, cluster), seen.at, seen.failures
+            )
+            first = one.task if event.first_task is None else event.first_task
+            book.put(replace(event, tasks=event.tasks + 1, first_task=first, last_at=seen.at))
+        elif known and one.outcome in BEGAN and sent_at[one.campaign, one.array] > known.opened_at:
+            book.close(known, seen.at)
+
+
+def recorded(records: Iterable[Record], ended: Iterable[tuple[Attempt, str]]) -> tuple[Record, ...]:
+    """Return what changes of how campaigns fared, whatever order the ends came in."""
+    known = {(one.campaign, one.cluster): one for one in records}
+    of: dict[Pair, list[Attempt]] = {}
+    for one, cluster in ended:
+        of.setdefault((one.campaign, cluster), []).append(one)
+    return tuple(
+        _counted(known.get(pair) or Record(campaign=pair[0], cluster=pair[1]), every)
+        for pair, every in of.items()
+    )
+
+
+def _counted(known: Record, ended: Iterable[Attempt]) -> Record:
+    """Count ends; any task that went well breaks the row."""
+    outcomes = [one.outcome for one in ended]
+    good = [one for one in ended if one.outcome is Outcome.SUCCESS]
+    errors = sum(each in BY_ITSELF for each in outcomes)
+    is_row = all(each in BY_ITSELF or each not in BEGAN for each in outcomes)
+    took = tuple(one.wallclock_s for one in good if one.wallclock_s is not None)
+    return replace(
+        known,
+        errors_in_row=known.errors_in_row + errors if is_row else 0,
+        successes=known.successes + len(good),
+        durations_s=(*known.durations_s, *took)[-KEPT:],
+    )
+
+
+def _note_records(book: Book, records: tuple[Record, ...], seen: Seen) -> None:
+    """Close a cluster after program errors in a row, and a sink, until somebody says otherwise."""
+    found = sinks(records)
+    for one in records:
+        pair = one.campaign, one.cluster
+        is_bad = one.errors_in_row >= seen.failures.program_errors
+        if is_bad and not book.find(Code.BLACKLIST, *pair):
+            event = opened_now(Kind.CAMPAIGN, Code.BLACKLIST, *pair, seen.at)
+            book.put(replace(event, tasks=one.errors_in_row))
+        if pair in found and not book.find(Code.SINK, *pair):
+            event = opened_now(Kind.CAMPAIGN, Code.SINK, *pair, seen.at)
+            book.put(replace(event, tasks=one.successes))
+
+
+def _note_campaigns(book: Book, seen: Seen, finished: frozenset[int]) -> None:
+    """Tell of a campaign to which every cluster is closed; to an ended one none is."""
+    barred = bars(book.open, seen.at)
+    for one in seen.campaigns:
+        known = book.find(Code.NO_CLUSTER, one.number)
+        if not _is_stuck(one, seen, barred):
+            book.close(known, seen.at)
+        elif not known:
+            book.put(opened_now(Kind.CAMPAIGN, Code.NO_CLUSTER, one.number, "", seen.at))
+    for event in book.open:
+        is_barring = event.code in BARRING and event.code is not Code.SINK
+        if event.campaign in finished and (is_barring or event.code is Code.NO_CLUSTER):
+            book.close(event, seen.at)
+
+
+def _is_stuck(campaign: Campaign, seen: Seen, barred: Mapping[Pair, Bar]) -> bool:
+    waits = campaign.state is CampaignState.IN_TREATMENT and seen.waiting.get(campaign.number)
+    return bool(waits) and all((campaign.number, name) in barred for name in campaign.jdl.clusters)

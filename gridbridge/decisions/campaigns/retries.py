@@ -1,0 +1,81 @@
+"""Whether a task is tried once more, and where: a budget for each cause, and one owner of retries.
+
+What the cluster did to a task costs its program nothing, but no budget is endless: CiGri killed and
+submitted the same task for ever (scheduler 3.2, walltime). A task goes on to a cluster that has not
+failed it as long as there is one.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+
+from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.plan import Again, Tried
+from gridbridge.model.campaigns.sections import Failures
+
+AVOIDED = frozenset({Outcome.SETUP_ERROR, Outcome.WALLTIME, Outcome.SITE_FAULT})
+
+
+def again(now: Tried, earlier: Iterable[Tried], clusters: Set[str], policy: Failures) -> bool:
+    """Say whether a task runs again after this attempt; `earlier` are its others.
+
+    A walltime is the same everywhere, so a task that overran it is tried at other clusters alone.
+    """
+    every = [now, *earlier]
+    if now.outcome is Outcome.WIPED:
+        return True  # it never started
+    if now.outcome is Outcome.WALLTIME and clusters <= _where(every, {Outcome.WALLTIME}):
+        return False
+    times = sum(one.outcome is now.outcome for one in every)
+    return times <= _budget(now.outcome, clusters, policy)
+
+
+def _budget(outcome: Outcome, clusters: Set[str], policy: Failures) -> int:
+    budgets = {
+        Outcome.RESUBMIT: policy.asked,
+        Outcome.RESUBMIT_LAST: policy.asked,
+        Outcome.PREEMPTED: policy.preempted,
+        Outcome.SITE_FAULT: policy.site_fault,
+        Outcome.WALLTIME: policy.walltime,
+        Outcome.SETUP_ERROR: policy.setup_error + len(clusters) - 1,  # each cluster once, too
+    }
+    return budgets.get(outcome, 0)
+
+
+def avoided(now: Tried, earlier: Iterable[Tried], clusters: Set[str]) -> tuple[str, ...]:
+    """Return the clusters to which a task does not go next, if any other is open.
+
+    Where each has failed it, that is the last one.
+    """
+    if now.outcome not in AVOIDED:
+        return ()
+    failed = _where([now, *earlier], AVOIDED) & clusters
+    if clusters <= failed:
+        failed = clusters & {now.cluster}
+    return tuple(sorted(failed)) if clusters - failed else ()
+
+
+def to_run_again(
+    ended: Iterable[Tried],
+    earlier: Iterable[Tried],
+    clusters: Mapping[int, Set[str]],
+    policy: Failures,
+) -> tuple[Again, ...]:
+    """Return which attempts are followed by another, of the campaigns that have clusters here."""
+    before: dict[tuple[int, int], list[Tried]] = {}
+    for one in earlier:
+        before.setdefault((one.campaign, one.task), []).append(one)
+    with_others = ((one, before.get((one.campaign, one.task), [])) for one in ended)
+    return tuple(
+        Again(
+            campaign=one.campaign,
+            task=one.task,
+            attempt=one.attempt,
+            outcome=one.outcome,
+            avoid=avoided(one, others, clusters[one.campaign]),
+        )
+        for one, others in with_others
+        if one.campaign in clusters and again(one, others, clusters[one.campaign], policy)
+    )
+
+
+def _where(tried: Iterable[Tried], outcomes: Set[Outcome]) -> Set[str]:
+    return {one.cluster for one in tried if one.outcome in outcomes}

@@ -1,0 +1,26 @@
+"""What the state file keeps of a campaign, and what it takes over from root's ledger."""
+
+from dataclasses import dataclass
+
+from gridbridge.model.campaigns.campaign import Array, Attempt, Waiting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What waits, the arrays, and the attempts whose ends are not known."""
+
+    waiting: tuple[Waiting, ...]
+    arrays: tuple[Array, ...]
+    attempts: tuple[Attempt, ...]  # by array and place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """What the state file keeps from then on."""
+
+    campaign: int
+    undone: tuple[int, ...]  # arrays that never were submitted
+    arrays: tuple[Array, ...]
+    attempts: tuple[Attempt, ...]
+    superseded: tuple[Attempt, ...]  # attempts that later ones followed
+    waiting: tuple[Waiting, ...]  # instead of what waited

@@ -1,0 +1,89 @@
+"""Events of clusters, campaigns and tasks: what went wrong, how often, and what it bars.
+
+Equal ones are one event that counts: a million tasks that fail alike are one line. CiGri's words
+are kept for what CiGri knows.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What an event is about; CiGri's classes."""
+
+    CLUSTER = "cluster"
+    CAMPAIGN = "campaign"
+    TASK = "job"
+
+
+class Code(StrEnum):
+    """What happened; a closed set."""
+
+    GET_JOBS = "GET_JOBS"  # a cluster does not tell how it is
+    SUBMIT_JOB = "SUBMIT_JOB"  # a cluster takes no array of the campaign's owner now
+    RUNNER_SUBMIT_ERROR = "RUNNER_SUBMIT_ERROR"  # a cluster refuses the campaign's arrays
+    SETUP_ERROR = "SETUP_ERROR"  # a cluster can't start the campaign's tasks
+    BLACKLIST = "BLACKLIST"  # tasks in a row failed by themselves there
+    SINK = "SINK"  # its successes there are much too short
+    NO_CLUSTER = "NO_CLUSTER"  # every cluster of the campaign is closed to it
+    FILE_REFUSED = "FILE_REFUSED"  # root submits nothing of the campaign's file
+    RESTORED = "RESTORED"  # the state file was older than what root's ledger knows
+    EXIT_ERROR = "EXIT_ERROR"  # tasks failed by themselves
+    WALLTIME = "WALLTIME"  # tasks ran too long, and are not tried again
+    FRAG = "FRAG"  # tasks were deleted at their cluster
+    SITE_FAULT = "SITE_FAULT"  # tasks were lost with their hosts, and are not tried again
+    PREEMPTED = "PREEMPTED"  # tasks lost their places too often
+    RESUBMIT = "RESUBMIT"  # tasks asked too often to run again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One event; it is closed when it is healed, or somebody closes it."""
+
+    number: int = 0  # 0: not yet kept
+    kind: Kind
+    code: Code
+    campaign: int = 0  # 0: of a cluster, whoever uses it
+    cluster: str = ""
+    exit_status: int | None = None  # with which the tasks ended
+    tasks: int = 0
+    first_task: int | None = None
+    opened_at: datetime
+    last_at: datetime
+    probes: int = 0
+    until: datetime | None = None  # then it is tried again; None: nothing heals it by itself
+    closed_at: datetime | None = None
+
+    @property
+    def what(self) -> tuple[Code, int, str, int | None]:
+        """What makes it equal to another one."""
+        return self.code, self.campaign, self.cluster, self.exit_status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """How the tasks of a campaign fared at one cluster."""
+
+    campaign: int
+    cluster: str
+    errors_in_row: int = 0  # the last tasks, that failed by themselves
+    successes: int = 0
+    durations_s: tuple[int, ...] = ()  # of the last successes
+    is_trusted: bool = False  # its owner has said that short tasks are right there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What becomes of the events in one cycle."""
+
+    events: tuple[Event, ...] = ()  # new ones, and known ones that changed
+    records: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownEvents:
+    """What everybody may see: the open ones, and those that were closed of late."""
+
+    at: datetime
+    events: tuple[Event, ...] = ()

@@ -1,0 +1,43 @@
+"""What owners ask about campaigns, and what they are answered."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verb(StrEnum):
+    """What an owner may ask."""
+
+    CANCEL = "cancel"  # of campaigns, as those that follow
+    PAUSE = "pause"
+    RESUME = "resume"
+    PURGE = "purge"
+    CANCEL_TASK = "cancel_task"
+    FIX = "fix"  # of events: they are closed
+    RESUBMIT = "resubmit"  # the same, and their tasks are tried again
+
+
+class Answer(StrEnum):
+    """What became of a request about one campaign, or one event."""
+
+    DONE = "done"
+    UNKNOWN = "unknown"
+    NOT_THEIRS = "not_theirs"
+    NOT_PAUSED = "not_paused"
+    PAUSED = "paused"
+    TERMINATED = "terminated"
+    CANCELLED = "cancelled"
+    NOT_ENDED = "not_ended"
+    NO_TASK = "no_task"
+    NOT_WAITING = "not_waiting"
+    CLOSED = "closed"  # of an event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What somebody asks."""
+
+    token: str
+    uid: int
+    verb: Verb
+    numbers: tuple[int, ...]  # of campaigns or events
+    task: int = 0  # of CANCEL_TASK

@@ -1,0 +1,152 @@
+"""What owners ask about their campaigns and events: each changes only their own."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gridbridge.decisions.campaigns.events import CODES
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Waiting
+from gridbridge.model.campaigns.events import Code, Event, Record
+from gridbridge.model.campaigns.request import Answer, Asked, Verb
+from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.shell.clock import Clock
+from gridbridge.state import campaign_files, tasks_shown
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaign_tasks import CampaignTasks
+from gridbridge.state.database.campaign_tries import CampaignTries
+from gridbridge.state.database.campaigns import Campaigns
+
+AS_IT_IS = {
+    CampaignState.IN_TREATMENT: Answer.NOT_PAUSED,
+    CampaignState.PAUSED: Answer.PAUSED,
+    CampaignState.TERMINATED: Answer.TERMINATED,
+    CampaignState.CANCELLED: Answer.CANCELLED,
+}
+NEXT = {
+    (CampaignState.IN_TREATMENT, Verb.PAUSE): CampaignState.PAUSED,
+    (CampaignState.PAUSED, Verb.RESUME): CampaignState.IN_TREATMENT,
+    (CampaignState.IN_TREATMENT, Verb.CANCEL): CampaignState.CANCELLED,
+    (CampaignState.PAUSED, Verb.CANCEL): CampaignState.CANCELLED,
+}
+OF_EVENTS = (Verb.FIX, Verb.RESUBMIT)
+TRUSTING = {
+    Code.BLACKLIST: {"errors_in_row": 0},
+    Code.SINK: {"is_trusted": True},
+}
+ROOT = 0
+
+
+class Requests:
+    """What does them."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        folder: str = CAMPAIGNS,
+        published: str = PUBLISHED,
+    ) -> None:
+        self._database = database
+        self._folder = folder
+        self._published = published
+        self._tasks = CampaignTasks(database)
+        self._touched: list[Attempt] = []
+        self._campaigns = Campaigns(database)
+        self._tries = CampaignTries(database, self._campaigns)
+        self._events = CampaignEvents(database)
+        self._clock = clock
+
+    def do(self, asked: Asked) -> Mapping[int, Answer]:
+        """Do what is asked about each campaign or event; all of it or nothing is kept."""
+        act = self._do_event if asked.verb in OF_EVENTS else self._do_campaign
+        with self._database.transaction():
+            return {number: act(asked, number) for number in asked.numbers}
+
+    def touched(self) -> tuple[Attempt, ...]:
+        """Return the attempts of tasks that owners changed since the last call."""
+        found, self._touched = tuple(self._touched), []
+        return found
+
+    def _do_campaign(self, asked: Asked, number: int) -> Answer:
+        found = self._campaigns.find(number)
+        if not found or found.state is CampaignState.PURGED:
+            return Answer.UNKNOWN
+        if found.uid != asked.uid:
+            return Answer.NOT_THEIRS
+        if asked.verb is Verb.PURGE:
+            return self._purge(found)
+        if asked.verb is Verb.CANCEL_TASK:
+            return self._cancel_task(found, asked.task)
+        state = NEXT.get((found.state, asked.verb))
+        if not state:
+            return AS_IT_IS[found.state]
+        now = self._clock.now()
+        is_end = state is CampaignState.CANCELLED
+        self._campaigns.is_now(number, state, now if is_end else None)
+        if is_end:
+            self._campaigns.drop_waiting(number)
+            self._events.close(number, now)
+        return Answer.DONE
+
+    def _purge(self, found: Campaign) -> Answer:
+        """Remove what is there of a campaign that has ended, then forget it."""
+        if found.number in (one.number for one in self._campaigns.unfinished()):
+            return Answer.NOT_ENDED
+        campaign_files.purge(found.number, self._folder)
+        tasks_shown.remove(found.number, self._published)
+        self._tasks.purge(found.number)
+        self._events.drop(found.number)
+        return Answer.DONE
+
+    def _cancel_task(self, found: Campaign, task: int) -> Answer:
+        """End a task that was not sent yet."""
+        if not found.state.is_alive:
+            return AS_IT_IS[found.state]
+        if not 0 <= task < found.tasks:
+            return Answer.NO_TASK
+        ended = self._tasks.cancel(found.number, task)
+        if not ended:
+            return Answer.NOT_WAITING
+        self._touched.append(ended)
+        return Answer.DONE
+
+    def _do_event(self, asked: Asked, number: int) -> Answer:
+        """Close an event; what it was about is judged anew from then on."""
+        event = self._events.find(number)
+        if not event:
+            return Answer.UNKNOWN
+        campaign = self._campaigns.find(event.campaign)
+        if asked.uid != (campaign.uid if campaign else ROOT):
+            return Answer.NOT_THEIRS
+        if event.closed_at:
+            return Answer.CLOSED
+        if asked.verb is Verb.RESUBMIT:
+            if campaign and campaign.state is CampaignState.CANCELLED:
+                return Answer.CANCELLED
+            self._try_again(event)
+        self._events.put([replace(event, closed_at=self._clock.now())])
+        self._trust(event)
+        return Answer.DONE
+
+    def _trust(self, event: Event) -> None:
+        """Begin anew to count what closed a cluster."""
+        if event.code not in TRUSTING:
+            return
+        known = self._events.records([event.campaign])
+        of = [one for one in known if one.cluster == event.cluster]
+        record = of[0] if of else Record(campaign=event.campaign, cluster=event.cluster)
+        self._events.put_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
+
+    def _try_again(self, event: Event) -> None:
+        """Let the tasks wait once more that an event counts, in a campaign that goes on then."""
+        outcomes = [outcome for outcome, code in CODES.items() if code is event.code]
+        failed = self._tries.failed(event, outcomes)
+        self._touched += failed
+        for one in failed:
+            again = Waiting(first=one.task, last=one.task, attempt=one.attempt + 1)
+            self._campaigns.wait_again(event.campaign, again)
+        if failed:
+            self._campaigns.count(event.campaign, -len(failed), -len(failed))
+            campaign = self._campaigns.find(event.campaign)
+            if campaign and campaign.state is CampaignState.TERMINATED:
+                self._campaigns.is_now(event.campaign, CampaignState.IN_TREATMENT)

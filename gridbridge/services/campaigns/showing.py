@@ -1,0 +1,51 @@
+"""Shows people events, and the clusters as campaigns find them: numbers, never parameters."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from gridbridge.model.campaigns.events import ShownEvents
+from gridbridge.model.campaigns.plan import Seen
+from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
+from gridbridge.model.policy import Policy
+from gridbridge.shell.clock import Clock
+from gridbridge.state import events_shown
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
+
+CLOSED_SHOWN = timedelta(days=7)
+
+
+class Showing:
+    """What publishes it."""
+
+    def __init__(self, policy: Policy, database: Database, clock: Clock) -> None:
+        self._policy = policy
+        self._events = CampaignEvents(database)
+        self._clock = clock
+
+    def show(self) -> None:
+        """Show events as they are kept."""
+        now = self._clock.now()
+        events = self._events.shown(now - CLOSED_SHOWN)
+        events_shown.put(ShownEvents(at=now, events=events))
+
+    def show_clusters(self, seen: Seen) -> None:
+        """Show clusters as a cycle saw them."""
+        grid = ShownGrid(at=self._clock.now(), clusters=tuple(self._clusters(seen)))
+        events_shown.put_clusters(grid)
+
+    def _clusters(self, seen: Seen) -> Iterator[ShownGridCluster]:
+        for name, cluster in sorted(self._policy.clusters.items()):
+            room = seen.room.get(name)
+            there = [one for one in seen.there if one.cluster == name]
+            waiting = sum(one.waiting for one in there)
+            yield ShownGridCluster(
+                name=name,
+                kind=cluster.kind,
+                answered_at=seen.at if room else None,
+                slots=room.slots if room else None,
+                used=room.used if room else None,
+                free=room.free_slots if room else None,
+                waiting=waiting,
+                running=sum(one.listed for one in there) - waiting,
+            )

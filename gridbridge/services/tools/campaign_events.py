@@ -1,0 +1,95 @@
+"""What users' commands do about events: show them, and for their owner what they are about."""
+
+import json
+import os
+import re
+from collections.abc import Iterable
+
+from gridbridge.decisions.campaigns.blacklist import BARRING
+from gridbridge.decisions.campaigns.event_words import text
+from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.shown import ShownGridCluster
+from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.state import events_shown
+
+TAIL_BYTES, TAIL_LINES = 4096, 5  # of a task's standard error
+
+
+def seen(folder: str = PUBLISHED) -> tuple[Event, ...]:
+    """Return the events that are published, by number."""
+    shown = events_shown.read(folder)
+    return shown.events if shown else ()
+
+
+def words(event: Event) -> str:
+    """Say what happened."""
+    return text(event)
+
+
+def clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, ...]:
+    """Return the clusters that campaigns may use, by name."""
+    shown = events_shown.read_clusters(folder)
+    return shown.clusters if shown else ()
+
+
+def chosen(
+    events: Iterable[Event],
+    campaign: int | None,
+    number: int | None,
+    *,
+    is_global: bool,
+    is_all: bool,
+) -> tuple[Event, ...]:
+    """Return those of a campaign, of clusters, or one; the closed ones only where asked for."""
+    return tuple(
+        one
+        for one in events
+        if (is_all or number is not None or not one.closed_at)
+        and number in (None, one.number)
+        and (campaign is None or one.campaign == campaign)
+        and (not is_global or one.kind is Kind.CLUSTER)
+    )
+
+
+def closed_to(events: Iterable[Event], cluster: str) -> tuple[bool, tuple[int, ...]]:
+    """Say whether a cluster does not answer, and to which campaigns it is closed."""
+    of = [one for one in events if one.cluster == cluster and not one.closed_at]
+    is_down = any(one.code is Code.GET_JOBS for one in of)
+    return is_down, tuple(sorted({one.campaign for one in of if one.code in BARRING}))
+
+
+def first_task(event: Event, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
+    """Return the parameters and the last words of an event's first task, for their owner alone.
+
+    Nobody else can read the campaign's file, and its outputs lie in the owner's folder: of a
+    cluster that sees another home they are not here. Both are empty then.
+    """
+    if event.first_task is None:
+        return "", ()
+    try:
+        with open(f"{folder}/c.{event.campaign}", encoding="utf-8", errors="replace") as file:
+            lines = file.read().split("\n")
+        wish = json.loads(lines[0])["clusters"][event.cluster]
+        home = os.path.expanduser("~")
+        directory = str(wish.get("exec_directory", "")).replace("$HOME", home, 1)
+        words = _last_words(f"{os.path.join(home, directory)}/campaign.{event.campaign}", event)
+        return _plain(lines[event.first_task + 1]), words
+    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
+        return "", ()
+
+
+def _last_words(folder: str, event: Event) -> tuple[str, ...]:
+    """Return the last lines of the standard error of a task's last attempt."""
+    form = re.compile(rf"{event.first_task}\.(\d+)\.err")
+    attempts = [int(match[1]) for name in os.listdir(folder) if (match := form.fullmatch(name))]
+    if not attempts:
+        return ()
+    with open(f"{folder}/{event.first_task}.{max(attempts)}.err", "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+        text = file.read().decode("utf-8", "replace")
+    return tuple(map(_plain, text.splitlines()[-TAIL_LINES:]))
+
+
+def _plain(line: str) -> str:
+    """Return a line that steers no terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in line)

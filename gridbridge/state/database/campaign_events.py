@@ -1,0 +1,150 @@
+"""The events of campaigns and clusters, and how campaigns fare at each cluster.
+
+An event that comes again is the same row, opened once more: there are as many rows as kinds of
+trouble, whatever their number.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, fields, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Executable,
+    Index,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from gridbridge.model.campaigns.events import Code, Event, Kind, Record
+from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
+from gridbridge.state.database.core import Database
+
+EVENTS = Table(
+    "campaign_events",
+    METADATA,
+    Column("number", COUNTED, primary_key=True),
+    Column("kind", Words, nullable=False),
+    Column("code", Words, nullable=False),
+    Column("campaign", BigInteger, nullable=False),
+    Column("cluster", Words, nullable=False),
+    Column("exit_status", BigInteger),
+    Column("tasks", BigInteger, nullable=False),
+    Column("first_task", BigInteger),
+    Column("opened_at", Moment, nullable=False),
+    Column("last_at", Moment, nullable=False),
+    Column("probes", BigInteger, nullable=False),
+    Column("until", Moment),
+    Column("closed_at", Moment),
+    Index("campaign_events_what", "campaign", "code", "cluster"),
+    Index("campaign_events_closed_at", "closed_at"),
+)
+
+RECORDS = Table(
+    "campaign_records",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", Words, primary_key=True),
+    Column("errors_in_row", BigInteger, nullable=False),
+    Column("successes", BigInteger, nullable=False),
+    Column("durations_s", Json, nullable=False),
+    Column("is_trusted", Boolean, nullable=False),
+)
+
+_EVENT = tuple(EVENTS.c[field.name] for field in fields(Event))
+_RECORD = tuple(RECORDS.c[field.name] for field in fields(Record))
+_EVERY = select(*_EVENT).order_by(EVENTS.c.number)
+_OPEN = _EVERY.where(EVENTS.c.closed_at.is_(None))
+_SHOWN = _EVERY.where(or_(EVENTS.c.closed_at.is_(None), EVENTS.c.closed_at >= bindparam("since")))
+_ONE = _EVERY.where(EVENTS.c.number == bindparam("number"))
+_WHAT = _EVERY.where(
+    EVENTS.c.campaign == bindparam("campaign"),
+    EVENTS.c.code == bindparam("code"),
+    EVENTS.c.cluster == bindparam("cluster"),
+)
+_OF_CAMPAIGNS = select(*_RECORD).where(
+    RECORDS.c.campaign.in_(bindparam("campaigns", expanding=True))
+)
+
+
+class CampaignEvents:
+    """What is kept of events."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def open(self) -> tuple[Event, ...]:
+        """Return every open event by number."""
+        return self._found(_OPEN)
+
+    def shown(self, since: datetime) -> tuple[Event, ...]:
+        """Return every open event, and those that were closed since then."""
+        return self._found(_SHOWN, since=since)
+
+    def find(self, number: int) -> Event | None:
+        """Look an event up."""
+        return next(iter(self._found(_ONE, number=number)), None)
+
+    def find_open(self, code: Code, campaign: int, cluster: str) -> Event | None:
+        """Look an open event up that no exit status belongs to."""
+        found = self._found(_WHAT, code=code, campaign=campaign, cluster=cluster)
+        return next((one for one in found if not one.closed_at), None)
+
+    def put(self, events: Iterable[Event]) -> None:
+        """Keep events; one without a number is a new one, or opens a closed one again."""
+        with self._database.transaction():
+            for one in events:
+                self._put(one if one.number else replace(one, number=self._number_of(one)))
+
+    def _number_of(self, event: Event) -> int:
+        code, campaign, cluster, _ = event.what
+        known = self._found(_WHAT, code=code, campaign=campaign, cluster=cluster)
+        return next((one.number for one in known if one.what == event.what), 0)
+
+    def _put(self, event: Event) -> None:
+        values = asdict(event)
+        number = values.pop("number")
+        if number:
+            self._database.execute(update(EVENTS).where(EVENTS.c.number == number).values(**values))
+        else:
+            self._database.execute(insert(EVENTS), values)
+
+    def close(self, campaign: int, at: datetime) -> None:
+        """Close all events of a campaign."""
+        of = (EVENTS.c.campaign == campaign, EVENTS.c.closed_at.is_(None))
+        self._database.execute(update(EVENTS).where(*of).values(closed_at=at))
+
+    def drop(self, campaign: int) -> None:
+        """Forget all that is kept of a campaign."""
+        for table in (EVENTS, RECORDS):
+            self._database.execute(delete(table).where(table.c.campaign == campaign))
+
+    def forget(self, before: datetime) -> None:
+        """Forget what was closed long ago."""
+        self._database.execute(delete(EVENTS).where(EVENTS.c.closed_at < before))
+
+    def records(self, campaigns: Iterable[int]) -> tuple[Record, ...]:
+        """Return how these campaigns fared at each cluster."""
+        rows = map(dict, self._database.rows(_OF_CAMPAIGNS, campaigns=tuple(campaigns)))
+        return tuple(Record(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows)
+
+    def put_records(self, records: Iterable[Record]) -> None:
+        """Keep how campaigns fare."""
+        rows = [asdict(one) for one in records]
+        if rows:
+            self._database.execute(self._database.upsert(RECORDS), rows)
+
+    def _found(self, query: Executable, **values: object) -> tuple[Event, ...]:
+        return tuple(_event(dict(row)) for row in self._database.rows(query, **values))
+
+
+def _event(row: dict[str, Any]) -> Event:
+    return Event(**row | {"kind": Kind(row["kind"]), "code": Code(row["code"])})

@@ -1,0 +1,110 @@
+"""What is asked of the attempts of campaigns now and then: earlier ones, failed ones, lost ones."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+from sqlalchemy import and_, bindparam, delete, exists, insert, or_, select, tuple_
+
+from gridbridge.model.campaigns.adoption import Adoption, Kept
+from gridbridge.model.campaigns.campaign import Attempt, Outcome
+from gridbridge.model.campaigns.events import Event
+from gridbridge.model.campaigns.plan import Tried
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, WAITING
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.core import Database
+
+AT_A_TIME = 500  # tasks in one question
+
+_LATER = ATTEMPTS.alias("later")
+_WHERE = and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array)
+_TASK = tuple_(ATTEMPTS.c.campaign, ATTEMPTS.c.task)
+_TRIED = (
+    select(
+        *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "outcome")),
+        ARRAYS.c.cluster,
+    )
+    .join(ARRAYS, _WHERE)
+    .where(_TASK.in_(bindparam("tasks", expanding=True)), ATTEMPTS.c.outcome != Outcome.PENDING)
+)
+_PENDING = (
+    select(*(ATTEMPTS.c[name] for name in Attempt.__dataclass_fields__))
+    .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == Outcome.PENDING)
+    .order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
+)
+_FAILED = (
+    select(*(ATTEMPTS.c[name] for name in Attempt.__dataclass_fields__))
+    .join(ARRAYS, _WHERE)
+    .where(
+        ATTEMPTS.c.campaign == bindparam("of_campaign"),
+        ARRAYS.c.cluster == bindparam("of_cluster"),
+        ATTEMPTS.c.outcome.in_(bindparam("outcomes", expanding=True)),
+        or_(
+            ATTEMPTS.c.exit_status == bindparam("status"),
+            and_(ATTEMPTS.c.exit_status.is_(None), bindparam("status").is_(None)),
+        ),
+        ~exists().where(
+            _LATER.c.campaign == ATTEMPTS.c.campaign,
+            _LATER.c.task == ATTEMPTS.c.task,
+            _LATER.c.attempt > ATTEMPTS.c.attempt,
+        ),
+        ~exists().where(
+            WAITING.c.campaign == ATTEMPTS.c.campaign,
+            WAITING.c.first <= ATTEMPTS.c.task,
+            WAITING.c.last >= ATTEMPTS.c.task,
+        ),
+    )
+    .order_by(ATTEMPTS.c.task)
+)
+
+
+class CampaignTries:
+    """What is asked of attempts."""
+
+    def __init__(self, database: Database, campaigns: Campaigns) -> None:
+        self._database = database
+        self._campaigns = campaigns
+
+    def earlier(self, attempts: Iterable[Attempt]) -> tuple[Tried, ...]:
+        """Return what became of the earlier attempts of these tasks, and where."""
+        tasks = sorted({(one.campaign, one.task) for one in attempts if one.attempt > 1})
+        return tuple(
+            Tried(**dict(row) | {"outcome": Outcome(row["outcome"])})
+            for begin in range(0, len(tasks), AT_A_TIME)
+            for row in self._database.rows(_TRIED, tasks=tasks[begin : begin + AT_A_TIME])
+        )
+
+    def failed(self, event: Event, outcomes: Sequence[Outcome]) -> tuple[Attempt, ...]:
+        """Return the last attempts of the tasks that an event counts, and that do not wait."""
+        of = {"of_campaign": event.campaign, "of_cluster": event.cluster}
+        found = self._database.rows(_FAILED, **of, outcomes=[*outcomes], status=event.exit_status)
+        return tuple(
+            Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in map(dict, found)
+        )
+
+    def kept(self, campaign: int) -> Kept:
+        """Return what is kept of a campaign's tasks that have not ended."""
+        rows = map(dict, self._database.rows(_PENDING, campaign=campaign))
+        return Kept(
+            waiting=self._campaigns.waiting_of(campaign),
+            arrays=self._campaigns.arrays_of(campaign),
+            attempts=tuple(Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in rows),
+        )
+
+    def adopt(self, adoption: Adoption) -> None:
+        """Keep what root's ledger knew."""
+        campaign = adoption.campaign
+        undone = (
+            (ATTEMPTS, ATTEMPTS.c.array.in_(adoption.undone)),
+            (ARRAYS, ARRAYS.c.number.in_(adoption.undone)),
+        )
+        with self._database.transaction():
+            for table, these in undone:
+                of = table.c.campaign == campaign
+                self._database.execute(delete(table).where(of, these))
+            for table, new in ((ARRAYS, adoption.arrays), (ATTEMPTS, adoption.attempts)):
+                if new:
+                    self._database.execute(insert(table), [asdict(one) for one in new])
+            self._campaigns.ended(adoption.superseded)
+            self._campaigns.drop_waiting(campaign)
+            for one in adoption.waiting:
+                self._campaigns.wait_again(campaign, one)

@@ -1,0 +1,188 @@
+"""What users type about events and clusters."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.grid.gridclusters import gridclusters
+from gridbridge.cli.grid.gridevents import gridevents
+from gridbridge.cli.grid.gridstat import gridstat
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.shown import (
+    ShownCampaign,
+    ShownCampaigns,
+    ShownGrid,
+    ShownGridCluster,
+)
+from gridbridge.services.tools import campaign_events
+from gridbridge.state import campaign_files, campaigns_shown, events_shown
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+FAILED = Event(
+    number=3,
+    kind=Kind.TASK,
+    code=Code.EXIT_ERROR,
+    campaign=12,
+    cluster="beta",
+    exit_status=3,
+    tasks=17,
+    first_task=1,
+    opened_at=NOON,
+    last_at=NOON,
+)
+REFUSED = Event(
+    number=4,
+    kind=Kind.CAMPAIGN,
+    code=Code.RUNNER_SUBMIT_ERROR,
+    campaign=12,
+    cluster="gamma",
+    opened_at=NOON,
+    last_at=NOON,
+    until=NOON + timedelta(minutes=1),
+)
+DOWN = Event(
+    number=5, kind=Kind.CLUSTER, code=Code.GET_JOBS, cluster="gamma", opened_at=NOON, last_at=NOON
+)
+OVER = replace(REFUSED, number=6, cluster="beta", closed_at=NOON)
+GRID = (
+    ShownGridCluster(name="beta", kind="gridengine", slots=8, used=4, free=2, running=2, waiting=1),
+    ShownGridCluster(name="gamma", kind="oar"),
+)
+
+
+@pytest.fixture(name="published")
+def _published(tmp_path: Path) -> str:
+    folder = str(tmp_path)
+    one = ShownCampaign(
+        number=12,
+        name="sweep",
+        owner="alice",
+        submitted_at=NOON,
+        type=Type.DEFAULT,
+        state=CampaignState.IN_TREATMENT,
+        clusters=("beta", "gamma"),
+        tasks=100,
+        ended=17,
+        failed=17,
+        events=2,
+    )
+    quiet = replace(one, number=13, events=0)
+    campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder)
+    events_shown.put(ShownEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder)
+    events_shown.put_clusters(ShownGrid(at=NOON, clusters=GRID), folder)
+    return folder
+
+
+def run(command: object, published: str, *options: str) -> Result:
+    """Run a command over what is published, in UTC."""
+    return CliRunner(env={"TZ": "UTC"}).invoke(
+        command,  # type: ignore[arg-type]
+        [*options, "--published", published],
+        standalone_mode=False,
+    )
+
+
+def test_open_events_show_behind_the_letter_of_the_state(published: str) -> None:
+    """As CiGri shows them."""
+    lines = run(gridstat, published, "-H").output.splitlines()
+
+    assert [line[69:] for line in lines] == ["Re 17/100 (17%)", "R  17/100 (17%)"]
+
+
+@pytest.mark.parametrize(
+    ("options", "numbers"),
+    [
+        (["-c", "12"], [3, 4]),
+        (["12"], [3, 4]),
+        (["-c", "12", "-a"], [3, 4, 6]),
+        (["-g"], [5]),
+        (["-e", "6"], [6]),
+        (["-c", "13"], []),
+    ],
+)
+def test_events_are_those_of_a_campaign_of_clusters_or_one(
+    published: str, options: list[str], numbers: list[int]
+) -> None:
+    """Closed ones where they are asked for."""
+    done = run(gridevents, published, *options, "--json")
+
+    assert [one["number"] for one in json.loads(done.output)] == numbers
+
+
+def test_an_event_is_a_line_for_people(published: str) -> None:
+    """What it is about, how often, and when it is tried again."""
+    _, first, second = run(gridevents, published, "-c", "12").output.splitlines()
+
+    assert " ".join(first.split()) == (
+        "3 open job EXIT_ERROR 12 beta 2026-01-01 12-00-00"
+        " 17 tasks failed at beta with exit status 3"
+    )
+    assert second.endswith("gamma refuses its arrays; it is tried again at 2026-01-01 12-01-00")
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        ([], 2, "one of -c ID, -e ID and -g"),
+        (["-c", "99"], 1, "no campaign 99"),
+        (["-e", "99"], 1, "no event 99"),
+        (["-e", "x"], 2, "not a valid integer"),
+        (["-c", "13", "-f"], 0, ""),
+    ],
+)
+def test_gridevents_says_what_is_wrong(
+    published: str, options: list[str], status: int, words: str
+) -> None:
+    """2 is a wrong command line."""
+    done = run(gridevents, published, *options)
+
+    assert getattr(done.exception, "exit_code", done.return_value) == status
+    assert words in done.output + str(done.exception)
+
+
+def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
+    """It stands in the campaign's file, and in the task's output; neither steers a terminal."""
+    header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
+    data = campaign_files.encode(header, ("a", "b 7\x1b[2J"))
+    (tmp_path / "c.12").write_bytes(data)
+    outputs = tmp_path / "campaign.12"
+    outputs.mkdir()
+    for attempt in (1, 2, 10):
+        lines = "".join(f"line {n} of {attempt}\n" for n in range(9))
+        (outputs / f"1.{attempt}.err").write_text(lines)
+
+    found = campaign_events.first_task(FAILED, str(tmp_path))
+
+    assert found == ("b 7?[2J", tuple(f"line {n} of 10" for n in range(4, 9)))
+    assert campaign_events.first_task(FAILED, str(tmp_path / "none")) == ("", ())
+    assert campaign_events.first_task(DOWN, str(tmp_path)) == ("", ())
+
+
+def test_clusters_are_lines_that_tell_more_when_asked(published: str) -> None:
+    """Their numbers, words and bars are CiGri's."""
+    assert run(gridclusters, published).output.splitlines() == ["1: beta", "2: gamma"]
+    assert run(gridclusters, published, "-i").output.splitlines() == [
+        "1: beta (gridengine, free:2/8)",
+        "2: gamma (oar, free:unknown/unknown, BLACKLISTED, closed to campaigns 12)",
+    ]
+    usage = run(gridclusters, published, "-u").output.splitlines()
+    assert usage[1:5] == [
+        "    max_resources: 8",
+        "    used_resources: 4",
+        "    used_by_cigri: 2",
+        "    unavailable_resources: 2",
+    ]
+    bar = run(gridclusters, published, "-b").output.splitlines()[1]
+    assert bar == "#" * 20 + "o" * 20 + "." * 20 + "x" * 20
+    assert "    kind: oar" in run(gridclusters, published, "-I").output.splitlines()
+
+
+def test_a_site_without_campaigns_shows_no_clusters(tmp_path: Path) -> None:
+    """Not a word."""
+    assert run(gridclusters, str(tmp_path)).output == ""

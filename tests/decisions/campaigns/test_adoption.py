@@ -1,0 +1,101 @@
+"""What root's ledger knows of a campaign is known again after an older state file was restored."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from gridbridge.decisions.campaigns.adoption import adopt, without
+from gridbridge.model.campaigns.adoption import Kept
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Noted,
+    Outcome,
+    Waiting,
+)
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def array(number: int, state: ArrayState = ArrayState.INTENDED, size: int = 2) -> Array:
+    """Return an array at beta."""
+    return Array(
+        campaign=1, number=number, cluster="beta", state=state, size=size, intended_at=NOON
+    )
+
+
+def attempts(array: int, *tasks: tuple[int, int]) -> tuple[Attempt, ...]:
+    """Return the attempts of an array."""
+    return tuple(
+        Attempt(campaign=1, task=task, attempt=attempt, array=array, place=place)
+        for place, (task, attempt) in enumerate(tasks, start=1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("tasks", "left"),
+    [
+        (set(), [(0, 9)]),
+        ({0, 1}, [(2, 9)]),
+        ({9}, [(0, 8)]),
+        ({3, 4, 7}, [(0, 2), (5, 6), (8, 9)]),
+        ({*range(12)}, []),
+        ({20}, [(0, 9)]),
+    ],
+)
+def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, int]]) -> None:
+    """What is left keeps its attempt."""
+    found = without([Waiting(first=0, last=9, attempt=2)], tasks)
+
+    assert [(one.first, one.last) for one in found] == left
+    assert {one.attempt for one in found} <= {2}
+
+
+def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> None:
+    """Array 2 was submitted with other tasks; array 3 had a task's second attempt."""
+    kept = Kept(
+        waiting=(Waiting(first=6, last=9),),
+        arrays=(array(1, ArrayState.RELEASED), array(2)),
+        attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (4, 1), (5, 1))),
+    )
+    noted = (
+        Noted(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        Noted(number=2, cluster="gamma", tasks=((4, 1), (7, 1)), job_id=72),
+        Noted(number=3, cluster="beta", tasks=((1, 2), (7, 2))),
+    )
+
+    found = adopt(kept, noted, array(2), NOON)
+
+    assert found.undone == (2,)
+    assert [(one.number, one.cluster, one.state, one.job_id) for one in found.arrays] == [
+        (2, "gamma", ArrayState.SUBMITTED, 72),
+        (3, "beta", ArrayState.INTENDED, 0),
+    ]
+    assert [(one.array, one.task, one.attempt, one.outcome) for one in found.attempts] == [
+        (2, 4, 1, Outcome.PENDING),
+        (2, 7, 1, Outcome.SITE_FAULT),
+        (3, 1, 2, Outcome.PENDING),
+        (3, 7, 2, Outcome.PENDING),
+    ]
+    assert [(one.task, one.attempt) for one in found.superseded] == [(1, 1)]
+    assert [(one.first, one.last) for one in found.waiting] == [(6, 6), (8, 9), (5, 5)]
+
+
+def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
+    """Its submission only was not answered; the one that was refused goes."""
+    kept = Kept(
+        waiting=(),
+        arrays=(array(1, size=1), array(2, size=1)),
+        attempts=(*attempts(1, (0, 1)), *attempts(2, (1, 1))),
+    )
+    noted = (
+        Noted(number=1, cluster="beta", tasks=((0, 1),)),
+        Noted(number=3, cluster="beta", tasks=((1, 1),), job_id=9),
+    )
+
+    found = adopt(kept, noted, array(2), NOON)
+
+    assert found.undone == (2,)
+    assert [one.number for one in found.arrays] == [3]
+    assert found.waiting == ()

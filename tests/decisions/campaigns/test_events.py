@@ -1,0 +1,275 @@
+"""What goes wrong is told once, closes what it has to close, and heals where it can."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gridbridge.decisions.campaigns.cycle import plan, sentences
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+)
+from gridbridge.model.campaigns.events import Code, Event, Kind, Record
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.plan import Room, Seen, Send
+from gridbridge.model.campaigns.sections import Failures
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+CLUSTERS = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
+SWEEP = Campaign(
+    number=1,
+    uid=1000,
+    owner="alice",
+    state=CampaignState.IN_TREATMENT,
+    submitted_at=NOON,
+    tasks=100,
+    digest="",
+    jdl=Jdl(name="sweep", clusters=CLUSTERS),
+)
+
+
+def array(number: int = 1, cluster: str = "beta", at: datetime = NOON) -> Array:
+    """Return an array that runs."""
+    state = ArrayState.RELEASED
+    return Array(campaign=1, number=number, cluster=cluster, state=state, size=9, intended_at=at)
+
+
+def ended(*outcomes: Outcome, array: int = 1) -> tuple[Attempt, ...]:
+    """Return the first attempts of tasks that ended so."""
+    return tuple(
+        Attempt(
+            campaign=1,
+            task=place - 1,
+            attempt=1,
+            array=array,
+            place=place,
+            outcome=outcome,
+            exit_status=3 if outcome is Outcome.PROGRAM_ERROR else None,
+            wallclock_s=1,
+        )
+        for place, outcome in enumerate(outcomes, start=1)
+    )
+
+
+def seen(**other: object) -> Seen:
+    """Return a cycle's look at one campaign, with a slot free at each cluster."""
+    known: dict[str, object] = {
+        "campaigns": (SWEEP,),
+        "waiting": {1: 50},
+        "arrays": (array(),),
+        "room": {name: Room(free_slots=4) for name in CLUSTERS},
+        "asked": frozenset(CLUSTERS),
+        "max_tasks": 100,
+        "at": NOON,
+        "failures": Failures(program_errors=3, probe_s=60, probe_max_s=200),
+    }
+    return Seen(**(known | other))  # type: ignore[arg-type]
+
+
+def event(code: Code, cluster: str = "beta", **other: object) -> Event:
+    """Return an open event of a campaign at a cluster."""
+    known = {"kind": Kind.CAMPAIGN, "campaign": 1, "opened_at": NOON, "last_at": NOON}
+    return Event(number=9, code=code, cluster=cluster, **(known | other))  # type: ignore[arg-type]
+
+
+def told(look: Seen) -> dict[Code, Event]:
+    """Return what becomes of events, by their codes."""
+    return {one.code: one for one in plan(look).changes.events}
+
+
+def sent(look: Seen) -> dict[str, int]:
+    """Return how many tasks go where."""
+    return {one.cluster: one.tasks for one in plan(look).sends}
+
+
+def test_one_failing_task_closes_nothing_and_is_told() -> None:
+    """CiGri would blacklist the cluster for the campaign."""
+    look = seen(ended=ended(Outcome.SUCCESS, Outcome.PROGRAM_ERROR, Outcome.PROGRAM_ERROR))
+
+    (found,) = told(look).values()
+
+    assert (found.code, found.kind, found.tasks, found.first_task) == (
+        Code.EXIT_ERROR,
+        Kind.TASK,
+        2,
+        1,
+    )
+    assert found.exit_status == 3
+    assert sent(look) == {"beta": 4, "gamma": 4}
+
+
+def test_tasks_that_fail_alike_later_are_counted_in_the_same_event() -> None:
+    """A million of them are one line."""
+    known = replace(event(Code.EXIT_ERROR), kind=Kind.TASK, exit_status=3, tasks=5, first_task=8)
+
+    found = told(seen(ended=ended(Outcome.PROGRAM_ERROR), events=(known,), at=NOON + MINUTE))
+
+    assert found[Code.EXIT_ERROR] == replace(known, tasks=6, last_at=NOON + MINUTE)
+
+
+def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> None:
+    """Three of them here; the row may have begun in an earlier cycle."""
+    other = replace(SWEEP, number=2)
+    before = Record(campaign=1, cluster="beta", errors_in_row=2)
+    look = seen(
+        campaigns=(SWEEP, other),
+        ended=ended(Outcome.SIGNAL),
+        records=(before,),
+        waiting={1: 1, 2: 50},
+    )
+
+    assert told(look)[Code.BLACKLIST].until is None
+    assert plan(look).sends == (
+        Send(campaign=1, cluster="gamma", tasks=1, is_only=True),
+        Send(campaign=2, cluster="beta", tasks=4),
+        Send(campaign=2, cluster="gamma", tasks=3),
+    )
+
+
+@pytest.mark.parametrize("between", [Outcome.SUCCESS, Outcome.RESUBMIT, Outcome.WALLTIME])
+def test_a_task_that_ran_breaks_the_row(between: Outcome) -> None:
+    """In whatever order the ends came."""
+    before = Record(campaign=1, cluster="beta", errors_in_row=2)
+    look = seen(ended=ended(Outcome.PROGRAM_ERROR, between), records=(before,))
+
+    assert Code.BLACKLIST not in told(look)
+    assert [one.errors_in_row for one in plan(look).changes.records] == [0]
+
+
+def test_a_task_that_lost_its_host_breaks_no_row() -> None:
+    """It says nothing of the program."""
+    before = Record(campaign=1, cluster="beta", errors_in_row=1)
+    look = seen(ended=ended(Outcome.PROGRAM_ERROR, Outcome.SITE_FAULT), records=(before,))
+
+    assert [one.errors_in_row for one in plan(look).changes.records] == [2]
+
+
+def test_a_set_up_error_closes_the_cluster_at_once_and_the_task_goes_elsewhere() -> None:
+    """After a pause one task is tried there."""
+    look = seen(ended=ended(Outcome.SETUP_ERROR))
+
+    assert told(look)[Code.SETUP_ERROR].until == NOON + MINUTE
+    assert sent(look) == {"gamma": 4}
+    assert [one.avoid for one in plan(look).again] == [("beta",)]
+
+
+@pytest.mark.parametrize(
+    ("probes", "pause_s"),
+    [(0, 120), (1, 200), (30, 200), (1000, 200)],
+)
+def test_after_its_pause_a_cluster_gets_one_task_to_try(probes: int, pause_s: int) -> None:
+    """The next pause is twice as long, up to a limit."""
+    known = event(Code.SETUP_ERROR, until=NOON, probes=probes)
+
+    look = seen(events=(known,))
+
+    assert sent(look) == {"beta": 1, "gamma": 4}
+    again = told(look)[Code.SETUP_ERROR]
+    assert (again.probes, again.until) == (probes + 1, NOON + timedelta(seconds=pause_s))
+
+
+def test_in_its_pause_a_cluster_gets_nothing() -> None:
+    """Nor while another event closes it for good."""
+    known = event(Code.SETUP_ERROR, until=NOON + MINUTE)
+    forever = event(Code.BLACKLIST)
+
+    assert sent(seen(events=(known,))) == {"gamma": 4}
+    assert sent(seen(events=(forever, replace(known, until=NOON)))) == {"gamma": 4}
+    assert sent(seen(events=(replace(known, until=NOON), forever))) == {"gamma": 4}
+
+
+@pytest.mark.parametrize(
+    ("sent_at", "outcome", "is_closed"),
+    [
+        (NOON + MINUTE, Outcome.SUCCESS, True),
+        (NOON + MINUTE, Outcome.PROGRAM_ERROR, True),
+        (NOON - MINUTE, Outcome.SUCCESS, False),
+        (NOON + MINUTE, Outcome.SITE_FAULT, False),
+    ],
+)
+def test_a_task_that_was_sent_later_and_began_opens_the_cluster(
+    sent_at: datetime, outcome: Outcome, is_closed: bool
+) -> None:
+    """One of before says nothing."""
+    known = event(Code.SETUP_ERROR, until=NOON + 9 * MINUTE)
+    at = NOON + 2 * MINUTE
+
+    look = seen(events=(known,), arrays=(array(at=sent_at),), ended=ended(outcome), at=at)
+
+    assert bool(told(look).get(Code.SETUP_ERROR)) is is_closed
+    assert ("beta" in sent(look)) is is_closed
+
+
+def test_a_campaign_to_which_every_cluster_is_closed_waits() -> None:
+    """It does not end, and it says why; it goes on as soon as one is open."""
+    both = tuple(replace(event(Code.BLACKLIST, name), number=n) for n, name in enumerate(CLUSTERS))
+    look = seen(events=both, arrays=())
+
+    assert told(look)[Code.NO_CLUSTER].closed_at is None
+    assert (plan(look).finished, plan(look).sends) == ((), ())
+    assert sentences(plan(look)) == ["campaign 1: every cluster of it is closed to it"]
+    stuck = event(Code.NO_CLUSTER, "")
+    assert told(seen(events=(*both, stuck), arrays=())) == {}
+    assert told(seen(events=(both[0], stuck)))[Code.NO_CLUSTER].closed_at == NOON
+
+
+def test_a_cluster_that_does_not_answer_is_told_of_once() -> None:
+    """Until it answers."""
+    down = seen(room={"gamma": Room(free_slots=4)})
+
+    found = told(down)[Code.GET_JOBS]
+
+    assert (found.kind, found.campaign, found.cluster) == (Kind.CLUSTER, 0, "beta")
+    known = replace(found, number=3)
+    assert told(replace(down, events=(known,))) == {}
+    assert told(seen(events=(known,)))[Code.GET_JOBS].closed_at == NOON
+
+
+def test_a_sink_closes_the_cluster_and_tells_of_its_results() -> None:
+    """Its successes are those that somebody should look at."""
+    records = (
+        Record(campaign=1, cluster="beta", successes=9, durations_s=(1,) * 9),
+        Record(campaign=1, cluster="gamma", successes=3, durations_s=(60,) * 3),
+    )
+
+    look = seen(records=records)
+
+    assert told(look)[Code.SINK].tasks == 9
+    assert sent(look) == {"gamma": 4}
+
+
+def test_the_events_of_an_ended_campaign_close_nothing_any_more() -> None:
+    """What its results may be worth is still told."""
+    events = (event(Code.BLACKLIST), event(Code.SINK, "gamma"), event(Code.NO_CLUSTER, ""))
+    look = seen(events=events, arrays=(), waiting={})
+
+    assert plan(look).finished == (1,)
+    assert {one.code for one in plan(look).changes.events if one.closed_at} == {
+        Code.BLACKLIST,
+        Code.NO_CLUSTER,
+    }
+
+
+def test_a_submission_that_failed_is_gone_on_with_after_its_pause() -> None:
+    """Its release is always."""
+    begun = replace(array(), state=ArrayState.INTENDED)
+    held = replace(array(2), state=ArrayState.SUBMITTED)
+    known = event(Code.SUBMIT_JOB, until=NOON + MINUTE)
+
+    now = plan(seen(arrays=(begun, held), events=(known,)))
+    later = plan(seen(arrays=(begun, held), events=(known,), at=NOON + MINUTE))
+
+    assert (now.resumed, later.resumed) == ((held,), (begun, held))
+
+
+def test_tasks_of_a_test_are_tried_once() -> None:
+    """What they come to is what was asked."""
+    test = replace(SWEEP, jdl=replace(SWEEP.jdl, type=Type.TEST))
+
+    assert plan(seen(campaigns=(test,), ended=ended(Outcome.SETUP_ERROR))).again == ()

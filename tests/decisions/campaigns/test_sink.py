@@ -1,0 +1,54 @@
+"""A cluster where tasks succeed in no time, and others need long, is a sink."""
+
+import pytest
+
+from gridbridge.decisions.campaigns.sink import sinks
+from gridbridge.model.campaigns.events import Record
+
+
+def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> Record:
+    """Return how a campaign fared somewhere."""
+    return Record(
+        campaign=1,
+        cluster=cluster,
+        successes=len(durations_s),
+        durations_s=durations_s,
+        is_trusted=is_trusted,
+    )
+
+
+@pytest.mark.parametrize(
+    ("there", "elsewhere", "is_one"),
+    [
+        ((0, 1, 1, 1, 2), (60, 70, 80), True),
+        ((1, 1, 1, 1), (60, 70, 80), False),
+        ((1, 1, 1, 1, 1), (60, 70), False),
+        ((5, 5, 5, 5, 5), (600, 700, 800), False),
+        ((4, 4, 4, 4, 4), (39, 39, 39), False),
+        ((4, 4, 4, 4, 4), (41, 41, 41), True),
+        ((0, 0, 0, 0, 0), (0, 0, 0), False),
+        ((1, 1, 1, 90, 90), (60, 70, 80), True),
+    ],
+    ids=["sink", "few", "few there", "5 s", "a tenth", "less", "all at once", "by the median"],
+)
+def test_a_sink_is_short_and_much_shorter_than_elsewhere(
+    there: tuple[int, ...], elsewhere: tuple[int, ...], is_one: bool
+) -> None:
+    """Five successes, a median under 5 s and under a tenth of the others'."""
+    found = sinks([record("beta", *there), record("gamma", *elsewhere)])
+
+    assert found == ({(1, "beta")} if is_one else set())
+
+
+def test_an_owner_who_knows_better_is_believed() -> None:
+    """Short tasks may be right there."""
+    there = record("beta", *[1] * 9, is_trusted=True)
+
+    assert sinks([there, record("gamma", *[60] * 9)]) == set()
+
+
+def test_campaigns_are_not_compared() -> None:
+    """Nor is a campaign at one cluster a sink, however short."""
+    other = Record(campaign=2, cluster="gamma", durations_s=(60,) * 9)
+
+    assert sinks([record("beta", *[1] * 9), other]) == set()

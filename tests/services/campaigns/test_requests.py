@@ -1,0 +1,133 @@
+"""Owners close their events, and have the tasks tried again that those count."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.events import Code, Event, Kind, Record
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.request import Answer, Asked, Verb
+from gridbridge.services.campaigns.requests import Requests
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaigns import Campaigns
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ALICE, BOB, ROOT = 1000, 1001, 0
+
+
+class Site:
+    """A state file with a campaign of alice's: five tasks, of which two failed with 3 at beta."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = Database.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = Campaigns(self.database)
+        self.events = CampaignEvents(self.database)
+        self.requests = Requests(self.database, Clock())
+        self.campaigns.add(
+            Campaign(
+                number=0,
+                uid=ALICE,
+                owner="alice",
+                state=CampaignState.IN_TREATMENT,
+                submitted_at=NOON,
+                tasks=5,
+                digest="",
+                jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+            ),
+            "token",
+        )
+        array = self.campaigns.intend(1, "beta", 4, NOON)
+        assert array
+        statuses = (3, 3, 4, 0)
+        self.campaigns.ended(
+            replace(one, outcome=_outcome(status), exit_status=status)
+            for one, status in zip(self.campaigns.pending(array), statuses, strict=True)
+        )
+        self.campaigns.count(1, 4, 3)
+
+    def open(self, code: Code, **other: object) -> int:
+        """Open an event; return its number."""
+        known = {"kind": Kind.CAMPAIGN, "campaign": 1, "cluster": "beta"}
+        values = {"opened_at": NOON, "last_at": NOON} | known | other
+        event = Event(code=code, **values)  # type: ignore[arg-type]
+        self.events.put([event])
+        return max(one.number for one in self.events.open())
+
+    def ask(self, verb: Verb, number: int, uid: int = ALICE) -> Answer:
+        """Ask for something."""
+        asked = Asked(token="t", uid=uid, verb=verb, numbers=(number,))
+        return self.requests.do(asked)[number]
+
+
+def _outcome(status: int) -> Outcome:
+    return Outcome.PROGRAM_ERROR if status else Outcome.SUCCESS
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    site.database.close()
+
+
+def test_an_owner_closes_an_event_once(site: Site) -> None:
+    """Nobody else does."""
+    number = site.open(Code.BLACKLIST)
+
+    answers = [site.ask(Verb.FIX, number, uid) for uid in (BOB, ROOT, ALICE, ALICE)]
+
+    assert answers == [Answer.NOT_THEIRS, Answer.NOT_THEIRS, Answer.DONE, Answer.CLOSED]
+    assert site.ask(Verb.FIX, 99) is Answer.UNKNOWN
+    assert site.events.open() == ()
+
+
+def test_an_event_of_a_cluster_is_roots(site: Site) -> None:
+    """It is about everybody's campaigns."""
+    number = site.open(Code.GET_JOBS, kind=Kind.CLUSTER, campaign=0)
+
+    assert site.ask(Verb.FIX, number) is Answer.NOT_THEIRS
+    assert site.ask(Verb.FIX, number, ROOT) is Answer.DONE
+
+
+def test_what_closed_a_cluster_is_counted_anew(site: Site) -> None:
+    """Else the next cycle would close it again."""
+    record = Record(campaign=1, cluster="beta", errors_in_row=5, durations_s=(1, 1))
+    site.events.put_records([record])
+
+    site.ask(Verb.FIX, site.open(Code.BLACKLIST))
+    site.ask(Verb.FIX, site.open(Code.SINK))
+
+    assert site.events.records([1]) == (replace(record, errors_in_row=0, is_trusted=True),)
+
+
+def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
+    """Those alone that ended so, also in a campaign that has ended."""
+    failed = {"kind": Kind.TASK, "tasks": 2}
+    number = site.open(Code.EXIT_ERROR, exit_status=3, **failed)
+    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+
+    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+
+    found = site.campaigns.find(1)
+    assert found
+    assert (found.state, found.ended, found.failed) == (CampaignState.IN_TREATMENT, 2, 1)
+    again = [(one.first, one.attempt) for one in site.campaigns.waiting_of(1)]
+    assert again == [(0, 2), (1, 2), (4, 1)]
+    assert site.open(Code.EXIT_ERROR, exit_status=3, **failed) == number
+    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    assert len(site.campaigns.waiting_of(1)) == 3
+
+
+def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
+    """And its events are closed with it."""
+    number = site.open(Code.EXIT_ERROR, kind=Kind.TASK, exit_status=3)
+    site.ask(Verb.CANCEL, 1)
+
+    assert site.events.open() == ()
+    assert site.ask(Verb.RESUBMIT, number) is Answer.CLOSED
