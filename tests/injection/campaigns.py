@@ -301,7 +301,7 @@ def _without_end() -> None:
 
 def late(each: int) -> Iterator[str]:
     """Have a cluster take a submission after the next one was released; yield which, after each."""
-    for number in range(3, 9, each):
+    for number in range(3, 11, each):
         reset()
         KILLER.aim(())
         brought()
@@ -309,13 +309,17 @@ def late(each: int) -> Iterator[str]:
         killing.run(_a_cycle)
         killing.VICTIM.unlink()
         killing.run(_a_cycle)
-        time.sleep(0.6)  # longer than a late client waits
-        yield f"client {number}"
+        (sandbox.CELLS / "go").touch()
+        time.sleep(0.3)  # a late client looks each 0.05 s
+        yield f"client {number}, at the end {[sandbox.jobs(one) for one in CELLS]}"
 
 
 def restored(each: int) -> Iterator[str]:
-    """Restore the state file of an earlier cycle after a later one; yield which, after each."""
-    steps = [(early, late) for late in range(2, 6) for early in range(1, late)]
+    """Restore the state file of an earlier cycle after a later one; yield which, after each.
+
+    Before the first cycle the campaign is known, and nothing was sent.
+    """
+    steps = [(early, late) for late in range(1, 5) for early in range(late)]
     for early, late in steps[::each]:
         reset()
         KILLER.aim(())
@@ -325,10 +329,11 @@ def restored(each: int) -> Iterator[str]:
 
 
 def _restore(early: int, late: int) -> None:
-    for number in range(1, late + 1):
+    for number in range(late + 1):
         program = runner()
         program.take_in()
-        cycle.once(program, lambda _: None)
+        if number:
+            cycle.once(program, lambda _: None)
         program.database.close()
         if number == early:
             shutil.copy(f"{HOME}/state.db", "/opt/earlier")
@@ -381,7 +386,7 @@ SCENARIOS = (*KILLED, *OTHERS)
 
 
 SAMPLE = {"runner": 110, "as-user": 60, "runner-cancel": 90, "as-user-cancel": 60} | {
-    "clients": 11,
+    "clients": 13,
     "late": 2,
     "restored": 4,
     "torn": 8,
