@@ -124,7 +124,7 @@ def test_each_task_runs_once_though_the_runner_is_killed(site: Grid) -> None:
         seen = shown(site, number)["ended"]
         site.sh(HOST, f"{FIND} | xargs -r kill -9")
         if kill % 2:
-            site.sh(HOST, "pgrep -of 'gridbridge-as-user .*-array' | xargs -r kill -9")
+            site.sh(HOST, "pgrep -of '[g]ridbridge-as-user .*-array' | xargs -r kill -9")
         start(site)
         site.until(
             lambda: shown(site, number)["ended"] > seen,  # noqa: B023 - it is asked at once
