@@ -3,11 +3,11 @@
 from collections.abc import Set
 
 from gridbridge.decisions.campaigns import predictor
-from gridbridge.decisions.campaigns.blacklist import bars, limited, may_go_on, opened
 from gridbridge.decisions.campaigns.distribution import sends
-from gridbridge.decisions.campaigns.event_words import said
-from gridbridge.decisions.campaigns.events import note
-from gridbridge.decisions.campaigns.retries import to_run_again
+from gridbridge.decisions.campaigns.failures.blacklist import bars, limited, may_go_on, opened
+from gridbridge.decisions.campaigns.failures.event_words import said
+from gridbridge.decisions.campaigns.failures.events import note
+from gridbridge.decisions.campaigns.failures.retries import to_run_again
 from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.events import Changes
 from gridbridge.model.campaigns.jdl import Type

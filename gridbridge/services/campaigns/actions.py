@@ -8,8 +8,8 @@ from typing import Protocol
 from gridbridge.apply.campaigns import arrays
 from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused
 from gridbridge.decisions.campaigns.adoption import adopt
-from gridbridge.decisions.campaigns.blacklist import happened, opened_now
-from gridbridge.decisions.campaigns.retries import to_run_again
+from gridbridge.decisions.campaigns.failures.blacklist import happened, opened_now
+from gridbridge.decisions.campaigns.failures.retries import to_run_again
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import (
     AT_ONCE,

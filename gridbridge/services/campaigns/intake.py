@@ -8,7 +8,7 @@ from itertools import count
 
 from gridbridge.config import admission
 from gridbridge.decisions.campaigns import admission as rules
-from gridbridge.decisions.campaigns.blacklist import opened_now
+from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.admission import Candidate, Rule
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState

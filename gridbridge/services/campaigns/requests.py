@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns.events import CODES
+from gridbridge.decisions.campaigns.failures.events import CODES
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Waiting
 from gridbridge.model.campaigns.events import Code, Event, Record
 from gridbridge.model.campaigns.request import Answer, Asked, Verb

@@ -5,8 +5,8 @@ import os
 import re
 from collections.abc import Iterable
 
-from gridbridge.decisions.campaigns.blacklist import BARRING
-from gridbridge.decisions.campaigns.event_words import text
+from gridbridge.decisions.campaigns.failures.blacklist import BARRING
+from gridbridge.decisions.campaigns.failures.event_words import text
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.shown import ShownGridCluster
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.retries import again, avoided, to_run_again
+from gridbridge.decisions.campaigns.failures.retries import again, avoided, to_run_again
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.plan import Again, Tried
 from gridbridge.model.campaigns.sections import Failures

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.sink import sinks
+from gridbridge.decisions.campaigns.failures.sink import sinks
 from gridbridge.model.campaigns.events import Record
 
 

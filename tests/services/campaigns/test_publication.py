@@ -64,7 +64,7 @@ class Site:
     def ended(self, attempt: Attempt, outcome: Outcome) -> Attempt:
         """Note how an attempt ended."""
         known = replace(attempt, outcome=outcome, exit_status=3, wallclock_s=7)
-        self.campaigns.ended(known)
+        self.campaigns.ended([known])
         return known
 
     def shown(self, part: int = 0) -> dict[int, str]:

@@ -10,9 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.campaigns.blacklist import BARRING, Bar, Pair, bars, happened, opened_now
-from gridbridge.decisions.campaigns.book import Book
-from gridbridge.decisions.campaigns.sink import KEPT, sinks
+from gridbridge.decisions.campaigns.failures.blacklist import (
+    BARRING,
+    Bar,
+    Pair,
+    bars,
+    happened,
+    opened_now,
+)
+from gridbridge.decisions.campaigns.failures.book import Book
+from gridbridge.decisions.campaigns.failures.sink import KEPT, sinks
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Code, Kind, Record
 from gridbridge.model.campaigns.plan import Again, Seen

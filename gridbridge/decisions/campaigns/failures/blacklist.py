@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from gridbridge.decisions.campaigns.book import Book
+from gridbridge.decisions.campaigns.failures.book import Book
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.plan import Seen, Send
