@@ -183,7 +183,7 @@ def test_a_reload_closes_no_queue_and_ends_no_poller(grid: Grid, watched: None) 
     del watched
     pids = pollers(grid)
     gamma = "/^.queue.transfer-gamma/,/^$/d"
-    for sed in ("/^.poller./a interval_s = 6", '/^.site./a log_level = "debug"', gamma):
+    for sed in ("/^.poller./a interval_s = 6", '/^.site.$/a log_level = "debug"', gamma):
         with configured(grid, sed):
             assert pollers(grid) == pids
 

@@ -11,7 +11,10 @@ from tests.lab.grid import Grid
 
 pytestmark = pytest.mark.lab
 
-WITHOUT_BETA = "/^.cluster.beta./,/^.poller./{/^.poller./!d}; /^.queue.transfer-beta./,$d"
+WITHOUT_BETA = (
+    "/^.cluster.beta./,/^.poller./{/^.poller./!d};"
+    " /^.queue.transfer-beta./,$d; /^.campaigns.beta.$/d"
+)
 
 
 def test_its_jobs_wait_and_end_well_once_it_is_back(grid: Grid) -> None:
