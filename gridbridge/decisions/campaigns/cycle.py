@@ -8,7 +8,12 @@ from gridbridge.decisions.campaigns.failures.blacklist import bars, limited, may
 from gridbridge.decisions.campaigns.failures.event_words import said
 from gridbridge.decisions.campaigns.failures.events import note
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
-from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import (
+    ArrayState,
+    Campaign,
+    CampaignState,
+    clusters_of,
+)
 from gridbridge.model.campaigns.events import Changes
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Again, Plan, Seen, Tried
@@ -54,7 +59,7 @@ def _again(seen: Seen, alive: Set[int]) -> tuple[Again, ...]:
         for one in seen.campaigns
         if one.number in alive and one.jdl.type is not Type.TEST
     }
-    where = {(one.campaign, one.number): one.cluster for one in seen.arrays}
+    where = clusters_of(seen.arrays)
     ended = (
         Tried(
             campaign=one.campaign,

@@ -1,5 +1,6 @@
 """A campaign as the state file has it, and what became of its tasks."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -89,6 +90,11 @@ class Noted:
     cluster: str
     tasks: Attempts
     job_id: int = 0  # 0: not known
+
+
+def clusters_of(arrays: Iterable[Array]) -> dict[tuple[int, int], str]:
+    """Return at which cluster each array is, by its campaign and number."""
+    return {(one.campaign, one.number): one.cluster for one in arrays}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections import Counter
 from datetime import datetime
 
+from gridbridge.model.campaigns.campaign import clusters_of
 from gridbridge.model.campaigns.plan import Plan
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
@@ -20,7 +21,7 @@ class Learnt:
         self._predictions.keep(plan.predicted)
         self._marks.missed(plan.missed)
         self._marks.tidy()
-        clusters = {(one.campaign, one.number): one.cluster for one in plan.arrays}
+        clusters = clusters_of(plan.arrays)
         again = {(one.campaign, one.task) for one in plan.again}
         counted = Counter(
             (one.campaign, clusters[one.campaign, one.array])

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from gridbridge.decisions.campaigns.fairshare import decayed, used
 from gridbridge.decisions.campaigns.metascheduler import used_by
-from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, clusters_of
 from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.campaigns.sharing import ShareBy, Sharing, Usage
 from gridbridge.model.policy import Policy
@@ -112,7 +112,7 @@ def _by_cluster(
     ended: Iterable[Attempt], arrays: Iterable[Array]
 ) -> Iterator[tuple[tuple[int, str], list[Attempt]]]:
     """Group what ended by campaign and cluster."""
-    clusters = {(one.campaign, one.number): one.cluster for one in arrays}
+    clusters = clusters_of(arrays)
     placed = [(one, clusters.get((one.campaign, one.array), "")) for one in ended]
     placed.sort(key=lambda each: (each[0].campaign, each[1]))
     for key, some in groupby(placed, key=lambda each: (each[0].campaign, each[1])):

@@ -20,7 +20,13 @@ from gridbridge.decisions.campaigns.failures.blacklist import (
 )
 from gridbridge.decisions.campaigns.failures.book import Book
 from gridbridge.decisions.campaigns.failures.sink import KEPT, sinks
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import (
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+    clusters_of,
+)
 from gridbridge.model.campaigns.events import Code, Kind, Record
 from gridbridge.model.campaigns.plan import Again, Seen
 
@@ -49,7 +55,7 @@ def note(
 ) -> tuple[Book, tuple[Record, ...]]:
     """Return the events as they are from now on, and how campaigns fared that fared otherwise."""
     book = Book(seen.events)
-    where = {(one.campaign, one.number): one.cluster for one in seen.arrays}
+    where = clusters_of(seen.arrays)
     alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
     ended = [
         (one, where.get((one.campaign, one.array), ""))
