@@ -57,7 +57,8 @@ class Shares:
             wish = wishes.get(campaign, {}).get(cluster)
             changed.append(used(old, ended, wish.slots if wish else 1))
         self._usage.keep(changed)
-        self._usage.forget(one for one in before.values() if one.used_s < FORGOTTEN_S)
+        known = before | {(one.campaign, one.cluster): one for one in changed}
+        self._usage.forget(one for one in known.values() if one.used_s < FORGOTTEN_S)
 
     def _with_used(
         self, unfinished: tuple[Campaign, ...], kept: tuple[Usage, ...]

@@ -138,6 +138,17 @@ def test_what_counts_nothing_any_more_is_forgotten(
     assert CampaignUsage(database).all() == ()
 
 
+def test_little_that_was_used_before_hides_nothing_that_is_used_now(
+    shares: Callable[[ShareBy], Shares], watch: Watch
+) -> None:
+    by_user = shares(ShareBy.USER)
+    by_user.count(*ended(1))
+    watch.at += timedelta(hours=3)
+    by_user.count(*ended(100))
+
+    assert by_user.gather(()).used_s == {"alice": 200.25}
+
+
 def test_groups_are_those_of_the_system_the_primary_one_first() -> None:
     me = pwd.getpwuid(os.getuid())
 
