@@ -215,9 +215,10 @@ def delete_array(server: OarServer, array: str) -> Argv:
     return _far(server, "delete_array", array, *_call(server, "oardel", "--array", array))
 
 
-def delete_jobs(server: OarServer, jobs: Argv) -> Argv:
-    """Delete some jobs, and nothing else: those of an array share its script."""
-    return _call(server, "oardel", *jobs)
+def delete_tasks(server: OarServer, array: str, jobs: dict[str, int]) -> Argv:
+    """Delete some jobs of an array, given with their places in it; the others keep its script."""
+    about = " ".join((array, *map(str, jobs.values())))
+    return _far(server, "delete_tasks", about, *_call(server, "oardel", *jobs))
 
 
 def show_array(server: OarServer, array: str) -> Argv:

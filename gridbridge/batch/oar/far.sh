@@ -72,7 +72,7 @@ sweep() { # what another hand than ours left: scripts of jobs that ended before 
     find . \( -name 'new.*' -o -name 'end.*' -o -name 'used.*' \) -mtime +0 -exec rm -f {} +
 }
 
-sweep_arrays() { # those of which a task was killed: its keeper could not tell that it was the last
+sweep_arrays() { # those of which a task was deleted by another hand before it started, so nobody counted it
     old_ones 'array.*' | while read -r old; do
         states=$(asked -f --array "${old##*.}" | sed -n 's/^ *state = //p' | sort -u)
         case $states in Error | Terminated | "Error${newline}Terminated") rm -rf "$old" "$old.begun" ;; esac
@@ -98,6 +98,18 @@ delete_array() {
     "$@"
     status=$?
     case $status in 0 | 6) rm -rf "array.$about" "array.$about.begun" ;; esac
+    return "$status"
+}
+
+delete_tasks() { # $about is their array and their places in it; no other shall wait for their ends
+    "$@"
+    status=$?
+    set -f
+    # shellcheck disable=SC2086 # words
+    set -- $about
+    begun=array.$1.begun
+    shift
+    case $status in 0 | 6) mkdir -p "$begun" && for place; do mkdir "$begun/$place" "$begun/$place.ended"; done 2>/dev/null ;; esac
     return "$status"
 }
 

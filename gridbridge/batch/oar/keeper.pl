@@ -30,7 +30,7 @@ sub leave_array { # the last task to end leaves nothing of it
     return if !$tasks;
     mkdir "$0.begun/$ENV{OAR_ARRAY_INDEX}.ended", 0700;
     opendir(my $folder, "$0.begun") || return;
-    system '/bin/rm', '-rf', $0, "$0.begun" if $tasks == grep { /ended/ } readdir $folder;
+    system '/bin/rm', '-rf', $0, "$0.begun" if !-e $0 || $tasks == grep { /ended/ } readdir $folder;
 }
 
 sub hostname {
@@ -120,6 +120,7 @@ sub watch_over { # OAR kills with SIGKILL, and then nobody else tidies up
     close $_ for *STDIN, *STDOUT, *STDERR;
     exit 0 if <$read>;
     kill 'KILL', -$job;
+    leave_array();
     exec '/bin/rm', '-rf', $private;
 }
 

@@ -144,13 +144,13 @@ def delete_places(server: OarServer, array: str, name: str, places: str) -> None
     from gridbridge.model.campaigns.numbers import read_places  # transfers do without it
 
     wanted = read_places(places)
-    jobs = tuple(
-        job.id
-        for job in _jobs(server, commands.show_array(server, array))
-        if not job.is_over and job.account == name and any(job.place in some for some in wanted)
-    )
-    if jobs:
-        done = call(server, commands.delete_jobs(server, jobs))
+    living = [job for job in _jobs(server, commands.show_array(server, array)) if not job.is_over]
+    ours = [job for job in living if job.account == name]
+    jobs = {job.id: job.place for job in ours if any(job.place in some for some in wanted)}
+    if len(jobs) == len(living):
+        delete_array(server, array)
+    elif jobs:
+        done = call(server, commands.delete_tasks(server, array, jobs))
         if done.status not in (0, KILLED_BEFORE):
             done.checked()
 

@@ -21,24 +21,49 @@ JOBS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("places", "deleted"), [("2-4", ("42", "43")), ("1", ("40",)), ("4,9", None)]
-)
-def test_those_at_the_places_that_live_are_deleted_and_nobody_elses(
-    monkeypatch: pytest.MonkeyPatch, places: str, deleted: tuple[str, ...] | None
-) -> None:
-    """By their index in the array; its script stays for the others."""
-    calls: list[Argv] = []
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Argv]:
+    """Have an OAR server that knows the jobs, and return what it is asked."""
+    asked: list[Argv] = []
 
     def call(_server: OarServer, argv: Argv, _stdin: bytes = b"") -> Completed:
-        calls.append(argv)
+        asked.append(argv)
         told = json.dumps({str(one["Job_Id"]): one for one in JOBS})
         return Completed(argv, 0, told.encode(), b"")
 
     monkeypatch.setattr(submit, "call", call)
+    return asked
 
+
+@pytest.mark.parametrize(
+    ("places", "about", "deleted"),
+    [("2-4", "40 2 3", ("42", "43")), ("1", "40 1", ("40",)), ("1-3", "40 1 2 3", ())],
+)
+def test_those_at_the_places_that_live_are_deleted_and_nobody_elses(
+    calls: list[Argv], places: str, about: str, deleted: tuple[str, ...]
+) -> None:
+    """By their index in the array; its script stays for the others."""
     submit.delete_places(SERVER, "40", NAME, places)
 
-    found = [argv[argv.index("/usr/bin/oardel") + 1 :] for argv in calls[1:]]
-    assert found == ([deleted] if deleted else [])
-    assert not any("far.sh" in word for argv in calls for word in argv)
+    (argv,) = calls[1:]
+    assert argv[argv.index("/usr/bin/oardel") + 1 :] == (deleted or ("40", "42", "43"))
+    assert argv[4:6] == ("delete_tasks", about)
+
+
+def test_nothing_is_deleted_where_none_lives(calls: list[Argv]) -> None:
+    submit.delete_places(SERVER, "40", NAME, "4,9")
+
+    assert len(calls) == 1
+
+
+def test_the_last_that_live_are_deleted_with_their_array(
+    calls: list[Argv], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that its script goes, too."""
+    monkeypatch.setattr("tests.batch.oar.test_delete_places.JOBS", JOBS[:4])
+
+    submit.delete_places(SERVER, "40", NAME, "1-3")
+
+    (argv,) = calls[1:]
+    assert argv[4:6] == ("delete_array", "40")
+    assert argv[-2:] == ("--array", "40")

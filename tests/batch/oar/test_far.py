@@ -132,7 +132,7 @@ def test_the_script_of_an_array_waits_under_its_id(frontend: Frontend, says: str
 def test_what_is_left_of_an_array_is_swept_up_a_day_after_its_end(
     frontend: Frontend, states: list[str], left: list[str]
 ) -> None:
-    """A task was killed, so its keeper did not count; whoever submits the next tidies up."""
+    """A task was deleted unstarted by another hand; whoever submits the next tidies up."""
     frontend.submit(ARRAY, b"exit 0\n", verb="submit_array")
     (frontend.home / ".gridbridge" / "array.12.begun" / "1").mkdir(parents=True)
     frontend.grow_old("array.12")
@@ -140,3 +140,18 @@ def test_what_is_left_of_an_array_is_swept_up_a_day_after_its_end(
     says = ARRAY.replace("12", "13")
 
     assert frontend.submit(says, b"exit 0\n", verb="submit_array")[2] == left
+
+
+@pytest.mark.parametrize(("status", "counted"), [(0, True), (6, True), (2, False)])
+def test_a_deleted_task_counts_as_one_that_has_ended_and_never_starts(
+    frontend: Frontend, status: int, counted: bool
+) -> None:
+    """Once OAR has taken that: then the others don't wait for its end."""
+    frontend.submit(ARRAY, b"exit 0\n", verb="submit_array")
+    begun = frontend.home / ".gridbridge" / "array.12.begun"
+    (begun / "2").mkdir(parents=True)
+    words = ("delete_tasks", "12 2 3", "/bin/sh", "-c", f"exit {status}")
+    done = subprocess.run(commands._far(frontend.server, *words), env=frontend.env, check=False)
+
+    marks = ["2", "2.ended", "3", "3.ended"] if counted else ["2"]
+    assert (done.returncode, sorted(path.name for path in begun.iterdir())) == (status, marks)

@@ -1,6 +1,7 @@
 """The first process of a job under OAR: really run, here."""
 
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -236,6 +237,23 @@ def test_tasks_that_can_not_start_leave_nothing_of_their_array(node: Node) -> No
     array = Array(node, "exit 0", cwd="/nowhere")
 
     assert ([array.run(1), array.run(2)], array.left()) == ([-57, -57], [])
+
+
+def test_a_killed_task_counts_as_one_that_has_ended(node: Node) -> None:
+    """OAR kills with SIGKILL; what watches over the task says that it is over."""
+    array = Array(node, f"[ $OAR_ARRAY_INDEX = 1 ] || exit 0\n{TICKING}")
+    array.run(2)
+    keeper = node.launch(OAR_ARRAY_ID="12", OAR_ARRAY_INDEX="1")
+    node.until_ticking()
+    keeper.kill()
+
+    until(lambda: not array.left(), "nothing of it to be left", 20)
+
+
+def test_a_task_that_begins_while_its_array_is_deleted_leaves_nothing(node: Node) -> None:
+    array = Array(node, f"rm {shlex.quote(str(node.file.with_name('array.12')))}")
+
+    assert (array.run(1), array.left()) == (0, [])
 
 
 def test_a_task_that_oar_launches_again_runs_once(node: Node) -> None:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from tests.lab.gamma import ACCOUNT, FAR
 from tests.lab.grid import Grid
 
 HOST = "alpha-master"
@@ -48,3 +49,8 @@ def until_state(grid: Grid, number: int, state: str) -> dict[str, Any]:
         return found if found["state"] == state else None
 
     return grid.until(look, f"campaign {number} to be {state}", CAMPAIGN_S) or {}
+
+
+def arrays_at_gamma(grid: Grid) -> list[str]:
+    """Return the files of arrays that lie at gamma, where no task of alice's lives."""
+    return grid.sh(FAR, "cd ~/.gridbridge && ls -d array.* 2>/dev/null; :", user=ACCOUNT).split()

@@ -14,7 +14,14 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, start, submit, until_state
+from tests.lab.campaigns.runner import (
+    CAMPAIGN_S,
+    HOST,
+    arrays_at_gamma,
+    start,
+    submit,
+    until_state,
+)
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -285,6 +292,7 @@ def test_displaced_tasks_run_again_and_each_succeeds_once(site: Grid, brought: i
     ended = Counter(task for what, task, _ in notes(site) if what == "ended")
     assert {str(task): 1 for task in range(12)} == ended
     assert 12 == outcomes(site, brought)["success"]
+    site.until_none(lambda: arrays_at_gamma(site), "the arrays' files to be gone")
 
 
 def test_removal_has_tasks_make_way_and_leaves_the_cell_as_it_was(site: Grid, before: str) -> None:

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, start, stop, submit, until_state
+from tests.lab.campaigns.runner import (
+    CAMPAIGN_S,
+    HOST,
+    arrays_at_gamma,
+    start,
+    stop,
+    submit,
+    until_state,
+)
 from tests.lab.configured import configured
 from tests.lab.gamma import ACCOUNT, FAR, NODES
 from tests.lab.grid import Grid
@@ -96,7 +104,7 @@ def _submit(grid: Grid, clusters: dict[str, Any], tasks: int) -> int:
 def test_what_was_wiped_is_sent_again_and_runs_once(
     site: Grid, wiped: tuple[int, int], which: int, tasks: int, host: str, user: str
 ) -> None:
-    """No attempt has failed, and root's ledger has the second one of each task."""
+    """No attempt has failed, root's ledger has the second one of each task, no file stays."""
     number = wiped[which]
     found = until_state(site, number, "terminated")
 
@@ -104,6 +112,7 @@ def test_what_was_wiped_is_sent_again_and_runs_once(
     ran = site.sh(host, f"grep '^{number}[.]' ~/flooded", user=user).split()
     assert [f"{number}.{task}" for task in range(tasks)] == sorted(ran)
     assert ":2" in site.sh(HOST, f"cat /var/lib/gridbridge-ledger/c.{number}")
+    site.until_none(lambda: arrays_at_gamma(site), "the arrays' files to be gone")
 
 
 def test_the_journal_tells_what_was_wiped_and_decides_so_again(
