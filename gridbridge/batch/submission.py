@@ -3,7 +3,7 @@
 from gridbridge.errors import CommandFailed, NotAdmitted, NotLetIn, NotReached
 
 NOT_INTERACTIVE = "an interactive job can't run on another cluster; ask for -l remote=false"
-ONE_HOP = "a transfer brought this job here, and no job is sent on"
+ONE_HOP = "this job was sent here, and no job is sent on"
 
 
 class Result:

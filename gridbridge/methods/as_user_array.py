@@ -18,6 +18,7 @@ from gridbridge.batch.submission import Result
 from gridbridge.batch.task import Task, script
 from gridbridge.errors import GridbridgeError, NotOurs, ParseError, StateError, Untrusted
 from gridbridge.methods import owner
+from gridbridge.methods.array_queues import kept_there
 from gridbridge.methods.owner import LIMIT_S, NoAccount, NotNow, Refused
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.numbers import read_attempts, read_places
@@ -172,7 +173,7 @@ def submit(
     adapter, name = arrays_of(far), str(order.array)
     if found := adapter.find_held(far, name, account):
         return found
-    spec = _spec(order, header, tasks, person)
+    spec = kept_there(_spec(order, header, tasks, person), order.cluster)
     answer = adapter.submit(far, spec)
     if answer.result == Result.ACCEPTED:
         return answer.remote_id

@@ -16,7 +16,7 @@ from gridbridge.errors import (
     NotOurs,
     Untrusted,
 )
-from gridbridge.model.places import NOT_NOW, NOT_OURS, SUBMITTED_BEFORE
+from gridbridge.model.places import NOT_NOW, NOT_OURS, REFUSED_THERE, SUBMITTED_BEFORE
 from gridbridge.shell import files, trust
 from gridbridge.shell.runner import SIGKILL
 
@@ -34,6 +34,10 @@ class NoAccount(Refused):
     """A uid that nobody has, or that nobody tells of now."""
 
 
+class RefusedThere(GridbridgeError):
+    """What its cluster will never take."""
+
+
 class NotNow(GridbridgeError):
     """What may be done later: nothing was done."""
 
@@ -41,6 +45,7 @@ class NotNow(GridbridgeError):
 STATUS = {
     **dict.fromkeys((Refused, NoAccount, Untrusted, NotAsBrought), REFUSED),
     NotNow: NOT_NOW,
+    RefusedThere: REFUSED_THERE,
     NotOurs: NOT_OURS,
     AlreadySubmitted: SUBMITTED_BEFORE,
 }

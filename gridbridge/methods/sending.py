@@ -41,8 +41,8 @@ def send(step: "Step") -> Submission:
 
 
 def _send(step: "Step") -> Submission:
-    """Submit the job with what it asked for at home, unless a transfer brought it here."""
-    if is_transfer(step.task.env.get("SGE_ACCOUNT", "")):
+    """Submit the job with what it asked for at home, unless it was sent to this cluster."""
+    if _was_sent(step.task.env.get("SGE_ACCOUNT", "")):
         raise Unmappable(ONE_HOP)
     request = step.request
     for name, value in request.hard:
@@ -66,6 +66,15 @@ def _send(step: "Step") -> Submission:
     cwd = job.folder(step.route, config, place if step.route.declares(request.context) else "")
     shell = step.route.remote_shell or "/bin/sh"
     return step.far.submit(step.away, spec.but(shell=shell, cwd=cwd, script=script))
+
+
+def _was_sent(account: str) -> bool:
+    """Say whether a transfer or a campaign brought a job here, by its account."""
+    if not account.startswith("gc."):
+        return is_transfer(account)
+    from gridbridge.model.campaigns.names import is_array  # of few jobs
+
+    return is_array(account)
 
 
 def find_again(step: "Step") -> str:
@@ -126,9 +135,9 @@ def _kept_there(step: "Step", spec: JobSpec) -> JobSpec:
     told = published.read_stay(step.route.remote, step.task.published)
     if not told:
         return spec
-    from gridbridge.model.transfer import local_queues
+    from gridbridge.model import vocabulary
 
-    return spec.but(request=local_queues.decode(told).keep(spec.request))
+    return spec.but(request=vocabulary.decode_queues(told).keep(spec.request))
 
 
 def _translated(step: "Step", spec: JobSpec) -> JobSpec:

@@ -58,6 +58,10 @@ class Policy:
         """The clusters to which transfer queues lead."""
         return frozenset(queue.cluster for queue in self.queues.values())
 
+    def queues_at(self, cluster: str) -> tuple[str, ...]:
+        """Return our transfer queues of a cluster: there are some at the site's own alone."""
+        return tuple(self.queues) if cluster == self.site.cluster else ()
+
     @property
     def local(self) -> Cluster | None:
         """The cluster that this machine belongs to, if it belongs to one."""

@@ -1,10 +1,15 @@
 """The names that a cluster offers: what a job may ask for there, as published lines.
 
 The service asks the cluster for them now and then. Hot programs load this module when a job asks
-for something: it would be no use to submit what the cluster does not offer.
+for something, for it would be no use to submit what the cluster does not offer, and where a queue
+there would send the job on.
 """
 
 from gridbridge.model import lines
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.model.request import Request
 
 ANY = "*"  # among the names of a kind: every name may be asked for
 
@@ -39,3 +44,66 @@ def decode(data: bytes) -> Vocabulary:
     """Read a published vocabulary; ParseError for anything that encode would not have written."""
     read = lines.decode(data, Vocabulary.KINDS) if data else {}
     return Vocabulary(**{kind: frozenset(names.split()) for kind, names in read.items()})
+
+
+class LocalQueues:
+    """The queues of another cluster that send no jobs on, and whether all of them say so."""
+
+    queues: str  # their names, with commas
+    all_say: str  # yes: `-l remote=false` finds each of them
+
+    def __init__(self, *, queues: str, all_say: str = "") -> None:
+        self.queues = queues
+        self.all_say = all_say
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalQueues) and vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        return f"LocalQueues(queues={self.queues!r}, all_say={self.all_say!r})"
+
+    def keep(self, request: "Request") -> "Request":
+        """Keep a job there: have it ask for those queues."""
+        targets, stays = self.kept(request.targets)
+        return request.but(targets=targets, stays=stays)
+
+    def kept(self, targets: str) -> tuple[str, bool]:
+        """Return the queues to ask for, and whether to ask for `remote=false`.
+
+        `targets` are those that a mapping names, empty for any. Where none of them is known to
+        send nothing away, they are asked for as they are.
+        """
+        names = self.queues.split(",")
+        wanted = targets.split(",") if targets else names
+        kept = [each for each in wanted if each.partition("@")[0] in names]
+        if not kept:
+            return targets, False
+        if self.all_say:
+            return targets, True
+        return ",".join(kept), False
+
+    def only(self, request: "Request") -> "Request | None":
+        """Return a request that no other queue is given; None where all that it names are others.
+
+        With `remote=false` a pattern is no danger; without it the names have to be known.
+        """
+        wanted = request.targets.split(",") if request.targets else self.queues.split(",")
+        known = [each for each in wanted if each.partition("@")[0] in self.queues.split(",")]
+        if self.all_say and (known or any(map(_is_pattern, wanted))):
+            return request.but(stays=True)
+        return request.but(targets=",".join(known)) if known else None
+
+
+def _is_pattern(name: str) -> bool:
+    """Say whether it may stand for several queues (sge_types(1), wc_queue_list)."""
+    return not set("*?[]!&|()").isdisjoint(name)
+
+
+def encode_queues(queues: LocalQueues) -> bytes:
+    """Write them as they are published."""
+    return lines.encode(vars(queues))
+
+
+def decode_queues(data: bytes) -> LocalQueues:
+    """Read what is published; ParseError for anything else."""
+    return LocalQueues(**{"queues": "", **lines.decode(data, ("queues", "all_say"))})

@@ -10,7 +10,7 @@ from gridbridge.methods.answers import EARLY_S, UNABLE, end_nowhere, pause
 from gridbridge.methods.sending import SHUT_OUT
 from gridbridge.methods.starter import Starter, take
 from gridbridge.model.message import Cause, Desired, Kind, Message, Phase
-from gridbridge.model.transfer.local_queues import LocalQueues, encode
+from gridbridge.model.vocabulary import LocalQueues, encode_queues
 from tests.methods.cells import CLIENT, TRANSFER, UNDEFER, Place
 
 REMOTE = """<JB_hard_resource_list><CE_name>remote</CE_name><CE_stringval>TRUE</CE_stringval>
@@ -429,12 +429,13 @@ def test_a_login_that_is_refused_three_times_in_ten_minutes_and_more_comes_home(
     assert [one.cause for one in shut.sent(Kind.CLOSED)] == [Cause.BARRED] * answers.count("exit")
 
 
-def test_a_job_that_a_transfer_brought_is_not_sent_on(place: Place) -> None:
-    answer = take(place.task(SGE_ACCOUNT="gb.omega.3.0.1"), "", ("true",))
+@pytest.mark.parametrize("account", ["gb.omega.3.0.1", "gc.omega.12.4"], ids=["job", "campaign"])
+def test_what_was_sent_to_a_cluster_is_not_sent_on(place: Place, account: str) -> None:
+    answer = take(place.task(SGE_ACCOUNT=account), "", ("true",))
 
     assert (answer, place.calls("beta qsub")) == ("exit 99", [])
     [closed] = place.sent(Kind.CLOSED)
-    assert closed.reason == "a transfer brought this job here, and no job is sent on"
+    assert closed.reason == "this job was sent here, and no job is sent on"
 
 
 def test_a_mapping_that_is_not_there_sends_nothing_and_is_tried_again(place: Place) -> None:
@@ -615,10 +616,10 @@ def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
     [
         (b"", False),
         (
-            encode(LocalQueues(queues="all.q", all_say="yes")),
+            encode_queues(LocalQueues(queues="all.q", all_say="yes")),
             "-hard -l h_rt=INFINITY -hard -l remote=false",
         ),
-        (encode(LocalQueues(queues="all.q,big.q")), "-q all.q,big.q -hard -l h_rt=INFINITY"),
+        (encode_queues(LocalQueues(queues="all.q,big.q")), "-q all.q,big.q -hard -l h_rt=INFINITY"),
     ],
     ids=["no queue back", "all say so", "some do"],
 )

@@ -12,7 +12,7 @@ from gridbridge.model import vocabulary
 from gridbridge.model.places import PUBLISHED, is_place
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Route
-from gridbridge.model.transfer import local_queues, mapping
+from gridbridge.model.transfer import mapping
 from gridbridge.model.transfer.mapping import Mapping
 from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.state import published
@@ -42,7 +42,7 @@ def words_of(cluster: str, folder: str = PUBLISHED) -> Vocabulary | None:
 def keep_there(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
     """Keep a job from the queues of a cluster that would send it on, where there are any."""
     told = published.read_stay(remote, folder)
-    return spec.but(request=local_queues.decode(told).keep(spec.request)) if told else spec
+    return spec.but(request=vocabulary.decode_queues(told).keep(spec.request)) if told else spec
 
 
 def translated(

@@ -175,7 +175,8 @@ def submit_held(cell: Cell, spec: JobSpec) -> Argv:
     options += _given("-js", str(request.share or ""))
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
-    options += resource_options(request.hard, request.soft, request.stays)
+    stays = request.stays and not is_yielding  # best-effort queues send nothing on
+    options += resource_options(request.hard, request.soft, stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
 

@@ -31,3 +31,12 @@ def parse_array(name: str) -> ArrayId:
     if not is_ours or not all(part.isascii() and part.isdigit() for part in parts[2:]):
         raise ParseError(f"{name!r} is not gc.<site>.<campaign>.<array>")
     return ArrayId(parts[1], int(parts[2]), int(parts[3]))
+
+
+def is_array(name: str) -> bool:
+    """Say whether this is an array's name."""
+    try:
+        parse_array(name)
+    except ParseError:
+        return False
+    return True

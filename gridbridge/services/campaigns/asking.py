@@ -27,9 +27,8 @@ def ask(
 
 def _snapshot(policy: Policy, name: str, wanted: frozenset[int]) -> ClusterSnapshot | None:
     where = away(policy, name)
-    queues = tuple(policy.queues) if name == policy.site.cluster else ()
     try:
-        return status_of(where).snapshot(where, name, wanted, queues)[0]
+        return status_of(where).snapshot(where, name, wanted, policy.queues_at(name))[0]
     except (GridbridgeError, OSError) as error:
         _log.warning("event=no_answer cluster=%s why=%r", name, str(error))
         return None

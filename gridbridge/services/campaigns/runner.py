@@ -22,6 +22,7 @@ from gridbridge.services.campaigns.shares import Shares
 from gridbridge.services.campaigns.showing import Showing
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.services.journal import Entry, Journal
+from gridbridge.services.watch import stays
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_usage import CampaignUsage
@@ -38,6 +39,7 @@ class Runner:
     def __init__(self, policy: Policy, clock: Clock) -> None:
         """Open the state file; StateError when that can't be done."""
         keep_connections(policy)
+        self._policy = policy
         self._clock = clock
         self.database = Database.open(policy.site.state)
         self.journal = Journal(self.database)
@@ -79,6 +81,8 @@ class Runner:
 
     def apply(self, seen: Seen, plan: Plan) -> None:
         """Do it, and show it."""
+        for answer in self._updator.answers.values():
+            stays.show(answer, self._policy.queues_at(answer.cluster))  # submissions obey it
         self._shares.count(seen, plan)
         self._publication.begin(one.number for one in seen.campaigns)
         self._actions.do(plan)

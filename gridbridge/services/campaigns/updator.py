@@ -52,6 +52,7 @@ class Updator:
         self._marks = marks
         self._clock = clock
         self._missing: dict[Attempt, float] = {}  # since when
+        self.answers: dict[str, ClusterSnapshot] = {}  # of the last look
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
 
     def look(self) -> Seen:
@@ -59,7 +60,7 @@ class Updator:
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
         used = {name for one in campaigns for name in one.jdl.clusters}
         used |= {one.cluster for one in arrays}
-        answers = ask(self._policy, used, arrays)
+        answers = self.answers = ask(self._policy, used, arrays)
         released = [
             one for one in arrays if one.state is ArrayState.RELEASED and one.cluster in answers
         ]

@@ -11,6 +11,7 @@ from gridbridge.apply.transfer.requests import keep_there, translated, words_of
 from gridbridge.batch.submission import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.decisions.transfer.requests import at_home
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, Unmappable, Unstageable
+from gridbridge.model.campaigns.names import is_array
 from gridbridge.model.ids import TransferId, is_transfer, parse_local
 from gridbridge.model.job import SubmittedJob
 from gridbridge.model.places import CONFIG
@@ -104,7 +105,8 @@ def _refusal(submitted: SubmittedJob) -> str:
     """Return why a job's starter would refuse it before it reads the request; else nothing."""
     if submitted.is_interactive:
         return NOT_INTERACTIVE
-    return ONE_HOP if is_transfer(submitted.account) else ""
+    was_sent = is_transfer(submitted.account) or is_array(submitted.account)
+    return ONE_HOP if was_sent else ""
 
 
 def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:

@@ -63,6 +63,15 @@ def test_a_request_is_passed_on_or_dropped(asked: Request, words: tuple[str, ...
     assert submit(asked) == (*submit(Request()), *words)
 
 
+def test_only_an_ordinary_job_asks_for_queues_that_send_nothing_on() -> None:
+    """Best-effort queues send nothing on, and may say nothing of `remote`."""
+    best_effort = Request(types=("besteffort",), stays=True)
+
+    assert submit(best_effort) == (*submit(Request()), "-hard", "-l", "gb_besteffort=true")
+    without = commands.without_way(SPEC.but(request=best_effort))
+    assert commands.submit_held(CELL, without)[-3:] == ("-hard", "-l", "remote=false")
+
+
 def test_the_granted_slots_are_asked_for_not_the_range() -> None:
     assert commands.submit_held(CELL, SPEC.but(pe="mpi", slots=3))[-2:] == ("mpi", "3")
 

@@ -8,7 +8,6 @@ from gridbridge import __version__
 from gridbridge.apply.clusters import mapping, route
 from gridbridge.decisions.transfer import owners
 from gridbridge.decisions.transfer.load import load_values
-from gridbridge.decisions.transfer.requests.local_queues import local_queues
 from gridbridge.errors import StateError
 from gridbridge.model import vocabulary
 from gridbridge.model.accounting import RemoteRecord
@@ -27,11 +26,10 @@ from gridbridge.model.shown import (
     ShownTransfers,
 )
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer import local_queues as queues_there
 from gridbridge.model.transfer import mapping as mappings
-from gridbridge.model.transfer.local_queues import LocalQueues
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.services.transfer.published import rows
+from gridbridge.services.watch import stays
 from gridbridge.services.watch.observer import Answer, Observer
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
@@ -61,7 +59,6 @@ class Views:
         self._loaded_at = -FRESHEN_S
         self._values: dict[str, str] = {}
         self._full = ""
-        self._local_queues: dict[str, LocalQueues | None] = {}
 
     @property
     def folder(self) -> str:
@@ -136,7 +133,8 @@ class Views:
         cluster = rows.cluster(answer, last, self._clock.now())
         self._put(f"{shown.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
-            self._show_local_queues(answer.cluster, local_queues(answer.snapshot.queues))
+            own = self._policy.queues_at(answer.cluster)
+            stays.show(answer.snapshot, own, self._folder)
         if answer.vocabulary:
             path = published.vocabulary_path(answer.cluster, self._folder)
             put(path, vocabulary.encode(answer.vocabulary))
@@ -205,17 +203,6 @@ class Views:
             full=printable(self._full),
         )
         self._put(shown.SERVICE, service)
-
-    def _show_local_queues(self, cluster: str, now: LocalQueues | None) -> None:
-        """Publish which queues there send no jobs on, for starters."""
-        if cluster in self._local_queues and self._local_queues[cluster] == now:
-            return
-        path = published.stay_path(cluster, self._folder)
-        if now:
-            put(path, queues_there.encode(now))
-        else:
-            files.remove(path)
-        self._local_queues[cluster] = now
 
     def _put(self, name: str, value: object) -> None:
         put(os.path.join(self._folder, name), shown.encode(value))

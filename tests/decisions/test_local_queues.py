@@ -2,9 +2,10 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.local_queues import local_queues
+from gridbridge.decisions.local_queues import local_queues
+from gridbridge.model.request import Request
 from gridbridge.model.snapshot import QueueStatus
-from gridbridge.model.transfer.local_queues import LocalQueues
+from gridbridge.model.vocabulary import LocalQueues
 
 AWAY = "transfer-alpha"
 YIELDS = "gb-be1"
@@ -75,3 +76,36 @@ def test_the_queues_that_a_mapping_names_are_asked_for_as_far_as_they_keep_it(
 ) -> None:
     """What waited for a queue that it can't have would wait for ever."""
     assert LocalQueues(queues="all.q,big.q", all_say=all_say).kept(targets) == expected
+
+
+def test_our_own_transfer_queues_send_jobs_on_whatever_they_say() -> None:
+    found = local_queues([queue("all.q", "FALSE"), queue("out")], ("out",))
+
+    assert found == LocalQueues(queues="all.q", all_say="yes")
+
+
+@pytest.mark.parametrize(
+    ("all_say", "targets", "expected"),
+    [
+        ("yes", "", ("", True)),
+        ("", "", ("all.q,big.q", False)),
+        ("yes", "big.q", ("big.q", True)),
+        ("", "big.q@n1,transfer-alpha", ("big.q@n1", False)),
+        ("yes", "big.q,transfer-alpha", ("big.q,transfer-alpha", True)),
+        ("yes", "transfer-alpha", None),
+        ("", "transfer-alpha", None),
+        ("yes", "*@@fast", ("*@@fast", True)),
+        ("", "*@@fast", None),
+    ],
+    ids=[
+        *("by remote", "by queue", "both", "of several", "one sends on", "nothing else"),
+        *("nor there", "a pattern", "a pattern that may mean any"),
+    ],
+)
+def test_a_campaigns_tasks_get_no_queue_that_sends_them_on(
+    all_say: str, targets: str, expected: tuple[str, bool] | None
+) -> None:
+    """A JDL that names only such a queue is refused there: its tasks would wait for ever."""
+    found = LocalQueues(queues="all.q,big.q", all_say=all_say).only(Request(targets=targets))
+
+    assert (found and (found.targets, found.stays)) == expected

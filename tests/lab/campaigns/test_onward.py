@@ -1,0 +1,72 @@
+"""A campaign's tasks stay at the cluster they were sent to, though it has transfer queues."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, shown, start, stop, submit, until_state
+from tests.lab.configured import configured
+from tests.lab.grid import BACK, Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+MAY_WAIT = "s|^#flood_rate = .*|flood_rate = 1|"  # at beta, four tasks
+FILL = ("-N", "fill", "-t", "1-4", "-q", "all.q", "-o", "/dev/null", "-j", "y")
+LEDGER = "sed -n 's/^job [0-9]* //p' /var/lib/gridbridge-ledger/c.{}"
+
+
+@pytest.fixture(scope="module")
+def waiting(grid: Grid, open_back: None) -> Iterator[tuple[int, str]]:
+    """Return a campaign that waits at beta, which is full, and its array's number there."""
+    del open_back
+    with configured(grid, MAY_WAIT):
+        stop(grid)
+        start(grid)
+        fill = grid.submit(*FILL, user="bob", cluster="beta", script="sleep 600\n")
+        grid.until(lambda: list(grid.states("beta").values()) == ["r"] * 4, "beta to be full")
+        jdl = {"name": "onward", "type": "normal", "exec_file": "sleep 1", "walltime": "0:5"}
+        number = submit(grid, {**jdl, "nb_jobs": 3, "clusters": {"beta": {}}})
+        grid.until(lambda: shown(grid, number)["at"][0]["waiting"] == 3, "its tasks to wait", 90)
+        yield number, grid.sh(HOST, LEDGER.format(number)).split()[0]
+        grid.cell("beta", "qdel", fill, user="bob")
+    stop(grid)
+
+
+def test_an_array_asks_for_the_queues_that_send_nothing_on(
+    grid: Grid, waiting: tuple[int, str]
+) -> None:
+    told = grid.cell("beta", "qstat", "-j", waiting[1]).out
+
+    assert "remote=false" in next(line for line in told.splitlines() if "hard resource" in line)
+
+
+def test_none_of_its_tasks_starts_in_a_queue_that_sends_on(
+    grid: Grid, waiting: tuple[int, str]
+) -> None:
+    """That queue is open and has slots while they wait; afterwards they run at beta, once each."""
+    number, array = waiting
+    assert grid.is_open("beta")
+    rows = grid.cell("beta", "qstat", "-f", "-q", BACK).out
+    assert BACK in rows
+    grid.cell("beta", "qdel", "-u", "bob", user="bob")
+
+    found = until_state(grid, number, "terminated")
+
+    assert (found["ended"], found["failed"]) == (3, 0)
+    queues = [one["qname"] for one in grid.records(array, "beta")]
+    assert queues == ["all.q"] * 3
+
+
+def test_a_campaign_that_names_such_a_queue_alone_is_refused_there(grid: Grid) -> None:
+    """Its owner is told, and what was refused may run elsewhere."""
+    start(grid)
+    jdl = {"name": "onward", "type": "normal", "exec_file": "true", "walltime": "0:5"}
+    number = submit(grid, {**jdl, "nb_jobs": 1, "clusters": {"beta": {"queue": BACK}}})
+
+    def told() -> bool:
+        events = json.loads(grid.on(HOST, "gridevents", "-c", str(number), "--json").out or "[]")
+        return "RUNNER_SUBMIT_ERROR" in {one["code"] for one in events}
+
+    grid.until(told, "the refusal to be told", CAMPAIGN_S)
+    grid.on(HOST, "griddel", str(number), user="alice")

@@ -1,0 +1,38 @@
+"""What keeps jobs from queues that send them on is published as it was last seen."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.services.watch import stays
+from gridbridge.state import published
+
+NOW = datetime.now(UTC)
+
+BACK = QueueStatus(
+    name="transfer-alpha@b", slots_used=0, slots_reserved=0, slots_total=2, sends_away=True
+)
+ALL_Q = QueueStatus(name="all.q@b", slots_used=0, slots_reserved=0, slots_total=2, says_stay=True)
+
+
+def seen(*queues: QueueStatus) -> ClusterSnapshot:
+    return ClusterSnapshot(
+        cluster="beta", taken_at=NOW, queues=queues, jobs={}, pending=0, free_slots=0
+    )
+
+
+def test_what_another_program_wrote_from_an_older_answer_is_put_right(tmp_path: Path) -> None:
+    """Poller and runner both write it, each as it sees the cluster."""
+    folder = str(tmp_path)
+    for queues in ((ALL_Q, BACK), (ALL_Q,), (ALL_Q, BACK)):
+        stays.show(seen(*queues), folder=folder)
+
+    assert published.read_stay("beta", folder) == b"queues=all.q\nall_say=yes\n"
+
+
+def test_it_is_written_only_when_it_has_changed(tmp_path: Path) -> None:
+    stays.show(seen(ALL_Q, BACK), folder=str(tmp_path))
+    before = (tmp_path / "stays/beta").stat().st_ino
+    stays.show(seen(ALL_Q, BACK), folder=str(tmp_path))
+
+    assert before == (tmp_path / "stays/beta").stat().st_ino
