@@ -77,7 +77,7 @@ class Seen:
     ended: tuple[Attempt, ...] = ()  # with their outcomes
     over: tuple[Array, ...] = ()  # whose tasks all have ended
     ratios: tuple[Ratio, ...] = ()  # that are kept
-    missed: tuple[Missed, ...] = ()  # of the tasks that are to be wiped: what has changed
+    missed: tuple[Missed, ...] = ()  # which tasks are missing: what has changed of that
     sharing: Sharing = field(default_factory=Sharing)
     at: datetime = EPOCH
     asked: frozenset[str] = frozenset()  # clusters, of which `room` has those that answered

@@ -19,12 +19,11 @@ class Mark:
     """A task is to be wiped."""
 
     wiped_for: WipedFor
-    missing_since: datetime | None = None  # since then its cluster has not listed it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
-    """Since when a cluster has not listed a task that is to be wiped; None: it lists it."""
+    """Since when a cluster has not listed a task whose end is not known; None: it lists it."""
 
     campaign: int
     array: int

@@ -1,25 +1,28 @@
-"""Keeps what a cycle learnt: job ratios, where tasks ended, and what became of wiped ones."""
+"""Keeps what a cycle learnt: job ratios, where tasks ended, and which are missing."""
 
 from collections import Counter
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import clusters_of
 from gridbridge.model.campaigns.plan import Plan
+from gridbridge.state.database import Database
 from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.missing import MissingTasks
 from gridbridge.state.database.predictions import Predictions
 
 
 class Learnt:
     """What changes those tables of the state file."""
 
-    def __init__(self, predictions: Predictions, marks: Marks) -> None:
-        self._predictions = predictions
-        self._marks = marks
+    def __init__(self, database: Database) -> None:
+        self._predictions = Predictions(database)
+        self._marks = Marks(database)
+        self._missing = MissingTasks(database)
 
     def keep(self, plan: Plan, now: datetime) -> None:
         """Keep it, in the transaction in which the ends are noted."""
         self._predictions.keep(plan.predicted)
-        self._marks.missed(plan.missed)
+        self._missing.note(plan.missed)
         self._marks.tidy()
         clusters = clusters_of(plan.arrays)
         again = {(one.campaign, one.task) for one in plan.again}

@@ -5,7 +5,7 @@ neither listed nor accounted for is waited for.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.campaigns import stress
@@ -21,14 +21,17 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.campaigns.asking import ask
 from gridbridge.services.campaigns.listed import elapsed, room, there
-from gridbridge.services.campaigns.wiped import Wiped
+from gridbridge.services.campaigns.missing import Missing
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.missing import MissingTasks
 from gridbridge.state.database.predictions import Predictions
+
+Judge = Callable[[Array, Mapping[Attempt, float], Mapping[int, JobEnd]], tuple[Attempt, ...]]
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +54,7 @@ class Updator:
         self._predictions = predictions
         self._marks = marks
         self._clock = clock
-        self._missing: dict[Attempt, float] = {}  # since when
+        self._missing = Missing(MissingTasks(database), clock)
         self.answers: dict[str, ClusterSnapshot] = {}  # of the last look
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
 
@@ -65,8 +68,8 @@ class Updator:
             one for one in arrays if one.state is ArrayState.RELEASED and one.cluster in answers
         ]
         self.elapsed = elapsed(released, answers)
-        wiped = Wiped(self._marks, self._clock)
-        ended, over = self._ended(released, answers, campaigns, wiped)
+        self._missing.begin()
+        ended, over = self._ended(released, answers, self._judge(campaigns))
         tests = (one for one in campaigns if one.jdl.type is Type.TEST)
         return Seen(
             campaigns=campaigns,
@@ -78,7 +81,7 @@ class Updator:
             tried={one.number: self._campaigns.tried(one.number) for one in tests},
             ended=ended,
             over=over,
-            missed=tuple(wiped.missed),
+            missed=tuple(self._missing.changed),
             ratios=self._predictions.ratios(one.number for one in campaigns),
             at=self._clock.now(),
             asked=frozenset(used & self._policy.clusters.keys()),
@@ -92,41 +95,47 @@ class Updator:
         self,
         arrays: Iterable[Array],
         answers: dict[str, ClusterSnapshot],
-        campaigns: tuple[Campaign, ...],
-        wiped: Wiped,
+        judge: Judge,
     ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
         """Return the attempts that have ended, and the arrays that are over by that."""
+        ended: list[Attempt] = []
+        over: list[Array] = []
+        for array in arrays:
+            pending = self._campaigns.pending(array)
+            missing = self._missed(array, pending, answers[array.cluster])
+            ends = self._ends(array) if missing else {}
+            found = () if ends is None else judge(array, missing, ends)
+            self._missing.settle(missing, found)
+            ended += found
+            over += [array] if len(found) == len(pending) else []
+        return tuple(ended), tuple(over)
+
+    def _judge(self, campaigns: Iterable[Campaign]) -> Judge:
         walltimes = {
             (one.number, name): wish.walltime_s
             for one in campaigns
             for name, wish in one.jdl.clusters.items()
         }
-        ended: list[Attempt] = []
-        over: list[Array] = []
-        for array in arrays:
-            pending = self._campaigns.pending(array)
-            missing = wiped.see(array, self._missed(array, pending, answers[array.cluster]))
-            ends = self._ends(array) if missing else {}
-            if ends is None:
-                continue
+        marks, forgotten_s = self._marks.all(), self._policy.runner.forgotten_s
+
+        def ended(
+            array: Array, missing: Mapping[Attempt, float], ends: Mapping[int, JobEnd]
+        ) -> tuple[Attempt, ...]:
             walltime_s = walltimes.get((array.campaign, array.cluster), 0)
-            forgotten_s = self._policy.runner.forgotten_s
-            found = rules.ended(missing, ends, walltime_s, forgotten_s, wiped.of(array))
-            ended += found
-            over += [array] if len(found) == len(pending) else []
-        return tuple(ended), tuple(over)
+            wiped = marks.get((array.campaign, array.number), {})
+            return rules.ended(missing, ends, walltime_s, forgotten_s, wiped)
+
+        return ended
 
     def _missed(
         self, array: Array, pending: tuple[Attempt, ...], seen: ClusterSnapshot
     ) -> dict[Attempt, float]:
         """Return the attempts that are not listed, with how long that has been so."""
-        now_s = self._clock.steady_s()
         rows = seen.jobs.get(array.job_id, ())
         whole = (range(1, array.size + 1),)
         gone = rules.not_listed(pending, (some for row in rows for some in row.tasks or whole))
-        for one in set(pending) - set(gone):
-            self._missing.pop(one, None)
-        return {one: now_s - self._missing.setdefault(one, now_s) for one in gone}
+        self._missing.see(set(pending) - set(gone))
+        return self._missing.for_s(gone)
 
     def _ends(self, array: Array) -> dict[int, JobEnd] | None:
         """Return what the cluster tells of ends; None while it tells nothing, which is no end."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import BigInteger, Column, Table, and_, delete, exists, func, select, update
+from sqlalchemy import BigInteger, Column, Table, and_, delete, exists, func, select
 
 from gridbridge.model.campaigns.campaign import Outcome
-from gridbridge.model.campaigns.wiping import Mark, Missed, Wipe, WipedFor
+from gridbridge.model.campaigns.wiping import Mark, Wipe, WipedFor
 from gridbridge.state.database.campaign_tables import ATTEMPTS
-from gridbridge.state.database.columns import METADATA, Moment, Words
+from gridbridge.state.database.columns import METADATA, Words
 from gridbridge.state.database.core import Database
 
 MARKS = Table(
@@ -17,7 +17,6 @@ MARKS = Table(
     Column("array", BigInteger, primary_key=True, autoincrement=False),
     Column("place", BigInteger, primary_key=True, autoincrement=False),
     Column("wiped_for", Words, nullable=False),
-    Column("missing_since", Moment),
 )
 
 _OF_ARRAY = and_(ATTEMPTS.c.campaign == MARKS.c.campaign, ATTEMPTS.c.array == MARKS.c.array)
@@ -37,7 +36,7 @@ class Marks:
         """Return all marks."""
         found: dict[tuple[int, int], dict[int, Mark]] = {}
         for row in self._database.rows(select(MARKS)):
-            mark = Mark(wiped_for=WipedFor(row["wiped_for"]), missing_since=row["missing_since"])
+            mark = Mark(wiped_for=WipedFor(row["wiped_for"]))
             found.setdefault((row["campaign"], row["array"]), {})[row["place"]] = mark
         return found
 
@@ -45,7 +44,7 @@ class Marks:
         """Mark tasks; one that was marked before gets the new mark."""
         with self._database.transaction():
             for key in _keys(wipe):
-                row = key | {"wiped_for": wipe.wiped_for, "missing_since": None}
+                row = key | {"wiped_for": wipe.wiped_for}
                 self._database.execute(self._database.upsert(MARKS), row)
 
     def remove(self, wipe: Wipe) -> None:
@@ -54,13 +53,6 @@ class Marks:
             for key in _keys(wipe):
                 of = and_(*(MARKS.c[name] == value for name, value in key.items()))
                 self._database.execute(delete(MARKS).where(of))
-
-    def missed(self, missed: Iterable[Missed]) -> None:
-        """Note since when tasks are not listed."""
-        for one in missed:
-            of = (MARKS.c.campaign == one.campaign, MARKS.c.array == one.array)
-            this = and_(*of, MARKS.c.place == one.place)
-            self._database.execute(update(MARKS).where(this).values(missing_since=one.since))
 
     def tidy(self) -> None:
         """Forget the marks of attempts that have ended."""

@@ -27,8 +27,6 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
-from gridbridge.state.database.predictions import Predictions
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -98,7 +96,7 @@ def _campaigns(tmp_path: Path) -> Iterator[Campaigns]:
 @pytest.fixture(name="do")
 def _do(tmp_path: Path, campaigns: Campaigns, grid: Grid) -> Callable[[Plan], None]:
     database = campaigns._database
-    learnt = Learnt(Predictions(database), Marks(database))
+    learnt = Learnt(database)
     return Actions(database, learnt, Clock(), Failures(), grid).do
 
 

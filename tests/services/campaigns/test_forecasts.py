@@ -24,7 +24,6 @@ from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -68,7 +67,7 @@ class Site:
         )
         self.campaigns.ended(ended)
         self.campaigns.count(1, tasks, 0)
-        learnt = Learnt(self.predictions, Marks(self.database))
+        learnt = Learnt(self.database)
         learnt.keep(Plan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
@@ -87,7 +86,7 @@ class Site:
         )
         plan = Plan(finished=(1,) if is_over else ())
         self.forecasts.look(seen, plan, {BETA: elapsed_s})
-        Learnt(self.predictions, Marks(self.database)).keep(plan, self.now)
+        Learnt(self.database).keep(plan, self.now)
 
     def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> ShownCampaign:
         """Return what people see."""

@@ -11,7 +11,7 @@ import pytest
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.wiping import Listed, Missed, Wipe, WipedFor, Wiping
+from gridbridge.model.campaigns.wiping import Listed, Wipe, WipedFor, Wiping
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
@@ -19,7 +19,6 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
 from gridbridge.services.campaigns.nikita import journalled
 from gridbridge.services.campaigns.nikita.service import Nikita
-from gridbridge.services.campaigns.wiped import Wiped
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
@@ -189,29 +188,6 @@ def test_a_decision_is_made_again_from_what_was_kept(
     assert entry.sentence == "wiped: 5 of campaign 1 at beta, which waited too long"
     assert journalled.entry(seen, Wiping(), NOON) is None
     assert isinstance(seen, Listed)
-
-
-def test_a_runner_from_cron_knows_since_when_a_marked_task_is_missing(
-    nikita: Nikita, array: Array, now: list[datetime]
-) -> None:
-    """Each run of it is a new process."""
-    marks, clock = Marks(nikita.database), nikita._clock
-    marks.put(wipe(range(2, 3)))
-    attempts = Campaigns(nikita.database).pending(array)
-    first = Wiped(marks, clock)
-    assert first.see(array, {attempts[1]: 0.0}) == {attempts[1]: 0.0}
-    assert first.missed == [Missed(campaign=1, array=1, place=2, since=NOON)]
-    marks.missed(first.missed)
-    later(now, 70)
-
-    second = Wiped(marks, clock)
-
-    assert second.see(array, {attempts[1]: 0.0, attempts[2]: 0.0}) == {
-        attempts[1]: 70.0,
-        attempts[2]: 0.0,
-    }
-    assert second.missed == []
-    assert Wiped(marks, clock).see(array, {}) == {}
 
 
 def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: Array) -> None:

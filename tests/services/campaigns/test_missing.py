@@ -1,0 +1,140 @@
+"""A runner from cron knows since when a task is missing: each of its rounds is a new process."""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.services.campaigns.missing import Missing
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.missing import MissingTasks
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Rounds:
+    """Rounds of a runner; each may be a new process."""
+
+    def __init__(self, database: Database) -> None:
+        self.kept = MissingTasks(database)
+        self.now_s = NOON.timestamp()
+        self.steady_s = 50.0
+        self.new_process()
+
+    def new_process(self) -> None:
+        """Begin another one."""
+        self.clock = Clock(lambda: self.now_s, lambda: self.steady_s)
+        self.missing = Missing(self.kept, self.clock)
+
+    def later(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now_s += seconds
+        self.steady_s += seconds
+
+    def look(self, attempts: tuple[Attempt, ...], *gone: int) -> list[float]:
+        """Do a round in which these are not listed; return for how long that has been so."""
+        self.missing.begin()
+        absent = [attempts[n] for n in gone]
+        self.missing.see(set(attempts) - set(absent))
+        told = self.missing.for_s(absent)
+        self.missing.settle(absent, [])
+        self.kept.note(self.missing.changed)
+        return [told[one] for one in absent]
+
+
+@pytest.fixture(name="database")
+def _database(tmp_path: Path) -> Iterator[Database]:
+    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    yield database
+    database.close()
+
+
+@pytest.fixture(name="rounds")
+def _rounds(database: Database) -> Rounds:
+    return Rounds(database)
+
+
+@pytest.fixture(name="attempts")
+def _attempts(database: Database) -> tuple[Attempt, ...]:
+    """Return the attempts of an array of three tasks."""
+    campaigns = Campaigns(database)
+    jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")})
+    known = {"uid": 1000, "owner": "alice", "submitted_at": NOON, "tasks": 3, "digest": ""}
+    state = CampaignState.IN_TREATMENT
+    campaigns.add(Campaign(number=0, state=state, jdl=jdl, **known), "token")  # type: ignore[arg-type]
+    array = campaigns.intend(1, "beta", 3, NOON)
+    assert array
+    return campaigns.pending(array)
+
+
+@pytest.mark.parametrize("is_cron", [True, False], ids=["cron", "loop"])
+def test_a_task_is_missing_since_the_first_round_that_missed_it(
+    rounds: Rounds, attempts: tuple[Attempt, ...], is_cron: bool
+) -> None:
+    told = []
+    for gone in ((1,), (1, 2), (1, 2)):
+        told.append(rounds.look(attempts, *gone))
+        rounds.later(60)
+        if is_cron:
+            rounds.new_process()
+
+    assert told == [[0.0], [60.0, 0.0], [120.0, 60.0]]
+
+
+def test_one_that_is_listed_again_is_not_missing(
+    rounds: Rounds, attempts: tuple[Attempt, ...]
+) -> None:
+    rounds.look(attempts, 1)
+    rounds.look(attempts)
+    rounds.later(60)
+    rounds.new_process()
+
+    assert rounds.look(attempts, 1) == [0.0]
+
+
+def test_what_has_ended_is_forgotten(
+    database: Database, rounds: Rounds, attempts: tuple[Attempt, ...]
+) -> None:
+    rounds.look(attempts, 0, 1)
+    Campaigns(database).ended([replace(attempts[0], outcome=Outcome.SUCCESS)])
+    rounds.kept.note([])
+
+    assert [*rounds.kept.all()] == [(1, 1, 2)]
+
+
+def test_a_clock_that_is_set_makes_nothing_older(
+    rounds: Rounds, attempts: tuple[Attempt, ...]
+) -> None:
+    """A running process counts steady seconds; one that begins later has only the time of day."""
+    rounds.look(attempts, 1)
+    rounds.now_s += 86400
+
+    assert rounds.look(attempts, 1) == [0.0]
+    rounds.now_s -= 2 * 86400
+    rounds.new_process()
+    assert rounds.look(attempts, 1) == [0.0]
+
+
+def test_a_state_file_before_goes_on(tmp_path: Path) -> None:
+    """What was noted beside marks is taken over."""
+    path = tmp_path / "old.db"
+    Database.open(f"sqlite:///{path}").close()
+    since = "2026-01-01T12:00:00.000000+00:00"
+    with sqlite3.connect(path) as plain:
+        plain.execute("DROP TABLE campaign_missing")
+        plain.execute("ALTER TABLE campaign_marks ADD COLUMN missing_since VARCHAR(32)")
+        plain.execute("INSERT INTO campaign_marks VALUES (1, 1, 2, 'waited', ?)", (since,))
+        plain.execute("INSERT INTO campaign_marks VALUES (1, 1, 3, 'waited', NULL)")
+        plain.execute("UPDATE alembic_version SET version_num = '0013'")
+
+    database = Database.open(f"sqlite:///{path}")
+
+    assert MissingTasks(database).all() == {(1, 1, 2): NOON}
+    database.close()
