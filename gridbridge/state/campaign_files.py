@@ -84,6 +84,12 @@ def new(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[tuple[str, N
             yield token, str(error)
 
 
+def waiting(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
+    """Return the names of what `new` and `asked` would give, and leave all as it is."""
+    known = list(listed)
+    return [name for kind in (NEW, BEGUN, ASKED, TAKEN) for name in _some(known, kind, folder)]
+
+
 def ask(verb: str, campaigns: tuple[int, ...], folder: str = CAMPAIGNS, task: int = 0) -> str:
     """Ask for something about campaigns of ours; return the token of the answer."""
     token = files.random_name()

@@ -22,6 +22,7 @@ from gridbridge.model.message import Message, Outcome
 from gridbridge.model.transfer.transfer import Transfer
 from gridbridge.state.database import Database
 from gridbridge.state.database.accounting import Accounting
+from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.file import HEAD, alembic_config
 from gridbridge.state.database.transfers import Transfers
 from tests.states import job_state
@@ -160,6 +161,38 @@ def test_alembic_stays_away_when_nothing_has_to_migrate(tmp_path: Path) -> None:
     out, _ = run("print('alembic' in sys.modules)", tmp_path / "state.db").communicate(timeout=60)
 
     assert out == b"False\n"
+
+
+def test_a_file_that_may_not_change_is_read_and_never_written(
+    tmp_path: Path, a_transfer: Build
+) -> None:
+    """Nor is it made, or brought to another schema; a name may hold what a URI gives a meaning."""
+    path = tmp_path / "odd?name #1.db"
+    url = f"sqlite:///{path}".replace("?", "%3F").replace("#", "%23")
+    with pytest.raises(StateError, match=r"not there yet$"):
+        Database.open(url, is_unchanged=True)
+    Transfers(Database.open(url)).put(a_transfer())
+    before = {each: each.read_bytes() for each in tmp_path.iterdir()}
+
+    transfers = Transfers(Database.open(url, is_unchanged=True))
+
+    assert len(transfers.open()) == 1
+    with pytest.raises(StateError, match="readonly database"):
+        transfers.put(a_transfer())
+    assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
+    with sqlite3.connect(path) as plain:
+        plain.execute("UPDATE alembic_version SET version_num = '0001'")
+    with pytest.raises(StateError, match=f"schema 0001 is not {HEAD}"):
+        Database.open(url, is_unchanged=True)
+
+
+def test_a_server_refuses_changes_where_none_may_be_made(state_url: str) -> None:
+    campaigns = Campaigns(Database.open(state_url))
+    unchanged = Campaigns(Database.open(state_url, is_unchanged=True))
+
+    assert unchanged.all() == campaigns.all()
+    with pytest.raises(StateError, match=r"read-?only"):
+        unchanged.drop_waiting(1)
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path, a_transfer: Build) -> None:

@@ -58,6 +58,10 @@ class Intake:
         taken = sum(self._take(token, found) for token, found in new)
         return taken + self._answer(listed)
 
+    def untaken(self) -> int:
+        """Return how many files `take` would find."""
+        return len(campaign_files.waiting(campaign_files.names(self._folder), self._folder))
+
     def _answer(self, listed: list[str]) -> int:
         asked = tuple(campaign_files.asked(listed, self._folder))
         for one in asked:

@@ -31,17 +31,21 @@ from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
 
 SWEEP_S = 3600.0
+UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
 
 
 class Runner:
     """The verbs of a cycle."""
 
-    def __init__(self, policy: Policy, clock: Clock) -> None:
-        """Open the state file; StateError when that can't be done."""
+    def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
+        """Open the state file; StateError when that can't be done.
+
+        For a dry run it can't be changed.
+        """
         keep_connections(policy)
         self._policy = policy
         self._clock = clock
-        self.database = Database.open(policy.site.state)
+        self.database = Database.open(policy.site.state, is_unchanged=is_dry)
         self.journal = Journal(self.database)
         self._intake = Intake(self.database, frozenset(policy.clusters), clock)
         campaigns, predictions = Campaigns(self.database), Predictions(self.database)
@@ -51,7 +55,8 @@ class Runner:
         self._actions = Actions(self.database, Learnt(self.database), clock, policy.failures)
         self._publication = Publication(self.database, campaigns, self._forecasts, clock)
         self._showing = Showing(policy, self.database, clock)
-        self._intake.recover()
+        if not is_dry:
+            self._intake.recover()
         self._sweeps_at_s = 0.0
 
     def take_in(self) -> int:
@@ -63,6 +68,10 @@ class Runner:
             self._publication.show()
             self._showing.show()
         return taken
+
+    def untaken(self) -> int:
+        """Return how many campaigns and requests `take_in` would find."""
+        return self._intake.untaken()
 
     def gather(self) -> Seen:
         """Ask the clusters."""
@@ -103,10 +112,11 @@ class Runner:
 class Daemon:
     """The runner as a program that goes on; it takes campaigns in between its cycles, too."""
 
-    def __init__(self, policy: Policy, clock: Clock) -> None:
+    def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy
         self._clock = clock
-        self.runner = Runner(policy, clock)
+        self._is_dry = is_dry
+        self.runner = Runner(policy, clock, is_dry=is_dry)
 
     @property
     def pause_s(self) -> float:
@@ -116,7 +126,10 @@ class Daemon:
     @contextmanager
     def open_cycle(self) -> Iterator[Runner]:
         """Begin a cycle."""
-        self.runner.take_in()
+        if not self._is_dry:
+            self.runner.take_in()
+        elif untaken := self.runner.untaken():
+            print(UNTAKEN.format(untaken))  # noqa: T201 - as the sentence of a dry run
         yield self.runner
 
     def has_news(self) -> bool:

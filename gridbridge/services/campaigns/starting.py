@@ -6,7 +6,7 @@ Exit status: 0, 1 when another one runs, 2 for a wrong set-up or use.
 import argparse
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from gridbridge import config
 from gridbridge.errors import GridbridgeError
@@ -21,7 +21,13 @@ from gridbridge.shell.signals import Signals
 
 ANOTHER_RUNS, WRONG = 1, 2
 
-Make = Callable[[Policy, Clock], Daemon[Any, Any]]
+
+class Make(Protocol):
+    """What makes a program; for a dry run, one that can change nothing."""
+
+    def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> Daemon[Any, Any]:
+        """Open the state file; GridbridgeError when that can't be done."""
+        ...
 
 
 def start(name: str, does: str, every_s: int, lock: str, load: Callable[[], Make]) -> None:
@@ -50,9 +56,10 @@ def _run(name: str, lock: str, load: Callable[[], Make], *, is_loop: bool, is_dr
     policy = config.load(CONFIG)
     become(policy.site.service_account)
     process.start_log(policy)
-    cycle.hold(lock, name, ANOTHER_RUNS)
-    daemon = make(policy, clock)
-    if is_loop:
+    if not is_dry:
+        cycle.hold(lock, name, ANOTHER_RUNS)
+    daemon = make(policy, clock, is_dry=is_dry)
+    if is_loop and not is_dry:
         cycle.run_forever(daemon, signals, LifeSign(lock), clock)
         return
     with daemon.open_cycle() as program:

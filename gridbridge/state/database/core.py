@@ -28,13 +28,14 @@ class Database:
         self._failed = False
 
     @classmethod
-    def open(cls, url: str) -> "Database":
+    def open(cls, url: str, *, is_unchanged: bool = False) -> "Database":
         """Open the state at `sqlite:////PATH` or `postgresql://...`, made or migrated first.
 
+        With `is_unchanged` it has to be there as this program knows it, and each change fails.
         Raises StateError for a newer schema, and for anything that is not a state file or can't
         be written.
         """
-        return cls(*open_engine(url))
+        return cls(*open_engine(url, is_unchanged=is_unchanged))
 
     def close(self) -> None:
         """Close the file."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from sqlite3 import Connection as Sqlite
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -29,16 +30,19 @@ HEAD = max(name[1:5] for name in os.listdir(versions.__path__[0]) if name.starts
 _VERSION = text("SELECT version_num FROM alembic_version")
 
 
-def open_engine(url: str) -> tuple[Engine, str]:
-    """Open the state at `url`, made or migrated as needed; also what messages call it."""
+def open_engine(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
+    """Open the state at `url`, made or migrated as needed; also what messages call it.
+
+    With `is_unchanged` it has to be there, and nothing can be changed.
+    """
     with telling("state"):
         place = make_url(url)
     is_file = place.get_backend_name() == "sqlite"
     name = place.database or "" if is_file else place.render_as_string(hide_password=True)
-    engine = _engine(place, name)
+    engine = _engine(place, name, is_unchanged)
     try:
         with telling(name), engine.begin() as connection:
-            _migrate(connection, name)
+            (_require_head if is_unchanged else _migrate)(connection, name)
     except StateError:
         engine.dispose()
         raise
@@ -55,13 +59,13 @@ def telling(name: str) -> Iterator[None]:
         raise StateError(f"{name}: {str(cause).splitlines()[0]}") from error
 
 
-def _engine(place: URL, name: str) -> Engine:
+def _engine(place: URL, name: str, is_unchanged: bool) -> Engine:
     try:
         if place.get_backend_name() == "sqlite":
-            return _sqlite_engine(place, name)
+            return (_sqlite_reader if is_unchanged else _sqlite_engine)(place, name)
         if place.get_backend_name() == "postgresql":
             place = place.set(drivername=POSTGRESQL)
-        return create_engine(place)
+        return create_engine(place, execution_options={"postgresql_readonly": is_unchanged})
     except ImportError as error:
         raise StateError(f"{name}: {error}; it comes with gridbridge[postgresql]") from error
     except SQLAlchemyError as error:
@@ -74,6 +78,14 @@ def _sqlite_engine(place: URL, path: str) -> Engine:
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _sqlite_reader(place: URL, path: str) -> Engine:
+    """Open a file that is there; SQLite changes nothing then, and refuses to."""
+    if not os.path.exists(path):
+        raise StateError(f"{path}: not there yet")
+    reading = place.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})
+    return create_engine(reading, connect_args={"timeout": BUSY_S})
 
 
 def _create(path: str) -> None:
@@ -122,6 +134,12 @@ def _migrate(connection: Connection, name: str) -> None:
         command.upgrade(alembic_config(connection), "head")
     except util.CommandError as error:
         raise StateError(f"{name}: {error}") from error
+
+
+def _require_head(connection: Connection, name: str) -> None:
+    version = _version(connection, name)
+    if version != HEAD:
+        raise StateError(f"{name}: schema {version or 'none'} is not {HEAD}; whoever acts makes it")
 
 
 def _version(connection: Connection, name: str) -> str:

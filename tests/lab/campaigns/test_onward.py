@@ -5,7 +5,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, shown, start, stop, submit, until_state
+from tests.lab.campaigns.runner import (
+    CAMPAIGN_S,
+    HOST,
+    PROGRAM,
+    shown,
+    start,
+    stop,
+    submit,
+    until_state,
+)
 from tests.lab.configured import configured
 from tests.lab.grid import BACK, Grid
 
@@ -14,6 +23,9 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 MAY_WAIT = "s|^#flood_rate = .*|flood_rate = 1|"  # at beta, four tasks
 FILL = ("-N", "fill", "-t", "1-4", "-q", "all.q", "-o", "/dev/null", "-j", "y")
 LEDGER = "sed -n 's/^job [0-9]* //p' /var/lib/gridbridge-ledger/c.{}"
+LEFT = """cd /var/lib/gridbridge && find state.db* published /var/spool/gridbridge/campaigns \
+    -path published/load -prune -o -path 'published/clusters*' -prune -o -type f -print |
+    sort | while read -r file; do sha256sum "$file"; ls -i "$file"; done"""
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +82,22 @@ def test_a_campaign_that_names_such_a_queue_alone_is_refused_there(grid: Grid) -
 
     grid.until(told, "the refusal to be told", CAMPAIGN_S)
     grid.on(HOST, "griddel", str(number), user="alice")
+
+
+def test_a_dry_run_changes_nothing_and_runs_beside_the_runner(grid: Grid) -> None:
+    """What waits to be taken in is counted: here it waits because no runner goes on."""
+    stop(grid)
+    jdl = json.dumps({"name": "dry", "nb_jobs": 1, "exec_file": "true", "clusters": {"beta": {}}})
+    grid.sh(HOST, f"setsid gridsub -j '{jdl}' >dry.out 2>&1 </dev/null &", user="alice")
+    grid.until(lambda: "/new." in grid.sh(HOST, LEFT), "the campaign to be brought")
+    before = grid.sh(HOST, LEFT)
+
+    said = grid.sh(HOST, f"runuser -u gridbridge -- {PROGRAM} --dry-run", timeout_s=120)
+
+    assert said.startswith("1 that people brought would be taken in first")
+    assert grid.sh(HOST, LEFT) == before
+    start(grid)
+    done = f"runuser -u gridbridge -- {PROGRAM} --dry-run"
+    assert grid.on(HOST, "sh", "-c", done, timeout_s=120).status == 0
+    grid.until(lambda: "CAMPAIGN_ID" in grid.sh(HOST, "cat dry.out", user="alice"), "its number")
+    grid.sh(HOST, "rm dry.out", user="alice")

@@ -312,3 +312,15 @@ def test_what_is_no_request_is_removed(site: Site, data: bytes) -> None:
 
     assert site.intake.take() == 0
     assert os.listdir(site.brought) == []
+
+
+def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
+    """A dry run does so: its owner may still take it back."""
+    token = site.bring(asdict(SWEEP), "0")
+    campaign_files.ask(Verb.CANCEL, (1,), str(site.brought))
+    before = sorted(os.listdir(site.brought))
+
+    assert site.intake.untaken() == 2
+    assert sorted(os.listdir(site.brought)) == before
+    assert campaign_files.take_back(token, str(site.brought))
+    assert site.intake.untaken() == 1

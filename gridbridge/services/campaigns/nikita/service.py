@@ -44,13 +44,18 @@ class Deletes(Protocol):
 class Nikita:
     """The verbs of a cycle."""
 
-    def __init__(self, policy: Policy, clock: Clock, acts: Deletes = arrays) -> None:
-        """Open the state file; StateError when that can't be done."""
+    def __init__(
+        self, policy: Policy, clock: Clock, acts: Deletes = arrays, *, is_dry: bool = False
+    ) -> None:
+        """Open the state file; StateError when that can't be done.
+
+        For a dry run it can't be changed.
+        """
         keep_connections(policy)
         self._policy = policy
         self._clock = clock
         self._acts = acts
-        self.database = Database.open(policy.site.state)
+        self.database = Database.open(policy.site.state, is_unchanged=is_dry)
         self.journal = Journal(self.database)
         self._campaigns = Campaigns(self.database)
         self._marks = Marks(self.database)
@@ -119,10 +124,10 @@ def _patience(policy: Policy) -> Patience:
 class Daemon:
     """Nikita as a program that goes on."""
 
-    def __init__(self, policy: Policy, clock: Clock) -> None:
+    def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy
         self._clock = clock
-        self._nikita = Nikita(policy, clock)
+        self._nikita = Nikita(policy, clock, is_dry=is_dry)
 
     @property
     def pause_s(self) -> float:
