@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Seen
+from gridbridge.model.campaigns.reasons import Order
 from gridbridge.model.campaigns.sharing import ShareBy, Sharing
 
 
@@ -33,6 +34,26 @@ def turns(seen: Seen) -> tuple[tuple[Offer, ...], ...]:
         tuple(_offers(others, seen, is_affine=True)),
         tuple(_offers(others, seen, is_affine=False)),
     )
+
+
+def order(first: Campaign, then: Campaign, cluster: str, seen: Seen) -> tuple[Order, float, float]:
+    """Return why a campaign that got slots of a cluster is served before another there.
+
+    With the numbers of the other and of the first by which that is so.
+    """
+    sharing, affinity = seen.sharing, seen.room[cluster].affinity
+    if first.jdl.type is Type.TEST and then.jdl.type is not Type.TEST:
+        return Order.TEST, 0.0, 0.0
+    is_near, is_nearer = (has_affinity(one.owner, affinity, sharing) for one in (then, first))
+    if is_nearer and not is_near:
+        return Order.AFFINITY, 0.0, 0.0
+    whose, theirs = claimant(then, sharing), claimant(first, sharing)
+    if sharing.by is not ShareBy.NONE and whose != theirs and then.jdl.type is not Type.TEST:
+        return Order.SHARE, sharing.used_s.get(whose, 0.0), sharing.used_s.get(theirs, 0.0)
+    own, higher = priority(then.owner, sharing), priority(first.owner, sharing)
+    if higher > own:
+        return Order.PRIORITY, own, higher
+    return Order.AGE, 0.0, 0.0
 
 
 def claimant(campaign: Campaign, sharing: Sharing) -> str:

@@ -6,29 +6,28 @@ It looks at what the decision looked at, so that its numbers are those of that m
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from gridbridge.decisions.campaigns.failures.blacklist import BARRING, Bar, Pair, bars
+from gridbridge.decisions.campaigns.matching import Matching
+from gridbridge.decisions.campaigns.metascheduler import order
+from gridbridge.decisions.campaigns.predictor import predict
 from gridbridge.decisions.campaigns.slots import FreeSlots
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.jdl import AtCluster, Type
 from gridbridge.model.campaigns.plan import Plan, Seen, There
 from gridbridge.model.campaigns.reasons import Cause, Reason
 
-Sent = Mapping[tuple[int, str], int]
+NAMED = 3  # campaigns that were served before
+NONE = There(campaign=0, cluster="", waiting=0, listed=0)
 
 
 def reasons(seen: Seen, plan: Plan) -> tuple[Reason, ...]:
     """Return a reason for each cluster of each campaign that has tasks left."""
-    there = {(one.campaign, one.cluster): one for one in seen.there}
-    sent = {(one.campaign, one.cluster): one.tasks for one in plan.sends}
-    whose = (
-        (campaign, cluster, wish)
+    cycle = _Cycle(seen, plan)
+    return tuple(
+        cycle.reason(campaign, cluster, wish)
         for campaign in _with_tasks(seen)
         for cluster, wish in campaign.jdl.clusters.items()
-    )
-    return tuple(
-        _judged(
-            _known((one.number, name), wish, there.get((one.number, name)), sent, seen), one, seen
-        )
-        for one, name, wish in whose
     )
 
 
@@ -38,35 +37,111 @@ def _with_tasks(seen: Seen) -> Iterator[Campaign]:
             yield one
 
 
-def _known(
-    whose: tuple[int, str], wish: AtCluster, there: There | None, sent: Sent, seen: Seen
-) -> Reason:
-    room = seen.room.get(whose[1])
-    free = max(0, FreeSlots(seen.room).of(whose[1], wish))
-    return Reason(
-        campaign=whose[0],
-        cluster=whose[1],
-        cause=Cause.SENT if room else Cause.NO_ANSWER,
-        sent=sent.get(whose, 0),
-        free_slots=free,
-        slots=wish.slots,
-        listed=there.listed if there else 0,
-        waiting=there.waiting if there else 0,
-        max_jobs=wish.max_jobs,
-    )
+class _Cycle:
+    """What a cycle looked at and decided."""
+
+    def __init__(self, seen: Seen, plan: Plan) -> None:
+        self._seen = seen
+        self._campaigns = {one.number: one for one in seen.campaigns}
+        self._free = FreeSlots(seen.room)
+        self._predicted = predict(seen)
+        self._matching = Matching(seen, self._predicted)
+        self._there = {(one.campaign, one.cluster): one for one in seen.there}
+        self._waiting: dict[str, int] = {}
+        for one in seen.there:
+            self._waiting[one.cluster] = self._waiting.get(one.cluster, 0) + one.waiting
+        self._sent = {(one.campaign, one.cluster): one.tasks for one in plan.sends}
+        self._left = dict(seen.waiting)
+        self._served: dict[str, list[int]] = {}
+        for send in plan.sends:
+            self._left[send.campaign] = self._left.get(send.campaign, 0) - send.tasks
+            self._served.setdefault(send.cluster, []).append(send.campaign)
+        events = _open(seen.events, plan)
+        self._bars = bars(events, seen.at)
+        self._barring = _barring(events)
+
+    def reason(self, campaign: Campaign, cluster: str, wish: AtCluster) -> Reason:
+        """Judge a campaign at one of its clusters."""
+        room = self._seen.room.get(cluster)
+        known = self._known(campaign, cluster, wish)
+        if room is None:
+            return known
+        if known.sent:
+            return replace(known, cause=Cause.SENT)
+        barred = self._barring.get((campaign.number, cluster))
+        is_closed = self._bars.get((campaign.number, cluster)) is Bar.CLOSED
+        if barred and is_closed:
+            return replace(known, cause=Cause.CLOSED, code=barred.code, until=barred.until)
+        if room.is_stressed:
+            return replace(
+                known, cause=Cause.STRESSED, stress=room.stress, stress_limit=room.stress_limit
+            )
+        cause = self._cause(known, campaign, wish)
+        return self._with_order(replace(known, cause=cause), campaign)
+
+    def _known(self, campaign: Campaign, cluster: str, wish: AtCluster) -> Reason:
+        pair = campaign.number, cluster
+        there, predicted = self._there.get(pair, NONE), self._predicted.get(pair)
+        return Reason(
+            campaign=campaign.number,
+            cluster=cluster,
+            cause=Cause.NO_ANSWER,
+            sent=self._sent.get(pair, 0),
+            free_slots=max(0, self._free.of(cluster, wish)),
+            slots=wish.slots,
+            listed=there.listed,
+            waiting=there.waiting,
+            max_jobs=wish.max_jobs,
+            job_ratio=predicted.ratio if predicted else None,
+            waiting_there=self._waiting.get(cluster, 0),
+            may_wait=max(0, self._matching.left.may_wait.get(cluster, 0)),
+        )
+
+    def _cause(self, known: Reason, campaign: Campaign, wish: AtCluster) -> Cause:
+        tried = self._seen.tried.get(campaign.number, ())
+        if campaign.jdl.type is Type.TEST and known.cluster in tried:
+            return Cause.TRIED
+        if known.max_jobs and known.listed >= known.max_jobs:
+            return Cause.MAX_JOBS
+        if known.free_slots < known.slots:
+            return Cause.FULL
+        if self._left.get(campaign.number, 0) <= 0:
+            return Cause.ELSEWHERE
+        if self._matching.left.free.of(known.cluster, wish) < known.slots:
+            return Cause.WAITING_THERE
+        if not self._matching.to_start(campaign, known.cluster):
+            return Cause.JOB_RATIO
+        return Cause.OTHERS_FIRST
+
+    def _with_order(self, known: Reason, campaign: Campaign) -> Reason:
+        """Name the campaigns to which the slots went, and why they were before this one."""
+        if known.cause is not Cause.OTHERS_FIRST:
+            return known
+        served = [self._campaigns[one] for one in self._served.get(known.cluster, ())]
+        if not served:
+            return known
+        why, own, theirs = order(served[0], campaign, known.cluster, self._seen)
+        before = tuple(one.number for one in served[:NAMED])
+        return replace(known, before=before, order=why, own=own, theirs=theirs)
 
 
-def _judged(known: Reason, campaign: Campaign, seen: Seen) -> Reason:
-    if known.cause is Cause.NO_ANSWER:
-        return known
-    return replace(known, cause=_cause(known, campaign, seen))
+def _open(events: tuple[Event, ...], plan: Plan) -> tuple[Event, ...]:
+    """Return the events that are open once the cycle's changes are kept."""
+    known = {one.what: one for one in events} | {one.what: one for one in plan.changes.events}
+    return tuple(one for one in known.values() if not one.closed_at)
 
 
-def _cause(known: Reason, campaign: Campaign, seen: Seen) -> Cause:
-    if known.sent:
-        return Cause.SENT
-    if campaign.jdl.type is Type.TEST and known.cluster in seen.tried.get(campaign.number, ()):
-        return Cause.TRIED
-    if known.max_jobs and known.listed >= known.max_jobs:
-        return Cause.MAX_JOBS
-    return Cause.FULL if known.free_slots < known.slots else Cause.OTHERS_FIRST
+def _barring(events: tuple[Event, ...]) -> Mapping[Pair, Event]:
+    """Return the event that closes a cluster longest; those that nothing heals come first."""
+    found: dict[Pair, Event] = {}
+    for one in events:
+        pair = one.campaign, one.cluster
+        if one.code in BARRING and (pair not in found or _lasts(one, found[pair])):
+            found[pair] = one
+    return found
+
+
+def _lasts(one: Event, other: Event) -> bool:
+    if one.until is None or other.until is None:
+        return other.until is not None
+    return one.until > other.until

@@ -24,6 +24,8 @@ class Room:
     law: Law = Law.MEASURED  # of the job ratio
     flood_rate: float = 0.0  # tasks that may wait, for each of those slots
     is_stressed: bool = False  # nothing is sent there now
+    stress: float | None = None  # as its script says; None: there is none, or it does not tell
+    stress_limit: float = 0.0  # from there on it is stressed
     affinity: str = ""  # users and @groups whose campaigns come here first
     slots: int = 0  # all of its queues for batch jobs
     used: int = 0  # of those, by anybody

@@ -5,16 +5,33 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from gridbridge.model.campaigns.events import Code
+
 
 class Cause(StrEnum):
     """Why; a closed set."""
 
     SENT = "sent"
     NO_ANSWER = "no_answer"
+    CLOSED = "closed"  # an event closes the cluster to the campaign
+    STRESSED = "stressed"  # its stress script says that it is above its limit
     TRIED = "tried"  # a test has its task there
-    FULL = "full"  # too few free slots for one task
     MAX_JOBS = "max_jobs"  # as many of its tasks are there as its JDL allows
-    OTHERS_FIRST = "others_first"  # what is free goes to others, or to what waits there
+    FULL = "full"  # too few free slots for one task
+    WAITING_THERE = "waiting_there"  # what is free goes to tasks that wait there already
+    JOB_RATIO = "job_ratio"  # as many of its tasks wait there as its job ratio sends
+    ELSEWHERE = "elsewhere"  # all of its tasks went to other clusters
+    OTHERS_FIRST = "others_first"  # what is free goes to other campaigns
+
+
+class Order(StrEnum):
+    """Why other campaigns are served before one."""
+
+    TEST = "test"
+    AFFINITY = "affinity"  # the cluster runs campaigns of their owners before those of others
+    SHARE = "share"  # who shares with its owner has used less
+    PRIORITY = "priority"
+    AGE = "age"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +47,17 @@ class Reason:
     listed: int = 0  # of its tasks there
     waiting: int = 0  # of those, not running yet
     max_jobs: int = 0
+    job_ratio: float | None = None  # tasks for each free slot; tests have none
+    waiting_there: int = 0  # tasks of all campaigns
+    may_wait: int = 0  # more of them, by the flood rate
+    code: Code | None = None  # of the event that closes it
+    until: datetime | None = None  # then one task is tried; None: its owner has to close it
+    stress: float | None = None  # None: the script did not tell
+    stress_limit: float = 0.0
+    before: tuple[int, ...] = ()  # campaigns to which what was free went
+    order: Order | None = None  # why that
+    own: float = 0.0  # priority, or slot-seconds used, by `order`
+    theirs: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

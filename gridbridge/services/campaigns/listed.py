@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import groupby
-from math import inf
+from math import inf, isfinite
 
 from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.campaigns.plan import Room, There
@@ -28,6 +28,8 @@ def room(policy: Policy, answers: Answers, stress: Mapping[str, float]) -> dict[
             law=used[name].predictor,
             flood_rate=used[name].flood_rate,
             is_stressed=stress.get(name, -inf) >= used[name].stress_limit,
+            stress=stress[name] if isfinite(stress.get(name, inf)) else None,
+            stress_limit=used[name].stress_limit,
             affinity=used[name].affinity,
         )
         for name, seen in answers.items()

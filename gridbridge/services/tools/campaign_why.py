@@ -2,28 +2,55 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.reasons import Cause, Reason
+from gridbridge.model.campaigns.events import Code, Event
+from gridbridge.model.campaigns.reasons import Cause, Order, Reason
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.places import PUBLISHED
-from gridbridge.services.tools import campaign_tasks
+from gridbridge.services.tools import campaign_events, campaign_tasks
 from gridbridge.state import campaigns_shown
 
 SENTENCES = {
-    Cause.SENT: "{sent} of its tasks were sent there; {free_slots} slots were free",
-    Cause.NO_ANSWER: "it did not answer; nothing is sent there until it does",
+    Cause.SENT: "{sent} of its tasks were sent there; {free_slots} slots were free{ratio}",
+    Cause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
+    Cause.CLOSED: "it is closed to it by {code}{what}; {cure}",
+    Cause.STRESSED: "{stressed}; nothing is sent there until that is below {stress_limit:g}",
     Cause.TRIED: "it has had its task: a test sends one to each cluster",
-    Cause.FULL: "{free_slots} slots were free, and a task needs {slots}; a job has to end there",
     Cause.MAX_JOBS: "{listed} of its tasks are there, and max_jobs is {max_jobs}; one has to end",
-    Cause.OTHERS_FIRST: (
-        "{free_slots} slots were free, which go to campaigns before it and to tasks that wait there"
+    Cause.FULL: (
+        "{free_slots} slots were free, and a task needs {slots}; a job has to end there"
+        " ({waiting_there} tasks of campaigns wait there, {may_wait} more may)"
+    ),
+    Cause.WAITING_THERE: (
+        "{free_slots} slots were free, for which {waiting_there} tasks of campaigns wait there"
         " ({waiting} of its own); when those have started, it is its turn"
     ),
+    Cause.JOB_RATIO: (
+        "{free_slots} slots were free{ratio}, so {waiting} tasks that wait there are enough;"
+        " when they start, it rises"
+    ),
+    Cause.ELSEWHERE: "all of its tasks that could be sent went to other clusters",
+    Cause.OTHERS_FIRST: "{free_slots} slots were free, which {others}",
 }
+ORDERS = {
+    Order.TEST: "went to {before}: tests go first; when they have their tasks, it is its turn",
+    Order.AFFINITY: (
+        "went to {before}, whose owners have an affinity to {cluster}; it gets what they leave"
+    ),
+    Order.SHARE: (
+        "went to {before}, who used less before: {theirs:.0f} slot-seconds against {own:.0f};"
+        " when that evens out, it is its turn"
+    ),
+    Order.PRIORITY: (
+        "went to {before}, of priority {theirs:g} against {own:g}; it gets what they leave"
+    ),
+    Order.AGE: "went to {before}, which are older; it gets what they leave",
+}
+OTHERS = "go to others before it; when they have what they want, it is its turn"
 STATES = {
     CampaignState.PAUSED: "it is paused; griddel -r lets it go on",
     CampaignState.TERMINATED: "it has ended",
@@ -68,9 +95,11 @@ def _of_task(one: ShownCampaign, task: ShownTask, folder: str) -> Told:
 def _told(
     one: ShownCampaign, task: ShownTask | None, head: str, folder: str, *, does_wait: bool
 ) -> Told:
+    events = tuple(each for each in campaign_events.seen(folder) if not each.closed_at)
     if not does_wait or one.state is not CampaignState.IN_TREATMENT:
         state = STATES.get(one.state, "")
-        return Told(campaign=one, task=task, sentences=tuple(filter(None, (head, state))))
+        told = (head, state, *_open(one, events))
+        return Told(campaign=one, task=task, sentences=tuple(filter(None, told)))
     last = campaigns_shown.read_cycle(folder)
     found = tuple(each for each in last.reasons if each.campaign == one.number) if last else ()
     return Told(
@@ -78,17 +107,58 @@ def _told(
         task=task,
         at=last.at if last else None,
         reasons=found,
-        sentences=(head, *_sentences(found)),
+        sentences=(head, *_sentences(found, events), *_open(one, events)),
     )
 
 
-def _sentences(reasons: tuple[Reason, ...]) -> Iterator[str]:
+def _sentences(reasons: tuple[Reason, ...], events: tuple[Event, ...]) -> Iterator[str]:
     for each in reasons:
-        numbers = {name: getattr(each, name) for name in ("sent", "free_slots", "slots", "listed")}
-        numbers |= {"waiting": each.waiting, "max_jobs": each.max_jobs}
-        yield f"{each.cluster}: {SENTENCES[each.cause].format(**numbers)}"
+        yield f"{each.cluster}: {SENTENCES[each.cause].format(**_numbers(each, events))}"
     if not reasons:
         yield "no cycle has looked at it yet"
+
+
+def _numbers(one: Reason, events: tuple[Event, ...]) -> dict[str, object]:
+    """Return what its sentence tells."""
+    numbers = {each.name: getattr(one, each.name) for each in fields(one)}
+    silent = (each for each in events if each.what[:3] == (Code.GET_JOBS, 0, one.cluster))
+    since = next((f" since {each.opened_at:%Y-%m-%d %H:%M} UTC" for each in silent), "")
+    number = next((each.number for each in events if _closes(each, one)), 0)
+    stressed = (
+        "its stress script does not tell how stressed it is"
+        if one.stress is None
+        else f"its stress script says {one.stress:g}"
+    )
+    ratio = "" if one.job_ratio is None else f", and its job ratio is {one.job_ratio:.3g}"
+    cure = (
+        f"one task is tried after {one.until:%Y-%m-%d %H:%M:%S} UTC"
+        if one.until
+        else f"gridevents -e {number} -f opens it again"
+    )
+    what = f", event {number}" if number else ""
+    told = {"since": since, "what": what, "stressed": stressed, "ratio": ratio, "cure": cure}
+    return numbers | told | {"others": _others(one)}
+
+
+def _closes(event: Event, one: Reason) -> bool:
+    return event.what[:3] == (one.code, one.campaign, one.cluster)
+
+
+def _others(one: Reason) -> str:
+    """Say who was served before a campaign, and why."""
+    if not one.order:
+        return OTHERS
+    several = "campaigns" if len(one.before) > 1 else "campaign"
+    before = f"{several} {', '.join(map(str, one.before))}"
+    words = ORDERS[one.order]
+    return words.format(before=before, cluster=one.cluster, own=one.own, theirs=one.theirs)
+
+
+def _open(one: ShownCampaign, events: tuple[Event, ...]) -> Iterator[str]:
+    """Tell the open events of a campaign; those that close a cluster are told there, too."""
+    for each in events:
+        if each.campaign == one.number:
+            yield f"event {each.number}, {each.code}: {campaign_events.words(each)}"
 
 
 def _state(task: ShownTask) -> str:

@@ -10,12 +10,13 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.reasons import Cause, Reason, ShownCycle
+from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.task import ShownTask
-from gridbridge.services.tools.campaign_why import SENTENCES
-from gridbridge.state import campaigns_shown, tasks_shown
+from gridbridge.services.tools.campaign_why import ORDERS, SENTENCES
+from gridbridge.state import campaigns_shown, events_shown, tasks_shown
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = ShownCampaign(
@@ -38,7 +39,8 @@ REASONS = (
     Reason(campaign=8, cluster="gamma", cause=Cause.NO_ANSWER),
 )
 WAITS = [
-    "  beta: 1 slots were free, and a task needs 2; a job has to end there",
+    "  beta: 1 slots were free, and a task needs 2; a job has to end there"
+    " (0 tasks of campaigns wait there, 0 more may)",
     "  gamma: it did not answer; nothing is sent there until it does",
 ]
 
@@ -129,3 +131,69 @@ def test_what_is_not_there_ends_with_1(published: Path, number: str) -> None:
 def test_each_cause_has_a_sentence() -> None:
     """A new cause needs one."""
     assert SENTENCES.keys() == set(Cause)
+
+
+BLACKLIST = Event(
+    number=5,
+    kind=Kind.CAMPAIGN,
+    code=Code.BLACKLIST,
+    campaign=7,
+    cluster="beta",
+    tasks=5,
+    opened_at=NOON,
+    last_at=NOON,
+)
+SILENT = replace(
+    BLACKLIST, number=6, kind=Kind.CLUSTER, code=Code.GET_JOBS, campaign=0, cluster="gamma"
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ({"cause": Cause.NO_ANSWER, "cluster": "gamma"}, "since 2026-01-01 12:00 UTC; nothing is"),
+        (
+            {"cause": Cause.CLOSED, "code": Code.BLACKLIST},
+            "closed to it by BLACKLIST, event 5; gridevents -e 5 -f opens it again",
+        ),
+        (
+            {"cause": Cause.CLOSED, "code": Code.SUBMIT_JOB, "until": NOON},
+            "closed to it by SUBMIT_JOB; one task is tried after 2026-01-01 12:00:00 UTC",
+        ),
+        (
+            {"cause": Cause.STRESSED, "stress": 0.9, "stress_limit": 0.8},
+            "its stress script says 0.9; nothing is sent there until that is below 0.8",
+        ),
+        ({"cause": Cause.STRESSED, "stress_limit": 0.8}, "does not tell how stressed it is"),
+        (
+            {"cause": Cause.JOB_RATIO, "free_slots": 4, "job_ratio": 0.25, "waiting": 1},
+            "4 slots were free, and its job ratio is 0.25, so 1 tasks that wait there are enough",
+        ),
+        (
+            {"cause": Cause.OTHERS_FIRST, "free_slots": 4, "order": Order.PRIORITY}
+            | {"before": (3, 4), "own": 1, "theirs": 5},
+            "4 slots were free, which went to campaigns 3, 4, of priority 5 against 1; it gets",
+        ),
+        ({"cause": Cause.OTHERS_FIRST, "free_slots": 4}, "4 slots were free, which go to others"),
+    ],
+    ids=["silent", "blacklist", "probed", "stressed", "no stress", "ratio", "priority", "others"],
+)
+def test_what_keeps_a_task_is_named_with_what_would_change_it(
+    published: Path, reason: dict[str, object], told: str
+) -> None:
+    """By the last cycle's numbers."""
+    known = {"campaign": 7, "cluster": "beta"} | reason
+    events_shown.put(ShownEvents(at=NOON, events=(BLACKLIST, SILENT)), str(published))
+    cycle = ShownCycle(at=NOON, reasons=(Reason(**known),))  # type: ignore[arg-type]
+    campaigns_shown.put_cycle(cycle, str(published))
+
+    lines = why(published, "7.19").output.splitlines()
+
+    assert told in lines[2]
+    assert lines[3:] == [
+        "  event 5, BLACKLIST: its last 5 tasks at beta failed by themselves",
+    ]
+
+
+def test_each_order_has_a_sentence() -> None:
+    assert ORDERS.keys() == set(Order)
