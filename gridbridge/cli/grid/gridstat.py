@@ -61,7 +61,7 @@ def gridstat(
     Progress is of tasks that ended for good. The letters: R it runs, P paused, C cancelled, T
     terminated; e follows where events are open. A campaign's parameters, JDL and outputs are shown
     to its owner alone. Exit status: 0; 1 there is no such campaign or task, or it is another's;
-    2 usage.
+    2 usage, or what is published can't be read: a line on standard error says why.
 
     \b
     Example:
@@ -83,6 +83,7 @@ def gridstat(
         return [one for one in known if user in (None, one.owner) and is_in(one.number)]
 
     is_in = _range(range_)
+    campaigns.require_published(folder)
     try:
         if job is not None:
             streams = (is_there, is_output, is_error)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gridbridge.cli import output
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.shown import ShownCampaign
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownErrors
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.report import printable
 
@@ -46,6 +46,14 @@ def forecast(one: ShownCampaign) -> str:
         for at in (one.p50_at, one.p90_at)
     )
     return "forecast of its end: {} (P50), {} (P90)".format(*moments)
+
+
+def errors(known: ShownErrors) -> str:
+    """Say how good earlier forecasts were."""
+    return (
+        f"earlier forecasts: {known.p90_held} of {known.forecasts} campaigns ended by their P90, "
+        f"half of them missed the P50 by at most {known.median_error:.0%} of the time then left"
+    )
 
 
 def summary(one: ShownCampaign) -> tuple[str, ...]:

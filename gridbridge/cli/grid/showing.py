@@ -11,7 +11,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.report import printable
-from gridbridge.services.tools import campaign_tasks
+from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.state.campaign_files import NotTheirs
 from gridbridge.state.shown import plain
 
@@ -64,6 +64,8 @@ def full(one: ShownCampaign, first: int, view: View) -> None:
     else:
         listed([one], view, is_summary=False)
         output.line(listing.forecast(one))
+        if one.state.is_alive and (known := campaigns.errors(view.folder)):
+            output.line(listing.errors(known))
         listing.tasks(tasks, parameters, view.is_headless)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from gridbridge.config.jdl import Said
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.request import Answer, Verb
-from gridbridge.model.campaigns.shown import ShownCampaign
-from gridbridge.model.places import CAMPAIGNS, HOME, PUBLISHED, SPOOL
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownErrors
+from gridbridge.model.places import CAMPAIGNS, ELSEWHERE, HOME, PUBLISHED, SPOOL
 from gridbridge.shell.retry import until
 from gridbridge.state import campaign_files, campaigns_shown
 
@@ -85,7 +85,19 @@ def _answer(token: str, published: str) -> dict[str, Any]:
         return told
 
 
+def require_published(folder: str = PUBLISHED) -> None:
+    """Raise StateError on a host that does not see what the service publishes."""
+    if not os.path.isdir(folder):
+        raise StateError(f"{folder}: no such folder; {ELSEWHERE}")
+
+
 def seen(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:
     """Return all campaigns by number."""
     shown = campaigns_shown.read(folder)
     return shown.campaigns if shown else ()
+
+
+def errors(folder: str = PUBLISHED) -> ShownErrors | None:
+    """Return how good the forecasts were of campaigns that have ended; None where none has."""
+    shown = campaigns_shown.read(folder)
+    return shown.errors if shown else None

@@ -1,18 +1,20 @@
 """What users type about campaigns, in CiGri's words."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from gridbridge.cli import program
 from gridbridge.cli.grid.griddel import griddel
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.gridsub import gridsub
 from gridbridge.cli.grid.listing import HEAD
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
 from gridbridge.services.tools import campaigns
 from gridbridge.state import campaigns_shown
 
@@ -71,6 +73,45 @@ def test_gridstat_prints_the_lines_that_scripts_of_cigri_read(published: str) ->
         "C  5/300 (1%)",
     ]
     assert lines[1][32:49].rstrip() == "alice"
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [
+        ("published", "campaigns.json: not what this version of gridbridge publishes"),
+        ("x", "x: no"),
+    ],
+    ids=["odd", "not there"],
+)
+def test_what_can_not_be_read_is_told_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: str, said: str
+) -> None:
+    """It is no empty list."""
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published/campaigns.json").write_text('{"at": 7, "campaigns": "none"}')
+
+    with pytest.raises(SystemExit) as ended:
+        program.run(partial(gridstat, ["--published", str(tmp_path / folder)]), "gridstat")
+
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith("gridstat: ")
+    assert said in err
+
+
+def test_gridstat_tells_how_good_earlier_forecasts_were(tmp_path: Path) -> None:
+    """Below the forecast of a campaign that goes on."""
+    listed = (shown(1, 3, CampaignState.IN_TREATMENT), shown(2, 3, CampaignState.CANCELLED))
+    errors = ShownErrors(forecasts=12, p90_held=11, median_error=0.08)
+    known = ShownCampaigns(at=NOON, campaigns=listed, errors=errors)
+    campaigns_shown.put(known, str(tmp_path))
+    told = (
+        "earlier forecasts: 11 of 12 campaigns ended by their P90, "
+        "half of them missed the P50 by at most 8% of the time then left"
+    )
+
+    assert told in stat(str(tmp_path), "1", "-f").output.splitlines()
+    assert "earlier forecasts" not in stat(str(tmp_path), "2", "-f").output
 
 
 def test_gridstat_shows_one_campaign_or_those_of_one_user(published: str) -> None:
