@@ -21,7 +21,7 @@ define reported # run a target, and tell where its minutes went
 	$(BIN)/python -m tests.minutes --budget $(2) && exit $$status
 endef
 
-.PHONY: check docs test test-stages test-as-root test-long test-long-stages test-long-as-root test-lab demo lab bench clean format
+.PHONY: check docs test test-stages test-embedded test-as-root test-long test-long-stages test-long-as-root test-lab demo lab bench clean format
 .DELETE_ON_ERROR:
 
 $(VENV)/ready: setup.cfg
@@ -62,12 +62,15 @@ test-lab: $(VENV)/ready ## the lab's own tests
 	$(PYTEST) -m lab_lifecycle
 
 test-stages: check docs
-	$(call stage,embedded) -n $(WAITING) -m '(killing or apart) and not long'
 	@if [ "$$(id -u)" -eq 0 ]; then $(MAKE) --no-print-directory test-as-root; else \
+	$(MAKE) --no-print-directory test-embedded && \
 	echo "left out, for they need root: the tests marked root, lab and lab_lifecycle"; fi
 
-test-as-root:
-	$(call stage,root) -n auto -m 'root and not lab and not lab_lifecycle and not long'
+test-embedded:
+	$(call stage,embedded) -n $(WAITING) -m '(killing or apart) and not root and not long'
+
+test-as-root: # those on embedded clusters mostly wait
+	$(call stage,root) -n $(WAITING) -m '(killing or apart or root) and not lab and not lab_lifecycle and not long'
 	$(call stage,smoke) -m 'lab_lifecycle and smoke'
 	tools/labs $(LABS)
 	$(call stage,lab) -m 'lab and not long' $(IN_LABS)

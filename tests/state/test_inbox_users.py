@@ -24,7 +24,7 @@ Acting = Callable[[int], AbstractContextManager[None]]
 
 pytestmark = [
     pytest.mark.root,
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(500),
     pytest.mark.skipif(os.geteuid() != 0, reason="becomes other users"),
 ]
 
