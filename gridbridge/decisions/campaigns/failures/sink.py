@@ -25,9 +25,17 @@ def sinks(records: Iterable[Record]) -> frozenset[tuple[int, str]]:
     return frozenset(
         (one.campaign, one.cluster)
         for every in of.values()
-        for one in every
+        for one in _suspects(every)
         if is_sink(one, [other for other in every if other is not one])
     )
+
+
+def _suspects(every: Iterable[Record]) -> list[Record]:
+    """Return those that are short beside the longest task anywhere: no other can be a sink."""
+    known = [one for one in every if one.durations_s]
+    longest_s = max((max(one.durations_s) for one in known), default=0)
+    limit_s = min(SHORT_S, SHARE * longest_s)
+    return [one for one in known if median(one.durations_s) < limit_s]
 
 
 def is_sink(one: Record, others: Iterable[Record]) -> bool:
