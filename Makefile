@@ -43,10 +43,11 @@ lab: $(VENV)/ready ## the lab, with gridbridge installed, set up and running
 	tools/install "$$(lab/lab path opt)"
 	tools/lab-site
 
-demo: ## alice floods alpha, the overflow crosses, both accountings agree
+PART :=
+demo: ## alice floods alpha, the overflow crosses; a campaign fills three clusters; PART=transfer or campaign plays one
 	@if [ "$$(id -u)" -eq 0 ]; then \
-	$(MAKE) --no-print-directory lab && $(BIN)/python lab/demo.py; else \
-	$(MAKE) -s --no-print-directory $(VENV)/ready && lab/apart $(BIN)/python lab/demo.py --embedded; fi
+	$(MAKE) --no-print-directory lab && $(BIN)/python lab/demo.py $(PART:%=--part %); else \
+	$(MAKE) -s --no-print-directory $(VENV)/ready && lab/apart $(BIN)/python lab/demo.py --embedded $(PART:%=--part %); fi
 
 docs: $(VENV)/ready ## the pages in build/html and the man pages in build/man, warnings as errors
 	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs build/html
@@ -84,12 +85,13 @@ test-long-as-root:
 	tools/labs $(LABS)
 	$(call stage,lab-long) -m 'lab and long' $(IN_LABS)
 
-bench: lab ## what a transfer costs, in the lab; fails when a target of docs/figures.md is missed
+bench: lab ## what a transfer and a campaign cost, in the lab; fails when a target of docs/figures.md is missed
 	@mkdir -p .build
 	@$(BIN)/python -m bench.simulation --json .build/simulation.json; simulation=$$?; \
 	$(BIN)/python -m bench.qstat_parse; parse=$$?; \
 	$(BIN)/python -m bench.accounting --json .build/accounting.json; accounting=$$?; \
-	$(BIN)/python -m bench.transfer --json .build/figures.json && [ $$simulation$$parse$$accounting = 000 ]
+	$(BIN)/python -m bench.campaign --json .build/campaign.json brought cycle ended injected; campaign=$$?; \
+	$(BIN)/python -m bench.transfer --json .build/figures.json && [ $$simulation$$parse$$accounting$$campaign = 0000 ]
 
 format: $(VENV)/ready
 	$(BIN)/ruff format $(wildcard $(SOURCES))

@@ -1,10 +1,12 @@
 """make demo: alice floods alpha, the overflow crosses, and both sides' accountings agree.
 
 One job is deleted and one suspended on the way. A live table shows every job and where it runs;
-without a terminal each change is a line. As root it plays in the lab, else with `--embedded` on
-two embedded clusters (lab/apart). Exit status: 0, 1 if anything went wrong, 2 if it can't begin.
+without a terminal each change is a line. Then a campaign fills three clusters (lab/campaign.py).
+As root it plays in the lab, else with `--embedded`, and without the campaign, on two embedded
+clusters (lab/apart). Exit status: 0, 1 if anything went wrong, 2 if it can't begin.
 """
 
+import argparse
 import os
 import re
 import sys
@@ -12,6 +14,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+import campaign
 from grids import Folders, Grid, Lab, Report, Row
 from screen import Screen
 
@@ -28,6 +31,7 @@ NEEDS = """\
 The demo in the lab needs root on Debian 12, for it builds two Grid Engine clusters in namespaces of
 this machine; docs/lab.md says more. `make demo` without root takes two embedded clusters instead:
 lab/apart .venv/bin/python lab/demo.py --embedded. Nothing was done."""
+NO_CAMPAIGN = "the campaign of the demo needs root: embedded clusters take no arrays of tasks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +73,30 @@ class Plot:
 
 
 def main() -> int:
-    """Play it and return the exit status."""
-    if sys.argv[1:] == ["--embedded"]:
-        return play(Folders())
-    if os.getuid() != 0:
+    """Play what is asked for and return the exit status."""
+    chosen = _options().parse_args()
+    if not chosen.embedded and os.getuid() != 0:
         print(NEEDS, file=sys.stderr)
         return 2
-    return play(Lab())
+    if chosen.embedded and chosen.part == "campaign":
+        print(f"make demo: {NO_CAMPAIGN}", file=sys.stderr)
+        return 2
+    statuses = []
+    if chosen.part in (None, "transfer"):
+        statuses.append(play(Folders() if chosen.embedded else Lab()))
+    if chosen.embedded:
+        print(NO_CAMPAIGN)
+    elif chosen.part in (None, "campaign"):
+        statuses.append(campaign.play(chosen.tasks))
+    return max(statuses)
+
+
+def _options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--embedded", action="store_true", help="on two embedded clusters")
+    options.add_argument("--part", choices=("transfer", "campaign"), help="this part alone")
+    options.add_argument("--tasks", type=int, default=campaign.TASKS, help="of the campaign")
+    return options
 
 
 def play(grid: Grid) -> int:

@@ -2,8 +2,11 @@
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class Shown(Protocol):
@@ -69,6 +72,80 @@ class Screen:
         if self._said.get(key) != text:
             self._said[key] = text
             print(f"{time.monotonic() - self._begun:4.0f} s  {text}", flush=True)
+
+
+class Progressing(Protocol):
+    """How far a campaign is."""
+
+    @property
+    def ended(self) -> int:
+        """Tasks that ended for good."""
+        ...
+
+    @property
+    def at(self) -> Mapping[str, int]:
+        """Tasks that ended, by cluster."""
+        ...
+
+    @property
+    def there(self) -> Mapping[str, int]:
+        """Tasks that wait or run there, by cluster."""
+        ...
+
+
+class Bars:
+    """A progress bar for a campaign and one for each cluster, or without a terminal lines."""
+
+    def __init__(self, tasks: int, clusters: Sequence[str]) -> None:
+        self._tasks = tasks
+        self._clusters = clusters
+        self._begun = time.monotonic()
+        self._deeds = 0
+        self._tenths = -1
+        self._progress = _progress() if sys.stdout.isatty() else None
+        names = ("campaign", *clusters)
+        if self._progress:
+            self._bars = [self._progress.add_task(name, total=tasks, told="") for name in names]
+            self._progress.start()
+
+    def show(self, look: Progressing, deeds: Sequence[str]) -> None:
+        """Show how far it is, and what was done since the last time."""
+        for deed in deeds[self._deeds :]:
+            self._say(deed)
+        self._deeds = len(deeds)
+        if self._progress:
+            self._progress.update(self._bars[0], completed=look.ended)
+            for bar, name in zip(self._bars[1:], self._clusters, strict=True):
+                told = f"{look.there.get(name, 0)} there"
+                self._progress.update(bar, completed=look.at.get(name, 0), told=told)
+        elif 10 * look.ended // self._tasks > self._tenths:
+            self._tenths = 10 * look.ended // self._tasks
+            at = ", ".join(f"{name} {look.at.get(name, 0)}" for name in self._clusters)
+            self._say(f"{look.ended} of {self._tasks} tasks ended: {at}")
+
+    def close(self) -> None:
+        """Leave the last picture where it is."""
+        if self._progress:
+            self._progress.stop()
+
+    def _say(self, text: str) -> None:
+        line = f"{time.monotonic() - self._begun:4.0f} s  {text}"
+        if self._progress:
+            self._progress.console.print(line, markup=False, highlight=False)
+        else:
+            print(line, flush=True)
+
+
+def _progress() -> "Progress":
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (
+        TextColumn("{task.description:<9}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[told]}"),
+    )
+    return Progress(*columns)
 
 
 def _table(jobs: Iterable[Shown], deeds: Sequence[str]) -> object:
