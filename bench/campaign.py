@@ -1,11 +1,17 @@
-"""What bringing a campaign of 1,000,000 tasks costs, beside the plainest way to store its lines.
+"""What campaigns cost, each figure beside a baseline of the same run.
 
-A folder of people's files and a state file of our own: no lab is needed. One process is gridsub,
-which reads the parameters, brings the file and waits for its number; another is the runner's
-intake. The baseline reads the same lines and writes them to the same disk. Each is a process of its
-own, so that its memory is its own.
+usage: python -m bench.campaign [--json FILE] [--tasks N] [brought] [cycle] [ended] [injected]
 
-usage: python -m bench.campaign [--json FILE] [--tasks N]
+brought   1,000,000 parameters, from gridsub to stored, beside the plainest way to store them
+cycle     the decisions of one cycle (bench/cycle.py)
+ended     what is kept of 1,000,000 ended tasks (bench/ended.py)
+injected  tasks submitted to real Grid Engine and OAR; needs the lab (bench/injection.py)
+
+Without a part those that need no lab. `brought` has a folder of people's files and a state file of
+its own. One process is gridsub, which reads the parameters, brings the file and waits for its
+number; another is the runner's intake. The baseline reads the same lines and writes them to the
+same disk. Each is a process of its own, so that its memory is its own. Exit status: 1 when a
+target is missed.
 """
 
 import argparse
@@ -14,9 +20,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench import cycle, ended, injection
+from bench.rows import Row, show
 from gridbridge.config import jdl
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.services.tools import campaigns
@@ -31,42 +40,47 @@ PAUSE_S = 0.05  # between two looks of the intake; a runner's is 1 s
 
 
 def main() -> None:
-    """Print the row, and fail when it misses its target."""
+    """Print the table, and fail when a target is missed."""
     options = _options().parse_args()
-    with TemporaryDirectory(dir="/var/tmp") as name:  # /tmp may be memory
-        folder = Path(name)
-        (folder / "lines").write_text(_lines(options.tasks))
-        plain_s, plain_mb = _alone(lambda: _plain(folder))
-        brought_s, client_mb, service_mb = _brought(folder)
-        figures = {
-            "tasks": options.tasks,
-            "brought_s": brought_s,
-            "client_mb": client_mb,
-            "service_mb": service_mb,
-            "plain_s": plain_s,
-            "plain_mb": plain_mb,
-        }
-    tell(figures)
+    parts = {
+        "brought": lambda: brought(options.tasks),
+        "cycle": cycle.rows,
+        "ended": lambda: ended.rows(options.tasks),
+        "injected": injection.rows,
+    }
+    chosen = options.parts or ("brought", "cycle", "ended")
+    rows = [row for name in chosen for row in parts[name]()]
+    show(rows)
     if options.json:
-        Path(options.json).write_text(json.dumps(figures))
-    if brought_s > MOST_S or max(client_mb, service_mb) > MOST_MB:
-        sys.exit(1)
-
-
-def tell(figures: dict[str, float]) -> None:
-    """Print a line."""
-    sys.stdout.write(
-        "{tasks} parameters brought and stored: {brought_s:.1f} s; gridsub {client_mb:.0f} MB,"
-        " intake {service_mb:.0f} MB; read and written plainly {plain_s:.1f} s,"
-        " {plain_mb:.0f} MB\n".format(**figures)
-    )
+        content = {"tasks": options.tasks, "rows": [asdict(row) for row in rows]}
+        Path(options.json).write_text(json.dumps(content))
+    missed = [row.what.strip() for row in rows if not row.is_met]
+    if missed:
+        sys.exit(f"missed: {', '.join(missed)}")
 
 
 def _options() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(description=__doc__)
+    options = argparse.ArgumentParser(usage=(__doc__ or "").split("\n")[2][7:])
     options.add_argument("--json", metavar="FILE")
     options.add_argument("--tasks", type=int, default=TASKS)
+    options.add_argument("parts", nargs="*", metavar="PART")
     return options
+
+
+def brought(tasks: int) -> list[Row]:
+    """Measure what bringing a campaign takes."""
+    with TemporaryDirectory(dir="/var/tmp") as name:  # /tmp may be memory
+        folder = Path(name)
+        (folder / "lines").write_text(_lines(tasks))
+        plain_s, plain_mb = _alone(lambda: _plain(folder))
+        brought_s, client_mb, service_mb = _brought(folder)
+    return [
+        Row(what="parameters brought and stored", measured=brought_s, unit="s", limit=MOST_S,
+            baseline=plain_s),
+        Row(what="  memory of gridsub", measured=client_mb, unit="MB", limit=MOST_MB,
+            baseline=plain_mb),
+        Row(what="  memory of the intake", measured=service_mb, unit="MB", limit=MOST_MB),
+    ]  # fmt: skip
 
 
 def _lines(tasks: int) -> str:

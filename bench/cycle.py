@@ -1,0 +1,140 @@
+"""What the decisions of one cycle cost: 200 campaigns, 50 clusters, 1,000,000 tasks left.
+
+Nothing is asked and nothing is done: it is what the rules take, as CPU of one process. In this
+cycle tasks have ended, events are open, and users share the slots. The baseline is the same with a
+tenth of the tasks.
+"""
+
+import time
+from datetime import UTC, datetime
+
+from bench.rows import Row
+from gridbridge.decisions.campaigns import cycle
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+)
+from gridbridge.model.campaigns.events import Code, Event, Kind, Record
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jobratio import Ratio
+from gridbridge.model.campaigns.plan import Room, Seen, There
+from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+
+CAMPAIGNS, CLUSTERS, TASKS = 200, 50, 1_000_000
+ENDED, EVENTS, USERS = 5000, 100, 20
+MOST_S, MOST_TIMES = 1.0, 1.2
+RUNS = 3
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def rows() -> list[Row]:
+    """Measure it, the fastest of some runs."""
+    many, few = _took_s(_seen(TASKS)), _took_s(_seen(TASKS // 10))
+    return [
+        Row(what="decisions of a cycle", measured=many, unit="s CPU", limit=MOST_S, baseline=few),
+        Row(what="  of a tenth of the tasks", measured=many / few, unit="times", limit=MOST_TIMES),
+    ]
+
+
+def _took_s(seen: Seen) -> float:
+    return min(_once_s(seen) for _ in range(RUNS))
+
+
+def _once_s(seen: Seen) -> float:
+    began = time.process_time()
+    plan = cycle.plan(seen)
+    took_s = time.process_time() - began
+    assert plan.sends
+    return took_s
+
+
+def _seen(tasks: int) -> Seen:
+    names = [f"cluster-{n}" for n in range(CLUSTERS)]
+    campaigns = tuple(_campaign(n + 1, names, tasks // CAMPAIGNS) for n in range(CAMPAIGNS))
+    pairs = [(one.number, name) for one in campaigns for name in names]
+    return Seen(
+        campaigns=campaigns,
+        waiting={one.number: tasks // CAMPAIGNS for one in campaigns},
+        arrays=tuple(_array(number, names, name) for number, name in pairs),
+        room={
+            name: Room(free_slots=40, max_slots=400, flood_rate=0.1, slots=400, used=360)
+            for name in names
+        },
+        max_tasks=1000,
+        there=tuple(
+            There(campaign=number, cluster=name, waiting=0, listed=2, slots=1.0)
+            for number, name in pairs
+        ),
+        ended=tuple(map(_attempt, range(ENDED))),
+        ratios=tuple(
+            Ratio(campaign=number, cluster=name, ratio=0.5, free=40, submitted=2)
+            for number, name in pairs
+        ),
+        sharing=Sharing(
+            by=ShareBy.USER,
+            first_tasks=5,
+            mean_s={one.number: dict.fromkeys(names, 60.0) for one in campaigns},
+        ),
+        at=NOW,
+        asked=frozenset(names),
+        events=tuple(_event(n, names[n % CLUSTERS]) for n in range(EVENTS)),
+        records=tuple(
+            Record(campaign=number, cluster=name, successes=30, durations_s=(60,) * 30)
+            for number, name in pairs
+        ),
+    )
+
+
+def _campaign(number: int, names: list[str], waiting: int) -> Campaign:
+    user = number % USERS
+    return Campaign(
+        number=number,
+        uid=1000 + user,
+        owner=f"user-{user}",
+        state=CampaignState.IN_TREATMENT,
+        submitted_at=NOW,
+        tasks=2 * waiting,
+        ended=waiting,
+        digest="",
+        jdl=Jdl(name="bench", clusters={name: AtCluster(exec_file="run") for name in names}),
+    )
+
+
+def _array(campaign: int, names: list[str], cluster: str) -> Array:
+    return Array(
+        campaign=campaign,
+        number=names.index(cluster) + 1,
+        cluster=cluster,
+        state=ArrayState.RELEASED,
+        size=20,
+        job_id=campaign,
+        intended_at=NOW,
+    )
+
+
+def _attempt(n: int) -> Attempt:
+    return Attempt(
+        campaign=n % CAMPAIGNS + 1,
+        task=n,
+        attempt=1,
+        array=n % CLUSTERS + 1,
+        place=1,
+        outcome=Outcome.SUCCESS if n % 10 else Outcome.PREEMPTED,
+        wallclock_s=60,
+    )
+
+
+def _event(n: int, cluster: str) -> Event:
+    return Event(
+        number=n + 1,
+        kind=Kind.CAMPAIGN,
+        code=Code.BLACKLIST,
+        campaign=n % CAMPAIGNS + 1,
+        cluster=cluster,
+        opened_at=NOW,
+        last_at=NOW,
+    )

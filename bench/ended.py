@@ -1,0 +1,126 @@
+"""What is kept of 1,000,000 ended tasks, and how long it takes to show them.
+
+The tasks of one campaign are sent and end as the runner notes it, in arrays of 1000. The sizes are
+those of the state file and of what is published. The baseline of gridstat is the same command
+where one task ended; that of the state is a line of comma-separated values for each task.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.rows import Row
+from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.services.campaigns.forecasts import Forecasts
+from gridbridge.services.campaigns.publication import Publication
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.predictions import Predictions
+
+ARRAY = 1000
+MOST_BYTES, MOST_S, MOST_TIMES = 300.0, 0.5, 1.2
+RUNS = 3
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def rows(tasks: int) -> list[Row]:
+    """Measure it."""
+    with TemporaryDirectory(dir="/var/tmp") as name:  # /tmp may be memory
+        site = _Site(name, tasks)
+        site.end(1)
+        few_s = site.shown_s()
+        site.end(tasks // 10 - 1)
+        look_s = site.look_s()
+        site.end(tasks - tasks // 10)
+        size = site.size() / tasks
+        plain = (
+            sum(len(f"{n},success,beta,1,0,60,{n // ARRAY},{n}\n") for n in range(tasks)) / tasks
+        )
+        many_s, times = site.shown_s(), site.look_s() / look_s
+    return [
+        Row(what="state of an ended task", measured=size, unit="bytes", limit=MOST_BYTES,
+            baseline=plain),
+        Row(what="gridstat of all of them", measured=many_s, unit="s", limit=MOST_S,
+            baseline=few_s),
+        Row(what="a cycle's look at the state file", measured=times, unit="times a tenth's",
+            limit=MOST_TIMES),
+    ]  # fmt: skip
+
+
+class _Site:
+    """A state file with one campaign, and what is published of it."""
+
+    def __init__(self, folder: str, tasks: int) -> None:
+        self._folder = folder
+        os.mkdir(f"{folder}/published")
+        self._database, clock = Database.open(f"sqlite:///{folder}/state.db"), Clock()
+        self._campaigns = Campaigns(self._database)
+        forecasts = Forecasts(self._campaigns, Predictions(self._database), clock, 15.0)
+        published = f"{folder}/published"
+        self._publication = Publication(
+            self._database, self._campaigns, forecasts, clock, published
+        )
+        one = Campaign(
+            number=0,
+            uid=1000,
+            owner="bench",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOW,
+            tasks=tasks,
+            digest="",
+            jdl=Jdl(name="bench", clusters={"beta": AtCluster(exec_file="run")}),
+        )
+        self._number = self._campaigns.add(one, "token")
+
+    def end(self, tasks: int) -> None:
+        """Have more tasks sent and ended."""
+        while tasks > 0:
+            array = self._campaigns.intend(self._number, "beta", min(ARRAY, tasks), NOW)
+            assert array
+            ended = tuple(
+                replace(one, outcome=Outcome.SUCCESS, exit_status=0, wallclock_s=60)
+                for one in self._campaigns.pending(array)
+            )
+            with self._database.transaction():
+                self._campaigns.ended(ended)
+                self._campaigns.count(self._number, len(ended), 0)
+                self._campaigns.array_is(array, ArrayState.OVER, array.number)
+            self._publication.begin([self._number])
+            self._publication.end(ended)
+            tasks -= len(ended)
+        self._publication.show()
+
+    def size(self) -> int:
+        """Return the bytes of the state file and of all that is published."""
+        return sum(path.stat().st_size for path in Path(self._folder).rglob("*") if path.is_file())
+
+    def look_s(self) -> float:
+        """Return how long a cycle takes to read what it looks at, the fastest of some."""
+        return min(self._look_once_s() for _ in range(RUNS))
+
+    def _look_once_s(self) -> float:
+        began = time.monotonic()
+        for _ in range(20):
+            self._campaigns.unfinished()
+            self._campaigns.waiting()
+            self._campaigns.open_arrays()
+            self._campaigns.durations(self._number)
+        return time.monotonic() - began
+
+    def shown_s(self) -> float:
+        """Return how long gridstat takes to show the campaign, the fastest of some."""
+        return min(self._shown_once_s() for _ in range(RUNS))
+
+    def _shown_once_s(self) -> float:
+        argv = (f"{Path(sys.executable).parent}/gridstat", str(self._number), "--published",
+                f"{self._folder}/published")  # fmt: skip
+        began = time.monotonic()
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+        return time.monotonic() - began
