@@ -1,4 +1,4 @@
-"""The sections of campaigns, from [runner] to [failures]."""
+"""The sections of campaigns, from [runner] to [notifications]."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,7 @@ from gridbridge.model.campaigns.sections import (
     Failures,
     Metascheduler,
     Nikita,
+    Notifications,
     Runner,
 )
 from gridbridge.model.settings import CLUSTER_NAME
@@ -19,6 +20,7 @@ GROUPS: tuple[Group, ...] = (
     Named(name="campaigns", field="campaigns", kind=CampaignsAt, form=CLUSTER_NAME),
     Single(name="nikita", kind=Nikita),
     Single(name="failures", kind=Failures),
+    Single(name="notifications", kind=Notifications),
 )
 
 

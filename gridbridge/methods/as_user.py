@@ -7,7 +7,7 @@ remote job must be that person's and bear the record's transfer as its account. 
 
 VERB is hold, release, suspend, resume, delete or unstage. Of campaigns, with a file of a person's
 own: submit-array FILE CLUSTER ARRAY TASKS, release-array FILE CLUSTER ARRAY, delete-array FILE
-CLUSTER ARRAY [PLACES], and list-arrays FILE.
+CLUSTER ARRAY [PLACES], and list-arrays FILE. And notify-owner FILE WORD...: a person's own program.
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
 """
@@ -45,6 +45,7 @@ VERBS = {
     "delete": "delete",
     "unstage": "",  # removes the transfer's own folder
 }
+NOTIFY = "notify-owner"  # people/notify
 ARRAY_VERBS = (
     "submit-array",
     "release-array",
@@ -71,6 +72,10 @@ def perform(arguments: list[str]) -> NoReturn:
         from gridbridge.methods import as_user_array  # transfers do without it
 
         as_user_array.perform(arguments)
+    if arguments and arguments[0] == NOTIFY:
+        from gridbridge.methods.people import notify
+
+        notify.perform(arguments[1:])
     if len(arguments) != 2 or arguments[0] not in VERBS:
         raise Refused(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
     verb, name = arguments

@@ -9,6 +9,7 @@ NIKITA_LOCK = f"{HOME}/nikita.lock"  # held by nikita while it runs
 PUBLISHED = f"{HOME}/published"
 SPOOL = "/var/spool/gridbridge"
 CAMPAIGNS = f"{SPOOL}/campaigns"  # people's campaign files
+WISH = "tell."  # there, whose names begin with it: requests to be told by a program
 ADMISSION = "/etc/gridbridge/admission.d"  # rules of the site for campaigns
 LEDGER = "/var/lib/gridbridge-ledger"  # root's own: which tasks were submitted
 SENSOR_LOG = "/var/log/gridbridge-sensor.log"  # not in HOME: others could put links there

@@ -13,6 +13,7 @@ from gridbridge.model.campaigns.sections import (
     Failures,
     Metascheduler,
     Nikita,
+    Notifications,
     Runner,
 )
 from gridbridge.model.cluster import Cluster, Kind
@@ -37,6 +38,7 @@ class Policy:
     campaigns: Mapping[str, CampaignsAt] = field(default_factory=dict)
     nikita: Nikita = field(default_factory=Nikita)
     failures: Failures = field(default_factory=Failures)
+    notifications: Notifications = field(default_factory=Notifications)
     maps: Mapping[str, Rules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -11,14 +11,14 @@ import json
 import os
 import pwd
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.request import Asked, Verb
-from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.model.places import CAMPAIGNS, PUBLISHED, WISH
 from gridbridge.shell import files
 from gridbridge.state import publishing
 
@@ -27,6 +27,7 @@ ASKED, TAKEN = "ask.", "took."
 NUMBERED = "c."
 MAX_BYTES = 512 << 20
 ASKED_BYTES = 1 << 16
+NO_WISH: Mapping[str, str] = {}
 A_SCAN = 10  # files of a person in one look
 
 
@@ -90,10 +91,16 @@ def waiting(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
     return [name for kind in (NEW, BEGUN, ASKED, TAKEN) for name in _some(known, kind, folder)]
 
 
-def ask(verb: str, campaigns: tuple[int, ...], folder: str = CAMPAIGNS, task: int = 0) -> str:
-    """Ask for something about campaigns of ours; return the token of the answer."""
+def ask(
+    verb: str,
+    campaigns: tuple[int, ...],
+    folder: str = CAMPAIGNS,
+    task: int = 0,
+    wish: Mapping[str, str] = NO_WISH,
+) -> str:
+    """Ask for something about what is ours; return the token of the answer."""
     token = files.random_name()
-    data = json.dumps({"verb": verb, "campaigns": campaigns, "task": task}).encode()
+    data = json.dumps({"verb": verb, "campaigns": campaigns, "task": task, **wish}).encode()
     files.replace(f"{folder}/{ASKED}{token}", data, mode=0o640)
     return token
 
@@ -114,11 +121,12 @@ def _request(folder: str, token: str) -> Asked | None:
     try:
         data, facts = files.read(f"{folder}/{TAKEN}{token}", ASKED_BYTES)
         said = json.loads(data)
-        numbers = tuple(int(number) for number in said["campaigns"])
+        numbers = tuple(int(number) for number in said.get("campaigns", ()))
         verb, task = Verb(said["verb"]), int(said.get("task", 0))
+        wish = {key: str(said.get(key, "")) for key in ("way", "identity", "severity")}
     except (OSError, StateError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return Asked(token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task)
+    return Asked(token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **wish)
 
 
 def _begun(listed: Iterable[str], brought: str, begun: str, folder: str) -> list[str]:
@@ -145,6 +153,17 @@ def _some(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
 def done(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove a request that was answered."""
     files.remove(f"{folder}/{TAKEN}{token}")
+
+
+def keep_wish(token: str, folder: str = CAMPAIGNS) -> None:
+    """Keep a request to be told by a program: root reads there which one; may be repeated."""
+    with suppress(FileNotFoundError):
+        os.rename(f"{folder}/{TAKEN}{token}", f"{folder}/{WISH}{token}")
+
+
+def forget_wish(token: str, folder: str = CAMPAIGNS) -> None:
+    """Remove such a request; may be repeated."""
+    files.remove(f"{folder}/{WISH}{token}")
 
 
 def forget(token: str, folder: str = CAMPAIGNS) -> bool:

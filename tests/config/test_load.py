@@ -29,8 +29,8 @@ A_CLUSTER_NAME = "lower-case letters, digits and -, a letter first, at most 32"
 A_STATE_URL = "sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass"
 SECTIONS = (
     "the sections are [site], [cluster.NAME], [queue.NAME], [map.CLUSTER.KIND.NAME], [poller],"
-    " [breaker], [retention], [runner], [metascheduler], [campaigns.NAME], [nikita] and"
-    " [failures]"
+    " [breaker], [retention], [runner], [metascheduler], [campaigns.NAME], [nikita],"
+    " [failures] and [notifications]"
 )
 A_PLACE = "HOST or HOST:PORT, empty where the programs run here"
 ACCOUNTS = 'names of accounts but root, no account twice: { alice = "al_there" }'

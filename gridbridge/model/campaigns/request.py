@@ -14,6 +14,9 @@ class Verb(StrEnum):
     CANCEL_TASK = "cancel_task"
     FIX = "fix"  # of events: they are closed
     RESUBMIT = "resubmit"  # the same, and their tasks are tried again
+    SUBSCRIBE = "subscribe"  # to messages
+    UNSUBSCRIBE = "unsubscribe"
+    SUBSCRIPTIONS = "subscriptions"  # one's own are listed
 
 
 class Answer(StrEnum):
@@ -30,6 +33,9 @@ class Answer(StrEnum):
     NO_TASK = "no_task"
     NOT_WAITING = "not_waiting"
     CLOSED = "closed"  # of an event
+    NO_WAY = "no_way"  # this site tells nobody so
+    TOO_MANY = "too_many"
+    WRONG = "wrong"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +47,6 @@ class Asked:
     verb: Verb
     numbers: tuple[int, ...]  # of campaigns or events
     task: int = 0  # of CANCEL_TASK
+    way: str = ""  # of a subscription, as somebody wrote it
+    identity: str = ""
+    severity: str = ""

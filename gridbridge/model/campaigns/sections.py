@@ -100,3 +100,22 @@ class Failures:
     )
     probe_s: float = setting(60.0, "a closed cluster is tried again after this", "s", 1, 86400)
     probe_max_s: float = setting(3600.0, "which doubles up to this", "s", 1, 86400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notifications:
+    """How people are told of their campaigns."""
+
+    mail: str = setting(
+        "/usr/sbin/sendmail", "the program that sends mails; empty: none are sent", form=SCRIPT
+    )
+    command: str = setting(
+        "", "a program that is given messages for gridnotify -j; empty: none", form=SCRIPT
+    )
+    pause_s: float = setting(
+        60.0, "nobody gets a second message on one way within this", "s", 1, 86400
+    )
+    tries: int = setting(5, "a message that can't be sent is tried so often", "times", 1, 1000)
+    retry_s: float = setting(
+        60.0, "the pause before the second try, then it doubles", "s", 1, 86400
+    )

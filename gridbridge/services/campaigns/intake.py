@@ -14,8 +14,11 @@ from gridbridge.model.campaigns.admission import Candidate, Rule
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
 from gridbridge.model.campaigns.events import Code, Kind
 from gridbridge.model.campaigns.jdl import Jdl, Type
+from gridbridge.model.campaigns.request import Verb
+from gridbridge.model.campaigns.sections import Notifications
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.services.campaigns.requests import Requests
+from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.services.journal import decode
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
@@ -26,6 +29,8 @@ from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
 
 KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
+OF_SUBSCRIPTIONS = (Verb.SUBSCRIBE, Verb.UNSUBSCRIBE, Verb.SUBSCRIPTIONS)
+NO_WISHES = Notifications()
 
 _log = logging.getLogger(__name__)
 
@@ -41,10 +46,12 @@ class Intake:
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
         rules: Callable[[], tuple[Rule, ...]] = admission.load,
+        notifications: Notifications = NO_WISHES,
     ) -> None:
         self._campaigns = Campaigns(database)
         self._events = CampaignEvents(database)
         self._requests = Requests(database, clock, folder, published)
+        self._subscribing = Subscribing(database, clock, notifications, folder)
         self._clusters = clusters
         self._clock = clock
         self._folder = folder
@@ -65,7 +72,8 @@ class Intake:
     def _answer(self, listed: list[str]) -> int:
         asked = tuple(campaign_files.asked(listed, self._folder))
         for one in asked:
-            campaign_files.answer(one.token, self._requests.do(one), self._published)
+            act = self._subscribing.do if one.verb in OF_SUBSCRIPTIONS else self._requests.do
+            campaign_files.answer(one.token, act(one), self._published)
             campaign_files.done(one.token, self._folder)
         return len(asked)
 

@@ -17,6 +17,7 @@ from gridbridge.services.campaigns.actions import Actions
 from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.notifier import Notifier
 from gridbridge.services.campaigns.publication import Publication
 from gridbridge.services.campaigns.shares import Shares
 from gridbridge.services.campaigns.showing import Showing
@@ -47,7 +48,10 @@ class Runner:
         self._clock = clock
         self.database = Database.open(policy.site.state, is_unchanged=is_dry)
         self.journal = Journal(self.database)
-        self._intake = Intake(self.database, frozenset(policy.clusters), clock)
+        self._intake = Intake(
+            self.database, frozenset(policy.clusters), clock, notifications=policy.notifications
+        )
+        self._notifier = Notifier(self.database, policy.notifications, clock)
         campaigns, predictions = Campaigns(self.database), Predictions(self.database)
         self._forecasts = Forecasts(campaigns, predictions, clock, policy.runner.interval_s)
         self._shares = Shares(policy, campaigns, CampaignUsage(self.database), clock)
@@ -100,6 +104,7 @@ class Runner:
         self._sweep()
         self._showing.show()
         self._showing.show_clusters(seen)
+        self._notifier.look()
 
     def _sweep(self) -> None:
         """Remove what is kept no longer, now and then."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -55,14 +56,27 @@ def ask(
 
     Raises Unreachable when nobody answers: nothing was done then.
     """
+    answer = asked(verb, numbers, folder, published, task)
+    return {int(number): Answer(told) for number, told in answer.items()}
+
+
+def asked(
+    verb: Verb,
+    numbers: tuple[int, ...] = (),
+    folder: str = CAMPAIGNS,
+    published: str = PUBLISHED,
+    task: int = 0,
+    wish: Mapping[str, str] = campaign_files.NO_WISH,
+) -> dict[str, Any]:
+    """Ask for something; return the answer. Raises Unreachable: nothing was done then."""
     _require_spool(folder)
     try:
-        token = campaign_files.ask(verb, numbers, folder, task)
+        token = campaign_files.ask(verb, numbers, folder, task, wish)
     except StateError as error:
         raise Unreachable(str(error)) from error
     if not _is_answered(token, published) and campaign_files.forget(token, folder):
         raise Unreachable(NOBODY)
-    return {int(number): Answer(told) for number, told in _answer(token, published).items()}
+    return _answer(token, published)
 
 
 def _require_spool(folder: str) -> None:

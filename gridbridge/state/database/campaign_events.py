@@ -64,6 +64,7 @@ _RECORD = tuple(RECORDS.c[field.name] for field in fields(Record))
 _EVERY = select(*_EVENT).order_by(EVENTS.c.number)
 _OPEN = _EVERY.where(EVENTS.c.closed_at.is_(None))
 _SHOWN = _EVERY.where(or_(EVENTS.c.closed_at.is_(None), EVENTS.c.closed_at >= bindparam("since")))
+_SINCE = _EVERY.where(EVENTS.c.opened_at > bindparam("since"))
 _ONE = _EVERY.where(EVENTS.c.number == bindparam("number"))
 _WHAT = _EVERY.where(
     EVENTS.c.campaign == bindparam("campaign"),
@@ -88,6 +89,10 @@ class CampaignEvents:
     def shown(self, since: datetime) -> tuple[Event, ...]:
         """Return every open event, and those that were closed since then."""
         return self._found(_SHOWN, since=since)
+
+    def opened_since(self, since: datetime) -> tuple[Event, ...]:
+        """Return every event that was opened since then, open or not."""
+        return self._found(_SINCE, since=since)
 
     def find(self, number: int) -> Event | None:
         """Look an event up."""

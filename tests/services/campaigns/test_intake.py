@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.request import Answer, Verb
-from gridbridge.services.campaigns.intake import Intake
+from gridbridge.services.campaigns.intake import OF_SUBSCRIPTIONS, Intake
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
 from gridbridge.state.database import Database
@@ -277,7 +277,7 @@ def test_nobody_changes_anothers_campaign(site: Site, change_uid: Callable[[int]
     site.intake.take()
     change_uid(1)
 
-    for verb in {*Verb} - {Verb.FIX, Verb.RESUBMIT}:  # those are of events
+    for verb in {*Verb} - {Verb.FIX, Verb.RESUBMIT, *OF_SUBSCRIPTIONS}:  # not of campaigns
         assert site.ask(verb, 1) is Answer.NOT_THEIRS
     assert site.ask(Verb.CANCEL, 2) is Answer.UNKNOWN
 

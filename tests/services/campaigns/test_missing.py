@@ -129,6 +129,7 @@ def test_a_state_file_before_goes_on(tmp_path: Path) -> None:
     since = "2026-01-01T12:00:00.000000+00:00"
     with sqlite3.connect(path) as plain:
         plain.execute("DROP TABLE campaign_missing")
+        plain.execute("DROP TABLE campaign_subscriptions")  # of a later schema
         plain.execute("ALTER TABLE campaign_marks ADD COLUMN missing_since VARCHAR(32)")
         plain.execute("INSERT INTO campaign_marks VALUES (1, 1, 2, 'waited', ?)", (since,))
         plain.execute("INSERT INTO campaign_marks VALUES (1, 1, 3, 'waited', NULL)")

@@ -1,0 +1,43 @@
+"""Tells one person something: by mail, by the site's command, or by the person's own program."""
+
+from email.message import EmailMessage
+from email.utils import formatdate
+
+from gridbridge.apply import as_user
+from gridbridge.model.campaigns.notices import Message, Way
+from gridbridge.model.campaigns.sections import Notifications
+from gridbridge.model.places import WISH
+from gridbridge.shell.runner import run
+
+TIMEOUT_S = 30.0
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+NO_ANSWER = "\n-- \ngridnotify -l tells what you are told, and gridnotify -u ends it.\n"
+
+
+def tell(message: Message, policy: Notifications) -> None:
+    """Tell it; CommandFailed or OSError when that did not succeed."""
+    one = message.subscription
+    if one.way is Way.PROGRAM:
+        as_user.call("notify-owner", f"{WISH}{one.token}", *message.words).checked()
+        return
+    if one.way is Way.MAIL:
+        argv: tuple[str, ...] = (policy.mail, "-i", one.identity)  # -i: a dot ends nothing
+        text = mail(message)
+    else:
+        argv, text = (policy.command, one.identity), _text(message).encode()
+    run(argv, ENVIRONMENT, TIMEOUT_S, text).checked()
+
+
+def mail(message: Message) -> bytes:
+    """Write a mail; a name of a campaign can add no header."""
+    found = EmailMessage()
+    found["To"] = message.subscription.identity
+    found["Subject"] = message.subject
+    found["Date"] = formatdate(localtime=True)
+    found["Auto-Submitted"] = "auto-generated"  # RFC 3834: no holiday answer comes back
+    found.set_content("".join(f"{line}\n" for line in message.lines) + NO_ANSWER)
+    return found.as_bytes()
+
+
+def _text(message: Message) -> str:
+    return "".join(f"{line}\n" for line in (message.subject, *message.lines))

@@ -1,0 +1,104 @@
+"""gridnotify: be told what happens to one's campaigns."""
+
+import click
+
+from gridbridge.cli import output, program
+from gridbridge.cli.grid import REFUSED, UNREACHABLE
+from gridbridge.errors import ParseError
+from gridbridge.model.campaigns.notices import Severity, Way
+from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.report import printable
+from gridbridge.services.tools import campaign_notices
+from gridbridge.services.tools.campaigns import Unreachable
+
+NOT_DONE = {
+    Answer.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
+    Answer.NO_WAY: "this site tells nobody so: [notifications] of its gridbridge.toml",
+    Answer.TOO_MANY: "you have 20 subscriptions, which is the most",
+    Answer.WRONG: "the service takes no such subscription",
+}
+ONE_WAY = "one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l"
+WHICH = "-s low, medium or high: how much something must matter to be told"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-l", "--list", "is_list", is_flag=True, help="List your subscriptions.")
+@click.option("-m", "--mail", "address", metavar="ADDRESS", help="Be told by mail.")
+@click.option(
+    "-j", "--jabber", "name", metavar="IDENTITY", help="Be told by the command of the site."
+)
+@click.option("-p", "--program", "path", metavar="PROGRAM", help="Have a program of yours run.")
+@click.option("-u", "--unsubscribe", "is_end", is_flag=True, help="Be told so no more.")
+@click.option("-s", "--severity", metavar="low|medium|high", help="From which severity on.")
+@click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Say what was done.")
+@click.option("--json", "is_json", is_flag=True, help="With -l: as JSON.")
+def gridnotify(
+    is_list: bool,
+    address: str | None,
+    name: str | None,
+    path: str | None,
+    is_end: bool,
+    severity: str | None,
+    is_verbose: bool,
+    is_json: bool,
+) -> int:
+    """Be told when your campaigns end, and what goes wrong with them.
+
+    All that happens within a minute is one message. A program of yours is run as you on the
+    transfer host, without arguments and for 30 s at most; each line that it can read is CAMPAIGN
+    CODE CLUSTER TASKS. Root is told of clusters. Exit status: 0; 1 there is no such subscription,
+    or this site tells nobody so; 2 usage; 75 nobody takes requests now.
+
+    \b
+    Example:
+      gridnotify -m alice@example.org -s high
+      gridnotify -p /home/alice/bin/told -s low
+      gridnotify -l
+      gridnotify -u -m alice@example.org
+    """
+    given = {Way.MAIL: address, Way.JABBER: name, Way.PROGRAM: path}
+    chosen = [(way, text) for way, text in given.items() if text is not None]
+    if len(chosen) + is_list != 1:
+        raise click.UsageError(ONE_WAY)
+    try:
+        if is_list:
+            return _list(is_json)
+        return _change(*chosen[0], severity, is_end, is_verbose)
+    except Unreachable as error:
+        output.complain(f"gridnotify: {error}")
+        return UNREACHABLE
+
+
+def _list(is_json: bool) -> int:
+    found = campaign_notices.listed()
+    if is_json:
+        output.as_json(found)
+        return 0
+    if found:
+        output.line("You have the following notification subscriptions:")
+    for one in found:
+        who = printable(one["identity"])
+        output.line(f" - {one['way']} on {who} with severity {one['severity']}")
+    return 0
+
+
+def _change(way: Way, identity: str, severity: str | None, is_end: bool, is_verbose: bool) -> int:
+    try:
+        campaign_notices.require(way, identity)
+    except ParseError as error:
+        raise click.UsageError(f"--{way}: {error}") from error
+    if not is_end and severity not in [each.value for each in Severity]:
+        raise click.UsageError(WHICH)
+    verb = Verb.UNSUBSCRIBE if is_end else Verb.SUBSCRIBE
+    answer = campaign_notices.change(verb, way, identity, Severity(severity or Severity.LOW))
+    if answer is not Answer.DONE:
+        output.complain(f"gridnotify: {NOT_DONE[answer]}")
+        return REFUSED
+    if is_verbose:
+        output.line(f"{'Unsubscribed' if is_end else 'Subscribed'}: {way} on {identity}")
+    return 0
+
+
+def main() -> None:
+    """Run it."""
+    program.run(gridnotify, "gridnotify")

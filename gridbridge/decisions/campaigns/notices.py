@@ -1,0 +1,107 @@
+"""Who is told what, and when: one message for all that happened since the last one.
+
+How much a code matters is as in CiGri (Colombo's notifications, scheduler 3.2): troubles of the
+network and walltimes are medium, a new campaign is low, what follows from users' own acts is not
+told, and all else is high. CiGri mails each event, 15 in a round; here a message has all of them.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.campaigns.failures.event_words import said
+from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.notices import (
+    Happened,
+    Message,
+    Occasion,
+    Severity,
+    Subscription,
+    Way,
+)
+from gridbridge.model.campaigns.sections import Notifications
+from gridbridge.model.report import printable
+
+ROOT = 0
+MOST = 30  # lines of a message
+MAX_DOUBLINGS = 16
+UNTOLD = frozenset({Code.FRAG})  # somebody deleted them, and knows
+MEDIUM = frozenset(
+    {Code.GET_JOBS, Code.SUBMIT_JOB, Code.WALLTIME, Code.SITE_FAULT, Code.PREEMPTED, Code.RESUBMIT}
+)
+
+
+def of_event(event: Event, uid: int) -> Happened | None:
+    """Return what is told of an event of somebody's campaign; a cluster's is root's."""
+    if event.code in UNTOLD:
+        return None
+    return Happened(
+        at=event.opened_at,
+        uid=ROOT if event.kind is Kind.CLUSTER else uid,
+        severity=Severity.MEDIUM if event.code in MEDIUM else Severity.HIGH,
+        code=event.code,
+        campaign=event.campaign,
+        cluster=event.cluster,
+        tasks=event.tasks,
+        text=said(event),
+    )
+
+
+def of_campaign(one: Campaign, at: datetime, *, is_over: bool) -> Happened:
+    """Return what is told of a campaign that is new, or has ended."""
+    name = f"campaign {one.number} ({printable(one.jdl.name)[:60]})"
+    ended = f"{one.ended} of {one.tasks} tasks, {one.failed} of them failed"
+    return Happened(
+        at=at,
+        uid=one.uid,
+        severity=Severity.HIGH if is_over else Severity.LOW,
+        code=Occasion.FINISHED_CAMPAIGN if is_over else Occasion.NEW_CAMPAIGN,
+        campaign=one.number,
+        cluster="",
+        tasks=one.ended if is_over else one.tasks,
+        text=f"{name} has ended: {ended}" if is_over else f"{name} has {one.tasks} tasks",
+    )
+
+
+def messages(
+    subscriptions: Iterable[Subscription], happened: Iterable[Happened], now: datetime
+) -> tuple[Message, ...]:
+    """Return a message for each subscription that has something to tell and may send now."""
+    every = sorted(happened, key=lambda each: (each.at, each.campaign, each.code))
+    due = (one for one in subscriptions if one.next_at <= now)
+    return tuple(
+        _message(one, told, now) for one in due if (told := [x for x in every if _is_for(one, x)])
+    )
+
+
+def _is_for(one: Subscription, what: Happened) -> bool:
+    is_new = what.at > one.told_until
+    return is_new and what.uid == one.uid and what.severity.rank >= one.severity.rank
+
+
+def _message(one: Subscription, told: list[Happened], now: datetime) -> Message:
+    lines = [each.text for each in told[:MOST]]
+    lines += [f"and {len(told) - MOST} more: gridevents tells them"] if told[MOST:] else []
+    first = told[0]
+    subject = f"{first.code} {first.cluster}".strip() if len(told) == 1 else f"{len(told)} messages"
+    about = {each.campaign for each in told}
+    of = f"campaign {first.campaign}: " if len(about) == 1 and first.campaign else ""
+    return Message(
+        subscription=one,
+        until=max(now, told[-1].at),
+        subject=f"gridbridge: {of}{subject}",
+        lines=tuple(lines),
+        words=tuple(each.word for each in told[:MOST]),
+    )
+
+
+def pause(tries: int, policy: Notifications) -> timedelta:
+    """Return how long nothing is sent after so many failures in a row, none: after a success."""
+    if not tries:
+        return timedelta(seconds=policy.pause_s)
+    return timedelta(seconds=policy.retry_s * 2 ** min(tries - 1, MAX_DOUBLINGS))
+
+
+def may_be_told(way: Way, policy: Notifications) -> bool:
+    """Say whether the site tells people so."""
+    return {Way.MAIL: bool(policy.mail), Way.JABBER: bool(policy.command)}.get(way, True)

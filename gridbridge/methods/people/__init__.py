@@ -1,0 +1,1 @@
+"""What root's helper does as a person besides jobs and arrays."""

@@ -1,0 +1,130 @@
+"""Tells people what happened to their campaigns, beside the cycles: nothing waits for a mail.
+
+That a message is tried is noted before, so that it is tried a limited number of times whatever
+happens to us; it is told once more when we are killed before its success is noted.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from gridbridge.apply.campaigns import telling
+from gridbridge.decisions.campaigns import notices as rules
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.notices import Happened, Message, Subscription
+from gridbridge.model.campaigns.sections import Notifications
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.subscriptions import Subscriptions
+
+AT_ONCE = 16
+PATIENCE_S = 2.0  # of a cycle, for all that it sends: most mails take less
+STALE = timedelta(hours=1)
+
+Tell = Callable[[Message, Notifications], None]
+
+_log = logging.getLogger(__name__)
+
+
+class _Sending:
+    """One message on its way, in a thread of its own."""
+
+    def __init__(self, message: Message, policy: Notifications, tell: Tell) -> None:
+        self.message = message
+        self.error = ""
+        self._work = partial(tell, message, policy)
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def wait(self, limit_s: float) -> bool:
+        """Say whether it is over, after so long at most."""
+        self._thread.join(limit_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except (GridbridgeError, OSError) as error:
+            self.error = str(error) or repr(error)
+
+
+class Notifier:
+    """What tells them."""
+
+    def __init__(
+        self,
+        database: Database,
+        policy: Notifications,
+        clock: Clock,
+        tell: Tell = telling.tell,
+    ) -> None:
+        self._subscriptions = Subscriptions(database)
+        self._events = CampaignEvents(database)
+        self._campaigns = Campaigns(database)
+        self._policy = policy
+        self._clock = clock
+        self._tell = tell
+        self._sendings: dict[int, _Sending] = {}
+
+    def look(self) -> None:
+        """Note what was told, and tell what is new; wait for neither long."""
+        self._note(0.0)
+        known, now = self._subscriptions.all(), self._clock.now()
+        free = [one for one in known if one.number not in self._sendings]
+        if not free:
+            return
+        found = rules.messages(free, self._happened(min(one.told_until for one in free)), now)
+        for message in found[:AT_ONCE]:
+            self._send(message, now)
+        told = {message.subscription.number for message in found}
+        for one in free:
+            if one.number not in told and now - one.told_until > STALE:
+                self._subscriptions.note(replace(one, told_until=now))
+        self._note(PATIENCE_S)
+
+    def _happened(self, since: datetime) -> list[Happened]:
+        found = []
+        for event in self._events.opened_since(since):
+            campaign = self._campaigns.find(event.campaign)
+            found.append(rules.of_event(event, campaign.uid if campaign else rules.ROOT))
+        known = self._subscriptions.campaigns(since)
+        found += [rules.of_campaign(one, at, is_over=is_over) for one, at, is_over in known]
+        return [one for one in found if one]
+
+    def _send(self, message: Message, now: datetime) -> None:
+        one = message.subscription
+        if one.tries >= self._policy.tries:
+            _log.warning("event=told_nobody to=%s way=%s subject=%r", *_whom(one), message.subject)
+            self._subscriptions.note(_told(message, self._policy))
+            return
+        later = now + rules.pause(one.tries + 1, self._policy)
+        self._subscriptions.note(replace(one, tries=one.tries + 1, next_at=later))
+        self._sendings[one.number] = _Sending(message, self._policy, self._tell)
+
+    def _note(self, limit_s: float) -> None:
+        """Note what became of messages, after so long at most."""
+        deadline_s = self._clock.steady_s() + limit_s
+        for number, sending in [*self._sendings.items()]:
+            if not sending.wait(max(0.0, deadline_s - self._clock.steady_s())):
+                continue
+            del self._sendings[number]
+            one = sending.message.subscription
+            if sending.error:
+                _log.warning("event=not_told to=%s way=%s why=%r", *_whom(one), sending.error)
+            else:
+                self._subscriptions.note(_told(sending.message, self._policy))
+
+
+def _told(message: Message, policy: Notifications) -> Subscription:
+    """Return a subscription as it is when a message is done with."""
+    later = message.until + rules.pause(0, policy)
+    return replace(message.subscription, told_until=message.until, tries=0, next_at=later)
+
+
+def _whom(one: Subscription) -> tuple[str, str]:
+    return one.owner, one.way

@@ -1,0 +1,95 @@
+"""What users type to be told of their campaigns."""
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.grid.gridnotify import gridnotify
+from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.services.tools import campaigns
+from gridbridge.services.tools.campaigns import Unreachable
+
+MINE = [{"way": "mail", "identity": "a@b", "severity": "high"}]
+
+
+class Service:
+    """What the service answers, and what it was asked."""
+
+    def __init__(self) -> None:
+        self.answer: dict[str, Any] | None = {"0": "done"}
+        self.asked: list[tuple[Verb, Any]] = []
+
+    def ask(self, verb: Verb, *_: object, wish: object = None) -> dict[str, Any]:
+        """Note it, and answer."""
+        self.asked.append((verb, wish))
+        if self.answer is None:
+            raise Unreachable("nobody")
+        return self.answer
+
+
+@pytest.fixture(name="service")
+def _service(monkeypatch: pytest.MonkeyPatch) -> Service:
+    service = Service()
+    monkeypatch.setattr(campaigns, "asked", service.ask)
+    return service
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(gridnotify, list(words), standalone_mode=True)
+
+
+def test_a_subscription_is_asked_for(service: Service) -> None:
+    done = CliRunner().invoke(
+        gridnotify, ["--mail", "a@b", "-s", "high", "-v"], standalone_mode=False
+    )
+
+    assert (done.return_value, done.output) == (0, "Subscribed: mail on a@b\n")
+    assert service.asked == [
+        (Verb.SUBSCRIBE, {"way": "mail", "identity": "a@b", "severity": "high"})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "one of -m ADDRESS"),
+        (("-m", "a@b", "-l"), "one of -m ADDRESS"),
+        (("-m", "a@b", "-j", "x", "-s", "low"), "one of -m ADDRESS"),
+        (("-m", "a@b"), "low, medium or high"),
+        (("-m", "a@b", "-s", "dire"), "low, medium or high"),
+        (("-m", "a b", "-s", "low"), "an address, NAME@HOST or NAME"),
+        (("-j", "-x", "-s", "low"), "a letter or digit first"),
+        (("-p", "told", "-s", "low"), "an absolute path"),
+    ],
+)
+def test_bad_words_are_refused_with_what_would_be_right(
+    service: Service, words: tuple[str, ...], told: str
+) -> None:
+    done = run(*words)
+
+    assert (done.exit_code, service.asked) == (2, [])
+    assert told in done.output
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [(Answer.UNKNOWN, 1), (Answer.NO_WAY, 1), (Answer.TOO_MANY, 1), (Answer.WRONG, 1), (None, 75)],
+)
+def test_what_is_not_done_is_told(service: Service, answer: Answer | None, status: int) -> None:
+    service.answer = None if answer is None else {"0": answer.value}
+    done = CliRunner().invoke(gridnotify, ["-u", "-m", "a@b"], standalone_mode=False)
+
+    assert done.return_value == status
+
+
+def test_subscriptions_are_listed_as_cigri_does(service: Service) -> None:
+    service.answer = {"subscriptions": MINE}
+    listed = CliRunner().invoke(gridnotify, ["-l"], standalone_mode=False).output
+
+    assert listed == (
+        "You have the following notification subscriptions:\n - mail on a@b with severity high\n"
+    )
+    told = CliRunner().invoke(gridnotify, ["-l", "--json"], standalone_mode=False).output
+    assert json.loads(told) == MINE

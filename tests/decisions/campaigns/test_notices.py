@@ -1,0 +1,138 @@
+"""Who is told what of campaigns, and how seldom."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gridbridge.decisions.campaigns import notices
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.notices import IDENTITIES, Happened, Severity, Subscription, Way
+from gridbridge.model.campaigns.sections import Notifications
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(seconds=5)
+ALICE, BOB = 1000, 1001
+WISH = Subscription(
+    number=1,
+    uid=ALICE,
+    owner="alice",
+    way=Way.MAIL,
+    identity="alice@example.org",
+    severity=Severity.HIGH,
+    token="t",
+    told_until=NOON,
+    next_at=NOON,
+)
+
+
+def happened(code: Code, uid: int = ALICE, campaign: int = 12, at: datetime = LATER) -> Happened:
+    kind = Kind.CAMPAIGN if campaign else Kind.CLUSTER
+    event = Event(
+        kind=kind,
+        code=code,
+        campaign=campaign,
+        cluster="beta",
+        tasks=5,
+        opened_at=at,
+        last_at=at,
+    )
+    found = notices.of_event(event, uid)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("severity", "told"),
+    [(Severity.HIGH, ["BLACKLIST"]), (Severity.MEDIUM, ["BLACKLIST", "WALLTIME"])],
+)
+def test_somebody_is_told_from_a_severity_on(severity: Severity, told: list[str]) -> None:
+    every = [happened(Code.BLACKLIST), happened(Code.WALLTIME)]
+    found = notices.messages([replace(WISH, severity=severity)], every, LATER)
+
+    assert [word.split(":")[1] for word in found[0].words] == told
+
+
+def test_another_is_told_nothing_and_of_clusters_root_alone() -> None:
+    every = [happened(Code.BLACKLIST, uid=BOB), happened(Code.GET_JOBS, campaign=0)]
+    root = replace(WISH, uid=notices.ROOT, severity=Severity.LOW)
+
+    assert notices.messages([replace(WISH, severity=Severity.LOW)], every, LATER) == ()
+    (found,) = notices.messages([root], every, LATER)
+    assert found.words == ("0:GET_JOBS:beta:5",)
+
+
+def test_what_was_told_is_not_told_again_and_nothing_before_its_time() -> None:
+    every = [happened(Code.BLACKLIST)]
+
+    assert notices.messages([replace(WISH, told_until=LATER)], every, LATER) == ()
+    later = replace(WISH, next_at=LATER + timedelta(seconds=1))
+    assert notices.messages([later], every, LATER) == ()
+
+
+def test_many_things_are_one_message_of_thirty_lines() -> None:
+    every = [happened(Code.BLACKLIST, campaign=n) for n in range(1, 41)]
+    (found,) = notices.messages([WISH], every, LATER)
+
+    assert found.subject == "gridbridge: 40 messages"
+    assert len(found.lines) == 31
+    assert found.lines[-1] == "and 10 more: gridevents tells them"
+    assert len(found.words) == 30
+    assert found.until == LATER
+
+
+def test_what_somebody_did_is_not_told() -> None:
+    event = Event(kind=Kind.TASK, code=Code.FRAG, campaign=1, opened_at=NOON, last_at=NOON)
+
+    assert notices.of_event(event, ALICE) is None
+
+
+def test_an_end_is_told_with_its_numbers() -> None:
+    one = Campaign(
+        number=12,
+        uid=ALICE,
+        owner="alice",
+        state=CampaignState.TERMINATED,
+        submitted_at=NOON,
+        tasks=9,
+        ended=9,
+        failed=2,
+        digest="",
+        jdl=Jdl(name="two\nlines"),
+    )
+    found = notices.of_campaign(one, LATER, is_over=True)
+    (message,) = notices.messages([WISH], [found], LATER)
+
+    assert message.subject == "gridbridge: campaign 12: FINISHED_CAMPAIGN"
+    (line,) = message.lines
+    assert "has ended: 9 of 9 tasks, 2 of them failed" in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(("tries", "seconds"), [(0, 7), (1, 60), (2, 120), (4, 480)])
+def test_each_pause_after_a_failure_is_twice_as_long(tries: int, seconds: float) -> None:
+    policy = Notifications(pause_s=7)
+
+    assert notices.pause(tries, policy) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("way", "identity", "is_good"),
+    [
+        (Way.MAIL, "alice@example.org", True),
+        (Way.MAIL, "alice", True),
+        (Way.MAIL, "-oQ/tmp", False),
+        (Way.MAIL, "a@b\nBcc: c@d", False),
+        (Way.MAIL, "a b@c", False),
+        (Way.JABBER, "alice@chat.example.org/desk", True),
+        (Way.JABBER, "--config=/tmp/x", False),
+        (Way.PROGRAM, "/home/alice/told", True),
+        (Way.PROGRAM, "told; rm", False),
+    ],
+)
+def test_an_identity_is_no_option_and_no_second_line(
+    way: Way, identity: str, is_good: bool
+) -> None:
+    assert bool(IDENTITIES[way].holds(identity)) is is_good

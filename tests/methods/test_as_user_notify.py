@@ -1,0 +1,86 @@
+"""Root's helper runs a person's program from that person's file, and says numbers to it."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.methods.owner import Refused
+from gridbridge.methods.people import notify
+
+PROGRAM = {"verb": "subscribe", "way": "program", "identity": "/home/alice/told"}
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [("12:BLACKLIST:beta:5", "12 BLACKLIST beta 5"), ("12:NO_CLUSTER::0", "12 NO_CLUSTER - 0")],
+)
+def test_a_word_becomes_a_line(word: str, line: str) -> None:
+    assert notify._line(word) == line
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "rm -rf ~",
+        "12:BLACKLIST:beta",
+        "12:BLACKLIST:be ta:5",
+        "12:$(id):beta:5",
+        "12:black:beta:5",
+        "12:BLACKLIST:beta:5\n6",
+        "-1:BLACKLIST:beta:5",
+        "12:_:beta:5",
+        "12:BLACKLIST:beta:٣",
+    ],
+)
+def test_the_service_says_nothing_in_words_of_its_own(word: str) -> None:
+    with pytest.raises(Refused):
+        notify._line(word)
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(notify, "CAMPAIGNS", str(tmp_path))
+    return tmp_path
+
+
+def test_the_program_stands_in_its_owners_file(folder: Path) -> None:
+    (folder / "tell.ab12").write_text(json.dumps(PROGRAM))
+
+    assert notify.read_wish("tell.ab12") == ("/home/alice/told", os.getuid())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tell.ab", json.dumps({**PROGRAM, "verb": "cancel"})),
+        ("tell.ab", json.dumps({**PROGRAM, "way": "mail"})),
+        ("tell.ab", json.dumps({**PROGRAM, "identity": "told"})),
+        ("tell.ab", json.dumps({**PROGRAM, "identity": ["/bin/sh"]})),
+        ("tell.ab", "[]"),
+        ("c.12", json.dumps(PROGRAM)),
+    ],
+    ids=["another request", "a mail", "no path", "a list", "no request", "another file"],
+)
+def test_any_other_file_is_refused(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(text)
+
+    with pytest.raises(Refused):
+        notify.read_wish(name)
+
+
+@pytest.mark.parametrize("name", ["tell.../../etc/passwd", "tell.", "../tell.ab", "tell.none"])
+def test_a_name_leads_nowhere_else(folder: Path, name: str) -> None:
+    del folder
+
+    with pytest.raises(Refused):
+        notify.read_wish(name)
+
+
+def test_a_link_is_not_followed(folder: Path) -> None:
+    (folder / "real").write_text(json.dumps(PROGRAM))
+    (folder / "tell.ab").symlink_to(folder / "real")
+
+    with pytest.raises(Refused):
+        notify.read_wish("tell.ab")

@@ -1,0 +1,265 @@
+"""People subscribe, are told once of what happens, and a mail server that is away stops nothing."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridbridge.apply.campaigns import telling
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.notices import Message, Severity, Way
+from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.sections import Notifications
+from gridbridge.services.campaigns.intake import Intake
+from gridbridge.services.campaigns.notifier import Notifier
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.retry import until
+from gridbridge.state import campaign_files
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_events import CampaignEvents
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.subscriptions import Subscriptions
+
+POLICY = Notifications(pause_s=60, retry_s=60, tries=3)
+MAIL = {"way": "mail", "identity": "alice@example.org", "severity": "low"}
+PROGRAM = {"way": "program", "identity": "/home/alice/told", "severity": "high"}
+
+
+class Watch:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.at = Clock().now()
+
+    def clock(self) -> Clock:
+        """Return what tells its time."""
+        clock = Clock()
+        clock.now = lambda: self.at  # type: ignore[method-assign]
+        return clock
+
+    def forward(self, seconds: float) -> None:
+        """Move it."""
+        self.at += timedelta(seconds=seconds)
+
+
+class Site:
+    """A site with the folders of people, and what was told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.brought, self.published = folder / "campaigns", folder / "published"
+        self.brought.mkdir()
+        self.published.mkdir()
+        self.watch = Watch()
+        self.database = Database.open(f"sqlite:///{folder}/state.db")
+        places = (str(self.brought), str(self.published))
+        clock = self.watch.clock()
+        self.intake = Intake(
+            self.database, frozenset({"beta"}), clock, *places, notifications=POLICY
+        )
+        self.told: list[Message] = []
+        self.error: GridbridgeError | None = None
+        self.notifier = Notifier(self.database, POLICY, clock, self._tell)
+        self.subscriptions = Subscriptions(self.database)
+
+    def _tell(self, message: Message, policy: Notifications) -> None:
+        self.told.append(message)
+        if self.error:
+            raise self.error
+
+    def ask(self, verb: Verb, wish: dict[str, str]) -> dict[str, Any]:
+        """Ask as a person; return the answer."""
+        token = campaign_files.ask(verb, (), str(self.brought), wish=wish)
+        self.intake.take()
+        told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
+        return told
+
+    def campaign(self) -> int:
+        """Have a campaign of ours come."""
+        one = Campaign(
+            number=0,
+            uid=os.getuid(),
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=self.watch.at,
+            tasks=2,
+            digest="",
+            jdl=Jdl(name="sweep"),
+        )
+        return Campaigns(self.database).add(one, f"token-{self.watch.at}")
+
+    def event(self, code: Code, campaign: int) -> None:
+        """Have something happen to it."""
+        event = Event(
+            kind=Kind.CAMPAIGN,
+            code=code,
+            campaign=campaign,
+            cluster="beta",
+            opened_at=self.watch.at,
+            last_at=self.watch.at,
+        )
+        CampaignEvents(self.database).put([event])
+
+    def codes(self) -> list[list[str]]:
+        """Return the codes of each message."""
+        return [[word.split(":")[1] for word in message.words] for message in self.told]
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    site.database.close()
+
+
+def test_a_subscription_is_listed_changed_and_ended(site: Site) -> None:
+    """Each by its way and identity, which come once."""
+    assert site.ask(Verb.SUBSCRIBE, MAIL) == {"0": "done"}
+    site.ask(Verb.SUBSCRIBE, {**MAIL, "severity": "high"})
+
+    assert site.ask(Verb.SUBSCRIPTIONS, {}) == {"subscriptions": [{**MAIL, "severity": "high"}]}
+    assert site.ask(Verb.UNSUBSCRIBE, MAIL) == {"0": "done"}
+    assert site.ask(Verb.UNSUBSCRIBE, MAIL) == {"0": "unknown"}
+    assert site.ask(Verb.SUBSCRIPTIONS, {}) == {"subscriptions": []}
+
+
+@pytest.mark.parametrize(
+    ("wish", "answer"),
+    [
+        ({**MAIL, "identity": "-oQ"}, Answer.WRONG),
+        ({**MAIL, "severity": "dire"}, Answer.WRONG),
+        ({**MAIL, "way": "pigeon"}, Answer.WRONG),
+        ({"way": "jabber", "identity": "a@b", "severity": "low"}, Answer.NO_WAY),
+    ],
+    ids=["an option", "a severity", "a way", "no command here"],
+)
+def test_what_any_program_wrote_is_checked(
+    site: Site, wish: dict[str, str], answer: Answer
+) -> None:
+    assert site.ask(Verb.SUBSCRIBE, wish) == {"0": answer}
+
+
+def test_a_person_has_twenty_subscriptions_at_most(site: Site) -> None:
+    for n in range(20):
+        site.ask(Verb.SUBSCRIBE, {**MAIL, "identity": f"a{n}@b"})
+
+    assert site.ask(Verb.SUBSCRIBE, MAIL) == {"0": "too_many"}
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root has no program run")
+def test_the_request_for_a_program_stays_for_root_to_read(site: Site) -> None:
+    _keeps(site)
+
+
+def test_the_program_is_in_its_owners_file(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is gone when it is wished no more."""
+    monkeypatch.setattr("gridbridge.services.campaigns.subscribing.ROOT", -1)
+    _keeps(site)
+
+
+def _keeps(site: Site) -> None:
+    site.ask(Verb.SUBSCRIBE, PROGRAM)
+    site.ask(Verb.SUBSCRIBE, {**PROGRAM, "severity": "low"})
+    (one,) = site.subscriptions.all()
+
+    assert os.listdir(site.brought) == [f"tell.{one.token}"]
+    assert (one.way, one.severity) == (Way.PROGRAM, Severity.LOW)
+    site.ask(Verb.UNSUBSCRIBE, PROGRAM)
+    assert os.listdir(site.brought) == []
+
+
+def test_each_thing_is_told_once_and_many_as_one(site: Site) -> None:
+    """At most one message a minute."""
+    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    number = site.campaign()
+    site.event(Code.BLACKLIST, number)
+    site.watch.forward(1)
+    site.notifier.look()
+    site.notifier.look()
+    site.watch.forward(10)
+    site.event(Code.SINK, number)
+    site.notifier.look()
+
+    assert site.codes() == [["BLACKLIST", "NEW_CAMPAIGN"]]
+    site.watch.forward(60)
+    Campaigns(site.database).is_now(number, CampaignState.TERMINATED, site.watch.at)
+    site.notifier.look()
+    assert site.codes()[1:] == [["SINK", "FINISHED_CAMPAIGN"]]
+
+
+def test_what_happened_before_is_not_told(site: Site) -> None:
+    site.event(Code.BLACKLIST, site.campaign())
+    site.watch.forward(1)
+    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.notifier.look()
+
+    assert site.told == []
+
+
+def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each pause is twice as long; what comes then is told."""
+    site.error = CommandFailed(("sendmail",), 75, b"", b"no queue")
+    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    number = site.campaign()
+    for pause_s in (1, 59, 61, 121, 241, 600):
+        site.notifier.look()
+        site.watch.forward(pause_s)
+
+    assert len(site.told) == 3
+    assert "event=told_nobody" in caplog.text
+    site.error = None
+    site.event(Code.BLACKLIST, number)
+    site.watch.forward(60)
+    site.notifier.look()
+    assert site.codes()[3:] == [["BLACKLIST"]]
+    assert site.subscriptions.all()[0].tries == 0
+
+
+def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is a second one sent beside it."""
+    monkeypatch.setattr("gridbridge.services.campaigns.notifier.PATIENCE_S", 0.05)
+    goes_on = threading.Event()
+    slow: list[Message] = []
+
+    def tell(message: Message, policy: Notifications) -> None:
+        slow.append(message)
+        goes_on.wait(10)
+
+    notifier = Notifier(site.database, POLICY, site.watch.clock(), tell)
+    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    site.campaign()
+    notifier.look()
+    site.watch.forward(600)
+    notifier.look()
+    goes_on.set()
+    is_noted = lambda: notifier.look() or site.subscriptions.all()[0].tries == 0  # noqa: E731
+
+    assert until(is_noted, 10)
+    assert len(slow) == 1
+
+
+def test_a_mail_has_its_headers_and_nobodys_name_adds_one(site: Site) -> None:
+    """A campaign may be called anything."""
+    site.ask(Verb.SUBSCRIBE, MAIL)
+    site.watch.forward(1)
+    site.campaign()
+    site.notifier.look()
+    text = telling.mail(site.told[0]).decode()
+
+    head, _, body = text.partition("\n\n")
+    assert "To: alice@example.org" in head
+    assert "Subject: gridbridge: campaign 1: NEW_CAMPAIGN" in head
+    assert "Auto-Submitted: auto-generated" in head
+    assert body.startswith("campaign 1 (sweep) has 2 tasks\n")
