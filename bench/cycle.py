@@ -27,7 +27,7 @@ from gridbridge.model.campaigns.sharing import ShareBy, Sharing
 CAMPAIGNS, CLUSTERS, TASKS = 200, 50, 1_000_000
 ENDED, EVENTS, USERS = 5000, 100, 20
 MOST_S, MOST_TIMES = 1.0, 1.2
-RUNS = 3
+RUNS = 7
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -18,26 +18,30 @@ from tests.lab.grid import Grid
 SIZE = {"beta": 1000, "gamma": 30}  # tasks of an array
 TURNS = 4
 LEAST = 0.9
-FIRST = 1000  # the first number of an array: the runner's own are lower
+FIRST = {"beta": 1000, "gamma": 2000}  # numbers of arrays: the runner's own are lower
+SENT = 100  # so many tasks may have been sent before the campaign was paused
 LIMIT_S = 500
 
 MEASURE = """
-import json, subprocess, sys, time
-cluster, number, size, turns, first = sys.argv[1], *map(int, sys.argv[2:])
-service = ("runuser", "-u", "gridbridge", "--")
-helper = (*service, "sudo", "-n", "/opt/gridbridge/bin/gridbridge-as-user")
-person = ("runuser", "-u", "alice", "--", "sh", "-c")
+import json, os, pwd, subprocess, sys, time
+cluster, number, size, turns, first, begin = sys.argv[1], *map(int, sys.argv[2:])
+helper = ("sudo", "-n", "/opt/gridbridge/bin/gridbridge-as-user")
+person = ("sh", "-c")
 cell = "PATH=$PATH:/usr/lib/gridengine SGE_CELL=beta SGE_QMASTER_PORT=6454 SGE_EXECD_PORT=6455"
 there = "ssh -o BatchMode=yes al_gamma@gamma-master"
 
 def run(argv):
-    done = subprocess.run(argv, capture_output=True, text=True, cwd="/home/alice")
+    who = pwd.getpwnam("alice" if argv[0] == "sh" else "gridbridge")
+    groups = os.getgrouplist(who.pw_name, who.pw_gid)
+    ids = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": groups}
+    env = {**os.environ, "HOME": who.pw_dir, "USER": who.pw_name}
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=who.pw_dir, env=env, **ids)
     if done.returncode:
         sys.exit(f"{argv}: {done.stdout} {done.stderr}")
     return done.stdout
 
 def ours(turn):
-    low = turn * size
+    low = begin + turn * size
     words = (f"c.{number}", cluster, str(first + turn))
     run((*helper, "submit-array", *words, f"{low}-{low + size - 1}:1"))
     run((*helper, "release-array", *words))
@@ -71,14 +75,16 @@ def rows() -> list[Row]:
     start(grid)
     number = _campaign(grid)
     try:
-        return [_row(grid, cluster, number) for cluster in SIZE]
+        begins = (SENT, SENT + TURNS * SIZE["beta"])
+        of = zip(SIZE, begins, strict=True)
+        return [_row(grid, cluster, number, begin) for cluster, begin in of]
     finally:
         grid.on(HOST, "griddel", str(number), user="alice", timeout_s=200)
 
 
 def _campaign(grid: Grid) -> int:
     """Bring a campaign of which the runner sends nothing: it is paused at once."""
-    jdl = {"name": "injected", "nb_jobs": TURNS * max(SIZE.values()) + 100, "type": "normal"}
+    jdl = {"name": "injected", "nb_jobs": SENT + TURNS * sum(SIZE.values()), "type": "normal"}
     clusters: dict[str, dict[str, str]] = {name: {} for name in SIZE}
     text = json.dumps({**jdl, "exec_file": "true", "walltime": "0:5", "clusters": clusters})
     done = grid.on(HOST, "gridsub", "-", user="alice", stdin=text, timeout_s=200)
@@ -87,9 +93,9 @@ def _campaign(grid: Grid) -> int:
     return number
 
 
-def _row(grid: Grid, cluster: str, number: int) -> Row:
+def _row(grid: Grid, cluster: str, number: int, begin: int) -> Row:
     size = SIZE[cluster]
-    words = [cluster, *map(str, (number, size, TURNS, FIRST))]
+    words = [cluster, *map(str, (number, size, TURNS, FIRST[cluster], begin))]
     try:
         done = grid.on(HOST, "python3", "-c", MEASURE, *words, timeout_s=LIMIT_S)
     except subprocess.TimeoutExpired as error:
