@@ -33,13 +33,22 @@ def uid_of(account: str) -> int:
         return 0
 
 
-def groups_of(account: str) -> frozenset[str]:
-    """Return the names of an account's groups, none when there is no such account."""
+def groups_of(account: str) -> tuple[str, ...]:
+    """Return an account's groups, the primary one first; none when there is no such account."""
     try:
-        numbers = os.getgrouplist(account, pwd.getpwnam(account).pw_gid)
+        primary = pwd.getpwnam(account).pw_gid
     except KeyError:
-        return frozenset()
-    return frozenset(each.gr_name for each in grp.getgrall() if each.gr_gid in numbers)
+        return ()
+    others = (gid for gid in os.getgrouplist(account, primary) if gid != primary)
+    return tuple(_group_name(gid) for gid in (primary, *others))
+
+
+def _group_name(gid: int) -> str:
+    """Return a group's name; one without a name goes by its number."""
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
 
 
 def gids() -> frozenset[int]:

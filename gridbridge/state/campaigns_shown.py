@@ -1,30 +1,30 @@
-"""The published list of all campaigns, and what the last cycle looked at."""
+"""What is published of campaigns, a file for each kind: who reads it names the kind."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
+from gridbridge.model.campaigns.events import ShownEvents
 from gridbridge.model.campaigns.reasons import ShownCycle
-from gridbridge.model.campaigns.shown import ShownCampaigns
+from gridbridge.model.campaigns.shown import ShownCampaigns, ShownGrid
 from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
 from gridbridge.state import shown
 
-NAME = "campaigns.json"
-CYCLE = "campaign_cycle.json"
+NAMES: Mapping[type, str] = {
+    ShownCampaigns: "campaigns.json",
+    ShownCycle: "campaign_cycle.json",
+    ShownEvents: "campaign-events.json",
+    ShownGrid: "campaign-clusters.json",
+}
+
+T = TypeVar("T")
 
 
-def put(campaigns: ShownCampaigns, folder: str = PUBLISHED) -> None:
-    """Replace the list."""
-    files.replace(f"{folder}/{NAME}", shown.encode(campaigns), durable=False)
+def put(value: object, folder: str = PUBLISHED) -> None:
+    """Replace what is published of its kind."""
+    files.replace(f"{folder}/{NAMES[type(value)]}", shown.encode(value), durable=False)
 
 
-def read(folder: str = PUBLISHED) -> ShownCampaigns | None:
-    """Read the list; None where no campaign was ever taken in."""
-    return shown.read(f"{folder}/{NAME}", ShownCampaigns)
-
-
-def put_cycle(cycle: ShownCycle, folder: str = PUBLISHED) -> None:
-    """Replace what is known of the last cycle."""
-    files.replace(f"{folder}/{CYCLE}", shown.encode(cycle), durable=False)
-
-
-def read_cycle(folder: str = PUBLISHED) -> ShownCycle | None:
-    """Read what the last cycle looked at; None before the first."""
-    return shown.read(f"{folder}/{CYCLE}", ShownCycle)
+def read(kind: type[T], folder: str = PUBLISHED) -> T | None:
+    """Read what is published of a kind; None where nothing of it ever was."""
+    return shown.read(f"{folder}/{NAMES[kind]}", kind)

@@ -161,7 +161,7 @@ class Intake:
 
     def _unsettled(self, found: NewFile, jdl: Jdl) -> str:
         """Say what the site's rules have against a campaign: gridsub applied them before."""
-        groups = host.groups_of(found.owner)
+        groups = frozenset(host.groups_of(found.owner))
         candidate = Candidate(user=found.owner, groups=groups, tasks=found.tasks, jdl=jdl)
         try:
             return rules.unsettled(self._rules(), candidate)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from math import inf, isfinite
 
-from gridbridge.model.campaigns.campaign import Array
+from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
 from gridbridge.model.campaigns.plan import Room, There
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.policy import Policy
@@ -14,6 +14,16 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 SETTLED = timedelta(seconds=20)  # the longest that OAR took to start a task that had room
 
 Answers = Mapping[str, ClusterSnapshot]
+
+
+def wanted_clusters(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> frozenset[str]:
+    """Return the clusters to which tasks that wait may be sent."""
+    going = (
+        one.jdl.clusters
+        for one in campaigns
+        if one.state is CampaignState.IN_TREATMENT and waiting.get(one.number)
+    )
+    return frozenset(name for clusters in going for name in clusters)
 
 
 def room(policy: Policy, answers: Answers, stress: Mapping[str, float]) -> dict[str, Room]:

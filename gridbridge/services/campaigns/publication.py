@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from gridbridge.decisions.campaigns import why
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
+from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
@@ -14,7 +15,6 @@ from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaigns_shown, tasks_shown
 from gridbridge.state.database import Database
-from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.tasks_shown import A_FILE
@@ -34,15 +34,14 @@ class Publication:
         self._campaigns = campaigns
         self._forecasts = forecasts
         self._tasks = CampaignTasks(database)
-        self._events = CampaignEvents(database)
         self._clock = clock
         self._folder = folder
         self._killed: set[int] = set()  # campaigns whose tasks may be shown as they were
 
-    def show(self) -> None:
-        """Show all campaigns."""
+    def show(self, opened: Iterable[Event]) -> None:
+        """Show all campaigns, with how many of these events they have."""
         waiting = self._campaigns.waiting()
-        events = Counter(one.campaign for one in self._events.open())
+        events = Counter(one.campaign for one in opened)
         shown = (
             _shown(one, waiting.get(one.number, 0), events[one.number])
             for one in self._campaigns.all()
@@ -60,7 +59,7 @@ class Publication:
         free = {name: room.free_slots for name, room in seen.room.items()}
         told = why.reasons(seen, plan)
         cycle = ShownCycle(at=self._clock.now(), free_slots=free, reasons=told)
-        campaigns_shown.put_cycle(cycle, self._folder)
+        campaigns_shown.put(cycle, self._folder)
 
     def begin(self, campaigns: Iterable[int]) -> None:
         """Note whose tasks a cycle may touch.

@@ -69,8 +69,7 @@ class Runner:
             if touched := self._intake.touched():
                 self._publication.begin(one.campaign for one in touched)
                 self._publication.end(touched)
-            self._publication.show()
-            self._showing.show()
+            self._publication.show(self._showing.show())
         return taken
 
     def untaken(self) -> int:
@@ -100,9 +99,8 @@ class Runner:
         self._forecasts.look(seen, plan, self._updator.elapsed)
         self._publication.end(self._actions.touched())
         self._publication.show_cycle(seen, plan)
-        self._publication.show()
         self._sweep()
-        self._showing.show()
+        self._publication.show(self._showing.show())
         self._showing.show_clusters(seen)
         self._notifier.look()
 

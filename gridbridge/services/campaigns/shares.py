@@ -1,8 +1,5 @@
 """What campaigns have used, kept and gathered for the metascheduler."""
 
-import grp
-import os
-import pwd
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -13,6 +10,7 @@ from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, cluste
 from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.campaigns.sharing import ShareBy, Sharing, Usage
 from gridbridge.model.policy import Policy
+from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaign_usage import CampaignUsage
 from gridbridge.state.database.campaigns import Campaigns
@@ -28,19 +26,23 @@ class Shares:
         self, policy: Policy, campaigns: Campaigns, usage: CampaignUsage, clock: Clock
     ) -> None:
         self._section = policy.metascheduler
+        lists = (self._section.priorities, *(one.affinity for one in policy.campaigns.values()))
+        self._asks_groups = self._section.share_by is ShareBy.GROUP or "@" in "".join(lists)
         self._campaigns = campaigns
         self._usage = usage
         self._clock = clock
+        self._read: tuple[Usage, ...] | None = None  # in this cycle
 
     def gather(self, unfinished: tuple[Campaign, ...]) -> Sharing:
         """Return what is known of campaigns that go on, of owners, and of what all have used."""
-        kept = tuple(map(self._now, self._usage.all()))
+        self._read = self._usage.all()
+        kept = tuple(map(self._now, self._read))
         campaigns = self._with_used(unfinished, kept)
         known = Sharing(
             priorities=self._section.priorities,
             by=self._section.share_by,
             first_tasks=self._section.first_tasks,
-            groups={owner: groups_of(owner) for owner in sorted({one.owner for one in campaigns})},
+            groups=self._groups(campaigns),
             mean_s=_means(kept, frozenset(one.number for one in unfinished)),
         )
         if known.by is ShareBy.NONE:
@@ -49,7 +51,8 @@ class Shares:
 
     def count(self, seen: Seen, plan: Plan) -> None:
         """Add what the tasks used that have ended, and forget what counts no more."""
-        before = {(one.campaign, one.cluster): one for one in map(self._now, self._usage.all())}
+        kept, self._read = self._usage.all() if self._read is None else self._read, None
+        before = {(one.campaign, one.cluster): one for one in map(self._now, kept)}
         wishes = {one.number: one.jdl.clusters for one in seen.campaigns}
         changed = []
         for (campaign, cluster), ended in _by_cluster(plan.ended, seen.arrays):
@@ -59,6 +62,11 @@ class Shares:
         self._usage.keep(changed)
         known = before | {(one.campaign, one.cluster): one for one in changed}
         self._usage.forget(one for one in known.values() if one.used_s < FORGOTTEN_S)
+
+    def _groups(self, campaigns: Iterable[Campaign]) -> dict[str, tuple[str, ...]]:
+        """Return the groups of owners, where anything is decided by groups."""
+        owners = sorted({one.owner for one in campaigns}) if self._asks_groups else ()
+        return {owner: host.groups_of(owner) for owner in owners}
 
     def _with_used(
         self, unfinished: tuple[Campaign, ...], kept: tuple[Usage, ...]
@@ -74,23 +82,6 @@ class Shares:
 
     def _nothing(self, campaign: int, cluster: str) -> Usage:
         return Usage(campaign=campaign, cluster=cluster, at=self._clock.now())
-
-
-def groups_of(owner: str) -> tuple[str, ...]:
-    """Return somebody's groups, the primary one first; none without an account."""
-    try:
-        primary = pwd.getpwnam(owner).pw_gid
-        others = (gid for gid in os.getgrouplist(owner, primary) if gid != primary)
-        return tuple(_group_name(gid) for gid in (primary, *others))
-    except KeyError:
-        return ()
-
-
-def _group_name(gid: int) -> str:
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return str(gid)
 
 
 def _by_campaign(kept: Iterable[Usage]) -> dict[int, float]:

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from gridbridge.model.campaigns.events import ShownEvents
+from gridbridge.model.campaigns.events import Event, ShownEvents
 from gridbridge.model.campaigns.plan import Seen
 from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
+from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.shell.clock import Clock
-from gridbridge.state import events_shown
+from gridbridge.state import campaigns_shown
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 
@@ -18,21 +19,25 @@ CLOSED_SHOWN = timedelta(days=7)
 class Showing:
     """What publishes it."""
 
-    def __init__(self, policy: Policy, database: Database, clock: Clock) -> None:
+    def __init__(
+        self, policy: Policy, database: Database, clock: Clock, folder: str = PUBLISHED
+    ) -> None:
         self._policy = policy
+        self._folder = folder
         self._events = CampaignEvents(database)
         self._clock = clock
 
-    def show(self) -> None:
-        """Show events as they are kept."""
+    def show(self) -> tuple[Event, ...]:
+        """Show events as they are kept, and return the open ones."""
         now = self._clock.now()
         events = self._events.shown(now - CLOSED_SHOWN)
-        events_shown.put(ShownEvents(at=now, events=events))
+        campaigns_shown.put(ShownEvents(at=now, events=events), self._folder)
+        return tuple(one for one in events if not one.closed_at)
 
     def show_clusters(self, seen: Seen) -> None:
         """Show clusters as a cycle saw them."""
         grid = ShownGrid(at=self._clock.now(), clusters=tuple(self._clusters(seen)))
-        events_shown.put_clusters(grid)
+        campaigns_shown.put(grid, self._folder)
 
     def _clusters(self, seen: Seen) -> Iterator[ShownGridCluster]:
         for name, cluster in sorted(self._policy.clusters.items()):

@@ -16,11 +16,12 @@ from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Camp
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.plan import Seen
+from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.campaigns.asking import ask
-from gridbridge.services.campaigns.listed import elapsed, room, there
+from gridbridge.services.campaigns.listed import elapsed, room, there, wanted_clusters
 from gridbridge.services.campaigns.missing import Missing
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -61,6 +62,7 @@ class Updator:
     def look(self) -> Seen:
         """Return all that a decision may look at."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
+        waiting = self._campaigns.waiting()
         used = {name for one in campaigns for name in one.jdl.clusters}
         used |= {one.cluster for one in arrays}
         answers = self.answers = ask(self._policy, used, arrays)
@@ -73,9 +75,9 @@ class Updator:
         tests = (one for one in campaigns if one.jdl.type is Type.TEST)
         return Seen(
             campaigns=campaigns,
-            waiting=self._campaigns.waiting(),
+            waiting=waiting,
             arrays=arrays,
-            room=room(self._policy, answers, stress.ask(self._policy.campaigns)),
+            room=room(self._policy, answers, stress.ask(self._scripts(campaigns, waiting))),
             max_tasks=self._policy.runner.max_tasks,
             there=there(released, answers, self._clock.now()),
             tried={one.number: self._campaigns.tried(one.number) for one in tests},
@@ -90,6 +92,13 @@ class Updator:
             records=self._events.records(one.number for one in campaigns),
             failures=self._policy.failures,
         )
+
+    def _scripts(
+        self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
+    ) -> dict[str, CampaignsAt]:
+        """Return the sections of clusters to which something may be sent."""
+        wanted = wanted_clusters(campaigns, waiting)
+        return {name: one for name, one in self._policy.campaigns.items() if name in wanted}
 
     def _ended(
         self,

@@ -13,6 +13,7 @@ from gridbridge.model.campaigns.admission import Admitted, Candidate
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.campaigns.plan import Room, Seen
+from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.shown import ShownCluster
 from gridbridge.services.tools import campaigns, configured
@@ -47,9 +48,8 @@ def admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Ad
     Raises Untrusted for rules that others than root could have written, and ConfigError.
     """
     user = trust.name_of(os.getuid())
-    candidate = Candidate(
-        user=user, groups=host.groups_of(user), tasks=len(said.parameters), jdl=said.jdl
-    )
+    groups = frozenset(host.groups_of(user))
+    candidate = Candidate(user=user, groups=groups, tasks=len(said.parameters), jdl=said.jdl)
     return rules.admit(admission.load(folder, owner), candidate)
 
 
@@ -99,7 +99,7 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:
 
 def _free(cluster: str, folder: str) -> int | None:
     """Return a cluster's free slots as the runner or the poller saw them last."""
-    last = campaigns_shown.read_cycle(folder)
+    last = campaigns_shown.read(ShownCycle, folder)
     if last and cluster in last.free_slots:
         return last.free_slots[cluster]
     polled = shown.read(f"{folder}/{shown.CLUSTERS}/{cluster}.json", ShownCluster)

@@ -7,17 +7,17 @@ from collections.abc import Iterable
 
 from gridbridge.decisions.campaigns.failures.blacklist import BARRING
 from gridbridge.decisions.campaigns.failures.event_words import text
-from gridbridge.model.campaigns.events import Code, Event, Kind
-from gridbridge.model.campaigns.shown import ShownGridCluster
+from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
+from gridbridge.model.campaigns.shown import ShownGrid, ShownGridCluster
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
-from gridbridge.state import events_shown
+from gridbridge.state import campaigns_shown
 
 TAIL_BYTES, TAIL_LINES = 4096, 5  # of a task's standard error
 
 
 def seen(folder: str = PUBLISHED) -> tuple[Event, ...]:
     """Return the events that are published, by number."""
-    shown = events_shown.read(folder)
+    shown = campaigns_shown.read(ShownEvents, folder)
     return shown.events if shown else ()
 
 
@@ -28,7 +28,7 @@ def words(event: Event) -> str:
 
 def clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, ...]:
     """Return the clusters that campaigns may use, by name."""
-    shown = events_shown.read_clusters(folder)
+    shown = campaigns_shown.read(ShownGrid, folder)
     return shown.clusters if shown else ()
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.events import Code, Event
-from gridbridge.model.campaigns.reasons import Cause, Order, Reason
+from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.places import PUBLISHED
@@ -100,7 +100,7 @@ def _told(
         state = STATES.get(one.state, "")
         told = (head, state, *_open(one, events))
         return Told(campaign=one, task=task, sentences=tuple(filter(None, told)))
-    last = campaigns_shown.read_cycle(folder)
+    last = campaigns_shown.read(ShownCycle, folder)
     found = tuple(each for each in last.reasons if each.campaign == one.number) if last else ()
     return Told(
         campaign=one,

@@ -9,7 +9,7 @@ from typing import Any
 from gridbridge.config.jdl import Said
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.request import Answer, Verb
-from gridbridge.model.campaigns.shown import ShownCampaign, ShownErrors
+from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
 from gridbridge.model.places import CAMPAIGNS, ELSEWHERE, HOME, PUBLISHED, SPOOL
 from gridbridge.shell.retry import until
 from gridbridge.state import campaign_files, campaigns_shown
@@ -107,11 +107,11 @@ def require_published(folder: str = PUBLISHED) -> None:
 
 def seen(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:
     """Return all campaigns by number."""
-    shown = campaigns_shown.read(folder)
+    shown = campaigns_shown.read(ShownCampaigns, folder)
     return shown.campaigns if shown else ()
 
 
 def errors(folder: str = PUBLISHED) -> ShownErrors | None:
     """Return how good the forecasts were of campaigns that have ended; None where none has."""
-    shown = campaigns_shown.read(folder)
+    shown = campaigns_shown.read(ShownCampaigns, folder)
     return shown.errors if shown else None

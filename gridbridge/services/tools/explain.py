@@ -120,7 +120,7 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
         limits = shows_requests(home).limits(home, queue)
     except CommandFailed:
         return ""
-    return at_home.refusal(queue, limits, job, host.groups_of(owner))
+    return at_home.refusal(queue, limits, job, frozenset(host.groups_of(owner)))
 
 
 def _carried(ours: Route, request: Request, account: str, name: str) -> str:

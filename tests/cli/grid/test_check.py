@@ -64,7 +64,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     (tmp_path / "rules/10.py").write_text(RULES)
     published = str(tmp_path / "published")
-    campaigns_shown.put_cycle(ShownCycle(at=NOON, free_slots={"beta": 3}), published)
+    campaigns_shown.put(ShownCycle(at=NOON, free_slots={"beta": 3}), published)
     campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")

@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.shown import (
     ShownGridCluster,
 )
 from gridbridge.services.tools import campaign_events
-from gridbridge.state import campaign_files, campaigns_shown, events_shown
+from gridbridge.state import campaign_files, campaigns_shown
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FAILED = Event(
@@ -74,8 +74,8 @@ def _published(tmp_path: Path) -> str:
     )
     quiet = replace(one, number=13, events=0)
     campaigns_shown.put(ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder)
-    events_shown.put(ShownEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder)
-    events_shown.put_clusters(ShownGrid(at=NOON, clusters=GRID), folder)
+    campaigns_shown.put(ShownEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder)
+    campaigns_shown.put(ShownGrid(at=NOON, clusters=GRID), folder)
     return folder
 
 

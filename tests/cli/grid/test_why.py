@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.services.tools.campaign_why import ORDERS, SENTENCES
-from gridbridge.state import campaigns_shown, events_shown, tasks_shown
+from gridbridge.state import campaigns_shown, tasks_shown
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = ShownCampaign(
@@ -57,7 +57,7 @@ def _published(tmp_path: Path) -> Path:
     ended = replace(SENT, number=1, outcome=Outcome.PROGRAM_ERROR, exit_status=3)
     again = replace(SENT, number=2, outcome=Outcome.PREEMPTED, is_waiting=True)
     tasks_shown.put(7, 0, (SENT, ended, again), str(tmp_path))
-    campaigns_shown.put_cycle(ShownCycle(at=NOON, reasons=REASONS), str(tmp_path))
+    campaigns_shown.put(ShownCycle(at=NOON, reasons=REASONS), str(tmp_path))
     return tmp_path
 
 
@@ -183,9 +183,9 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
 ) -> None:
     """By the last cycle's numbers."""
     known = {"campaign": 7, "cluster": "beta"} | reason
-    events_shown.put(ShownEvents(at=NOON, events=(BLACKLIST, SILENT)), str(published))
+    campaigns_shown.put(ShownEvents(at=NOON, events=(BLACKLIST, SILENT)), str(published))
     cycle = ShownCycle(at=NOON, reasons=(Reason(**known),))  # type: ignore[arg-type]
-    campaigns_shown.put_cycle(cycle, str(published))
+    campaigns_shown.put(cycle, str(published))
 
     lines = why(published, "7.19").output.splitlines()
 

@@ -17,6 +17,7 @@ from gridbridge.model.campaigns.campaign import (
     Waiting,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.shown import ShownCampaigns
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.publication import Publication
@@ -129,10 +130,10 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
 def test_no_parameter_is_shown(site: Site) -> None:
     """Nor what is run."""
     site.publication.end(site.send(2)[1])
-    site.publication.show()
+    site.publication.show([])
 
     texts = [path.read_text() for path in Path(site.folder).rglob("*") if path.is_file()]
-    assert campaigns_shown.read(site.folder)
+    assert campaigns_shown.read(ShownCampaigns, site.folder)
     assert not any("run" in text for text in texts)
 
 

@@ -1,7 +1,5 @@
 """What tasks used is kept, decays, and decides whose turn it is."""
 
-import os
-import pwd
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,11 +17,11 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.plan import Plan, Seen
-from gridbridge.model.campaigns.sections import Metascheduler
-from gridbridge.model.campaigns.sharing import ShareBy
+from gridbridge.model.campaigns.sections import CampaignsAt, Metascheduler
+from gridbridge.model.campaigns.sharing import ShareBy, Usage
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
-from gridbridge.services.campaigns.shares import Shares, groups_of
+from gridbridge.services.campaigns.shares import Shares
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_usage import CampaignUsage
@@ -149,11 +147,56 @@ def test_little_that_was_used_before_hides_nothing_that_is_used_now(
     assert by_user.gather(()).used_s == {"alice": 200.25}
 
 
-def test_groups_are_those_of_the_system_the_primary_one_first() -> None:
-    me = pwd.getpwuid(os.getuid())
+class Counted(CampaignUsage):
+    """Counts how often it is read."""
 
-    assert groups_of("nobody at all") == ()
-    assert len(groups_of(me.pw_name)) == len(os.getgrouplist(me.pw_name, me.pw_gid))
+    reads = 0
+
+    def all(self) -> tuple[Usage, ...]:
+        """Return all, and count that."""
+        self.reads += 1
+        return super().all()
+
+
+def test_what_was_used_is_read_once_a_cycle(database: Database, watch: Watch) -> None:
+    section = Metascheduler(share_by=ShareBy.USER, half_life_h=1.0)
+    policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
+    usage = Counted(database)
+    shares = Shares(policy, Campaigns(database), usage, watch.clock())
+
+    for _ in range(2):
+        shares.gather(())
+        shares.count(*ended(100))
+
+    assert usage.reads == 2
+    assert shares.gather(()).used_s == {"alice": 400.0}
+
+
+@pytest.mark.parametrize(
+    ("section", "affinity", "is_asked"),
+    [
+        (Metascheduler(), "", False),
+        (Metascheduler(share_by=ShareBy.USER, priorities="alice=1"), "bob", False),
+        (Metascheduler(priorities="@physics=1"), "", True),
+        (Metascheduler(), "bob @lyon", True),
+        (Metascheduler(share_by=ShareBy.GROUP), "", True),
+    ],
+    ids=["nothing", "people", "priority", "affinity", "share"],
+)
+def test_groups_are_asked_for_where_they_decide(
+    database: Database, watch: Watch, section: Metascheduler, affinity: str, is_asked: bool
+) -> None:
+    """A directory of accounts may be slow."""
+    policy = Policy(
+        site=Site(cluster="alpha"),
+        clusters={},
+        queues={},
+        metascheduler=section,
+        campaigns={"beta": CampaignsAt(affinity=affinity)},
+    )
+    shares = Shares(policy, Campaigns(database), CampaignUsage(database), watch.clock())
+
+    assert ("root" in shares.gather((campaign("root", 1),)).groups) == is_asked
 
 
 def test_what_the_file_says_is_gathered(shares: Callable[[ShareBy], Shares]) -> None:
