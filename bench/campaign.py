@@ -1,10 +1,11 @@
 """What campaigns cost, each figure beside a baseline of the same run.
 
-usage: python -m bench.campaign [--json FILE] [--tasks N] [brought] [cycle] [ended] [injected]
+usage: python -m bench.campaign [--json FILE] [--tasks N] [brought] [cycle] [ended] [noted] [injected]
 
 brought   1,000,000 parameters, from gridsub to stored, beside the plainest way to store them
 cycle     the decisions of one cycle (bench/cycle.py)
 ended     what is kept of 1,000,000 ended tasks (bench/ended.py)
+noted     arrays noted in root's ledger (bench/noted.py)
 injected  tasks submitted to real Grid Engine and OAR; needs the lab (bench/injection.py)
 
 Without a part those that need no lab. `brought` has a folder of people's files and a state file of
@@ -24,14 +25,13 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import cycle, ended, injection
+from bench import cycle, ended, injection, noted
 from bench.rows import Row, show
 from gridbridge.config import jdl
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.services.tools import campaigns
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
-from gridbridge.state.database.campaigns import Campaigns
 
 TASKS = 1_000_000
 MOST_S, MOST_MB = 60.0, 500.0
@@ -46,9 +46,10 @@ def main() -> None:
         "brought": lambda: brought(options.tasks),
         "cycle": cycle.rows,
         "ended": lambda: ended.rows(options.tasks),
+        "noted": lambda: noted.rows(options.tasks),
         "injected": injection.rows,
     }
-    chosen = options.parts or ("brought", "cycle", "ended")
+    chosen = options.parts or ("brought", "cycle", "ended", "noted")
     rows = [row for name in chosen for row in parts[name]()]
     show(rows)
     if options.json:
@@ -120,8 +121,8 @@ def _submit(folder: Path) -> None:
 def _serve(folder: Path) -> None:
     """Take one campaign in, as the runner does."""
     database = Database.open(f"sqlite:///{folder}/state.db")
-    known, places = Campaigns(database), (str(folder / "files"), str(folder / "published"))
-    intake = Intake(known, frozenset({"beta"}), Clock(), *places)
+    places = (str(folder / "files"), str(folder / "published"))
+    intake = Intake(database, frozenset({"beta"}), Clock(), *places)
     while not intake.take():
         time.sleep(PAUSE_S)
     os._exit(0)

@@ -7,6 +7,7 @@ load this module.
 import fcntl
 import os
 import stat
+from bisect import bisect_left
 
 from gridbridge.errors import AlreadySubmitted, NotAsBrought, StateError
 from gridbridge.model.campaigns.numbers import read_attempts
@@ -75,8 +76,8 @@ class Ledger:
             return
         if any(row[1] == str(array) for row in arrays):
             raise AlreadySubmitted(f"{self._path}: array {array} has other tasks")
-        before = {one for row in arrays for one in read_attempts(row[3])}
-        if not before.isdisjoint(read_attempts(tasks)):
+        wanted = Wanted(tasks)
+        if any(wanted.meets(row[3]) for row in arrays):
             raise AlreadySubmitted(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
         self._add(now)
 
@@ -106,6 +107,27 @@ class Ledger:
             raise OSError(28, "No space left on device", self._path)
         os.fsync(self._end)
         self._rows.append(row)
+
+
+class Wanted:
+    """The attempts that an array is to have; the earlier ones are never listed one by one."""
+
+    def __init__(self, tasks: str) -> None:
+        """Read them; ParseError for anything else than tasks with their attempts."""
+        self._tasks: dict[str, list[int]] = {}  # by attempt
+        for task, attempt in sorted(read_attempts(tasks)):
+            self._tasks.setdefault(str(attempt), []).append(task)
+
+    def meets(self, earlier: str) -> bool:
+        """Say whether one of them is in what an earlier array of ours has."""
+        for part in earlier.split(","):
+            numbers, _, attempt = part.partition(":")
+            if wanted := self._tasks.get(attempt):
+                first, _, last = numbers.partition("-")
+                at = bisect_left(wanted, int(first))
+                if at < len(wanted) and wanted[at] <= int(last or first):
+                    return True
+        return False
 
 
 def _own(folder: str) -> None:

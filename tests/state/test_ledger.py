@@ -1,11 +1,13 @@
 """Root's ledger lets each attempt of a task be submitted once, and knows the campaign's file."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from gridbridge.errors import AlreadySubmitted, NotAsBrought, StateError
+from gridbridge.model.campaigns.numbers import Attempts, read_attempts
 from gridbridge.state.ledger import Ledger
 
 
@@ -51,6 +53,51 @@ def test_no_attempt_is_in_two_arrays(folder: str) -> None:
         ledger.intend(2, "gamma", "9:2,10:1")
         with pytest.raises(AlreadySubmitted, match="was submitted before"):
             ledger.intend(3, "gamma", "11:1,10:1")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "tasks", "is_refused"),
+    [
+        ("0-9:1", "10-19:1", False),
+        ("0-9:1", "5:2", False),
+        ("0-9:12", "5:2", False),
+        ("5:1,20-29:2", "0-4:1,6-30:1", False),
+        ("0-9:1", "9-12:1", True),
+        ("5:1", "0-9:1", True),
+        ("0-99:1", "50:1", True),
+        ("7:3,20-29:2", "25:2,25:1", True),
+        ("10-19:1", "0-9:1,19:1", True),
+    ],
+)
+def test_attempts_meet_by_their_ranges(
+    folder: str, earlier: str, tasks: str, is_refused: bool
+) -> None:
+    """Whoever asks for one of a million that were sent is refused, and for none else."""
+    with brought(folder) as ledger:
+        ledger.intend(1, "beta", earlier)
+        refused = pytest.raises(AlreadySubmitted, match="was submitted before")
+        with refused if is_refused else nullcontext():
+            ledger.intend(2, "beta", tasks)
+
+
+def test_an_array_costs_what_it_has_however_many_were_sent(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing but its own tasks is listed one by one."""
+    with brought(folder) as ledger:
+        for number in range(1, 4):
+            ledger.intend(number, "beta", f"{number * 10_000}-{number * 10_000 + 9_999}:1")
+    read: list[str] = []
+
+    def counted(text: str) -> Attempts:
+        read.append(text)
+        return read_attempts(text)
+
+    monkeypatch.setattr("gridbridge.state.ledger.read_attempts", counted)
+    with brought(folder) as ledger:
+        ledger.intend(4, "beta", "0-9:1")
+
+    assert read == ["0-9:1"]
 
 
 @pytest.mark.parametrize(("uid", "digest"), [(1001, "abc"), (1000, "abd")])

@@ -1,0 +1,33 @@
+"""What noting an array of 10,000 tasks in root's ledger costs, the last ones beside the first ones.
+
+However many were sent before, an array costs what its own tasks cost.
+"""
+
+import statistics
+import time
+from tempfile import TemporaryDirectory
+
+from bench.rows import Row
+from gridbridge.state.ledger import Ledger
+
+AN_ARRAY = 10_000  # tasks
+SOME = 10  # arrays, of which the median counts
+MOST_TIMES = 3.0  # of the first ones
+
+
+def rows(tasks: int) -> list[Row]:
+    """Measure it, in CPU."""
+    with TemporaryDirectory(dir="/var/tmp") as folder:
+        took_ms = [_noted_ms(f"{folder}/ledger", first) for first in range(0, tasks, AN_ARRAY)]
+    first_ms, last_ms = (statistics.median(some) for some in (took_ms[:SOME], took_ms[-SOME:]))
+    limit = MOST_TIMES * first_ms
+    what = f"the last of {tasks} noted"
+    return [Row(what=what, measured=last_ms, unit="ms", limit=limit, baseline=first_ms)]
+
+
+def _noted_ms(folder: str, first: int) -> float:
+    began = time.process_time()
+    with Ledger(1, folder) as ledger:
+        ledger.require(1000, "digest")
+        ledger.intend(first // AN_ARRAY + 1, "beta", f"{first}-{first + AN_ARRAY - 1}:1")
+    return 1000 * (time.process_time() - began)
