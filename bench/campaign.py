@@ -1,6 +1,6 @@
 """What campaigns cost, each figure beside a baseline of the same run.
 
-usage: python -m bench.campaign [--json FILE] [--tasks N] [brought] [cycle] [ended] [noted] [injected]
+usage: python -m bench.campaign [--json FILE] [--tasks N] [brought cycle ended noted injected]
 
 brought   1,000,000 parameters, from gridsub to stored, beside the plainest way to store them
 cycle     the decisions of one cycle (bench/cycle.py)

@@ -95,7 +95,7 @@ class _Site:
             self._publication.begin([self._number])
             self._publication.end(ended)
             tasks -= len(ended)
-        self._publication.show()
+        self._publication.show([])
 
     def size(self) -> int:
         """Return the bytes of the state file and of all that is published."""
