@@ -60,6 +60,10 @@ class NotAsBrought(GridbridgeError):
     """A campaign's file is not what it was at the first call: nothing more of it is submitted."""
 
 
+class NotACopy(GridbridgeError):
+    """No copy of a task is submitted: its owner did not allow it, or it has had its copies."""
+
+
 class NotOurs(GridbridgeError):
     """The job of a transfer's id is another's, or of another transfer: numbers have begun anew."""
 

@@ -17,12 +17,13 @@ AS_TYPED = ("utf-8", "surrogateescape")  # the user's bytes, whatever their enco
 class Task:
     """One task of an array: its number in the campaign, which attempt this is, its parameters."""
 
-    __slots__ = ("attempt", "number", "parameters")
+    __slots__ = ("attempt", "copy", "number", "parameters")
 
     def __init__(self, number: int, attempt: int, parameters: tuple[str, ...]) -> None:
         self.number = number
         self.attempt = attempt
         self.parameters = parameters  # the first is its name
+        self.copy = 0  # which copy of the task this is; 0: none
 
 
 def script(settings: dict[str, str], tasks: tuple[Task, ...]) -> bytes:
@@ -37,5 +38,5 @@ def script(settings: dict[str, str], tasks: tuple[Task, ...]) -> bytes:
 def _case(place: int, task: Task) -> str:
     words = " ".join(map(quote, task.parameters))
     name = quote(task.parameters[0] if task.parameters else str(task.number))
-    known = f"gb_number={task.number} gb_attempt={task.attempt} gb_name={name}"
+    known = f"gb_number={task.number} gb_attempt={task.attempt} gb_copy={task.copy} gb_name={name}"
     return f"{place}) {known}; set -- {words} ;;\n"

@@ -10,7 +10,7 @@ trap : USR2              # the checkpoint signal, which all of the task gets
 die() { ulimit -c 0 && kill "-$1" $$; }
 make_way() { case $gb_preempted in 1) die 55 ;; esac }
 
-export CIGRI_CAMPAIGN_ID="$gb_campaign" CIGRI_CAMPAIGNID="$gb_campaign" CIGRI_COPY=0
+export CIGRI_CAMPAIGN_ID="$gb_campaign" CIGRI_CAMPAIGNID="$gb_campaign" CIGRI_COPY="$gb_copy"
 export CIGRI_JOB_ID="$gb_campaign.$gb_number" CIGRI_JOBID="$gb_campaign.$gb_number"
 export CIGRI_JOB_NAME="$gb_name" CIGRI_JOBNAME="$gb_name" CIGRI_USER="$gb_user" CIGRI_CLUSTER="$gb_cluster"
 export CIGRI_RESOURCES="$gb_slots" CIGRI_WALLTIME="$gb_walltime" CIGRI_WALLTIME_SECONDS="$gb_walltime_s"

@@ -7,6 +7,7 @@ from gridbridge.config.words import Table, key_name, table_of
 from gridbridge.model.campaigns.sections import (
     CampaignsAt,
     Failures,
+    Finalize,
     Metascheduler,
     Nikita,
     Notifications,
@@ -20,6 +21,7 @@ GROUPS: tuple[Group, ...] = (
     Named(name="campaigns", field="campaigns", kind=CampaignsAt, form=CLUSTER_NAME),
     Single(name="nikita", kind=Nikita),
     Single(name="failures", kind=Failures),
+    Single(name="finalize", kind=Finalize),
     Single(name="notifications", kind=Notifications),
 )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.config.jdl_values import KEYS, NAME, NUL, PARAMETERS, one_of, text_of
+from gridbridge.config.jdl_values import KEYS, NAME, NUL, PARAMETERS, TRUTHS, one_of, text_of, truth
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.ids import is_cluster_name
@@ -25,6 +25,9 @@ NOT_YET = (  # CiGri's, which change nothing here
     *("prologue", "epilogue", "prologue_walltime", "epilogue_walltime"),
     *("test_mode", "properties", "cluster_job_type"),
 )
+
+
+WHOLE = ("idempotent",)  # ours, of the whole campaign: a copy runs at another cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +70,11 @@ class Reader:
         clusters = self._clusters(said)
         parameters = parameters or self._parameters(said)
         name = self._value(said, "name", text_of(NAME), "1 to 255 printable characters", "")
-        self._known(said, {"name", "clusters", *PARAMETERS, "jobs_type", *KEYS})
+        is_idempotent = self._value(said, "idempotent", truth, TRUTHS, False)
+        self._known(said, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
-        jdl = Jdl(name=name, type=type_, clusters=clusters)
+        jdl = Jdl(name=name, type=type_, clusters=clusters, is_idempotent=is_idempotent)
         return Said(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings))
 
     def _parsed(self) -> Mapping[str, Any]:
@@ -190,6 +194,9 @@ class Reader:
         for key in table:
             if key in NOT_YET:
                 self.warnings.append(f"{self._at(key, within)}: changes nothing yet")
+            elif within and key in WHOLE:
+                wrong = "for some clusters alone; outside of clusters, for all of them"
+                self.problems.append(f"{self._at(key, within)}: {wrong}")
             elif key not in keys:
                 near = get_close_matches(key, [*keys], 1)
                 hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(keys)}"

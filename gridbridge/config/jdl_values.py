@@ -14,6 +14,7 @@ NAME = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
 PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 COMMAND = re.compile(r"[^\x00]{1,65536}")
+TRUTHS = "true or false"
 NUL = "a NUL byte in it"
 BEST_EFFORT = ("best-effort", "besteffort")
 TYPES = (*BEST_EFFORT, "normal")
@@ -96,6 +97,13 @@ def _is_besteffort(value: object) -> bool:
     if value not in TYPES:
         raise ValueError("unknown word")
     return value in BEST_EFFORT
+
+
+def truth(value: object) -> bool:
+    """Read whether something is so."""
+    if not isinstance(value, bool):
+        raise TypeError("unclear")
+    return value
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ class Typed:
     resources: tuple[str, ...] = ()  # of -l
     name: str = ""
     type_: Type = Type.DEFAULT
+    is_idempotent: bool = False
 
 
 def array(numbers: str, words: tuple[str, ...], typed: Typed) -> Said:
@@ -159,6 +160,7 @@ def _said(
     """Return the campaign as its JDL says it."""
     asked = asked or Asked()
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
+    table["idempotent"] = typed.is_idempotent
     table["clusters"] = {each: {} for each in typed.clusters}
     if asked.slots > 1 or asked.environment:
         table |= {"resources": f"/core={asked.slots}", "pe": asked.environment}

@@ -6,8 +6,9 @@ remote job must be that person's and bear the record's transfer as its account. 
 1 failed, 2 refused, 3 the job of that id is not this transfer's.
 
 VERB is hold, release, suspend, resume, delete or unstage. Of campaigns, with a file of a person's
-own: submit-array FILE CLUSTER ARRAY TASKS, release-array FILE CLUSTER ARRAY, delete-array FILE
-CLUSTER ARRAY [PLACES], and list-arrays FILE. And notify-owner FILE WORD...: a person's own program.
+own: submit-array FILE CLUSTER ARRAY TASKS, submit-copies FILE CLUSTER ARRAY TASKS, release-array
+FILE CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], and list-arrays FILE. And notify-owner
+FILE WORD...: a person's own program.
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
 """
@@ -48,6 +49,7 @@ VERBS = {
 NOTIFY = "notify-owner"  # people/notify
 ARRAY_VERBS = (
     "submit-array",
+    "submit-copies",
     "release-array",
     "delete-array",
     "list-arrays",

@@ -2,9 +2,9 @@
 
 The service names a person's own campaign file and numbers of tasks, never a command. What is run
 stands in that file, which must be as it was at the first call, and each attempt of a task is
-submitted once: root's ledger knows, and `list-arrays` tells it. Exit status as
-gridbridge-as-user's, and 4: the cluster refuses it, 5: the ledger has these tasks in another array,
-75: not now.
+submitted once: root's ledger knows, and `list-arrays` tells it. `submit-copies` submits tasks once
+more while earlier attempts run, if that file allows it. Exit status as gridbridge-as-user's, and 4:
+the cluster refuses it, 5: the ledger has these tasks in another array, 75: not now.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from typing import NoReturn
 from gridbridge.batch import arrays_of
 from gridbridge.batch.submission import Result
 from gridbridge.batch.task import Task, script
-from gridbridge.errors import GridbridgeError, NotOurs, ParseError, StateError, Untrusted
+from gridbridge.errors import GridbridgeError, NotACopy, NotOurs, ParseError, StateError, Untrusted
 from gridbridge.methods import owner
 from gridbridge.methods.array_queues import kept_there
 from gridbridge.methods.owner import LIMIT_S, NoAccount, NotNow, Refused
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 512 << 20
 STATUS = {Result.LATER: NOT_NOW, Result.BARRED: NOT_NOW, Result.UNSURE: owner.FAILED}
+SUBMITTING = ("submit-array", "submit-copies")
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
 
@@ -56,6 +57,7 @@ class Order:
         if not isinstance(self.section, dict) or not is_cluster_name(site):
             raise NotNow(f"{CONFIG}: no cluster {cluster!r}")
         self.verb, self.cluster, self.number = verb, cluster, int(number)
+        self.is_of_copies = verb == "submit-copies"
         self.tasks = tasks[0] if tasks else ""  # places of an array that is to be deleted
         self.array = ArrayId(site, int(campaign), self.number)
         if verb == "delete-array" and tasks:
@@ -92,7 +94,7 @@ def perform(arguments: list[str]) -> NoReturn:
         _list(arguments[1:])
     order = Order(arguments)
     with Ledger(order.array.campaign) as ledger:
-        if order.verb == "submit-array":
+        if order.verb in SUBMITTING:
             job = _submitted(order, ledger)
         elif not ledger.uid and order.verb == "delete-array":
             job = ""  # nothing of this campaign was ever submitted
@@ -118,13 +120,15 @@ def _list(arguments: list[str]) -> NoReturn:
 def _submitted(order: Order, ledger: Ledger) -> str:
     """Submit what was not submitted before; its id is in the ledger before it is told."""
     if job := ledger.job(order.number):
-        ledger.intend(order.number, order.cluster, order.tasks)
+        ledger.intend(order.number, order.cluster, order.tasks, order.is_of_copies)
         return job
     whole, uid = read_campaign(order.file)
     owner.require_person(order.config, order.file, uid)
     ledger.require(uid, hashlib.sha256(whole).hexdigest())
     header, chosen = read_tasks(order, whole)
-    ledger.intend(order.number, order.cluster, order.tasks)
+    ledger.intend(order.number, order.cluster, order.tasks, order.is_of_copies)
+    for task in chosen if order.is_of_copies else ():
+        task.copy = ledger.copies_of(task.number, before=order.number) + 1
     job = _as_owner(
         uid, lambda person: submit(order, header, chosen, person, *order.reached_by(person))
     )
@@ -155,6 +159,8 @@ def read_tasks(order: Order, whole: bytes) -> "tuple[dict[str, object], tuple[Ta
         lines = whole.split(b"\n")
         header = json.loads(lines[0])
         at_cluster = header["clusters"][order.cluster] | {"name": header["name"]}
+        if order.is_of_copies and header.get("is_idempotent") is not True:
+            raise NotACopy(f"c.{order.array.campaign}: its tasks are not declared idempotent")
         wanted = read_attempts(order.tasks)
         return at_cluster, tuple(Task(n, k, _words(lines[n + 1])) for n, k in wanted)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, ParseError) as error:

@@ -12,6 +12,7 @@ from typing import NoReturn
 from gridbridge.errors import (
     AlreadySubmitted,
     GridbridgeError,
+    NotACopy,
     NotAsBrought,
     NotOurs,
     Untrusted,
@@ -43,7 +44,7 @@ class NotNow(GridbridgeError):
 
 
 STATUS = {
-    **dict.fromkeys((Refused, NoAccount, Untrusted, NotAsBrought), REFUSED),
+    **dict.fromkeys((Refused, NoAccount, Untrusted, NotAsBrought, NotACopy), REFUSED),
     NotNow: NOT_NOW,
     RefusedThere: REFUSED_THERE,
     NotOurs: NOT_OURS,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from gridbridge.model.campaigns.sections import (
     CampaignsAt,
     Failures,
+    Finalize,
     Metascheduler,
     Nikita,
     Notifications,
@@ -38,6 +39,7 @@ class Policy:
     campaigns: Mapping[str, CampaignsAt] = field(default_factory=dict)
     nikita: Nikita = field(default_factory=Nikita)
     failures: Failures = field(default_factory=Failures)
+    finalize: Finalize = field(default_factory=Finalize)
     notifications: Notifications = field(default_factory=Notifications)
     maps: Mapping[str, Rules] = field(default_factory=dict)
 

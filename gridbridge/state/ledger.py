@@ -7,9 +7,9 @@ load this module.
 import fcntl
 import os
 import stat
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 
-from gridbridge.errors import AlreadySubmitted, NotAsBrought, StateError
+from gridbridge.errors import AlreadySubmitted, NotACopy, NotAsBrought, StateError
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.places import LEDGER
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 FILE, ARRAY, JOB, AGAIN = "file", "array", "job", "again"
+COPIES = "copies"  # the last word of an array's line
+MOST_COPIES = 2  # of a task
 
 
 class Ledger:
@@ -64,12 +66,13 @@ class Ledger:
         found = (row[2] for row in self._rows if row[:2] == [JOB, str(array)])
         return next(found, "")
 
-    def intend(self, array: int, cluster: str, tasks: str) -> None:
+    def intend(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
         """Note what will be submitted; AlreadySubmitted for an attempt that another array has.
 
-        Noted once more, it is known from then on that an answer may have been lost.
+        Noted once more, it is known from then on that an answer may have been lost. Raises
+        NotACopy for copies that are none, or too many of one task.
         """
-        now = [ARRAY, str(array), cluster, tasks]
+        now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else [])]
         arrays = [row for row in self._rows if row[0] == ARRAY]
         if now in arrays:
             self._once_more(array)
@@ -79,7 +82,36 @@ class Ledger:
         wanted = Wanted(tasks)
         if any(wanted.meets(row[3]) for row in arrays):
             raise AlreadySubmitted(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
+        if is_of_copies:
+            self._require_copies(tasks)
         self._add(now)
+
+    def _require_copies(self, tasks: str) -> None:
+        wanted = [task for task, _ in read_attempts(tasks)]
+        new = sorted(set(wanted))
+        for row in self._rows:
+            new = _without(new, row[3]) if row[0] == ARRAY else new
+        if new:
+            raise NotACopy(f"{self._path}: task {new[0]} was not submitted before")
+        times: dict[int, int] = {}
+        for task in [*self._copied(), *wanted]:
+            times[task] = times.get(task, 0) + 1
+            if times[task] > MOST_COPIES:
+                raise NotACopy(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
+
+    def _copied(self, before: int = 0) -> list[int]:
+        """Return the tasks of arrays of copies, of those before an array if one is given."""
+        rows = (row for row in self._rows if row[0] == ARRAY and row[4:] == [COPIES])
+        return [
+            task
+            for row in rows
+            if not before or int(row[1]) < before
+            for task, _ in read_attempts(row[3])
+        ]
+
+    def copies_of(self, task: int, before: int) -> int:
+        """Return how many copies of a task were submitted by arrays before that one."""
+        return self._copied(before).count(task)
 
     def _once_more(self, array: int) -> None:
         if not (self.job(array) or self.was_repeated(array)):
@@ -89,10 +121,13 @@ class Ledger:
         """Say whether an array may have been submitted several times, because answers were lost."""
         return [AGAIN, str(array)] in self._rows
 
-    def arrays(self) -> tuple[tuple[str, str, str, str], ...]:
-        """Return each array's number, cluster and tasks, and its id, empty when not known."""
+    def arrays(self) -> tuple[tuple[str, ...], ...]:
+        """Return each array's number, cluster and tasks, and its id, empty when not known.
+
+        Those of copies have a word more.
+        """
         rows = (row for row in self._rows if row[0] == ARRAY)
-        return tuple((row[1], row[2], row[3], self.job(int(row[1]))) for row in rows)
+        return tuple((*row[1:4], self.job(int(row[1])), *row[4:]) for row in rows)
 
     def submitted(self, array: int, job: str) -> None:
         """Note under which id it was submitted."""
@@ -128,6 +163,17 @@ class Wanted:
                 if at < len(wanted) and wanted[at] <= int(last or first):
                     return True
         return False
+
+
+def _without(tasks: list[int], earlier: str) -> list[int]:
+    """Return those of some tasks, in order, that are not in what an earlier array has."""
+    for part in earlier.split(","):
+        first, _, last = part.partition(":")[0].partition("-")
+        tasks = [
+            *tasks[: bisect_left(tasks, int(first))],
+            *tasks[bisect_right(tasks, int(last or first)) :],
+        ]
+    return tasks
 
 
 def _own(folder: str) -> None:

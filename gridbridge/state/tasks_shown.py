@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.task import Ended, ShownTask
 from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
@@ -114,12 +115,14 @@ def _make(place: str) -> None:
 def _line(task: ShownTask) -> str:
     known = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
     there = (task.cluster or NONE, task.job_id, task.place)
-    numbers = (NONE if each is None else each for each in (task.exit_status, task.wallclock_s))
-    return f"{' '.join(map(str, (*known, *there, *numbers)))}\n"
+    figures = (task.exit_status, task.wallclock_s, task.beyond_s)
+    numbers = (NONE if each is None else each for each in figures)
+    copies = ",".join(map(_copy_words, task.copies)) or NONE
+    return f"{' '.join(map(str, (*known, *there, *numbers, copies)))}\n"
 
 
 def _task(line: str) -> ShownTask:
-    words = line.split(" ")
+    words = [*line.split(" "), NONE, NONE][:11]  # an earlier version published no copies
     return ShownTask(
         number=int(words[0]),
         attempt=int(words[1]),
@@ -130,6 +133,23 @@ def _task(line: str) -> ShownTask:
         place=int(words[6]),
         exit_status=None if words[7] == NONE else int(words[7]),
         wallclock_s=None if words[8] == NONE else int(words[8]),
+        beyond_s=None if words[9] == NONE else int(words[9]),
+        copies=tuple(map(_copy, words[10].split(",") if words[10] != NONE else ())),
+    )
+
+
+def _copy_words(one: ShownCopy) -> str:
+    beyond = NONE if one.beyond_s is None else one.beyond_s
+    return f"{one.attempt}:{one.cluster}:{one.outcome.value}:{beyond}"
+
+
+def _copy(text: str) -> ShownCopy:
+    attempt, cluster, outcome, beyond = text.split(":")
+    return ShownCopy(
+        attempt=int(attempt),
+        cluster=cluster,
+        outcome=Outcome(outcome),
+        beyond_s=None if beyond == NONE else int(beyond),
     )
 
 

@@ -150,3 +150,13 @@ def test_a_folder_that_is_not_there_is_told_by_the_signal_of_transfers(tmp_path:
     done = subprocess.run(["/bin/sh", path], env={"HOME": str(tmp_path)}, check=False)
 
     assert done.returncode == -57
+
+
+def test_a_copy_knows_which_one_it_is(tmp_path: Path) -> None:
+    """Its output is its own: the attempt is in the names."""
+    task = Task(7, 3, ("north",))
+    task.copy = 2
+
+    run(tmp_path, 'echo "$CIGRI_COPY $CIGRI_JOB_ID"', 1, task, SGE_TASK_ID="1")
+
+    assert output(tmp_path, "7.3.out") == "2 12.7 north\n"

@@ -145,3 +145,31 @@ def test_each_wrong_line_of_a_parameter_file_is_told(tmp_path: Path) -> None:
         "lines:4: a NUL byte in it",
         "lines:5: 70001 bytes",
     ]
+
+
+@pytest.mark.parametrize(("text", "expected"), [("true", True), ("false", False)])
+def test_a_campaign_says_whether_a_task_may_run_twice(text: str, expected: bool) -> None:
+    """For all of its clusters."""
+    said = jdl.load("n.json", SWEEP.replace("{", f'{{"Idempotent": {text},', 1))
+
+    assert said.jdl.is_idempotent is expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        (SWEEP.replace("{", '{"idempotent": "yes",', 1), 'idempotent = "yes": unclear; true or'),
+        (SWEEP.replace("{", '{"idempotent": 1,', 1), "idempotent = 1: unclear; true or false"),
+        (
+            SWEEP.replace('"type": "normal"', '"idempotent": true'),
+            "beta.idempotent: for some clusters alone; outside of clusters, for all of them",
+        ),
+    ],
+)
+def test_an_unclear_declaration_is_refused_with_one_line(asked: str, problem: str) -> None:
+    """Nobody's task runs twice by a misunderstanding."""
+    with pytest.raises(ConfigError) as raised:
+        jdl.load("n.json", asked)
+
+    (told,) = raised.value.problems
+    assert problem in told

@@ -23,7 +23,7 @@ import gridbridge
 from gridbridge import config
 from gridbridge.apply import as_user
 from gridbridge.methods import as_user as as_user_program
-from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.request import Verb
 from gridbridge.model.places import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
@@ -33,6 +33,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import Completed
 from gridbridge.state import campaign_files
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
 from tests.injection import killing, sandbox
 
@@ -42,6 +43,7 @@ CELLS = ("beta", "delta")
 CYCLES = 12
 STATE = f"sqlite:///{HOME}/state.db"
 RAN = sandbox.CELLS / "ran"
+HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
 RUNNERS = ("services/campaigns/", "apply/campaigns/", "state/campaign_files", "state/database/camp")
 OWNERS = ("methods/as_user_array", "methods/owner", "state/ledger", "gridengine/submit")
@@ -150,13 +152,19 @@ def is_over(campaigns: Campaigns) -> bool:
     return not campaigns.unfinished() and bool(campaigns.all())
 
 
-def brought() -> None:
+def brought(is_idempotent: bool = False) -> None:
     """Bring alice's campaign."""
     clusters = {name: AtCluster(exec_file="run") for name in CELLS}
-    jdl = asdict(Jdl(name="sweep", clusters=clusters))
+    jdl = asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent))
     data = campaign_files.encode(jdl, tuple(map(str, range(TASKS))))
     token = campaign_files.put(data)
     os.chown(f"{CAMPAIGNS}/new.{token}", ALICE, -1)
+
+
+def hanging() -> None:
+    """Bring it with a task that hangs, and may be copied."""
+    HANGS.write_text(f"{TASKS - 1}\n")
+    brought(is_idempotent=True)
 
 
 def cancelled() -> None:
@@ -206,6 +214,22 @@ def ran_once(is_done: Callable[[Campaigns], bool] = is_over) -> list[str]:
     ]
 
 
+def copied_once() -> list[str]:
+    """Go on to the end; the hanging task has succeeded as a copy, and its other attempt is one."""
+    found = ran_once()
+    database = Database.open(STATE)
+    shown = CampaignTasks(database).sent(1, TASKS - 1, TASKS - 1)
+    database.close()
+    beside = [[each.outcome for each in one.copies] for one in shown]
+    sent = [line for line in Path(LEDGER, "c.1").read_text().splitlines() if "copies" in line]
+    return [
+        *found,
+        *check("the task", [one.outcome for one in shown], [Outcome.SUCCESS]),
+        *check("its other attempts", beside, [[Outcome.COPY]]),
+        *check("the ledger's copies", len(sent), 1),
+    ]
+
+
 def is_gone() -> list[str]:
     """Go on until the cancelled campaign has no array; none of its tasks ran."""
     KILLER.aim(())
@@ -244,6 +268,8 @@ GONE = cycles(lambda campaigns: not campaigns.unfinished())
 KILLED = {
     "runner": Scenario(brought, WHOLE, ran_once, RUNNERS),
     "as-user": Scenario(brought, WHOLE, ran_once, OWNERS),
+    "runner-copy": Scenario(hanging, WHOLE, copied_once, RUNNERS),
+    "as-user-copy": Scenario(hanging, WHOLE, copied_once, OWNERS),
     "runner-cancel": Scenario(cancelled, GONE, is_gone, RUNNERS),
     "as-user-cancel": Scenario(cancelled, GONE, is_gone, OWNERS),
 }
@@ -386,6 +412,8 @@ SCENARIOS = (*KILLED, *OTHERS)
 
 
 SAMPLE = {"runner": 110, "as-user": 60, "runner-cancel": 90, "as-user-cancel": 60} | {
+    "runner-copy": 110,
+    "as-user-copy": 60,
     "clients": 13,
     "late": 2,
     "restored": 4,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import AlreadySubmitted, NotAsBrought, StateError
+from gridbridge.errors import AlreadySubmitted, NotACopy, NotAsBrought, StateError
 from gridbridge.model.campaigns.numbers import Attempts, read_attempts
 from gridbridge.state.ledger import Ledger
 
@@ -161,3 +161,37 @@ def test_a_folder_that_others_can_open_is_refused(folder: str) -> None:
 
     with pytest.raises(StateError, match="not a folder of ours alone"):
         brought(folder)
+
+
+def test_a_copy_is_of_a_task_that_was_submitted_and_the_second_is_the_last(folder: str) -> None:
+    """Whatever the service asks for; each attempt is submitted once all the same."""
+    with brought(folder) as ledger:
+        ledger.intend(1, "beta", "0-9:1")
+        with pytest.raises(NotACopy, match="task 10 was not submitted before"):
+            ledger.intend(2, "gamma", "9:2,10:2", is_of_copies=True)
+        ledger.intend(2, "gamma", "8-9:2", is_of_copies=True)
+        ledger.submitted(2, "44")
+        ledger.intend(3, "delta", "9:3", is_of_copies=True)
+        for tasks in ("9:4", "0:2,0:3,0:4"):
+            with pytest.raises(NotACopy, match="gets 2 copies at most"):
+                ledger.intend(4, "delta", tasks, is_of_copies=True)
+        with pytest.raises(AlreadySubmitted):
+            ledger.intend(4, "delta", "8:2", is_of_copies=True)
+
+        assert [ledger.copies_of(9, before=number) for number in (2, 3, 4)] == [0, 1, 2]
+        assert ledger.arrays()[1:] == (
+            ("2", "gamma", "8-9:2", "44", "copies"),
+            ("3", "delta", "9:3", "", "copies"),
+        )
+
+
+def test_an_array_of_copies_is_no_array_of_other_attempts(folder: str) -> None:
+    """Asked for once more it has to be the same."""
+    with brought(folder) as ledger:
+        ledger.intend(1, "beta", "0:1")
+        ledger.intend(2, "gamma", "0:2", is_of_copies=True)
+
+    with brought(folder) as ledger:
+        ledger.intend(2, "gamma", "0:2", is_of_copies=True)
+        with pytest.raises(AlreadySubmitted, match="array 2 has other tasks"):
+            ledger.intend(2, "gamma", "0:2")

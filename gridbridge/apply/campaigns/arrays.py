@@ -37,7 +37,7 @@ def submit(array: Array, attempts: tuple[Attempt, ...]) -> int:
     the same call may be repeated.
     """
     tasks = write_attempts(tuple((one.task, one.attempt) for one in attempts))
-    done = _call("submit-array", array, tasks)
+    done = _call("submit-copies" if array.is_of_copies else "submit-array", array, tasks)
     if done.status in ERRORS:
         raise ERRORS[done.status](as_user.last_words(done))
     return int(done.checked().stdout)
@@ -67,8 +67,13 @@ def noted(campaign: int) -> tuple[Noted, ...]:
 def _noted(line: str) -> Noted:
     try:
         number, cluster, tasks, *job = line.split(" ")
-        job_id = int("".join(job) or 0)
-        return Noted(number=int(number), cluster=cluster, tasks=read_attempts(tasks), job_id=job_id)
+        return Noted(
+            number=int(number),
+            cluster=cluster,
+            tasks=read_attempts(tasks),
+            job_id=int("".join(job[:1]) or 0),
+            is_of_copies=job[1:] == ["copies"],
+        )
     except ValueError as error:
         raise ParseError(f"list-arrays: {line[:80]!r}") from error
 

@@ -65,7 +65,9 @@ class Typed:
 
     def _refuse_wishes(self) -> None:
         if self.wishes != Wishes(type_=self.wishes.type_):
-            raise click.UsageError("--clusters, -l and -N go without a JDL, which says it itself")
+            raise click.UsageError(
+                "--clusters, -l, -N and --idempotent go without a JDL, which says it itself"
+            )
 
 
 @click.command(
@@ -102,6 +104,12 @@ class Typed:
     default=Type.DEFAULT.value,
     help="test sends one task to each cluster.",
 )
+@click.option(
+    "--idempotent",
+    "is_idempotent",
+    is_flag=True,
+    help="Without a JDL: a task may run twice at the same time.",
+)
 @click.option("--check", "is_check", is_flag=True, help="Say what would become of it; store none.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for its end: 1 unless all succeed.")
 @click.option("-d", "is_debug", is_flag=True, help="Show where an unexpected error came from.")
@@ -119,6 +127,7 @@ def gridsub(
     resources: tuple[str, ...],
     name: str,
     type_: str,
+    is_idempotent: bool,
     is_check: bool,
     is_wait: bool,
     is_debug: bool,
@@ -146,7 +155,13 @@ def gridsub(
     if (added_to, added_file, added_text) != (None, None, None):
         output.complain(f"gridsub: {NO_MORE}")
         return REFUSED
-    wishes = Wishes(clusters=clusters, resources=resources, name=name, type_=type_)
+    wishes = Wishes(
+        clusters=clusters,
+        resources=resources,
+        name=name,
+        type_=type_,
+        is_idempotent=is_idempotent,
+    )
     typed = Typed(
         path=path,
         text=text,

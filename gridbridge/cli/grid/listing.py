@@ -4,11 +4,12 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 
 from gridbridge.cli import output
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownErrors
-from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.campaigns.task import SENT, ShownTask
 from gridbridge.model.report import printable
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
@@ -23,6 +24,7 @@ LETTERS = {
 SUMMARY_HEAD = ("Id", "User", "Status", "Type", "Waiting", "Running", "Finished", "ToFix Err")
 TASK_HEAD = "Task       State           Cluster      Attempt Exit Seconds  Parameters"
 TASK_ROW = "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}"
+COPY_ROW = "{:<10} {:<15} {:<12} {:>7}"
 CSV_HEAD = ("id", "name", "user", "submission_time", "state", "ended", "failed", "waiting", "tasks")
 TASK_CSV_HEAD = ("task", "state", "cluster", "attempt", "exit_status", "seconds", "parameters")
 RANGE = re.compile(r"(\d{1,9}|\*)(?:-(\d{1,9}|\*))?", re.ASCII)
@@ -79,12 +81,22 @@ def task_row(task: ShownTask, parameters: Sequence[str]) -> str:
     return TASK_ROW.format(*_cells(task, parameters)).rstrip()
 
 
+def copy_rows(task: ShownTask) -> list[str]:
+    """Write a line for each attempt that ran, or runs, beside the one that a task is shown by."""
+    return [
+        COPY_ROW.format("  copy", SENT if one.is_live else one.outcome, one.cluster, one.attempt)
+        for one in task.copies
+    ]
+
+
 def tasks(found: Iterable[ShownTask], parameters: Sequence[str], is_headless: bool) -> None:
     """Print a line for each task."""
     if not is_headless:
         output.line(TASK_HEAD)
     for task in found:
         output.line(task_row(task, parameters))
+        for line in copy_rows(task):
+            output.line(line)
 
 
 def as_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
@@ -109,6 +121,7 @@ def plain(task: ShownTask, parameters: Sequence[str]) -> dict[str, object]:
         "place": task.place or None,
         "exit_status": task.exit_status,
         "wallclock_s": task.wallclock_s,
+        "copies": [asdict(one) for one in task.copies],
     }
     if parameters:
         known["parameters"] = parameters[task.number]

@@ -22,32 +22,42 @@ from gridbridge.model.campaigns.campaign import (
 def adopt(kept: Kept, noted: Iterable[Noted], refused: Array, at: datetime) -> Adoption:
     """Return what becomes of a campaign after the ledger refused an array of it.
 
-    Of a task's attempts that were lost the last one is waited for; nobody saw how others ended.
+    Of a task's attempts that were lost the last one is waited for, and the copies after it; nobody
+    saw how others ended.
     """
     ledger = {one.number: one for one in noted}
     undone = {one.number for one in kept.arrays if _differs(one, kept, ledger)} | {refused.number}
+    of_copies = {one.number for one in (*kept.arrays, refused) if one.is_of_copies}
     lost = [
         one
         for one in ledger.values()
         if one.number in undone or one.number not in {each.number for each in kept.arrays}
     ]
-    last = {task: attempt for one in lost for task, attempt in one.tasks}
-    back = [one for one in kept.attempts if one.array in undone and one.task not in last]
+    first = _first_alive(lost)
+    sent = {task for one in lost for task, _ in one.tasks}
+    back = [
+        one for one in kept.attempts if one.array in undone - of_copies and one.task not in sent
+    ]
     return Adoption(
         campaign=refused.campaign,
         undone=tuple(sorted(undone)),
         arrays=tuple(_array(refused.campaign, one, at) for one in lost),
-        attempts=tuple(each for one in lost for each in _attempts(refused.campaign, one, last)),
+        attempts=tuple(each for one in lost for each in _attempts(refused.campaign, one, first)),
         superseded=tuple(
             replace(one, outcome=Outcome.SITE_FAULT)
             for one in kept.attempts
-            if one.array not in undone and one.task in last
+            if one.array not in undone and one.attempt < first.get(one.task, 0)
         ),
         waiting=(
-            *without(kept.waiting, last.keys()),
+            *without(kept.waiting, sent),
             *(Waiting(first=one.task, last=one.task, attempt=one.attempt) for one in back),
         ),
     )
+
+
+def _first_alive(lost: Iterable[Noted]) -> dict[int, int]:
+    """Return the last attempt of each task that was no copy; copies may run beside it."""
+    return {task: attempt for one in lost if not one.is_of_copies for task, attempt in one.tasks}
 
 
 def without(waiting: Iterable[Waiting], tasks: Set[int]) -> tuple[Waiting, ...]:
@@ -88,17 +98,18 @@ def _array(campaign: int, noted: Noted, at: datetime) -> Array:
         size=len(noted.tasks),
         job_id=noted.job_id,
         intended_at=at,
+        copies_beyond_s=0 if noted.is_of_copies else None,
     )
 
 
-def _attempts(campaign: int, noted: Noted, last: "dict[int, int]") -> Iterable[Attempt]:
+def _attempts(campaign: int, noted: Noted, first: "dict[int, int]") -> Iterable[Attempt]:
     for place, (task, attempt) in enumerate(noted.tasks, start=1):
-        is_last = last[task] == attempt
+        is_alive = attempt >= first.get(task, 0)
         yield Attempt(
             campaign=campaign,
             task=task,
             attempt=attempt,
             array=noted.number,
             place=place,
-            outcome=Outcome.PENDING if is_last else Outcome.SITE_FAULT,
+            outcome=Outcome.PENDING if is_alive else Outcome.SITE_FAULT,
         )

@@ -1,19 +1,31 @@
 """What one cycle of the runner does about all campaigns."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import replace
 
 from gridbridge.decisions.campaigns import predictor
+from gridbridge.decisions.campaigns.copies import (
+    by_task,
+    is_dropped,
+    losers,
+    numbered,
+    settled,
+)
 from gridbridge.decisions.campaigns.distribution import sends
 from gridbridge.decisions.campaigns.failures.blacklist import bars, limited, may_go_on, opened
 from gridbridge.decisions.campaigns.failures.event_words import said
 from gridbridge.decisions.campaigns.failures.events import note
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
+from gridbridge.decisions.campaigns.tail import Decided, copies, ended_for_good
 from gridbridge.model.campaigns.campaign import (
+    Array,
     ArrayState,
     Campaign,
     CampaignState,
+    Outcome,
     clusters_of,
 )
+from gridbridge.model.campaigns.copies import Losers
 from gridbridge.model.campaigns.events import Changes
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Again, Plan, Seen, Tried
@@ -23,20 +35,20 @@ BEGUN = (ArrayState.INTENDED, ArrayState.SUBMITTED)  # what another cycle has to
 
 def plan(seen: Seen) -> Plan:
     """Decide from what is seen; the same rows give the same plan."""
+    rivals = by_task(seen.rivals)
+    seen = replace(seen, ended=settled(seen.ended, rivals))
     alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
-    again = _again(seen, alive)
+    again = numbered(_again(seen, alive), rivals)
     over = {(one.campaign, one.number) for one in seen.over}
     left = tuple(one for one in seen.arrays if (one.campaign, one.number) not in over)
     ending = {(one.campaign, one.array) for one in seen.ended}
+    lost = losers(seen.ended, rivals, (one for one in left if one.campaign in alive))
     predicted = predictor.predict(seen)
-    busy = {one.campaign for one in left} | {one.campaign for one in again}
-    finished = tuple(
-        one.number for one in seen.campaigns if one.number in alive - busy and _is_sent(one, seen)
-    )
+    finished = _finished(seen, left, again)
     book, records = note(seen, again, finished)
     barred = bars(book.open, seen.at)
-    sent = limited(sends(opened(seen, barred), predicted), seen, barred, book)
-    begun = (one for one in left if one.campaign in alive and one.state in BEGUN)
+    there = opened(seen, barred)
+    sent = limited(sends(there, predicted), seen, barred, book)
     return Plan(
         ended=seen.ended,
         arrays=tuple(one for one in seen.arrays if (one.campaign, one.number) in ending),
@@ -44,11 +56,45 @@ def plan(seen: Seen) -> Plan:
         over=seen.over,
         finished=finished,
         deleted=tuple(one for one in left if one.campaign not in alive),
-        resumed=tuple(one for one in begun if may_go_on(one, book.open, seen.at)),
+        losers=lost,
+        resumed=tuple(
+            one for one in _begun(left, alive, lost) if may_go_on(one, book.open, seen.at)
+        ),
         sends=sent,
+        copies=copies(
+            there,
+            Decided(ended=seen.ended, again=again, sends=sent, barred=barred.keys(), rivals=rivals),
+        ),
         missed=seen.missed,
         predicted=predictor.kept(predicted, seen.ratios, sent),
         changes=Changes(events=book.changed, records=records),
+    )
+
+
+def _begun(left: Iterable[Array], alive: Set[int], lost: Iterable[Losers]) -> Iterator[Array]:
+    """Return the arrays whose submission goes on."""
+    dropped = {(one.array.campaign, one.array.number) for one in lost if is_dropped(one)}
+    for one in left:
+        is_wanted = one.campaign in alive and (one.campaign, one.number) not in dropped
+        if is_wanted and one.state in BEGUN:
+            yield one
+
+
+def _finished(seen: Seen, left: Iterable[Array], again: tuple[Again, ...]) -> tuple[int, ...]:
+    """Return the campaigns that end: no task of them is left but copies that have lost.
+
+    Those are ended later, and a cluster that is away keeps no campaign from its end.
+    """
+    runs = {one.campaign for one in again}
+    busy = {one.campaign for one in left}
+    now = ended_for_good(seen.ended, again)
+    return tuple(
+        one.number
+        for one in seen.campaigns
+        if one.state.is_alive
+        and one.number not in runs
+        and _is_sent(one, seen)
+        and (one.number not in busy or one.ended + now[one.number] >= one.tasks)
     )
 
 
@@ -85,11 +131,28 @@ def sentences(plan: Plan) -> list[str]:
     sent = ", ".join(
         f"{one.tasks} of campaign {one.campaign} to {one.cluster}" for one in plan.sends
     )
-    again = f", {len(plan.again)} of them run again" if plan.again else ""
-    told = [f"{len(plan.ended)} tasks ended{again}" if plan.ended else ""]
+    told = _of_ends(plan)
     told += [f"{len(plan.deleted)} arrays are deleted" if plan.deleted else ""]
     told += predictor.sentences(plan.predicted)
     told += [f"sent: {sent}" if sent else ""]
+    told += [
+        f"copied to {one.cluster}: {len(one.tasks)} of campaign {one.campaign}, which have run"
+        f" longer than {one.beyond_s} s"
+        for one in plan.copies
+    ]
     told += [f"campaign {number} has ended" for number in plan.finished]
     told += [said(one) for one in plan.changes.events]
     return [each for each in told if each]
+
+
+def _of_ends(plan: Plan) -> list[str]:
+    copies = sum(one.outcome is Outcome.COPY for one in plan.ended)
+    count = len(plan.ended) - copies
+    again = f", {len(plan.again)} of them run again" if plan.again else ""
+    told = [f"{count} tasks ended{again}" if count else ""]
+    told += [f"{copies} copies ended" if copies else ""]
+    return told + [
+        f"not wanted any more: {sum(map(len, one.places))} of campaign {one.array.campaign} at"
+        f" {one.array.cluster}"
+        for one in plan.losers
+    ]

@@ -41,6 +41,7 @@ class Outcome(StrEnum):
     SETUP_ERROR = "setup_error"  # the cluster could not start it
     CANCELLED = "cancelled"
     WIPED = "wiped"  # nikita deleted it before it started
+    COPY = "copy"  # it decided nothing: another attempt of its task went on, or had succeeded
 
 
 class ArrayState(StrEnum):
@@ -80,6 +81,12 @@ class Array:
     job_id: int = 0
     intended_at: datetime
     is_repeated: bool = False  # its submission: an answer may have been lost
+    copies_beyond_s: int | None = None  # its tasks are copies: those had run for longer; None: not
+
+    @property
+    def is_of_copies(self) -> bool:
+        """Whether earlier attempts of its tasks were left alone when it was made."""
+        return self.copies_beyond_s is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +97,7 @@ class Noted:
     cluster: str
     tasks: Attempts
     job_id: int = 0  # 0: not known
+    is_of_copies: bool = False
 
 
 def clusters_of(arrays: Iterable[Array]) -> dict[tuple[int, int], str]:

@@ -36,3 +36,9 @@ class Jdl:
     name: str
     type: Type = Type.DEFAULT
     clusters: Mapping[str, AtCluster] = field(default_factory=dict)
+    is_idempotent: bool = False  # several attempts of a task may run at the same time
+
+    @property
+    def may_be_copied(self) -> bool:
+        """Whether a task that runs long may get a copy."""
+        return self.is_idempotent and self.type is Type.DEFAULT

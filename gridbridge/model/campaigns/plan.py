@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcome
+from gridbridge.model.campaigns.copies import Copies, Losers, Rival, Tail
 from gridbridge.model.campaigns.events import Changes, Event, Record
 from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio
-from gridbridge.model.campaigns.sections import Failures
+from gridbridge.model.campaigns.sections import Failures, Finalize
 from gridbridge.model.campaigns.sharing import Sharing
 from gridbridge.model.campaigns.wiping import Missed
 
@@ -87,6 +88,9 @@ class Seen:
     events: tuple[Event, ...] = ()  # that are open
     records: tuple[Record, ...] = ()  # of unfinished campaigns
     failures: Failures = field(default_factory=Failures)
+    rivals: tuple[Rival, ...] = ()  # attempts of tasks that had copies, while one of a task lives
+    tails: tuple[Tail, ...] = ()  # of campaigns near their ends, whose tasks may be copied
+    finalize: Finalize = field(default_factory=Finalize)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +113,10 @@ class Plan:
     over: tuple[Array, ...] = ()
     finished: tuple[int, ...] = ()  # campaigns
     deleted: tuple[Array, ...] = ()  # of cancelled campaigns
+    losers: tuple[Losers, ...] = ()  # attempts whose tasks have succeeded otherwise
     resumed: tuple[Array, ...] = ()  # whose submission was begun and not finished
     sends: tuple[Send, ...] = ()
+    copies: tuple[Copies, ...] = ()
     missed: tuple[Missed, ...] = ()
     predicted: tuple[Prediction, ...] = ()  # ratios that are kept
     changes: Changes = field(default_factory=Changes)  # of events

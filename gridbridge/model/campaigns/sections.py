@@ -103,6 +103,17 @@ class Failures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finalize:
+    """What makes the end of a campaign shorter."""
+
+    copies: int = setting(2, "the most copies of a task that runs long; 0: none", "copies", 0, 2)
+    least_s: float = setting(60.0, "a task that has run for less gets none", "s", 1, 2592000)
+    limit_s: float = setting(
+        3600.0, "so long after its last task was sent a campaign is at its end", "s", 60, 2592000
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notifications:
     """How people are told of their campaigns."""
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.copies import ShownCopy
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # of tasks that have not ended
 
@@ -21,6 +22,8 @@ class ShownTask:
     place: int = 0  # in that array, from 1
     exit_status: int | None = None
     wallclock_s: int | None = None
+    beyond_s: int | None = None  # this is a copy, made when the task had run for longer
+    copies: tuple[ShownCopy, ...] = ()  # its other attempts that ran, or run, beside this one
 
     @property
     def word(self) -> str:

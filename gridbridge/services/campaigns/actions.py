@@ -3,11 +3,11 @@
 import logging
 from collections import Counter
 from dataclasses import replace
-from typing import Protocol
 
 from gridbridge.apply.campaigns import arrays
 from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused
 from gridbridge.decisions.campaigns.adoption import adopt
+from gridbridge.decisions.campaigns.copies import ByTask, by_task, is_dropped, numbered, settled
 from gridbridge.decisions.campaigns.failures.blacklist import happened, opened_now
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
@@ -19,17 +19,19 @@ from gridbridge.model.campaigns.campaign import (
     ArrayState,
     Attempt,
     CampaignState,
-    Noted,
     Outcome,
     Waiting,
 )
+from gridbridge.model.campaigns.copies import Losers
 from gridbridge.model.campaigns.events import Code, Kind
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Again, Plan, Send, Tried
 from gridbridge.model.campaigns.sections import Failures
+from gridbridge.services.campaigns.acts import Acts
 from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
@@ -38,30 +40,6 @@ PRIORITIES = {Outcome.RESUBMIT: AT_ONCE, Outcome.RESUBMIT_LAST: LAST}
 OF_SUBMISSION = (Code.SUBMIT_JOB, Code.RUNNER_SUBMIT_ERROR)  # over once an array was taken
 
 _log = logging.getLogger(__name__)
-
-
-class Acts(Protocol):
-    """What is done at the clusters (apply/campaigns/arrays); each may be repeated."""
-
-    def submit(self, array: Array, attempts: tuple[Attempt, ...], /) -> int:
-        """Submit an array held; return its id.
-
-        Raises ArrayRefused where its cluster, and CampaignRefused where root will never take it,
-        and AlreadySubmitted when root's ledger has other tasks under its number.
-        """
-        ...
-
-    def release(self, array: Array, /) -> None:
-        """Let its tasks start."""
-        ...
-
-    def delete(self, array: Array, /) -> None:
-        """End all of its tasks."""
-        ...
-
-    def noted(self, campaign: int, /) -> tuple[Noted, ...]:
-        """Return what root's ledger has of a campaign."""
-        ...
 
 
 class Actions:
@@ -78,6 +56,7 @@ class Actions:
         self._database = database
         self._campaigns = Campaigns(database)
         self._tries = CampaignTries(database, self._campaigns)
+        self._copies = CampaignCopies(database, self._campaigns)
         self._events = CampaignEvents(database)
         self._learnt = learnt
         self._clock = clock
@@ -100,14 +79,22 @@ class Actions:
             self._learnt.keep(plan, self._clock.now())
         for array in plan.deleted:
             self._delete(array)
+        for lost in plan.losers:
+            self._end(lost)
         for array in plan.resumed:
             self._resume(array)
         for send in plan.sends:
             self._send(send)
+        for copies in plan.copies:
+            self._begin(self._copies.intend(copies, self._clock.now()))
 
     def _note_ends(self, plan: Plan) -> None:
         again = {(one.campaign, one.task) for one in plan.again}
-        over = [one for one in plan.ended if (one.campaign, one.task) not in again]
+        over = [
+            one
+            for one in plan.ended
+            if one.outcome is not Outcome.COPY and (one.campaign, one.task) not in again
+        ]
         self._touched += plan.ended
         self._campaigns.ended(plan.ended)
         for one in plan.again:
@@ -127,9 +114,24 @@ class Actions:
         array = self._campaigns.intend(
             send.campaign, send.cluster, send.tasks, now, is_only=send.is_only
         )
+        self._begin(array)
+
+    def _begin(self, array: Array | None) -> None:
+        """Take the first steps of a new array, if there is one."""
         if array:
             self._touched += self._campaigns.pending(array)
             self._go_on(array)
+
+    def _end(self, lost: Losers) -> None:
+        """End attempts whose tasks have succeeded; those that fail to end are named again."""
+        if is_dropped(lost):
+            self._delete(lost.array)
+            return
+        try:
+            self._acts.delete_places(lost.array, lost.places)
+        except GridbridgeError as error:
+            name, at = f"{lost.array.campaign}.{lost.array.number}", lost.array.cluster
+            _log.warning("event=not_ended array=%s at=%s why=%r", name, at, str(error))
 
     def _delete(self, array: Array) -> None:
         """End an array; one that was never released has no ends that a cluster could tell."""
@@ -163,7 +165,7 @@ class Actions:
             self._is_released(array)
         except CampaignRefused as error:
             self._tell("campaign_refused", array, error)
-            self._refuse_everywhere(array)
+            (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(array)
         except ArrayRefused as error:
             self._tell("refused", array, error)
             self._try_elsewhere(array)
@@ -191,24 +193,29 @@ class Actions:
 
     def _try_elsewhere(self, array: Array) -> None:
         """Note that none of an array's tasks ran, because its cluster refuses them."""
-        pending = self._campaigns.pending(array)
+        with self._database.transaction():
+            if not array.is_of_copies:
+                self._note(array, Code.RUNNER_SUBMIT_ERROR)
+            ended = self._none_ran(array, Outcome.SETUP_ERROR)
+            self._note_ends(Plan(ended=ended, again=self._again(array, ended), over=(array,)))
+
+    def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[Again, ...]:
+        """Return which of these tasks run again."""
         tried = [
             Tried(
                 campaign=one.campaign,
                 task=one.task,
                 attempt=one.attempt,
                 cluster=array.cluster,
-                outcome=Outcome.SETUP_ERROR,
+                outcome=one.outcome,
             )
-            for one in pending
+            for one in ended
         ]
         found = self._campaigns.find(array.campaign)
         assert found  # a campaign that has arrays is kept
         clusters = {} if found.jdl.type is Type.TEST else {found.number: found.jdl.clusters.keys()}
-        again = to_run_again(tried, self._tries.earlier(pending), clusters, self._failures)
-        with self._database.transaction():
-            self._note(array, Code.RUNNER_SUBMIT_ERROR)
-            self._close(array, Outcome.SETUP_ERROR, again)
+        again = to_run_again(tried, self._tries.earlier(ended), clusters, self._failures)
+        return numbered(again, self._rivals(array))
 
     def _refuse_everywhere(self, array: Array) -> None:
         """Note that root submits nothing more of a campaign: what waits has failed too."""
@@ -244,11 +251,18 @@ class Actions:
         event = happened(known, code, pair, self._clock.now(), self._failures)
         self._events.put([replace(event, tasks=event.tasks + array.size)])
 
-    def _close(self, array: Array, outcome: Outcome, again: tuple[Again, ...] = ()) -> None:
-        """Note that none of an array's tasks ran."""
-        ended = tuple(replace(one, outcome=outcome) for one in self._campaigns.pending(array))
+    def _close(self, array: Array, outcome: Outcome) -> None:
+        """Note that none of an array's tasks ran, or will run again."""
         with self._database.transaction():
-            self._note_ends(Plan(ended=ended, again=again, over=(array,)))
+            self._note_ends(Plan(ended=self._none_ran(array, outcome), over=(array,)))
+
+    def _none_ran(self, array: Array, outcome: Outcome) -> tuple[Attempt, ...]:
+        """Return what an array's attempts came to; those whose tasks live otherwise are copies."""
+        ended = tuple(replace(one, outcome=outcome) for one in self._campaigns.pending(array))
+        return settled(ended, self._rivals(array))
+
+    def _rivals(self, array: Array) -> ByTask:
+        return by_task(self._copies.rivals([array.campaign]))
 
     @staticmethod
     def _tell(event: str, array: Array, error: Exception) -> None:

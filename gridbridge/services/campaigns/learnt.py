@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import datetime
 
-from gridbridge.model.campaigns.campaign import clusters_of
+from gridbridge.model.campaigns.campaign import Outcome, clusters_of
 from gridbridge.model.campaigns.plan import Plan
 from gridbridge.state.database import Database
 from gridbridge.state.database.marks import Marks
@@ -29,7 +29,9 @@ class Learnt:
         counted = Counter(
             (one.campaign, clusters[one.campaign, one.array])
             for one in plan.ended
-            if (one.campaign, one.task) not in again and (one.campaign, one.array) in clusters
+            if one.outcome is not Outcome.COPY
+            and (one.campaign, one.task) not in again
+            and (one.campaign, one.array) in clusters
         )
         for (campaign, cluster), tasks in counted.items():
             self._predictions.tasks_ended(campaign, cluster, tasks, now)

@@ -1,6 +1,6 @@
 """What the clusters' answers say of room, and of our tasks there, in numbers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from datetime import datetime, timedelta
 from itertools import groupby
 from math import inf, isfinite
@@ -14,14 +14,16 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 SETTLED = timedelta(seconds=20)  # the longest that OAR took to start a task that had room
 
 Answers = Mapping[str, ClusterSnapshot]
+Besides = Set[tuple[int, int, int]]
 
 
 def wanted_clusters(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> frozenset[str]:
-    """Return the clusters to which tasks that wait may be sent."""
+    """Return the clusters to which tasks that wait, or copies of others, may be sent."""
     going = (
         one.jdl.clusters
         for one in campaigns
-        if one.state is CampaignState.IN_TREATMENT and waiting.get(one.number)
+        if one.state is CampaignState.IN_TREATMENT
+        and (waiting.get(one.number) or one.jdl.may_be_copied)
     )
     return frozenset(name for clusters in going for name in clusters)
 
@@ -81,8 +83,13 @@ def there(arrays: Iterable[Array], answers: Answers, now: datetime) -> tuple[The
     return tuple(one for one in counted if one.listed)
 
 
-def elapsed(arrays: Iterable[Array], answers: Answers) -> dict[tuple[int, str], tuple[float, ...]]:
-    """Return for how many seconds each running task has run, by campaign and cluster."""
+def elapsed(
+    arrays: Iterable[Array], answers: Answers, besides: Besides
+) -> dict[tuple[int, str], tuple[float, ...]]:
+    """Return for how many seconds each running task has run, by campaign and cluster.
+
+    Each task counts once: of those that run several times others are given, by array and place.
+    """
     found: dict[tuple[int, str], list[float]] = {}
     for array in arrays:
         seen = answers[array.cluster]
@@ -90,7 +97,9 @@ def elapsed(arrays: Iterable[Array], answers: Answers) -> dict[tuple[int, str], 
         times += (
             max(0.0, (seen.taken_at - row.since).total_seconds())
             for row in seen.jobs.get(array.job_id, ())
-            if row.since and row.state.has_begun
+            if row.since
+            and row.state.has_begun
+            and (array.campaign, array.number, row.task) not in besides
         )
     return {pair: tuple(times) for pair, times in found.items()}
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from gridbridge.decisions.campaigns import why
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.campaigns.reasons import ShownCycle
@@ -80,7 +80,8 @@ class Publication:
     def _show_touched(self, attempts: Iterable[Attempt]) -> None:
         touched: dict[tuple[int, int], set[int]] = defaultdict(set)
         for one in attempts:
-            touched[one.campaign, one.task // A_FILE].add(one.task)
+            of_part = touched[one.campaign, one.task // A_FILE]
+            of_part.update(() if one.outcome is Outcome.COPY else (one.task,))
         ended: dict[int, list[ShownTask]] = defaultdict(list)
         for (campaign, part), numbers in sorted(touched.items()):
             shown = self._show_part(campaign, part)

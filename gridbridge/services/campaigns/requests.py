@@ -143,7 +143,8 @@ class Requests:
         failed = self._tries.failed(event, outcomes)
         self._touched += failed
         for one in failed:
-            again = Waiting(first=one.task, last=one.task, attempt=one.attempt + 1)
+            last = self._tries.last(one.campaign, one.task)
+            again = Waiting(first=one.task, last=one.task, attempt=last + 1)
             self._campaigns.wait_again(event.campaign, again)
         if failed:
             self._campaigns.count(event.campaign, -len(failed), -len(failed))

@@ -11,6 +11,7 @@ from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.campaigns import stress
 from gridbridge.apply.clusters import away
 from gridbridge.decisions.campaigns import ends as rules
+from gridbridge.decisions.campaigns.copies import by_task
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Campaign
 from gridbridge.model.campaigns.jdl import Type
@@ -23,8 +24,10 @@ from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.campaigns.asking import ask
 from gridbridge.services.campaigns.listed import elapsed, room, there, wanted_clusters
 from gridbridge.services.campaigns.missing import Missing
+from gridbridge.services.campaigns.tails import Tails, besides
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_copies import CampaignCopies
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
@@ -51,6 +54,8 @@ class Updator:
         self._policy = policy
         self._campaigns = Campaigns(database)
         self._tries = CampaignTries(database, self._campaigns)
+        self._copies = CampaignCopies(database, self._campaigns)
+        self._tails = Tails(self._campaigns, policy.finalize)
         self._events = CampaignEvents(database)
         self._predictions = predictions
         self._marks = marks
@@ -69,7 +74,8 @@ class Updator:
         released = [
             one for one in arrays if one.state is ArrayState.RELEASED and one.cluster in answers
         ]
-        self.elapsed = elapsed(released, answers)
+        rivals = self._copies.rivals(one.number for one in campaigns)
+        self.elapsed = elapsed(released, answers, besides(rivals))
         self._missing.begin()
         ended, over = self._ended(released, answers, self._judge(campaigns))
         tests = (one for one in campaigns if one.jdl.type is Type.TEST)
@@ -91,6 +97,9 @@ class Updator:
             events=self._events.open(),
             records=self._events.records(one.number for one in campaigns),
             failures=self._policy.failures,
+            rivals=rivals,
+            tails=self._tails.look(campaigns, arrays, answers, by_task(rivals), self._clock.now()),
+            finalize=self._policy.finalize,
         )
 
     def _scripts(

@@ -22,6 +22,7 @@ class Wishes:
     resources: tuple[str, ...] = ()
     name: str = ""
     type_: str = Type.DEFAULT.value
+    is_idempotent: bool = False
 
 
 def read(path: str, text: str, type_: str) -> Said:
@@ -77,6 +78,7 @@ def _typed(wishes: Wishes, path: str) -> Typed:
         resources=wishes.resources,
         name=wishes.name,
         type_=Type(wishes.type_),
+        is_idempotent=wishes.is_idempotent,
     )
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -89,7 +89,8 @@ def _of_campaign(one: ShownCampaign, folder: str) -> Told:
 
 
 def _of_task(one: ShownCampaign, task: ShownTask, folder: str) -> Told:
-    return _told(one, task, _state(task), folder, does_wait=task.is_waiting)
+    told = _told(one, task, _state(task), folder, does_wait=task.is_waiting)
+    return replace(told, sentences=(*told.sentences, *_of_copies(task)))
 
 
 def _told(
@@ -173,3 +174,19 @@ def _state(task: ShownTask) -> str:
         return f"it was sent to {task.cluster}: {place}"
     ended = f", exit status {task.exit_status}" if task.exit_status is not None else ""
     return f"it ended at {task.cluster} ({place}): {task.outcome}{ended}"
+
+
+def _of_copies(task: ShownTask) -> Iterator[str]:
+    """Say which copies a task has or had, and why; other attempts beside them, too."""
+    if task.beyond_s is not None:
+        yield f"that is a copy{_made_for(task.beyond_s)}"
+    for one in task.copies:
+        what = "another attempt" if one.beyond_s is None else "a copy"
+        state = (
+            f"is at {one.cluster}" if one.is_live else f"was at {one.cluster}, and decided nothing"
+        )
+        yield f"{what} of it {state} (attempt {one.attempt}){_made_for(one.beyond_s)}"
+
+
+def _made_for(beyond_s: int | None) -> str:
+    return f": when it was made, the task had run longer than {beyond_s} s" if beyond_s else ""

@@ -46,7 +46,9 @@ ARRAYS = Table(
     Column("job_id", BigInteger, nullable=False),
     Column("intended_at", Moment, nullable=False),
     Column("is_repeated", Boolean, nullable=False, server_default=false()),
+    Column("copies_beyond_s", BigInteger),  # of arrays of copies
     Index("campaign_arrays_state", "state"),
+    Index("campaign_arrays_copies", "campaign", "copies_beyond_s"),
 )
 
 ATTEMPTS = Table(

@@ -1,24 +1,28 @@
 """The tasks of campaigns as people see them: each by its last attempt."""
 
 from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 
 from gridbridge.model.campaigns.campaign import Attempt, CampaignState, Outcome
+from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, WAITING
 from gridbridge.state.database.core import Database
 
 NO_ARRAY = 0
+RANKS = {Outcome.SUCCESS: 3, Outcome.PENDING: 2, Outcome.COPY: 0}  # of all others: 1
+BESIDES = (Outcome.PENDING, Outcome.COPY)
 
 _SENT = (
     select(
         ATTEMPTS.c.task.label("number"),
         *(ATTEMPTS.c[name] for name in ("attempt", "outcome", "place")),
         *(ATTEMPTS.c[name] for name in ("exit_status", "wallclock_s")),
-        *(ARRAYS.c[name] for name in ("cluster", "job_id")),
+        *(ARRAYS.c[name] for name in ("cluster", "job_id", "copies_beyond_s")),
     )
     .join(
         ARRAYS,
@@ -56,8 +60,9 @@ class CampaignTasks:
             for row in self._database.rows(_AGAIN, **of)
             for task in range(max(low, row["first"]), min(high, row["last"]) + 1)
         }
-        found = {row["number"]: dict(row) for row in self._database.rows(_SENT, **of)}
-        return tuple(_shown(row, is_waiting=number in again) for number, row in found.items())
+        rows = map(dict, self._database.rows(_SENT, **of))
+        found = groupby(rows, key=lambda row: row["number"])
+        return tuple(_shown([*some], is_waiting=number in again) for number, some in found)
 
     def last(self, campaign: int) -> int:
         """Return the highest number of a task that was ever sent; -1 for none."""
@@ -101,6 +106,29 @@ class CampaignTasks:
             self._database.execute(update(CAMPAIGNS).where(this).values(**values))
 
 
-def _shown(row: dict[str, Any], *, is_waiting: bool) -> ShownTask:
+def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> ShownTask:
+    """Return a task by the attempt that says most of it, with those that ran beside it."""
+    row, others = attempts[0], []
+    for each in attempts[1:]:
+        lower, row = (row, each) if _says_more(each, row) else (each, row)
+        others.append(lower)
+    beyond_s = row.pop("copies_beyond_s")
+    copies = tuple(_copy(one) for one in others if one["outcome"] in BESIDES)
     known = row | {"outcome": Outcome(row["outcome"]), "is_waiting": is_waiting}
-    return ShownTask(**known | {"cluster": row["cluster"] or "", "job_id": row["job_id"] or 0})
+    known |= {"cluster": row["cluster"] or "", "job_id": row["job_id"] or 0}
+    return ShownTask(**known, copies=copies, beyond_s=beyond_s)
+
+
+def _says_more(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Say whether of two attempts the later one is shown: of two that live the first is."""
+    ranks = RANKS.get(later["outcome"], 1), RANKS.get(earlier["outcome"], 1)
+    return ranks[0] > ranks[1] or ranks == (1, 1)
+
+
+def _copy(row: dict[str, Any]) -> ShownCopy:
+    return ShownCopy(
+        attempt=row["attempt"],
+        cluster=row["cluster"] or "",
+        outcome=Outcome(row["outcome"]),
+        beyond_s=row["copies_beyond_s"],
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from sqlalchemy import and_, bindparam, delete, exists, insert, or_, select, tuple_
+from sqlalchemy import and_, bindparam, delete, exists, func, insert, or_, select, tuple_
 
 from gridbridge.model.campaigns.adoption import Adoption, Kept
 from gridbridge.model.campaigns.campaign import Attempt, Outcome
@@ -31,6 +31,9 @@ _PENDING = (
     .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == Outcome.PENDING)
     .order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
 )
+_LAST = select(func.max(ATTEMPTS.c.attempt).label("attempt")).where(
+    ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.task == bindparam("of_task")
+)
 _FAILED = (
     select(*(ATTEMPTS.c[name] for name in Attempt.__dataclass_fields__))
     .join(ARRAYS, _WHERE)
@@ -46,6 +49,7 @@ _FAILED = (
             _LATER.c.campaign == ATTEMPTS.c.campaign,
             _LATER.c.task == ATTEMPTS.c.task,
             _LATER.c.attempt > ATTEMPTS.c.attempt,
+            _LATER.c.outcome != Outcome.COPY,
         ),
         ~exists().where(
             WAITING.c.campaign == ATTEMPTS.c.campaign,
@@ -80,6 +84,11 @@ class CampaignTries:
         return tuple(
             Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in map(dict, found)
         )
+
+    def last(self, campaign: int, task: int) -> int:
+        """Return the highest attempt of a task, which may be a copy; 0 for none."""
+        (row,) = self._database.rows(_LAST, of_campaign=campaign, of_task=task)
+        return int(row["attempt"] or 0)
 
     def kept(self, campaign: int) -> Kept:
         """Return what is kept of a campaign's tasks that have not ended."""

@@ -1,6 +1,6 @@
 """The campaigns, their arrays, and every attempt to run a task."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,7 @@ from gridbridge.model.campaigns.campaign import (
     Outcome,
     Waiting,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.state.database.campaign_rows import campaign_of, values_of
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, WAITING
 from gridbridge.state.database.core import Database
 
@@ -117,7 +117,7 @@ class Campaigns:
         """Keep a new campaign, all of its tasks waiting, and return its number."""
         number = campaign.number or self.last_number() + 1
         with self._database.transaction():
-            values = _values(campaign) | {"token": token, "number": number}
+            values = values_of(campaign) | {"token": token, "number": number}
             self._database.execute(insert(CAMPAIGNS), values)
             self.wait_again(number, Waiting(first=0, last=campaign.tasks - 1))
         return number
@@ -186,19 +186,29 @@ class Campaigns:
         """
         with self._database.transaction():
             taken = self._take(campaign, "" if is_only else cluster, tasks)
-            if not taken:
-                return None
-            rows = self._database.rows(_LAST_ARRAY, campaign=campaign)
-            array = Array(
-                campaign=campaign,
-                number=(rows[0]["number"] or 0) + 1,
-                cluster=cluster,
-                state=ArrayState.INTENDED,
-                size=len(taken),
-                intended_at=at,
-            )
-            self._database.execute(insert(ARRAYS), asdict(array))
-            self._database.execute(insert(ATTEMPTS), _attempts_of(array, taken))
+            return self.add_array(campaign, cluster, taken, at) if taken else None
+
+    def add_array(
+        self,
+        campaign: int,
+        cluster: str,
+        taken: list[tuple[int, int]],
+        at: datetime,
+        copies_beyond_s: int | None = None,
+    ) -> Array:
+        """Keep a new array of these attempts of tasks, in a transaction."""
+        rows = self._database.rows(_LAST_ARRAY, campaign=campaign)
+        array = Array(
+            campaign=campaign,
+            number=(rows[0]["number"] or 0) + 1,
+            cluster=cluster,
+            state=ArrayState.INTENDED,
+            size=len(taken),
+            intended_at=at,
+            copies_beyond_s=copies_beyond_s,
+        )
+        self._database.execute(insert(ARRAYS), asdict(array))
+        self._database.execute(insert(ATTEMPTS), _attempts_of(array, taken))
         return array
 
     def array_is(self, array: Array, state: ArrayState, job_id: int = 0) -> None:
@@ -267,7 +277,7 @@ class Campaigns:
         return tuple(Array(**row | {"state": ArrayState(row["state"])}) for row in rows)
 
     def _found(self, query: Executable, **values: object) -> tuple[Campaign, ...]:
-        return tuple(_campaign(dict(row)) for row in self._database.rows(query, **values))
+        return tuple(campaign_of(dict(row)) for row in self._database.rows(query, **values))
 
 
 def _waiting(row: dict[str, Any]) -> Waiting:
@@ -281,17 +291,3 @@ def _attempts_of(array: Array, tasks: Iterable[tuple[int, int]]) -> list[dict[st
         {**of, "task": task, "attempt": attempt, "place": place}
         for place, (task, attempt) in enumerate(tasks, start=1)
     ]
-
-
-def _values(campaign: Campaign) -> dict[str, Any]:
-    values = {column.name: getattr(campaign, column.name) for column in _CAMPAIGN}
-    return values | {"jdl": asdict(campaign.jdl)}
-
-
-def _campaign(row: dict[str, Any]) -> Campaign:
-    return Campaign(**row | {"state": CampaignState(row["state"]), "jdl": _jdl(row["jdl"])})
-
-
-def _jdl(kept: Mapping[str, Any]) -> Jdl:
-    clusters = {name: AtCluster(**each) for name, each in kept["clusters"].items()}
-    return Jdl(name=kept["name"], type=Type(kept["type"]), clusters=clusters)

@@ -13,6 +13,7 @@ from gridbridge.cli.grid import watching
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.listing import in_range
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.task import Ended, ShownTask
@@ -285,3 +286,19 @@ def test_a_campaign_of_which_nothing_ended_has_no_picture(site: Site) -> None:
     assert site.stat("9", "--plot", "x.png").output == (
         "gridstat: campaign 9: none of its tasks has ended yet\n"
     )
+
+
+def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site) -> None:
+    """One success, however often the task ran."""
+    lost = ShownCopy(attempt=1, cluster="beta", outcome=Outcome.COPY, beyond_s=None)
+    won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
+    tasks_shown.put(7, 0, (won,), site.published)
+
+    lines = site.stat("-j", "7.0").output.splitlines()
+
+    assert [line.split()[:4] for line in lines[1:]] == [
+        ["0", "success", "gamma", "2"],
+        ["copy", "copy", "beta", "1"],
+    ]
+    (told,) = json.loads(site.stat("--json", "-j", "7.0").output)["copies"]
+    assert told == {"attempt": 1, "cluster": "beta", "outcome": "copy", "beyond_s": None}

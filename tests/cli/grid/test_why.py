@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
+from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
@@ -197,3 +198,20 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
 
 def test_each_order_has_a_sentence() -> None:
     assert ORDERS.keys() == set(Order)
+
+
+def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> None:
+    """Of the attempt that counts, and of those beside it."""
+    copy = ShownCopy(attempt=2, cluster="gamma", outcome=Outcome.PENDING, beyond_s=95)
+    lost = ShownCopy(attempt=1, cluster="beta", outcome=Outcome.COPY, beyond_s=None)
+    won = replace(SENT, number=1, attempt=2, outcome=Outcome.SUCCESS, beyond_s=95)
+    tasks = (replace(SENT, copies=(copy,)), replace(won, copies=(lost,)))
+    tasks_shown.put(7, 0, tasks, str(published))
+
+    assert why(published, "7.0").output.splitlines()[-1].strip() == (
+        "a copy of it is at gamma (attempt 2): when it was made, the task had run longer than 95 s"
+    )
+    assert [line.strip() for line in why(published, "7.1").output.splitlines()[-2:]] == [
+        "that is a copy: when it was made, the task had run longer than 95 s",
+        "another attempt of it was at beta, and decided nothing (attempt 1)",
+    ]

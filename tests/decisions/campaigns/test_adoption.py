@@ -1,5 +1,6 @@
 """What root's ledger knows of a campaign is known again after an older state file was restored."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -98,4 +99,48 @@ def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
 
     assert found.undone == (2,)
     assert [one.number for one in found.arrays] == [3]
+    assert found.waiting == ()
+
+
+def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
+    """Nothing is superseded by it; what was begun as a copy in its place does not wait."""
+    kept = Kept(
+        waiting=(),
+        arrays=(
+            array(1, ArrayState.RELEASED),
+            replace(array(2, size=1), copies_beyond_s=60),
+        ),
+        attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (0, 2))),
+    )
+    noted = (
+        Noted(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        Noted(number=2, cluster="gamma", tasks=((1, 2),), job_id=72, is_of_copies=True),
+    )
+
+    found = adopt(kept, noted, kept.arrays[1], NOON)
+
+    assert (found.undone, found.superseded, found.waiting) == ((2,), (), ())
+    assert [(one.task, one.attempt, one.outcome) for one in found.attempts] == [
+        (1, 2, Outcome.PENDING)
+    ]
+    assert [one.is_of_copies for one in found.arrays] == [True]
+
+
+def test_a_task_that_was_lost_with_its_copy_has_both() -> None:
+    """And an attempt before them is superseded."""
+    kept = Kept(
+        waiting=(Waiting(first=2, last=2),),
+        arrays=(array(1, ArrayState.RELEASED, 1),),
+        attempts=attempts(1, (1, 1)),
+    )
+    noted = (
+        Noted(number=1, cluster="beta", tasks=((1, 1),), job_id=71),
+        Noted(number=2, cluster="beta", tasks=((1, 2), (2, 1)), job_id=72),
+        Noted(number=3, cluster="gamma", tasks=((1, 3), (2, 2)), is_of_copies=True),
+    )
+
+    found = adopt(kept, noted, array(2), NOON)
+
+    assert {one.outcome for one in found.attempts} == {Outcome.PENDING}
+    assert [(one.task, one.attempt) for one in found.superseded] == [(1, 1)]
     assert found.waiting == ()

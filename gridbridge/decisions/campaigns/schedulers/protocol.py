@@ -1,10 +1,13 @@
 """What a campaign scheduler is asked, and what it may look at."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from gridbridge.model.campaigns.campaign import Campaign
+from gridbridge.model.campaigns.copies import Copies, Live
 from gridbridge.model.campaigns.jobratio import Prediction
+from gridbridge.model.campaigns.sections import Finalize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,4 +39,27 @@ class Scheduler(Protocol):
 
     def to_wait(self, place: Place, /) -> int:
         """Return how many to send besides, which will wait there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """One campaign as it may be at its end."""
+
+    campaign: int
+    left: int  # tasks that have not ended
+    unsent: int  # of those: that no cluster has got
+    sent_s: float  # since the last of its tasks was sent
+    free: Mapping[str, int]  # tasks for which slots are left, by cluster, in the order of choice
+    durations_s: Sequence[float]  # of tasks that ended
+    live: Sequence[Live]  # of each task all attempts, or none
+    made: Mapping[int, int]  # copies that tasks have had
+    limits: Finalize
+
+
+class Finalizer(Protocol):
+    """A module with this function, for the end of campaigns whose tasks may be copied."""
+
+    def copies(self, end: End, /) -> tuple[Copies, ...]:
+        """Return which tasks get a copy where."""
         ...

@@ -2,14 +2,20 @@
 
 from collections.abc import Mapping
 
-from gridbridge.decisions.campaigns.schedulers import test, workqueue
-from gridbridge.decisions.campaigns.schedulers.protocol import Scheduler
+from gridbridge.decisions.campaigns.schedulers import finalize, test, workqueue
+from gridbridge.decisions.campaigns.schedulers.protocol import Finalizer, Scheduler
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import Type
 
 BY_TYPE: Mapping[Type, Scheduler] = {Type.TEST: test, Type.DEFAULT: workqueue}
+AT_THE_END: Mapping[Type, Finalizer] = {Type.DEFAULT: finalize}  # others have no copies
 
 
 def scheduler_of(campaign: Campaign) -> Scheduler:
     """Return the scheduler of a campaign."""
     return BY_TYPE[campaign.jdl.type]
+
+
+def finalizer_of(campaign: Campaign) -> Finalizer | None:
+    """Return what copies a campaign's tasks at its end; None where nothing does."""
+    return AT_THE_END.get(campaign.jdl.type) if campaign.jdl.may_be_copied else None

@@ -1,0 +1,123 @@
+"""What campaigns near their ends look like to what copies their last tasks.
+
+Copies take what every campaign's own tasks have left, so nobody waits for one; they go to clusters
+that are open to the campaign alone, first where its tasks succeed fastest.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+
+from gridbridge.decisions.campaigns.copies import ByTask
+from gridbridge.decisions.campaigns.matching import places
+from gridbridge.decisions.campaigns.schedulers.protocol import End
+from gridbridge.decisions.campaigns.schedulers.registry import finalizer_of
+from gridbridge.decisions.campaigns.slots import FreeSlots
+from gridbridge.model.campaigns.campaign import Attempt, Campaign, Outcome
+from gridbridge.model.campaigns.copies import Copies, Tail
+from gridbridge.model.campaigns.jdl import AtCluster
+from gridbridge.model.campaigns.plan import Again, Seen, Send
+
+Pair = tuple[int, str]  # a campaign and a cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What a cycle has decided before it makes copies."""
+
+    ended: tuple[Attempt, ...]  # settled
+    again: tuple[Again, ...]
+    sends: tuple[Send, ...]
+    barred: Set[Pair]  # clusters that campaigns don't get their usual share of
+    rivals: ByTask
+
+
+def ended_for_good(ended: Iterable[Attempt], again: Iterable[Again]) -> Counter[int]:
+    """Count the tasks of each campaign that end in this cycle."""
+    runs = {(one.campaign, one.task) for one in again}
+    return Counter(
+        one.campaign
+        for one in ended
+        if one.outcome is not Outcome.COPY and (one.campaign, one.task) not in runs
+    )
+
+
+def copies(seen: Seen, decided: Decided) -> tuple[Copies, ...]:
+    """Return the copies of all campaigns, of those first that come first."""
+    return tuple(_copies(seen, decided)) if seen.tails else ()
+
+
+def _copies(seen: Seen, decided: Decided) -> Iterator[Copies]:
+    campaigns = {one.number: one for one in seen.campaigns}
+    free = places(seen).free
+    for send in decided.sends:
+        free.take(send.cluster, _wish(campaigns[send.campaign], send.cluster), send.tasks)
+    for tail in seen.tails:
+        campaign = campaigns[tail.campaign]
+        finalizer = finalizer_of(campaign)
+        end = _end(campaign, tail, seen, decided, free)
+        for one in finalizer.copies(end) if finalizer else ():
+            free.take(one.cluster, _wish(campaign, one.cluster), len(one.tasks))
+            yield one
+
+
+def _wish(campaign: Campaign, cluster: str) -> AtCluster:
+    return campaign.jdl.clusters[cluster]
+
+
+def _end(campaign: Campaign, tail: Tail, seen: Seen, decided: Decided, free: FreeSlots) -> End:
+    number = campaign.number
+    ended = {(one.task, one.attempt) for one in decided.ended if one.campaign == number}
+    sent = sum(one.tasks for one in decided.sends if one.campaign == number)
+    again = sum(one.campaign == number for one in decided.again)
+    now_ended = ended_for_good(decided.ended, decided.again)[number]
+    won = {task for task, _ in ended if _has_won(decided.ended, number, task)}
+    return End(
+        campaign=number,
+        left=campaign.tasks - campaign.ended - now_ended,
+        unsent=seen.waiting.get(number, 0) - sent + again,
+        sent_s=tail.sent_s,
+        free=_free(campaign, seen, decided, free),
+        durations_s=tail.durations_s,
+        live=tuple(
+            one for one in tail.live if (one.task, one.attempt) not in ended and one.task not in won
+        ),
+        made={
+            task: sum(one.is_copy for one in some)
+            for (of, task), some in decided.rivals.items()
+            if of == number
+        },
+        limits=seen.finalize,
+    )
+
+
+def _has_won(ended: Iterable[Attempt], campaign: int, task: int) -> bool:
+    return any(
+        (one.campaign, one.task, one.outcome) == (campaign, task, Outcome.SUCCESS) for one in ended
+    )
+
+
+def _free(campaign: Campaign, seen: Seen, decided: Decided, free: FreeSlots) -> Mapping[str, int]:
+    """Return for how many tasks clusters have room, where they end fastest first.
+
+    Where that is not known comes last: a copy is no probe.
+    """
+    mean_s = seen.sharing.mean_s.get(campaign.number, {})
+    room = {
+        name: _room(campaign, name, seen, decided, free)
+        for name in campaign.jdl.clusters
+        if name in seen.room and (campaign.number, name) not in decided.barred
+    }
+    order = sorted(room, key=lambda name: (mean_s.get(name, float("inf")), -room[name], name))
+    return {name: room[name] for name in order if room[name]}
+
+
+def _room(campaign: Campaign, cluster: str, seen: Seen, decided: Decided, free: FreeSlots) -> int:
+    wish = _wish(campaign, cluster)
+    most = seen.max_tasks
+    if wish.max_jobs:
+        pair = campaign.number, cluster
+        there = sum(one.listed for one in seen.there if (one.campaign, one.cluster) == pair)
+        sent = sum(one.tasks for one in decided.sends if (one.campaign, one.cluster) == pair)
+        most = min(most, wish.max_jobs - there - sent)
+    return max(0, min(free.of(cluster, wish) // wish.slots, most))

@@ -1,0 +1,87 @@
+"""What is kept of tasks that had copies: their attempts, and new ones."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import and_, bindparam, case, exists, func, select
+
+from gridbridge.model.campaigns.campaign import Array, Outcome
+from gridbridge.model.campaigns.copies import Copies, Rival
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.core import Database
+
+_LIVE = ATTEMPTS.alias("live")
+_COPIED = (
+    select(ATTEMPTS.c.campaign, ATTEMPTS.c.task)
+    .join(
+        ARRAYS,
+        and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array),
+    )
+    .where(
+        ARRAYS.c.campaign.in_(bindparam("campaigns", expanding=True)),
+        ARRAYS.c.copies_beyond_s.is_not(None),
+        exists().where(
+            _LIVE.c.campaign == ATTEMPTS.c.campaign,
+            _LIVE.c.task == ATTEMPTS.c.task,
+            _LIVE.c.outcome == Outcome.PENDING,
+        ),
+    )
+    .distinct()
+    .subquery("copied")
+)
+_RIVALS = (
+    select(
+        *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "array", "place")),
+        ATTEMPTS.c.outcome,
+        ARRAYS.c.cluster,
+        ARRAYS.c.copies_beyond_s.is_not(None).label("is_copy"),
+    )
+    .join(_COPIED, and_(*(_COPIED.c[key] == ATTEMPTS.c[key] for key in ("campaign", "task"))))
+    .join(
+        ARRAYS,
+        and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array),
+    )
+    .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt)
+)
+_NOW = (
+    select(ATTEMPTS.c.task, func.max(ATTEMPTS.c.attempt).label("last"))
+    .where(
+        ATTEMPTS.c.campaign == bindparam("of_campaign"),
+        ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
+    )
+    .group_by(ATTEMPTS.c.task)
+    .having(
+        func.sum(case((ATTEMPTS.c.outcome == Outcome.PENDING, 1), else_=0)) > 0,
+        func.sum(case((ATTEMPTS.c.outcome == Outcome.SUCCESS, 1), else_=0)) == 0,
+    )
+    .order_by(ATTEMPTS.c.task)
+)
+
+
+class CampaignCopies:
+    """What is kept of them."""
+
+    def __init__(self, database: Database, campaigns: Campaigns) -> None:
+        self._database = database
+        self._campaigns = campaigns
+
+    def rivals(self, campaigns: Iterable[int]) -> tuple[Rival, ...]:
+        """Return all attempts of the tasks that had a copy and of which one lives."""
+        rows = map(dict, self._database.rows(_RIVALS, campaigns=list(campaigns)))
+        return tuple(
+            Rival(**row | {"outcome": Outcome(row["outcome"]), "is_copy": bool(row["is_copy"])})
+            for row in rows
+        )
+
+    def intend(self, copies: Copies, at: datetime) -> Array | None:
+        """Put copies of those tasks into a new array that still live; None where none does."""
+        with self._database.transaction():
+            of = {"of_campaign": copies.campaign, "tasks": list(copies.tasks)}
+            rows = self._database.rows(_NOW, **of)
+            taken = [(row["task"], row["last"] + 1) for row in rows]
+            if not taken:
+                return None
+            return self._campaigns.add_array(
+                copies.campaign, copies.cluster, taken, at, copies.beyond_s
+            )

@@ -1,0 +1,254 @@
+"""Of several attempts of a task one decides, and those that are left of it then are ended."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gridbridge.decisions.campaigns import cycle
+from gridbridge.decisions.campaigns.copies import by_task, numbered, settled
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+)
+from gridbridge.model.campaigns.copies import Copies, Live, Losers, Rival, Tail
+from gridbridge.model.campaigns.events import Code
+from gridbridge.model.campaigns.plan import Again, Plan, Room, Seen, Send
+from gridbridge.model.campaigns.sharing import Sharing
+from tests.decisions.campaigns.test_events import NOON, SWEEP, event
+
+S, E, P = Outcome.SUCCESS, Outcome.PROGRAM_ERROR, Outcome.PREEMPTED
+LIVES, COPY, LOST = Outcome.PENDING, Outcome.COPY, Outcome.SITE_FAULT
+TASK = 5
+AT = {1: "beta", 2: "gamma", 3: "beta"}  # each attempt is in the array of its number
+
+
+def rival(attempt: int, outcome: Outcome = LIVES, task: int = TASK, place: int = 1) -> Rival:
+    """Return an attempt of a task that had a copy, the second one."""
+    return Rival(
+        campaign=1,
+        task=task,
+        attempt=attempt,
+        array=attempt,
+        place=place,
+        cluster=AT[attempt],
+        outcome=outcome,
+        is_copy=attempt > 1,
+    )
+
+
+def ended(attempt: int, outcome: Outcome, task: int = TASK) -> Attempt:
+    """Return an attempt that has ended now."""
+    return Attempt(campaign=1, task=task, attempt=attempt, array=attempt, place=1, outcome=outcome)
+
+
+def array(number: int, state: ArrayState = ArrayState.RELEASED, size: int = 1) -> Array:
+    """Return an array; all but the first are of copies."""
+    return Array(
+        campaign=1,
+        number=number,
+        cluster=AT[number],
+        state=state,
+        size=size,
+        intended_at=NOON,
+        copies_beyond_s=None if number == 1 else 95,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rivals", "now", "expected"),
+    [
+        pytest.param((LIVES, LIVES), {2: S}, {2: S}, id="the copy is the first success"),
+        pytest.param((LIVES, LIVES), {1: S}, {1: S}, id="the original is"),
+        pytest.param((LIVES, LIVES), {1: S, 2: S}, {1: S, 2: COPY}, id="both in one look"),
+        pytest.param((LIVES, LIVES), {2: E}, {2: COPY}, id="a copy fails, the original lives"),
+        pytest.param((LIVES, LIVES), {1: E}, {1: COPY}, id="the original fails, the copy lives"),
+        pytest.param((LIVES, LIVES), {1: E, 2: S}, {1: COPY, 2: S}, id="one fails, one succeeds"),
+        pytest.param((LIVES, LIVES), {1: E, 2: P}, {1: COPY, 2: P}, id="both fail: the last"),
+        pytest.param((COPY, LIVES), {2: E}, {2: E}, id="the one that is left fails"),
+        pytest.param((LIVES, COPY), {1: P}, {1: P}, id="or the original is left"),
+        pytest.param((S, LIVES), {2: Outcome.CANCELLED}, {2: COPY}, id="the loser was ended"),
+        pytest.param((S, LIVES), {2: S}, {2: COPY}, id="the loser succeeds, too late"),
+        pytest.param((LIVES, LIVES, LIVES), {1: E, 3: E}, {1: COPY, 3: COPY}, id="one of three"),
+        pytest.param((E, COPY, LIVES), {3: S}, {3: S}, id="it ran again after both failed"),
+    ],
+)
+def test_which_attempt_decides(
+    rivals: tuple[Outcome, ...], now: dict[int, Outcome], expected: dict[int, Outcome]
+) -> None:
+    known = by_task(rival(attempt, each) for attempt, each in enumerate(rivals, start=1))
+
+    found = settled([ended(attempt, outcome) for attempt, outcome in now.items()], known)
+
+    assert {one.attempt: one.outcome for one in found} == expected
+
+
+def test_a_task_without_a_copy_is_as_it_ended() -> None:
+    """It is in no row."""
+    one = ended(1, E, task=9)
+
+    assert settled([one], by_task([rival(1), rival(2)])) == (one,)
+
+
+def test_a_task_runs_again_under_a_number_that_no_copy_has() -> None:
+    """Root's ledger takes each attempt once."""
+    again = Again(campaign=1, task=TASK, attempt=1, outcome=P)
+
+    (found,) = numbered([again], by_task([rival(1), rival(2, COPY)]))
+
+    assert found.attempt == 2
+
+
+def seen(*rivals: Rival, **known: Any) -> Seen:
+    """Return a look at a campaign of which one task is left."""
+    jdl = replace(SWEEP.jdl, is_idempotent=True)
+    usual: dict[str, Any] = {
+        "campaigns": (replace(SWEEP, jdl=jdl, ended=99),),
+        "waiting": {},
+        "arrays": (array(1), array(2)),
+        "room": {"beta": Room(free_slots=4), "gamma": Room(free_slots=4)},
+        "max_tasks": 100,
+        "at": NOON,
+        "rivals": rivals,
+    }
+    return Seen(**usual | known)
+
+
+def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> None:
+    """However long the loser's cluster takes to end it."""
+    look = seen(rival(1), rival(2), ended=(ended(2, S),), over=(array(2),))
+
+    plan = cycle.plan(look)
+
+    losers = (Losers(array=array(1), places=(range(1, 2),), is_whole=False),)
+    assert (plan.losers, plan.finished, plan.again) == (losers, (1,), ())
+    assert "not wanted any more: 1 of campaign 1 at beta" in cycle.sentences(plan)
+
+
+def test_a_loser_is_ended_again_until_it_has_ended() -> None:
+    """The first deletion may have been lost; the campaign does not end twice."""
+    over = replace(SWEEP, state=CampaignState.TERMINATED, ended=100)
+    look = seen(rival(1), rival(2, S), campaigns=(over,), arrays=(array(1),))
+
+    again = cycle.plan(look)
+    last = cycle.plan(replace(look, ended=(ended(1, Outcome.CANCELLED),), over=(array(1),)))
+
+    assert [one.array.number for one in again.losers] == [1]
+    assert (again.finished, last.finished, last.losers) == ((), (), ())
+    assert [one.outcome for one in last.ended] == [COPY]
+    assert cycle.sentences(last) == ["1 copies ended"]
+
+
+@pytest.mark.parametrize(
+    ("state", "others", "lost", "is_resumed"),
+    [
+        (ArrayState.INTENDED, (), True, False),
+        (ArrayState.SUBMITTED, (), True, False),
+        (ArrayState.SUBMITTED, (rival(2, task=6, place=2), rival(1, task=6, place=2)), False, True),
+    ],
+)
+def test_copies_that_nobody_wants_any_more_are_not_released(
+    state: ArrayState, others: tuple[Rival, ...], lost: bool, is_resumed: bool
+) -> None:
+    """Unless another task of their array is wanted: then its losers are ended after that."""
+    copies = array(2, state)
+    look = seen(rival(1, S), rival(2), *others, arrays=(array(1), copies))
+
+    plan = cycle.plan(look)
+
+    assert (copies in [one.array for one in plan.losers]) is lost
+    assert (copies in plan.resumed) is is_resumed
+
+
+def test_a_copy_that_fails_is_no_event_and_no_failure() -> None:
+    """It closes no cluster, spends no retry, and does not run again."""
+    look = seen(rival(1), rival(2), ended=(ended(2, E),), over=(array(2),))
+
+    plan = cycle.plan(look)
+
+    assert (plan.changes.events, plan.changes.records[:0], plan.again) == ((), (), ())
+    assert [one.outcome for one in plan.ended] == [COPY]
+    assert not plan.finished
+
+
+def test_the_last_one_that_fails_is_judged_as_any_other() -> None:
+    """The host of the original was lost after its copy had failed: the task runs again."""
+    look = seen(rival(1), rival(2, COPY), ended=(ended(1, LOST),), over=(array(1),))
+
+    plan = cycle.plan(look)
+
+    again = Again(campaign=1, task=TASK, attempt=2, outcome=LOST, avoid=("beta",))
+    assert (plan.again, plan.finished) == ((again,), ())
+
+
+TAIL = Tail(
+    campaign=1,
+    sent_s=100,
+    durations_s=(10.0, 11.0, 12.0),
+    live=(Live(task=TASK, attempt=1, cluster="beta", elapsed_s=400),),
+)
+FIRST = Copies(campaign=1, cluster="gamma", tasks=(TASK,), beyond_s=60)
+
+
+def copied(look: Seen) -> tuple[Copies, ...]:
+    """Return what is copied."""
+    return cycle.plan(look).copies
+
+
+def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
+    """The sentence tells beyond which time, and the same rows tell it again."""
+    plan = cycle.plan(seen(tails=(TAIL,)))
+
+    assert plan.copies == (FIRST,)
+    assert cycle.sentences(plan) == [
+        "copied to gamma: 1 of campaign 1, which have run longer than 60 s"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        pytest.param({"ended": (ended(1, S),), "over": (array(1),)}, (), id="it has just ended"),
+        pytest.param({"events": (event(Code.BLACKLIST, "gamma"),)}, (), id="gamma is closed"),
+        pytest.param(
+            {"events": (event(Code.SETUP_ERROR, "gamma", until=NOON),)}, (), id="and gets probes"
+        ),
+        pytest.param({"room": {"beta": Room(free_slots=9)}}, (), id="gamma does not answer"),
+        pytest.param(
+            {"room": {"gamma": Room(free_slots=9, is_stressed=True)}}, (), id="gamma is stressed"
+        ),
+        pytest.param({"rivals": (rival(1), rival(2, COPY))}, (FIRST,), id="a copy failed before"),
+        pytest.param(
+            {"rivals": (rival(1), rival(2, COPY), rival(3, COPY))}, (), id="two copies failed"
+        ),
+        pytest.param(
+            {"sharing": Sharing(mean_s={1: {"beta": 3.0}})}, (FIRST,), id="nothing known of gamma"
+        ),
+    ],
+)
+def test_what_a_cycle_knows_of_the_end(known: Any, expected: tuple[Copies, ...]) -> None:
+    assert copied(replace(seen(tails=(TAIL,)), **known)) == expected
+
+
+def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
+    """Another campaign's tasks go first, whatever its number."""
+    other = replace(SWEEP, number=2)
+    look = seen(tails=(TAIL,), waiting={2: 6})
+    look = replace(look, campaigns=(*look.campaigns, other))
+
+    plan = cycle.plan(look)
+
+    assert Send(campaign=2, cluster="gamma", tasks=2) in plan.sends
+    assert plan.copies == (FIRST,)
+    assert copied(replace(look, waiting={2: 7})) == ()
+
+
+def test_a_cycle_without_copies_is_as_before() -> None:
+    """Nothing of it looks at them."""
+    one = Campaign(**{name: getattr(SWEEP, name) for name in SWEEP.__slots__})
+
+    assert cycle.plan(seen(campaigns=(one,), arrays=())) == replace(Plan(), finished=(1,))

@@ -1,0 +1,147 @@
+"""A task that hangs at one real cluster succeeds as a copy at the other, and is counted once."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, shown, start, stop, submit, until_state
+from tests.lab.configured import configured
+from tests.lab.gamma import ACCOUNT, FAR
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+SOON = "s|^#least_s = .*|least_s = 1|; s|^#interval_s = 15.*|interval_s = 5|"
+AS_USER = "runuser -u gridbridge -- sudo -n /opt/gridbridge/bin/gridbridge-as-user"
+AT = {"beta": (HOST, "alice"), "gamma": (FAR, ACCOUNT)}
+# The slow task hangs wherever it is no copy.
+RUN = """sh -c 'echo "$1 $CIGRI_COPY" | tee -a ran
+case $1$CIGRI_COPY in slow0) exec sleep 600 ;; esac' sh"""
+PARAMETERS = ["quick", "slow", "short", "brief"]
+SLOW = 1
+TERMINATED = "terminated"
+
+
+def jdl(exec_file: str, **other: Any) -> dict[str, Any]:
+    """Return the JDL of a campaign at both clusters, in a folder of the tests'."""
+    known = {"name": "finalize", "type": "normal", "exec_file": exec_file, "walltime": "0:15"}
+    folder = {"exec_directory": "~/finalize", "clusters": {"beta": {}, "gamma": {}}}
+    return known | folder | other
+
+
+@pytest.fixture(scope="module")
+def site(grid: Grid) -> Iterator[Grid]:
+    """Return the lab with a runner that copies soon, and a folder for the tests' outputs."""
+    for host, user in AT.values():
+        grid.sh(host, "rm -rf ~/finalize ~/fetched && mkdir ~/finalize", user=user)
+    with configured(grid, SOON):
+        stop(grid)
+        start(grid)
+        yield grid
+    stop(grid)
+    for host, user in AT.values():
+        grid.sh(host, "rm -rf ~/finalize ~/fetched", user=user)
+
+
+@pytest.fixture(scope="module")
+def brought(site: Grid) -> tuple[int, int]:
+    """Submit a campaign whose tasks may be copied, and one whose may not; wait for the first."""
+    plain = submit(site, jdl("true", nb_jobs=1, clusters={"beta": {}}))
+    number = submit(site, jdl(RUN, params=PARAMETERS, idempotent=True))
+    until_state(site, number, TERMINATED)
+    return number, plain
+
+
+def slow(grid: Grid, number: int) -> dict[str, Any]:
+    """Return what everybody may see of the slow task."""
+    told = grid.on(HOST, "gridstat", "--json", "-j", f"{number}.{SLOW}", user="bob").out
+    found = json.loads(told)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_copy_wins_and_the_task_is_counted_once(site: Grid, brought: tuple[int, int]) -> None:
+    """The campaign ends with it, and has no event."""
+    number, _ = brought
+    found, task = shown(site, number), slow(site, number)
+
+    assert (4, 4, 0, 0) == tuple(found[key] for key in ("tasks", "ended", "failed", "events"))
+    assert ("success", 2) == (task["state"], task["attempt"])
+    (other,) = task["copies"]
+    assert {task["cluster"], other["cluster"]} == {"beta", "gamma"}
+
+
+def test_every_other_task_ran_once(site: Grid, brought: tuple[int, int]) -> None:
+    """What ran a second time knew that it was a copy."""
+    del brought
+    lines = "".join(site.sh(host, "cat ~/finalize/ran; :", user=user) for host, user in AT.values())
+
+    expected = Counter({f"{name} 0": 1 for name in PARAMETERS} | {"slow 1": 1})
+    assert expected == Counter(lines.splitlines())
+
+
+def test_the_loser_is_gone_and_ended_as_a_copy(site: Grid, brought: tuple[int, int]) -> None:
+    """Neither batch system has anything of it any more."""
+    number, _ = brought
+    site.until(lambda: not at_beta(site, number), "beta to have none of it", CAMPAIGN_S)
+    site.until(lambda: not at_gamma(site, number), "gamma to have none of it", CAMPAIGN_S)
+
+    def is_told() -> bool:
+        (other,) = slow(site, number)["copies"]
+        return bool(other["outcome"] == "copy")
+
+    site.until(is_told, "the loser to be told ended", CAMPAIGN_S)
+    found = shown(site, number)
+    assert (4, 0) == (found["ended"], found["failed"])
+
+
+def test_why_tells_of_the_copy(site: Grid, brought: tuple[int, int]) -> None:
+    """To everybody, with the time that was too long."""
+    number, _ = brought
+
+    told = site.on(HOST, "gridbridge", "why", f"{number}.{SLOW}", user="bob").out
+
+    assert "that is a copy: when it was made, the task had run longer than" in told
+
+
+def test_the_winners_output_is_fetched(site: Grid, brought: tuple[int, int]) -> None:
+    """From wherever it ran."""
+    number, _ = brought
+
+    site.sh(HOST, f"gridfetch {number} ~/fetched", user="alice", timeout_s=60)
+
+    assert "slow 1\n" == site.sh(HOST, f"cat ~/fetched/{SLOW}.2.out", user="alice")
+    assert "" == site.sh(HOST, f"ls ~/fetched | grep ^{SLOW}.1. ; :", user="alice")
+
+
+def test_root_submits_no_copy_that_the_owner_did_not_allow(
+    site: Grid, brought: tuple[int, int]
+) -> None:
+    """Whoever has the service account; and of what is allowed no third one."""
+    number, plain = brought
+    until_state(site, plain, TERMINATED)
+
+    refused = {
+        f"submit-copies c.{plain} beta 90 0:7": "its tasks are not declared idempotent",
+        f"submit-copies c.{number} beta 90 {SLOW}:3,{SLOW}:4": "gets 2 copies at most",
+        f"submit-copies c.{number} beta 90 {SLOW}:2": "an attempt of 1:2 was submitted before",
+    }
+    for asked, why in refused.items():
+        assert why in site.sh(HOST, f"{AS_USER} {asked} 2>&1; :")
+
+
+def at_beta(grid: Grid, number: int) -> list[str]:
+    """Return the lines of a campaign's tasks in beta's list."""
+    listed = grid.cell("beta", "qstat", "-r", "-u", "alice").out
+    return [line for line in listed.splitlines() if f"campaign.{number}" in line]
+
+
+def at_gamma(grid: Grid, number: int) -> list[str]:
+    """Return the same of gamma's."""
+    told = grid.sh(FAR, "oarstat -J", user="gb_gamma")
+    return [line for line in told.splitlines() if f"gc.alpha.{number}." in line]
