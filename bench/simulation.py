@@ -16,6 +16,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from itertools import cycle
 from pathlib import Path
 from random import Random
 
@@ -103,6 +104,11 @@ def holding(campaigns: int, seed: int) -> Iterator[Row]:
     yield Row(what="the P50 holds", measured=p50, unit="%")
     yield Row(what="the P90 holds, at least", measured=p90, unit="%", limit=HOLDS[0], is_least=True)
     yield Row(what="the P90 holds, at most", measured=p90, unit="%", limit=HOLDS[1])
+    for kind in kinds:
+        some = [one for one, each in zip(found, cycle(kinds), strict=False) if each == kind]
+        held = [took <= one.p90_s for one, took in some if one.p90_s]
+        part = 100 * sum(held) / max(1, len(held))
+        yield Row(what=f"  of those {kind}", measured=part, unit="%")
 
 
 def measure(*, is_quick: bool) -> list[Row]:

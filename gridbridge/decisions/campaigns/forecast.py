@@ -20,6 +20,7 @@ WATCHED = 4  # of the means of their durations, at least: tasks that began toget
 SAMPLE = 60  # running tasks of a cluster that are looked at one by one
 NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of its eighths
 HALVINGS = 24
+CAUTION = 2.0  # times what the longest task has run, for the P90; from simulated campaigns
 LONGEST_S = 10 * 365 * 86400.0  # what ends later is as good as unknown
 
 Weighed = tuple[Curve, float, float]  # a curve, an elapsed time, and for how many tasks it stands
@@ -28,24 +29,31 @@ Weighed = tuple[Curve, float, float]  # a curve, an elapsed time, and for how ma
 def forecast(progress: Progress) -> Forecast:
     """Tell when the last task will have ended, and how many end in a second now."""
     services = [one for one in progress.services if one.elapsed_s or one.durations_s]
-    pooled = [time for one in services for time in one.durations_s]
-    if not pooled:
+    if not any(one.durations_s for one in services):
         return Forecast()
-    whole = curve_of(pooled, [time for one in services for time in one.elapsed_s])
-    curves = [_curve(one, whole) for one in services]
+    likely, late = (_expected(progress, services, caution) for caution in (0.0, CAUTION))
+    if not (likely and late):
+        return Forecast()
+    pause_s = progress.pause_s if progress.left else progress.pause_s / 2
+    p50_s, p90_s = likely.by(0.5) + pause_s, late.by(0.9) + pause_s
+    if p90_s > LONGEST_S:
+        return Forecast(throughput=likely.rate)
+    return Forecast(throughput=likely.rate, p50_s=p50_s, p90_s=max(p50_s, p90_s))
+
+
+def _expected(progress: Progress, services: Sequence[Service], caution: float) -> "_Ends | None":
+    """Return when all will end, by durations so cautious; None where nothing runs."""
+    pooled = [time for one in services for time in one.durations_s]
+    whole = curve_of(pooled, [time for one in services for time in one.elapsed_s], caution)
+    curves = [_curve(one, whole, caution) for one in services]
     rates = [_rate(one, curve) for one, curve in zip(services, curves, strict=True)]
     rate = sum(rates)
     if not rate or not any(one.elapsed_s for one in services):
-        return Forecast()
+        return None
     running = [_sampled(*each) for each in zip(services, curves, strict=True)]
     tasks = [each for some in running for each in some]
     next_ones = mixed(zip(curves, rates, strict=True))
-    likely = _Ends(tasks, next_ones, progress.left, rate, _ahead_s(tasks, rate))
-    pause_s = progress.pause_s if progress.left else progress.pause_s / 2
-    p50_s, p90_s = likely.by(0.5) + pause_s, likely.by(0.9) + pause_s
-    if p90_s > LONGEST_S:
-        return Forecast(throughput=rate)
-    return Forecast(throughput=rate, p50_s=p50_s, p90_s=p90_s)
+    return _Ends(tasks, next_ones, progress.left, rate, _ahead_s(tasks, rate))
 
 
 def error_of(kept: Kept) -> float | None:
@@ -78,6 +86,7 @@ class _Ends:
     def __init__(
         self, running: Sequence[Weighed], curve: Curve, left: int, rate: float, ahead_s: float
     ) -> None:
+        self.rate = rate  # tasks that end in a second
         self._ahead_s = ahead_s
         self._running = [(one, at, one.left_after(at), many) for one, at, many in running]
         self._curve = curve
@@ -152,10 +161,10 @@ def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
     return late / rate
 
 
-def _curve(one: Service, whole: Curve) -> Curve:
+def _curve(one: Service, whole: Curve, caution: float) -> Curve:
     if len(one.durations_s) < FEWEST:
         return whole
-    return curve_of(one.durations_s, one.elapsed_s)
+    return curve_of(one.durations_s, one.elapsed_s, caution)
 
 
 def _rate(one: Service, curve: Curve) -> float:

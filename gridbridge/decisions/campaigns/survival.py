@@ -66,8 +66,12 @@ class Curve:
         return self.shares[low - 1] if low else 1.0
 
 
-def curve_of(ended: Iterable[float], running: Iterable[float]) -> Curve:
-    """Return the curve of tasks that ended after these times, while those run for so long."""
+def curve_of(ended: Iterable[float], running: Iterable[float], caution: float = 0.0) -> Curve:
+    """Return the curve of tasks that ended after these times, while those run for so long.
+
+    Where many have outlived all that ended, they go on for at least `caution` times as long as the
+    longest of them has run: nothing is known of tasks of their kind.
+    """
     seen = sorted([(time, True) for time in ended] + [(time, False) for time in running])
     at_risk, share = len(seen), 1.0
     times, shares = [0.0], [1.0]
@@ -80,7 +84,8 @@ def curve_of(ended: Iterable[float], running: Iterable[float]) -> Curve:
         at_risk -= len(kinds)
     count = sum(is_end for _, is_end in seen)
     one_end_s = sum(time for time, _ in seen) / max(1, count)
-    return _with_tail(*_thinned(times[1:], shares[1:]), count, one_end_s)
+    young_s = max(one_end_s, caution * seen[-1][0]) if seen else one_end_s
+    return _with_tail(*_thinned(times[1:], shares[1:]), count, young_s)
 
 
 def mixed(curves: Iterable[tuple[Curve, float]]) -> Curve:
@@ -101,15 +106,16 @@ def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list
     return [*kept[:-1], *times[-1:]], shares[first::every]
 
 
-def _with_tail(times: list[float], shares: list[float], count: int, one_end_s: float) -> Curve:
+def _with_tail(times: list[float], shares: list[float], count: int, young_s: float) -> Curve:
     """Let the share of two tasks in n + 2, at least, go on for some deviations.
 
-    Where more than that still run, it goes on for as long as there was of running to one end.
+    Where more than that still run, it goes on for `young_s`: as long as there was of running to one
+    end, or longer.
     """
     beyond = 2 / (count + 2)
     last, left = (times[-1], shares[-1]) if times else (0.0, 1.0)
     known = Curve(tuple(times), tuple(shares), count)
-    spread = one_end_s if left > beyond or count < 2 else known.variation * known.mean
+    spread = young_s if left > beyond or count < 2 else known.variation * known.mean
     spread = max(spread, INSTANT_S)
     left = max(left, beyond)
     return Curve(

@@ -25,6 +25,15 @@ def beta(*durations_s: float, elapsed_s: tuple[float, ...] = ()) -> Service:
     return Service(cluster="beta", durations_s=durations_s, elapsed_s=elapsed_s)
 
 
+def test_tasks_that_outlived_all_others_may_take_much_longer_than_they_have_run() -> None:
+    """Of tasks of a minute and of a quarter of an hour none of the long ones has ended yet."""
+    told = forecast(progress(0, beta(*[60.0] * 70, elapsed_s=(200.0,) * 30)))
+
+    assert told.p50_s is not None
+    assert told.p90_s is not None
+    assert told.p50_s < 500 < 700 < told.p90_s
+
+
 @pytest.mark.parametrize(
     "seen",
     [

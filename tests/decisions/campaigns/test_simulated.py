@@ -54,6 +54,7 @@ def test_a_simulated_cluster_runs_each_task_once_at_its_speed() -> None:
 @pytest.mark.long
 def test_the_p90_of_simulated_campaigns_holds() -> None:
     """For 80 to 97 % of them, at a moment that is anybody's."""
-    (_, p90, _) = holding(300, seed=2)
+    _, p90, _, *kinds = holding(300, seed=2)
 
     assert 80 <= p90.measured <= 97
+    assert min(one.measured for one in kinds) >= 75
