@@ -15,14 +15,16 @@ IN_FORCE = f"""grep -q "\\"sha256\\": \\"$(sha256sum <{TOML} | cut -d' ' -f1)\\"
 
 @contextmanager
 def configured(grid: Grid, sed: str) -> Iterator[None]:
-    """Run the service with its configuration changed by a script of sed(1)."""
-    grid.sh(HOST, f"cp {TOML} {TOML}.kept")
+    """Run the service with its configuration changed by a script of sed(1); one within another."""
+    kept = grid.sh(
+        HOST, f"file=$(mktemp {TOML}.XXXXXX) && cp -p {TOML} $file && echo $file"
+    ).strip()
     try:
         edit(grid, sed)
         reload(grid)
         yield
     finally:
-        grid.sh(HOST, f"mv {TOML}.kept {TOML}")
+        grid.sh(HOST, f"mv {kept} {TOML}")
         reload(grid)
 
 

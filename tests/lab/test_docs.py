@@ -2,12 +2,13 @@
 
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
-from tests.lab.campaigns.runner import start
+from tests.lab.campaigns import runner
 from tests.lab.grid import LAB, Grid
 
 pytestmark = pytest.mark.lab
@@ -54,7 +55,7 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def quiet(grid: Grid, all_open: None) -> Grid:
+def quiet(grid: Grid, all_open: None) -> Iterator[Grid]:
     """Wait until a lab that was just made has nothing to report any more."""
 
     def is_quiet() -> bool:
@@ -62,9 +63,10 @@ def quiet(grid: Grid, all_open: None) -> Grid:
         is_right = grid.on("alpha-master", "gridbridge", "check").status == 0
         return is_right and ["transfer-beta", "beta", "yes"] in [row.split()[:3] for row in told]
 
-    start(grid)
+    runner.start(grid)
     grid.until(is_quiet, "check and status to find all well")
-    return grid
+    yield grid
+    runner.stop(grid)
 
 
 @pytest.mark.timeout(90)

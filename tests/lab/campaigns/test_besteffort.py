@@ -14,14 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    HOST,
-    arrays_at_gamma,
-    start,
-    submit,
-    until_state,
-)
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, arrays_at_gamma, submit, until_state
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
@@ -69,12 +62,11 @@ def before(grid: Grid) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def site(grid: Grid, before: str) -> Grid:
+def site(site: Grid, before: str) -> Grid:
     """Return the lab with best-effort queues at beta."""
     del before
-    grid.sh(HOST, f"{SETUP} --apply")
-    start(grid)
-    return grid
+    site.sh(HOST, f"{SETUP} --apply")
+    return site
 
 
 @pytest.fixture
@@ -221,22 +213,34 @@ def test_with_two_local_queues_a_job_of_either_displaces_all_of_its_host(site: G
 RUN = """sh -c 'echo "began $1 $CIGRI_CLUSTER" >>notes
 while ! [ -e go ]; do sleep 0.2; done
 echo "ended $1 $CIGRI_CLUSTER" >>notes' sh"""
+LEFT = "sh -c 'while ! [ -e removed ]; do sleep 0.2; done'"
 AT = {"beta": (HOST, "alice"), "gamma": ("gamma-master", "al_gamma")}
 
 
 @pytest.fixture(scope="module")
-def brought(site: Grid) -> Iterator[int]:
+def waysides(site: Grid) -> Iterator[int]:
     """Fill beta and gamma with a campaign's tasks, and return its number."""
     for host, user in AT.values():
         site.sh(host, "rm -rf ~/waysides && mkdir ~/waysides", user=user)
-    jdl: dict[str, Any] = {"name": "waysides", "nb_jobs": 12, "exec_file": RUN, "walltime": "0:10"}
-    jdl |= {"exec_directory": "~/waysides", "clusters": {"beta": {}, "gamma": {}}}
-    number = submit(site, jdl)
+    number = _submit(site, "waysides", RUN, ("beta", "gamma"), 12)
     site.until(lambda: besteffort(site) == FULL, "beta to be full", CAMPAIGN_S)
     site.until(lambda: began(site, "gamma") == 4, "gamma to be full", CAMPAIGN_S)
     yield number
     for host, user in AT.values():
         site.sh(host, "rm -rf ~/waysides", user=user)
+
+
+@pytest.fixture(scope="module")
+def staying(site: Grid, waysides: int) -> int:
+    """Submit a campaign whose tasks run on at beta once those of the first are over."""
+    del waysides
+    return _submit(site, "left", LEFT, ("beta",), 2)
+
+
+def _submit(grid: Grid, name: str, command: str, clusters: tuple[str, ...], tasks: int) -> int:
+    jdl: dict[str, Any] = {"name": name, "nb_jobs": tasks, "exec_file": command}
+    jdl |= {"exec_directory": "~/waysides", "walltime": "0:10"}
+    return submit(grid, {**jdl, "clusters": {one: {} for one in clusters}})
 
 
 def notes(grid: Grid) -> list[list[str]]:
@@ -260,9 +264,9 @@ def outcomes(grid: Grid, number: int) -> Counter[str]:
     return Counter(grid.sh(HOST, f'python3 -c "{program}"').split())
 
 
-def test_what_a_campaign_has_there_counts_for_no_transfer(site: Grid, brought: int) -> None:
+def test_what_a_campaign_has_there_counts_for_no_transfer(site: Grid, waysides: int) -> None:
     """Beta has four free slots for an ordinary job, and nothing waits in its way."""
-    del brought
+    del waysides
 
     def values() -> dict[str, str]:
         told = site.sh(HOST, f"qconf -se {HOST} | grep -o 'gb_beta_[a-z]*=[0-9]*'")
@@ -272,38 +276,42 @@ def test_what_a_campaign_has_there_counts_for_no_transfer(site: Grid, brought: i
     assert "0" == values()["pending"]
 
 
-def test_displaced_tasks_run_again_and_each_succeeds_once(site: Grid, brought: int) -> None:
+def test_displaced_tasks_run_again_and_each_succeeds_once(
+    site: Grid, waysides: int, staying: int
+) -> None:
     """At Grid Engine and at OAR alike."""
+    del staying
     job = local(site, "-pe", "smp", "2")
     theirs = site.sh(
         "gamma-master", "oarsub -l nodes=1,walltime=0:5:0 'sleep 300'", user="bo_gamma"
     )
     site.until(lambda: site.states("beta").get(job) == "r", "the local job to run", 15)
-    site.until(lambda: outcomes(site, brought)["preempted"] >= 3, "tasks to make way", CAMPAIGN_S)
+    site.until(lambda: outcomes(site, waysides)["preempted"] >= 3, "tasks to make way", CAMPAIGN_S)
     site.sh(BETA, f"qdel {job}")
     number = re.findall("OAR_JOB_ID=([0-9]*)", theirs)[0]
     site.sh("gamma-master", f"oardel {number}", user="bo_gamma")
     for host, user in AT.values():
         site.sh(host, "touch ~/waysides/go", user=user)
 
-    found = until_state(site, brought, "terminated")
+    found = until_state(site, waysides, "terminated")
 
     assert (12, 12, 0) == (found["tasks"], found["ended"], found["failed"])
     ended = Counter(task for what, task, _ in notes(site) if what == "ended")
     assert {str(task): 1 for task in range(12)} == ended
-    assert 12 == outcomes(site, brought)["success"]
+    assert 12 == outcomes(site, waysides)["success"]
     site.until_none(lambda: arrays_at_gamma(site), "the arrays' files to be gone")
 
 
-def test_removal_has_tasks_make_way_and_leaves_the_cell_as_it_was(site: Grid, before: str) -> None:
+def test_removal_has_tasks_make_way_and_leaves_the_cell_as_it_was(
+    site: Grid, before: str, staying: int
+) -> None:
     """They run on elsewhere, or there as ordinary jobs."""
-    jdl = {"name": "left", "nb_jobs": 2, "exec_file": "sh -c 'sleep 20'", "clusters": {"beta": {}}}
-    number = submit(site, jdl)
     site.until(lambda: besteffort(site), "a task to run", CAMPAIGN_S)
 
     site.sh(HOST, f"{SETUP} --remove --apply", timeout_s=120)
 
     assert before == site.sh(BETA, DUMP)
-    found = until_state(site, number, "terminated")
+    site.sh(HOST, "touch ~/waysides/removed", user="alice")
+    found = until_state(site, staying, "terminated")
     assert 0 == found["failed"]
-    assert outcomes(site, number)["preempted"] > 0
+    assert outcomes(site, staying)["preempted"] > 0

@@ -35,8 +35,9 @@ def jdl(exec_file: str, **other: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def site(grid: Grid) -> Iterator[Grid]:
+def site(site: Grid) -> Iterator[Grid]:
     """Return the lab with a runner that copies soon, and a folder for the tests' outputs."""
+    grid = site
     for host, user in AT.values():
         grid.sh(host, "rm -rf ~/finalize ~/fetched && mkdir ~/finalize", user=user)
     with configured(grid, SOON):
@@ -44,6 +45,7 @@ def site(grid: Grid) -> Iterator[Grid]:
         start(grid)
         yield grid
     stop(grid)
+    start(grid)
     for host, user in AT.values():
         grid.sh(host, "rm -rf ~/finalize ~/fetched", user=user)
 

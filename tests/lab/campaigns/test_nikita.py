@@ -7,22 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    HOST,
-    arrays_at_gamma,
-    start,
-    stop,
-    submit,
-    until_state,
-)
-from tests.lab.configured import configured
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, arrays_at_gamma, submit, until_state
 from tests.lab.gamma import ACCOUNT, FAR, NODES
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
 
-SOON = "s|^#grace_s = .*|grace_s = 10|; s|^#forgotten_s = .*|forgotten_s = 10|"
 NIKITA = "runuser -u gridbridge -- /opt/gridbridge/oar-hooks/nikita"
 AS_USER = "runuser -u gridbridge -- sudo -n /opt/gridbridge/bin/gridbridge-as-user"
 QUEUE = "later.q"
@@ -31,18 +21,6 @@ ADD = f"{COPY} && qconf -Aq /tmp/later && qmod -d {QUEUE}"
 EMPTY = "oardel --sql \"job_name = 'filler' AND state = 'Running'\"; :"
 FILL = "oarsub -n filler -l /resource_id=1,walltime=0:10:0 -p \"network_address='{}'\" 'sleep 600'"
 RUN = "sh -c 'echo \"$CIGRI_JOB_ID\" >>~/flooded'"
-
-
-@pytest.fixture(scope="module")
-def site(grid: Grid) -> Iterator[Grid]:
-    """Return the lab with a runner and a nikita that have little patience."""
-    with configured(grid, SOON):
-        stop(grid)
-        start(grid)
-        yield grid
-    stop(grid)
-    grid.sh(HOST, "rm -f ~/flooded", user="alice")
-    grid.sh(FAR, "rm -f ~/flooded", user=ACCOUNT)
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +47,8 @@ def wiped(site: Grid) -> Iterator[tuple[int, int]]:
         for each in numbers:
             until_state(site, each, "terminated")
         yield numbers
+    site.sh(HOST, "rm -f ~/flooded", user="alice")
+    site.sh(FAR, "rm -f ~/flooded", user=ACCOUNT)
 
 
 @contextmanager

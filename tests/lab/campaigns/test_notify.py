@@ -28,8 +28,9 @@ PROGRAM = ("-p", "/home/alice/notify/tell")
 
 
 @pytest.fixture(scope="module")
-def site(grid: Grid) -> Iterator[Grid]:
+def site(site: Grid) -> Iterator[Grid]:
     """Return the lab with a mailer, a program of alice's, and a runner that knows them."""
+    grid = site
     grid.sh(HOST, f"cat >{MAILER} <<'end'\n{SERVICE}end\nchmod 755 {MAILER}")
     script = f"mkdir -p ~/notify && cat >~/notify/tell <<'end'\n{HERS}end\nchmod 755 ~/notify/tell"
     grid.sh(HOST, script, user="alice")

@@ -9,7 +9,7 @@ from tests.lab.campaigns.runner import (
     CAMPAIGN_S,
     HOST,
     PROGRAM,
-    shown,
+    published,
     start,
     stop,
     submit,
@@ -33,9 +33,10 @@ LEFT = f"{FILES}; {ROWS}"  # the poller writes the rest
 
 
 @pytest.fixture(scope="module")
-def waiting(grid: Grid, open_back: None) -> Iterator[tuple[int, str]]:
+def waiting(site: Grid, open_back: None) -> Iterator[tuple[int, str]]:
     """Return a campaign that waits at beta, which is full, and its array's number there."""
     del open_back
+    grid = site
     with configured(grid, MAY_WAIT):
         stop(grid)
         start(grid)
@@ -43,10 +44,16 @@ def waiting(grid: Grid, open_back: None) -> Iterator[tuple[int, str]]:
         grid.until(lambda: list(grid.states("beta").values()) == ["r"] * 4, "beta to be full")
         jdl = {"name": "onward", "type": "normal", "exec_file": "sleep 1", "walltime": "0:5"}
         number = submit(grid, {**jdl, "nb_jobs": 3, "clusters": {"beta": {}}})
-        grid.until(lambda: shown(grid, number)["at"][0]["waiting"] == 3, "its tasks to wait", 90)
+        grid.until(lambda: _waiting(grid, number) == [3], "its tasks to wait", 90)
         yield number, grid.sh(HOST, LEDGER.format(number)).split()[0]
         grid.cell("beta", "qdel", fill, user="bob")
     stop(grid)
+    start(grid)
+
+
+def _waiting(grid: Grid, number: int) -> list[int]:
+    """Return how many of a campaign's tasks wait at each cluster that has any."""
+    return [one["waiting"] for one in published(grid, number)["at"]]
 
 
 def test_an_array_asks_for_the_queues_that_send_nothing_on(
@@ -74,9 +81,9 @@ def test_none_of_its_tasks_starts_in_a_queue_that_sends_on(
     assert queues == ["all.q"] * 3
 
 
-def test_a_campaign_that_names_such_a_queue_alone_is_refused_there(grid: Grid) -> None:
+def test_a_campaign_that_names_such_a_queue_alone_is_refused_there(site: Grid) -> None:
     """Its owner is told, and what was refused may run elsewhere."""
-    start(grid)
+    grid = site
     jdl = {"name": "onward", "type": "normal", "exec_file": "true", "walltime": "0:5"}
     number = submit(grid, {**jdl, "nb_jobs": 1, "clusters": {"beta": {"queue": BACK}}})
 
@@ -88,8 +95,9 @@ def test_a_campaign_that_names_such_a_queue_alone_is_refused_there(grid: Grid) -
     grid.on(HOST, "griddel", str(number), user="alice")
 
 
-def test_a_dry_run_changes_nothing_and_runs_beside_the_runner(grid: Grid) -> None:
+def test_a_dry_run_changes_nothing_and_runs_beside_the_runner(site: Grid) -> None:
     """What waits to be taken in is counted: here it waits because no runner goes on."""
+    grid = site
     stop(grid)
     jdl = json.dumps({"name": "dry", "nb_jobs": 1, "exec_file": "true", "clusters": {"beta": {}}})
     grid.sh(HOST, f"setsid gridsub -j '{jdl}' >dry.out 2>&1 </dev/null &", user="alice")

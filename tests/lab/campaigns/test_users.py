@@ -3,22 +3,15 @@
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.campaigns.runner import HOST, start
+from tests.lab.campaigns.runner import HOST
+from tests.lab.campaigns.together import Brought
 from tests.lab.grid import Done, Grid
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
-JOB = """#!/bin/sh
-#$ -N users -t 10-19 -tc 12
-#$ -l h_rt=0:5:0
-echo "$SGE_TASK_ID of $SGE_TASK_LAST at $CIGRI_CLUSTER: $1"
-[ "$SGE_TASK_ID" != 13 ] || { echo "bad luck" >&2; exit 3; }
-"""
-WAIT_S = 300
 RULES = "/etc/gridbridge/admission.d"
 RULE = """
 import os
@@ -30,26 +23,15 @@ def not_by_the_service(candidate):
 
 
 @pytest.fixture(scope="module")
-def site(grid: Grid) -> Iterator[Grid]:
-    """Return the lab with a runner."""
-    start(grid)
-    yield grid
-    for host, user in ((HOST, "alice"), ("gamma-master", "al_gamma")):
-        grid.sh(host, "rm -rf ~/campaign.* ~/users", user=user)
+def waited(brought: Brought) -> Done:
+    """Return what `gridsub --wait` of a job script told, which had tasks at both batch systems."""
+    return brought.waited()
 
 
 @pytest.fixture(scope="module")
-def waited(site: Grid) -> Done:
-    """Submit a job script for both batch systems and wait for its end."""
-    site.sh(HOST, f"mkdir -p ~/users && cat >~/users/job.sh <<'end'\n{JOB}end", user="alice")
-    argv = ("gridsub", "--wait", "--clusters", "beta,gamma", "users/job.sh", "it's $HOME")
-    return site.on(HOST, *argv, user="alice", timeout_s=WAIT_S)
-
-
-@pytest.fixture(scope="module")
-def number(waited: Done) -> str:
+def number(brought: Brought) -> str:
     """Return the campaign's number."""
-    return waited.out.rpartition("CAMPAIGN_ID=")[2].strip()
+    return str(brought.numbers["users"])
 
 
 def ask(site: Grid, *argv: str, user: str = "alice") -> Done:
@@ -59,6 +41,7 @@ def ask(site: Grid, *argv: str, user: str = "alice") -> Done:
 
 def test_waiting_ends_with_1_where_a_task_failed(site: Grid, waited: Done, number: str) -> None:
     """And says how many; gridwait does so, too."""
+    assert number == waited.out.rpartition("CAMPAIGN_ID=")[2].strip()
     assert (1, f"campaign {number} is terminated: 10 of 10 tasks ended, 1 of them failed") == (
         waited.status,
         waited.err.strip().splitlines()[-1],

@@ -45,10 +45,15 @@ def submit(grid: Grid, *names: str) -> list[str]:
     try:
         jobs = [grid.submit("-N", name, *QUIET, script=TELLS) for name in names]
         for job in jobs:
-            grid.until(lambda j=job: "released" in why(grid, j), f"{job} to be released")
+            until_released(grid, job)
     finally:
         grid.cell("alpha", "qmod", "-e", *queues, user="root")
     return jobs
+
+
+def until_released(grid: Grid, job: str) -> None:
+    """Wait until a job may start at delta."""
+    grid.until(lambda: "released" in why(grid, job), f"{job} to be released")
 
 
 def ran(grid: Grid, name: str) -> list[str]:
@@ -84,22 +89,28 @@ def unable_to_give(grid: Grid) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """What was told of two jobs that came home while delta was silent, and how a copy ended."""
+    """What was told of two jobs that came home while delta was silent, and how a copy ended.
+
+    And the number of one that can run nowhere else, so that it waited there.
+    """
 
     told: tuple[str, ...]
     copy_status: str
+    fenced: str
 
 
 @pytest.fixture(scope="module")
 def silence(grid: Grid, by_grant: None) -> Silence:
     """Cut delta off while it is full, and give it free slots when the link is back.
 
-    No service is there just then: the copy that starts gets no grant. The other is held there,
-    and waits until the service is there again to delete it.
+    No service is there just then: the jobs that start get no grant. One is held there, and waits
+    until the service is there again to delete it.
     """
     with full_delta(grid) as fill:
         waits, copy = submit(grid, "waits", "copy")
-        remotes = [remote_id(grid, job) for job in (waits, copy)]
+        fenced = grid.submit("-N", "fenced", "-q", "transfer-delta", *QUIET, script=TELLS)
+        until_released(grid, fenced)
+        remotes = [remote_id(grid, job) for job in (waits, copy, fenced)]
         with ExitStack() as frozen:
             with cut(grid, "delta"):
                 grid.until(lambda: ends(grid, waits) and ends(grid, copy), "their ends", LONG_S)
@@ -107,9 +118,10 @@ def silence(grid: Grid, by_grant: None) -> Silence:
                 frozen.enter_context(frozen_poller(grid))
             grid.sh(FAR, f"qalter -h o {remotes[0]}")
             grid.sh(FAR, f"qdel {' '.join(fill)}", user="bo_delta")
-            grid.until(lambda: far_end(grid, remotes[1]), "its copy to end", LONG_S)
+            for remote in remotes[1:]:
+                grid.until(lambda each=remote: far_end(grid, each), f"{remote} to end", LONG_S)
         grid.until(lambda: not is_far(grid, remotes[0]), "the other copy to be gone", LONG_S)
-    return Silence(told=told, copy_status=far_end(grid, remotes[1]))
+    return Silence(told=told, copy_status=far_end(grid, remotes[1]), fenced=fenced)
 
 
 def is_far(grid: Grid, remote: str) -> bool:
@@ -155,16 +167,12 @@ def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
     assert len(ran(grid, "unsure")) == 2
 
 
-def test_a_job_that_gets_no_grant_ends_as_fenced_and_its_task_runs(grid: Grid) -> None:
-    with ExitStack() as frozen:
-        with full_delta(grid):
-            (job,) = submit(grid, "fenced")
-            remote = remote_id(grid, job)
-            frozen.enter_context(frozen_poller(grid))
-        grid.until(lambda: far_end(grid, remote), "its first job to end", LONG_S)
-    grid.until(lambda: ends(grid, job), "its end", LONG_S)
+def test_a_job_that_gets_no_grant_ends_as_fenced_and_its_task_runs(
+    grid: Grid, silence: Silence
+) -> None:
+    grid.until(lambda: ends(grid, silence.fenced), "its end", LONG_S)
 
-    assert "fenced at delta: it got no grant" in why(grid, job)
+    assert "fenced at delta: it got no grant" in why(grid, silence.fenced)
     assert ran(grid, "fenced")[1:] == ["end"]
 
 

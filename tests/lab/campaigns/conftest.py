@@ -1,0 +1,38 @@
+"""What the tests of campaigns share: one runner, and campaigns that run side by side.
+
+One lab tests all of this folder (tests/order.py).
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.campaigns import runner
+from tests.lab.campaigns.together import Brought, bring, clear
+from tests.lab.configured import configured
+from tests.lab.grid import Grid
+
+# The shortest pauses that a site may have: what is waited for is a cycle, and then another one.
+SOON = (
+    "/^.runner.$/,/^.metascheduler.$/s/^#interval_s = .*/interval_s = 5/;"
+    " s/^#grace_s = .*/grace_s = 10/; s/^#forgotten_s = .*/forgotten_s = 10/"
+)
+
+
+@pytest.fixture(scope="package")
+def site(grid: Grid) -> Iterator[Grid]:
+    """Return the lab with a runner and a nikita that have little patience."""
+    with configured(grid, SOON):
+        runner.stop(grid)  # it may be of another time, with another configuration or code
+        runner.start(grid)
+        yield grid
+        runner.stop(grid)
+
+
+@pytest.fixture(scope="package")
+def brought(site: Grid) -> Iterator[Brought]:
+    """Bring the campaigns of which each test looks at a part; the runner is killed meanwhile."""
+    try:
+        yield bring(site)
+    finally:
+        clear(site)

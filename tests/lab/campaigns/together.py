@@ -1,0 +1,170 @@
+"""Campaigns that run side by side, each with what its tests need, while their runner is killed."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tests.lab.campaigns.runner import (
+    CAMPAIGN_S,
+    FIND,
+    HOST,
+    campaigns,
+    clusters_of,
+    jobs_of,
+    published,
+    start,
+    submit,
+)
+from tests.lab.grid import Done, Grid
+
+AT = {"beta": (HOST, "alice"), "gamma": ("gamma-master", "al_gamma")}
+KILLS = 4
+SLOTS, USUAL_SLOTS = 4, 2  # of each host of beta's
+WAIT_S = 300
+FOLDER = "~/campaigns"
+BOTH: Mapping[str, Any] = {"beta": {}, "gamma": {}}
+REFUSED: Mapping[str, Any] = {"beta": {}, "gamma": {"queue": "nosuch"}}
+BETA: Mapping[str, Any] = {"beta": {}}
+UNTIL = "until [ -e {} ]; do sleep 0.2; done"
+# Each attempt leaves a line. A task asks to run again, one fails, and one is killed by itself.
+RUN = f"""sh -c '{UNTIL.format("both")}; echo "$1 $CIGRI_CLUSTER" >>ran
+case $1 in
+again) case $(readlink /proc/$$/fd/1) in *.1.out) exit 66 ;; esac ;;
+fails) exit 3 ;;
+killed) kill -9 $$ ;;
+esac' sh"""
+PARAMETERS = ["again", "fails", "killed", *(f"plain-{n}" for n in range(7)), "odd $(touch evil)"]
+ONCE = "sh -c 'echo $CIGRI_JOB_ID >>once; sleep 1'"
+JOB = """#!/bin/sh
+#$ -N users -t 10-19 -tc 12
+#$ -l h_rt=0:5:0
+echo "$SGE_TASK_ID of $SGE_TASK_LAST at $CIGRI_CLUSTER: $1"
+[ "$SGE_TASK_ID" != 13 ] || { echo "bad luck" >&2; exit 3; }
+"""
+
+
+def jdl(exec_file: str, clusters: Mapping[str, Any] = BOTH, **other: Any) -> dict[str, Any]:
+    """Return the JDL of a campaign in the folder of the tests'."""
+    known = {"name": "tests", "type": "normal", "exec_file": exec_file, "walltime": "0:5"}
+    return {**known, "exec_directory": FOLDER, "clusters": clusters, **other}
+
+
+JDLS: Mapping[str, dict[str, Any]] = {
+    "kinds": jdl(RUN, params=PARAMETERS),
+    "once": jdl(ONCE, nb_jobs=40, max_jobs=8),
+    "test": jdl("true", nb_jobs=9),
+    "first": jdl("sh -c 'test $1 = 0 || sleep 600' sh", {"gamma": {}}, nb_jobs=2),
+    "sleeping": jdl("sleep 600", nb_jobs=40, max_jobs=2),
+    "changed": jdl(f"sh -c '{UNTIL.format('changed')}'", BETA, nb_jobs=4, max_jobs=1),
+    "typo": jdl("sh -c 'echo what is that >&2; exit 3'", BETA, nb_jobs=60),
+    "refused": jdl("sleep 1", REFUSED, nb_jobs=12),
+}
+OPTIONS = {"test": ("-t", "test")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """The numbers of the campaigns by their names, and what `gridsub --wait` told its user.
+
+    And what everybody saw of the clusters while campaigns used both.
+    """
+
+    numbers: Mapping[str, int]
+    clusters: str
+    _waited: Future[Done]
+
+    def waited(self) -> Done:
+        """Return that once the campaign has ended."""
+        return self._waited.result()
+
+
+def bring(grid: Grid) -> Brought:
+    """Submit all, and kill the runner and what acts for it, again and again.
+
+    The first two have tasks at both clusters, for each has more than beta has slots: the user's
+    finds both empty, and those of the other don't end before.
+    """
+    clear(grid)
+    _make_folders(grid)
+    _have_slots(grid, SLOTS)
+    before = max((one["number"] for one in campaigns(grid)), default=0)
+    threads = ThreadPoolExecutor(1 + len(JDLS))
+    waited = threads.submit(_wait_as_user, grid)
+    numbers = {"users": grid.until(lambda: _after(grid, before), "the user's to be there")}
+    _until_at_both(grid, numbers["users"])
+    numbers["kinds"] = _submit(grid, "kinds")
+    _until_at_both(grid, numbers["kinds"])
+    clusters = grid.on(HOST, "gridclusters", "--json", user="bob").out
+    for host, user in AT.values():
+        grid.sh(host, f"touch {FOLDER}/both", user=user)
+    others = [name for name in JDLS if name not in numbers]
+    numbers |= zip(others, threads.map(partial(_submit, grid), others), strict=True)
+    _kill(grid, numbers["once"])
+    _change(grid, numbers["changed"])
+    return Brought(numbers=numbers, clusters=clusters, _waited=waited)
+
+
+def _submit(grid: Grid, name: str) -> int:
+    return submit(grid, JDLS[name], *OPTIONS.get(name, ()))
+
+
+def clear(grid: Grid) -> None:
+    """End those that no test has ended, and remove what all have left."""
+    _have_slots(grid, USUAL_SLOTS)
+    left = [str(one["number"]) for one in campaigns(grid) if one["state"] == "in_treatment"]
+    if left:
+        grid.on(HOST, "griddel", *left, user="alice", timeout_s=200)
+    for host, user in AT.values():
+        grid.sh(host, f"rm -rf {FOLDER} ~/campaign.* ~/users", user=user)
+
+
+def _make_folders(grid: Grid) -> None:
+    for host, user in AT.values():
+        grid.sh(host, f"mkdir {FOLDER} ~/users", user=user)
+    grid.sh(HOST, f"cat >~/users/job.sh <<'end'\n{JOB}end", user="alice")
+
+
+def _wait_as_user(grid: Grid) -> Done:
+    """Submit a job script for both batch systems and wait for its end."""
+    argv = ("gridsub", "--wait", "--clusters", "beta,gamma", "users/job.sh", "it's $HOME")
+    return grid.on(HOST, *argv, user="alice", timeout_s=WAIT_S)
+
+
+def _have_slots(grid: Grid, slots: int) -> None:
+    """Let each of beta's hosts run so many jobs at once: fewer than a campaign has tasks."""
+    grid.sh("beta-master", f"qconf -rattr queue slots {slots} all.q")
+
+
+def _after(grid: Grid, before: int) -> int:
+    """Return the number of the campaign after one; 0 while there is none."""
+    return max((n for one in campaigns(grid) if (n := one["number"]) > before), default=0)
+
+
+def _until_at_both(grid: Grid, number: int) -> None:
+    """Wait until both clusters have tasks of a campaign."""
+    both = {*BOTH}
+    grid.until(lambda: clusters_of(grid, number) == both, f"{number} to be at both", CAMPAIGN_S)
+
+
+def _change(grid: Grid, number: int) -> None:
+    """Change a campaign's file once a task is sent, and let that one end."""
+    grid.until(lambda: jobs_of(grid, number), "a task to be sent", CAMPAIGN_S)
+    grid.sh(HOST, f"echo 4 >>/var/spool/gridbridge/campaigns/c.{number}", user="alice")
+    grid.sh(HOST, f"touch {FOLDER}/changed", user="alice")
+
+
+def _kill(grid: Grid, number: int) -> None:
+    """Kill the runner while it submits, releases and looks, and what acts as the owner."""
+    for kill in range(KILLS):
+        seen = published(grid, number)["ended"]
+        grid.sh(HOST, f"{FIND} | xargs -r kill -9")
+        if kill % 2:
+            grid.sh(HOST, "pgrep -of '[g]ridbridge-as-user .*-array' | xargs -r kill -9")
+        start(grid)
+        grid.until(
+            lambda: published(grid, number)["ended"] > seen,  # noqa: B023 - it is asked at once
+            "more tasks to end",
+            CAMPAIGN_S,
+        )
