@@ -1,7 +1,8 @@
 """What is kept of 1,000,000 ended tasks, and how long it takes to show them.
 
 The tasks of one campaign are sent and end as the runner notes it, in arrays of 1000. The sizes are
-those of the state file and of what is published. The baseline of gridstat is the same command
+those of the state file and of what is published. Times are of CPU, so that nothing else on the
+machine counts. The baseline of gridstat is the same command
 where one task ended; that of the state is a line of comma-separated values for each task.
 """
 
@@ -26,7 +27,7 @@ from gridbridge.state.database.predictions import Predictions
 
 ARRAY = 1000
 MOST_BYTES, MOST_S, MOST_TIMES = 300.0, 0.5, 1.2
-RUNS = 3
+RUNS = 5
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -47,7 +48,7 @@ def rows(tasks: int) -> list[Row]:
     return [
         Row(what="state of an ended task", measured=size, unit="bytes", limit=MOST_BYTES,
             baseline=plain),
-        Row(what="gridstat of all of them", measured=many_s, unit="s", limit=MOST_S,
+        Row(what="gridstat of all of them", measured=many_s, unit="s CPU", limit=MOST_S,
             baseline=few_s),
         Row(what="a cycle's look at the state file", measured=times, unit="times a tenth's",
             limit=MOST_TIMES),
@@ -106,13 +107,13 @@ class _Site:
         return min(self._look_once_s() for _ in range(RUNS))
 
     def _look_once_s(self) -> float:
-        began = time.monotonic()
+        began = time.process_time()
         for _ in range(20):
             self._campaigns.unfinished()
             self._campaigns.waiting()
             self._campaigns.open_arrays()
             self._campaigns.durations(self._number)
-        return time.monotonic() - began
+        return time.process_time() - began
 
     def shown_s(self) -> float:
         """Return how long gridstat takes to show the campaign, the fastest of some."""
@@ -121,6 +122,8 @@ class _Site:
     def _shown_once_s(self) -> float:
         argv = (f"{Path(sys.executable).parent}/gridstat", str(self._number), "--published",
                 f"{self._folder}/published")  # fmt: skip
-        began = time.monotonic()
-        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
-        return time.monotonic() - began
+        child = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert not child.returncode
+        return used.ru_utime + used.ru_stime

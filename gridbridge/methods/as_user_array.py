@@ -129,8 +129,10 @@ def _submitted(order: Order, ledger: Ledger) -> str:
     ledger.intend(order.number, order.cluster, order.tasks, order.is_of_copies)
     for task in chosen if order.is_of_copies else ():
         task.copy = ledger.copies_of(task.number, before=order.number) + 1
+    is_first = not ledger.was_repeated(order.number)
     job = _as_owner(
-        uid, lambda person: submit(order, header, chosen, person, *order.reached_by(person))
+        uid,
+        lambda person: submit(order, header, chosen, person, is_first, *order.reached_by(person)),
     )
     ledger.submitted(order.number, job)
     return job
@@ -172,12 +174,16 @@ def submit(
     header: "dict[str, object]",
     tasks: tuple[Task, ...],
     person: str,
+    is_first: bool,
     far: Away,
     account: str,
 ) -> str:
-    """Adopt the array that an earlier call submitted, else submit it, held; return its id."""
+    """Adopt the array that an earlier call submitted, else submit it, held; return its id.
+
+    The ledger knows of an earlier call: none is looked for at the first one.
+    """
     adapter, name = arrays_of(far), str(order.array)
-    if found := adapter.find_held(far, name, account):
+    if not is_first and (found := adapter.find_held(far, name, account)):
         return found
     spec = kept_there(_spec(order, header, tasks, person), order.cluster)
     answer = adapter.submit(far, spec)

@@ -10,7 +10,6 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
-    exists,
     func,
     insert,
     or_,
@@ -34,23 +33,19 @@ from gridbridge.state.database.core import Database
 _CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
 _ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
 _ATTEMPT = tuple(ATTEMPTS.c[field.name] for field in fields(Attempt))
+# Not `!= OVER`: an index finds the few that are open among all that ever were.
+_IS_OPEN = ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
 _BY_NUMBER = select(*_CAMPAIGN).order_by(CAMPAIGNS.c.number)
 _ONE = _BY_NUMBER.where(CAMPAIGNS.c.number == bindparam("number"))
 _BY_TOKEN = _BY_NUMBER.where(CAMPAIGNS.c.token == bindparam("token"))
 _UNFINISHED = _BY_NUMBER.where(
     or_(
         CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
-        exists().where(ARRAYS.c.campaign == CAMPAIGNS.c.number, ARRAYS.c.state != ArrayState.OVER),
+        CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(_IS_OPEN)),
     )
 )
-_OPEN_ARRAYS = (
-    select(*_ARRAY)
-    .where(ARRAYS.c.state != ArrayState.OVER)
-    .order_by(ARRAYS.c.campaign, ARRAYS.c.number)
-)
-_IDS_AT = select(ARRAYS.c.job_id).where(
-    ARRAYS.c.cluster == bindparam("cluster"), ARRAYS.c.state != ArrayState.OVER
-)
+_OPEN_ARRAYS = select(*_ARRAY).where(_IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
+_IDS_AT = select(ARRAYS.c.job_id).where(ARRAYS.c.cluster == bindparam("cluster"), _IS_OPEN)
 _TRIED = select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == bindparam("campaign")).distinct()
 _OF_ARRAY = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
