@@ -17,6 +17,7 @@ from gridbridge.model.report import printable
 mpl.use("Agg")
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 FAILED = "#B22222"
+SEEN = 0.02
 SIZE_INCHES, DOTS = (9.0, 5.0), 110
 
 
@@ -41,7 +42,8 @@ def draw(
 def _stacks(axes: Axes, one: ShownCampaign, ends: Sequence[Ended], now: datetime) -> None:
     """Draw a step a cycle: nothing is known of the moments between two of them."""
     moments = sorted({end.at for end in ends})
-    last = now if one.ended < one.tasks and now > moments[-1] else moments[-1]
+    shown = (moments[-1] - one.submitted_at) * SEEN  # of a step that ends with the axis
+    last = now if one.ended < one.tasks and now > moments[-1] else moments[-1] + shown
     times = [one.submitted_at, *moments, last]
     at = list(map(_on_axis, times))
     clusters = sorted({end.cluster for end in ends})
