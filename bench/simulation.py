@@ -3,6 +3,8 @@
 * the makespan of a campaign over three unequal clusters, as times of a lower bound: all work at
   the speed of all slots, or the longest task at the fastest. How long tasks take is unknown; they
   are of five kinds. Beside it CiGri 3, which deals tasks to clusters in turns and has taps;
+* the same of a campaign in which some attempts are unlucky, with copies of the tasks that run long
+  at its end and without, as the median of some campaigns;
 * when the last of 100 tasks is submitted to 100 free slots, with nothing known; beside it CiGri;
 * how many tasks wait, ten minutes later, at a cluster that is full or that starts nothing though
   its slots look free (nikita would wipe what is beyond the flood rate);
@@ -19,9 +21,11 @@ from dataclasses import asdict
 from itertools import cycle
 from pathlib import Path
 from random import Random
+from statistics import median
 
 from bench.rows import Row, show
 from bench.simulated import Cigri, Cluster, Ours, bound, copied, progress, run
+from bench.tail import Straggling
 from gridbridge.decisions.campaigns.forecast import forecast
 from gridbridge.model.campaigns.forecast import Forecast
 
@@ -38,6 +42,8 @@ KINDS: dict[str, Callable[[Random], float]] = {
 TASKS, FEW = 10_000, 1_000
 CAMPAIGNS = 300
 MOST_TIMES = 1.15  # of the lower bound
+MOST_TIMES_UNLUCKY = 2.0  # of the bound of a campaign without unlucky attempts
+SEEDS = range(1, 8)
 FILLED_S = 45.0
 HOLDS = (80.0, 97.0)  # per cent
 
@@ -56,6 +62,23 @@ def makespans(tasks: int, seed: int, limit: float | None) -> Iterator[Row]:
         cigri = run(copied(UNEQUAL), work, Cigri(UNEQUAL))
         what = f"makespan, {tasks} {kind}"
         yield Row(what=what, measured=ours / least, unit="x", baseline=cigri / least, limit=limit)
+
+
+def ends(tasks: int, limit: float | None) -> Iterator[Row]:
+    """Compare makespans with the lower bound, with copies and without, and what they cost."""
+    found = [_end(tasks, seed) for seed in SEEDS]
+    copied, plain, cost = (median(each) for each in zip(*found, strict=True))
+    what = f"makespan, {tasks} with unlucky ones, copied"
+    yield Row(what=what, measured=copied, unit="x", baseline=plain, limit=limit)
+    yield Row(what="slot time, the same", measured=cost, unit="x", baseline=1.0)
+
+
+def _end(tasks: int, seed: int) -> tuple[float, float, float]:
+    """Return both makespans in lower bounds, and the slot time with copies in that without."""
+    work = lengths("log-normal", tasks, Random(seed))
+    least = bound(UNEQUAL, work)
+    copied, plain = (Straggling(UNEQUAL, work, seed, copies) for copies in (2, 0))
+    return copied.run() / least, plain.run() / least, copied.used_s / plain.used_s
 
 
 def filled_s(how: Ours | Cigri) -> float:
@@ -118,6 +141,7 @@ def measure(*, is_quick: bool) -> list[Row]:
     return [
         *makespans(TASKS, 1, MOST_TIMES),
         *makespans(FEW, 1, None),
+        *ends(FEW, MOST_TIMES_UNLUCKY),
         Row(
             what="100 tasks on 100 free slots",
             measured=filled_s(Ours(HUNDRED)),

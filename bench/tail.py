@@ -1,0 +1,193 @@
+"""The end of a campaign on simulated clusters, with copies of tasks that run long and without.
+
+One attempt in twenty is unlucky, as on a host that swaps or has a broken disk: it takes its task's
+length, at its cluster's speed, times a factor of its own that has a heavy tail (Pareto, 1.2). So
+the last tasks end long after all others, and a second attempt of one is most likely a usual one.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from heapq import heapify, heappop, heappush
+from random import Random
+
+from bench.simulated import CYCLE_S, NOON, Cluster
+from gridbridge.decisions.campaigns.cycle import plan
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.copies import Live, Rival, Tail
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jobratio import Ratio
+from gridbridge.model.campaigns.plan import Plan, Room, Seen, There
+from gridbridge.model.campaigns.sections import Finalize
+
+UNLUCKY, ALPHA = 0.05, 1.2  # one attempt in 300 takes ten times its task's length
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Run:
+    """One attempt that runs."""
+
+    end: float
+    start: float
+    task: int
+    attempt: int
+
+
+@dataclass(slots=True)
+class Place:
+    """A cluster with the attempts that are there."""
+
+    known: Cluster
+    waiting: deque[tuple[int, int]] = field(default_factory=deque)
+    running: list[Run] = field(default_factory=list)
+
+
+class Straggling:
+    """A campaign whose attempts take long now and then."""
+
+    def __init__(
+        self, clusters: Sequence[Cluster], lengths: Sequence[float], seed: int, copies: int
+    ) -> None:
+        self._places = {one.name: Place(one) for one in clusters}
+        self._lengths = lengths
+        self._seed = seed
+        self._limits = Finalize(copies=copies)
+        self._left = deque(range(len(lengths)))
+        self._attempts: dict[int, dict[int, str]] = {}  # clusters, by task and attempt
+        self._won: dict[int, int] = {}
+        self._took: list[float] = []
+        self._ratios: dict[str, Ratio] = {}
+        self._sent_at = 0.0
+        self.ended_at = 0.0
+        self.copied = 0
+        self.used_s = 0.0
+
+    def run(self) -> float:
+        """Run it, and return when its last task has ended."""
+        now = 0.0
+        while len(self._won) < len(self._lengths):
+            self._apply(plan(self._seen(now)), now)
+            for place in self._places.values():
+                self._go_on(place, now, now + CYCLE_S)
+            now += CYCLE_S
+        return self.ended_at
+
+    def _go_on(self, place: Place, since: float, now: float) -> None:
+        self._start(place, since)
+        while place.running and place.running[0].end <= now:
+            one = heappop(place.running)
+            self.used_s += one.end - one.start
+            if one.task not in self._won:
+                self._won[one.task] = one.attempt
+                self._took.append(one.end - one.start)
+                self.ended_at = max(self.ended_at, one.end)
+            self._start(place, one.end)
+
+    def _start(self, place: Place, now: float) -> None:
+        while place.waiting and len(place.running) < place.known.slots:
+            task, attempt = place.waiting.popleft()
+            took = self._lengths[task] * self._factor(task, attempt) / place.known.speed
+            heappush(place.running, Run(now + took, now, task, attempt))
+
+    def _factor(self, task: int, attempt: int) -> float:
+        random = Random(f"{self._seed} {task} {attempt}")
+        return random.paretovariate(ALPHA) if random.random() < UNLUCKY else 1.0
+
+    def _apply(self, decided: Plan, now: float) -> None:
+        for name, place in self._places.items():
+            self._end_losers(place, now)
+            tasks = sum(one.tasks for one in decided.sends if one.cluster == name)
+            for _ in range(min(tasks, len(self._left))):
+                self._send(place, self._left.popleft())
+                self._sent_at = now
+        for copies in decided.copies:
+            for task in copies.tasks:
+                self._send(self._places[copies.cluster], task)
+                self.copied += 1
+        for one in decided.predicted:
+            ratio, sent = one.ratio, one.submitted
+            self._ratios[one.cluster] = Ratio(
+                campaign=1, cluster=one.cluster, ratio=ratio, submitted=sent
+            )
+
+    def _end_losers(self, place: Place, now: float) -> None:
+        lost = [one for one in place.running if one.task in self._won]
+        self.used_s += sum(now - one.start for one in lost)
+        place.running = [one for one in place.running if one.task not in self._won]
+        heapify(place.running)
+
+    def _send(self, place: Place, task: int) -> None:
+        of_task = self._attempts.setdefault(task, {})
+        of_task[len(of_task) + 1] = place.known.name
+        place.waiting.append((task, len(of_task)))
+
+    def _seen(self, now: float) -> Seen:
+        clusters = {name: AtCluster(exec_file="run") for name in self._places}
+        campaign = Campaign(
+            number=1,
+            uid=1000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=len(self._lengths),
+            ended=len(self._won),
+            digest="",
+            jdl=Jdl(name="n", clusters=clusters, is_idempotent=True),
+        )
+        live = tuple(self._live(now))
+        sent_s = now - self._sent_at
+        tail = Tail(campaign=1, sent_s=sent_s, durations_s=tuple(self._took[-600:]), live=live)
+        return Seen(
+            campaigns=(campaign,),
+            waiting={1: len(self._left)},
+            arrays=(),
+            max_tasks=1000,
+            at=NOON + timedelta(seconds=now),
+            room={
+                name: Room(
+                    free_slots=one.known.slots - len(one.running),
+                    max_slots=one.known.slots,
+                    flood_rate=0.1,
+                )
+                for name, one in self._places.items()
+            },
+            there=tuple(_there(one) for one in self._places.values()),
+            ratios=tuple(self._ratios.values()),
+            rivals=tuple(self._rivals()),
+            tails=(tail,) if live else (),
+            finalize=self._limits,
+        )
+
+    def _live(self, now: float) -> Iterable[Live]:
+        waiting = {task for one in self._places.values() for task, _ in one.waiting}
+        for name, place in self._places.items():
+            for one in place.running:
+                if one.task not in self._won and one.task not in waiting:
+                    yield Live(
+                        task=one.task,
+                        attempt=one.attempt,
+                        cluster=name,
+                        elapsed_s=now - one.start,
+                    )
+
+    def _rivals(self) -> Iterable[Rival]:
+        for task, attempts in self._attempts.items():
+            if len(attempts) > 1 and task not in self._won:
+                for attempt, cluster in attempts.items():
+                    yield Rival(
+                        campaign=1,
+                        task=task,
+                        attempt=attempt,
+                        array=attempt,
+                        place=1,
+                        cluster=cluster,
+                        outcome=Outcome.PENDING,
+                        is_copy=attempt > 1,
+                    )
+
+
+def _there(one: Place) -> There:
+    waiting = len(one.waiting)
+    listed = waiting + len(one.running)
+    return There(campaign=1, cluster=one.known.name, waiting=waiting, listed=listed)
