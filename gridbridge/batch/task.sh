@@ -10,6 +10,14 @@ trap : USR2              # the checkpoint signal, which all of the task gets
 die() { ulimit -c 0 && kill "-$1" $$; }
 make_way() { case $gb_preempted in 1) die 55 ;; esac }
 
+put() { # let the folder of a success be the task's, unless that of another attempt is
+    for gb_name in $gb_outputs; do
+        [ -e "$gb_own/$gb_name" ] || { echo "gridbridge: it left no $gb_name" >>"$gb_output.err" && return 1; }
+    done
+    gb_place=campaign.$gb_campaign/$gb_number
+    mv -T -- "$gb_own" "$gb_place" 2>/dev/null || { [ -d "$gb_place" ] && rm -rf -- "$gb_own"; }
+}
+
 export CIGRI_CAMPAIGN_ID="$gb_campaign" CIGRI_CAMPAIGNID="$gb_campaign" CIGRI_COPY="$gb_copy"
 export CIGRI_JOB_ID="$gb_campaign.$gb_number" CIGRI_JOBID="$gb_campaign.$gb_number"
 export CIGRI_JOB_NAME="$gb_name" CIGRI_JOBNAME="$gb_name" CIGRI_USER="$gb_user" CIGRI_CLUSTER="$gb_cluster"
@@ -17,13 +25,20 @@ export CIGRI_RESOURCES="$gb_slots" CIGRI_WALLTIME="$gb_walltime" CIGRI_WALLTIME_
 
 case $gb_directory in '' | "\$HOME"*) gb_directory=$HOME${gb_directory#"\$HOME"} ;; esac
 cd -- "$gb_directory" || { die 57; exit 1; }
-export CIGRI_WORKDIR="$PWD" CIGRI_WORKING_DIRECTORY="$PWD"
 gb_output=campaign.$gb_campaign/$gb_number.$gb_attempt
 mkdir -p "campaign.$gb_campaign"
 true >"$gb_output.out" || { die 59; exit 1; }
+gb_own=.
+case $gb_outputs in ?*) gb_own=$gb_output ;; esac
+mkdir -p "$gb_own" || { die 57; exit 1; }
 make_way # before it began
-sh -c "$gb_exec \"\$@\"" sh "$@" </dev/null >"$gb_output.out" 2>"$gb_output.err"
+(
+    cd -- "$gb_own" || exit 1
+    export CIGRI_WORKDIR="$PWD" CIGRI_WORKING_DIRECTORY="$PWD"
+    exec sh -c "$gb_exec \"\$@\"" sh "$@"
+) </dev/null >"$gb_output.out" 2>"$gb_output.err"
 gb_status=$?
 make_way
+case $gb_status$gb_outputs in 0?*) put || gb_status=1 ;; esac
 case $gb_status in 99 | 100) gb_status=$((gb_status + 100)) ;; 199 | 200) die $((gb_status - 136)) ;; esac
 exit "$gb_status"

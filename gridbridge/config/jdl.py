@@ -13,7 +13,18 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.config.jdl_values import KEYS, NAME, NUL, PARAMETERS, TRUTHS, one_of, text_of, truth
+from gridbridge.config.jdl_values import (
+    KEYS,
+    NAME,
+    NUL,
+    OUTPUTS,
+    PARAMETERS,
+    TRUTHS,
+    one_of,
+    outputs,
+    text_of,
+    truth,
+)
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.ids import is_cluster_name
@@ -27,7 +38,7 @@ NOT_YET = (  # CiGri's, which change nothing here
 )
 
 
-WHOLE = ("idempotent",)  # ours, of the whole campaign: a copy runs at another cluster
+WHOLE = ("idempotent", "outputs")  # ours, of the whole campaign: a copy runs at another cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +82,15 @@ class Reader:
         parameters = parameters or self._parameters(said)
         name = self._value(said, "name", text_of(NAME), "1 to 255 printable characters", "")
         is_idempotent = self._value(said, "idempotent", truth, TRUTHS, False)
+        files = self._value(said, "outputs", outputs, OUTPUTS, ())
+        if files and said.get("idempotent") is False:
+            self._wrong("idempotent", False, "unclear with outputs", "one of them")
         self._known(said, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
-        jdl = Jdl(name=name, type=type_, clusters=clusters, is_idempotent=is_idempotent)
+        jdl = Jdl(
+            name=name, type=type_, clusters=clusters, is_idempotent=is_idempotent, outputs=files
+        )
         return Said(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings))
 
     def _parsed(self) -> Mapping[str, Any]:

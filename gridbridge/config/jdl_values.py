@@ -7,6 +7,7 @@ from typing import Any
 
 MOST_TASKS = 10_000_000
 MOST_SLOTS = 100_000
+MOST_OUTPUTS = 100
 YEAR_S = 31_536_000
 RESOURCES = re.compile(r"(?:/\w+=\d+)+", re.ASCII)
 WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
@@ -14,6 +15,8 @@ NAME = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
 PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 COMMAND = re.compile(r"[^\x00]{1,65536}")
+OUTPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*", re.ASCII)
+OUTPUTS = '["FILE", "FOLDER/FILE"], relative, of letters, digits and _.+-'
 TRUTHS = "true or false"
 NUL = "a NUL byte in it"
 BEST_EFFORT = ("best-effort", "besteffort")
@@ -104,6 +107,15 @@ def truth(value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError("unclear")
     return value
+
+
+def outputs(value: object) -> tuple[str, ...]:
+    """Read the files that each task leaves in its own folder."""
+    if not isinstance(value, list) or not 0 < len(value) <= MOST_OUTPUTS:
+        raise TypeError("no list of files")
+    if not all(isinstance(one, str) and OUTPUT.fullmatch(one) for one in value):
+        raise ValueError("unclear")
+    return tuple(dict.fromkeys(value))
 
 
 def _texts(value: object) -> tuple[str, ...]:

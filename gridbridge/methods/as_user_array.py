@@ -161,8 +161,11 @@ def read_tasks(order: Order, whole: bytes) -> "tuple[dict[str, object], tuple[Ta
         lines = whole.split(b"\n")
         header = json.loads(lines[0])
         at_cluster = header["clusters"][order.cluster] | {"name": header["name"]}
-        if order.is_of_copies and header.get("is_idempotent") is not True:
-            raise NotACopy(f"c.{order.array.campaign}: its tasks are not declared idempotent")
+        at_cluster["outputs"] = " ".join(map(str, header.get("outputs") or ()))
+        is_declared = header.get("is_idempotent") is True or bool(at_cluster["outputs"])
+        if order.is_of_copies and not is_declared:
+            why = "its tasks are declared neither idempotent nor with outputs"
+            raise NotACopy(f"c.{order.array.campaign}: {why}")
         wanted = read_attempts(order.tasks)
         return at_cluster, tuple(Task(n, k, _words(lines[n + 1])) for n, k in wanted)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, ParseError) as error:
@@ -227,6 +230,7 @@ def _spec(
         "walltime_s": str(walltime_s),
         "directory": text["exec_directory"],
         "exec": str(header["exec_file"]),
+        "outputs": str(header["outputs"]),
     }
     assert isinstance(order.section, dict)
     request = Request(

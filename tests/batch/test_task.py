@@ -160,3 +160,62 @@ def test_a_copy_knows_which_one_it_is(tmp_path: Path) -> None:
     run(tmp_path, 'echo "$CIGRI_COPY $CIGRI_JOB_ID"', 1, task, SGE_TASK_ID="1")
 
     assert output(tmp_path, "7.3.out") == "2 12.7 north\n"
+
+
+OUTPUTS = SETTINGS | {"outputs": "result sub/log"}
+WRITES = (
+    'sh -c \'mkdir sub; echo "$CIGRI_COPY" >result; echo "$PWD" >sub/log; cat ../../in >&2\' sh'
+)
+
+
+def attempt(home: Path, number: int, command: str = WRITES) -> int:
+    """Run an attempt of task 7, which declares two outputs; return its exit status."""
+    (home / "data").mkdir(exist_ok=True)
+    (home / "data" / "in").touch()
+    task = Task(7, number, ("north",))
+    task.copy = number - 1
+    path = home / f"script.{number}"
+    path.write_bytes(script(OUTPUTS | {"exec": command}, (task,)))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SGE_TASK_ID": "1"}
+    return subprocess.run(["/bin/sh", path], env=environment, check=False, cwd="/").returncode
+
+
+def test_an_attempt_with_outputs_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    """It becomes the task's when it has succeeded."""
+    folder = tmp_path / "data" / "campaign.12"
+
+    assert attempt(tmp_path, 1) == 0
+
+    assert (folder / "7" / "result").read_text() == "0\n"
+    assert (folder / "7" / "sub" / "log").read_text() == f"{folder}/7.1\n"
+    assert not (folder / "7.1").exists()
+
+
+def test_the_first_success_is_put_into_place(tmp_path: Path) -> None:
+    """Another attempt succeeds as well, and leaves nothing."""
+    folder = tmp_path / "data" / "campaign.12"
+
+    assert (attempt(tmp_path, 1), attempt(tmp_path, 2)) == (0, 0)
+
+    assert (folder / "7" / "result").read_text() == "0\n"
+    assert sorted(os.listdir(folder)) == ["7", "7.1.err", "7.1.out", "7.2.err", "7.2.out"]
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "error"),
+    [
+        ("touch result; exit 3; true", 3, ""),
+        ("touch result; true", 1, "gridbridge: it left no sub/log\n"),
+    ],
+)
+def test_what_has_not_succeeded_is_not_put_into_place(
+    tmp_path: Path, command: str, status: int, error: str
+) -> None:
+    """Nor is what lacks an output that was declared: it has failed."""
+    folder = tmp_path / "data" / "campaign.12"
+
+    assert attempt(tmp_path, 1, command) == status
+
+    assert not (folder / "7").exists()
+    assert (folder / "7.1" / "result").exists()
+    assert (folder / "7.1.err").read_text() == error

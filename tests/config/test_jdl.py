@@ -164,6 +164,17 @@ def test_a_campaign_says_whether_a_task_may_run_twice(text: str, expected: bool)
             SWEEP.replace('"type": "normal"', '"idempotent": true'),
             "beta.idempotent: for some clusters alone; outside of clusters, for all of them",
         ),
+        (
+            SWEEP.replace("{", '{"outputs": "result",', 1),
+            'outputs = "result": no list of files; ["',
+        ),
+        (SWEEP.replace("{", '{"outputs": ["../x"],', 1), 'outputs = ["../x"]: unclear; ["FILE"'),
+        (SWEEP.replace("{", '{"outputs": ["/x"],', 1), 'outputs = ["/x"]: unclear'),
+        (SWEEP.replace("{", '{"outputs": [],', 1), "outputs = []: no list of files"),
+        (
+            SWEEP.replace("{", '{"outputs": ["a"], "idempotent": false,', 1),
+            "idempotent = false: unclear with outputs; one of them",
+        ),
     ],
 )
 def test_an_unclear_declaration_is_refused_with_one_line(asked: str, problem: str) -> None:
@@ -173,3 +184,13 @@ def test_an_unclear_declaration_is_refused_with_one_line(asked: str, problem: st
 
     (told,) = raised.value.problems
     assert problem in told
+
+
+def test_a_campaign_with_outputs_may_be_copied() -> None:
+    """Each attempt writes into a folder of its own; the names are told once."""
+    text = SWEEP.replace("{", '{"outputs": ["a.dat", "logs/b", "a.dat"],', 1)
+
+    said = jdl.load("n.json", text)
+
+    assert (said.jdl.outputs, said.jdl.may_be_copied) == (("a.dat", "logs/b"), True)
+    assert not jdl.load("n.json", SWEEP).jdl.may_be_copied

@@ -37,8 +37,9 @@ class Jdl:
     type: Type = Type.DEFAULT
     clusters: Mapping[str, AtCluster] = field(default_factory=dict)
     is_idempotent: bool = False  # several attempts of a task may run at the same time
+    outputs: tuple[str, ...] = ()  # files that a task leaves in a folder of its own
 
     @property
     def may_be_copied(self) -> bool:
         """Whether a task that runs long may get a copy."""
-        return self.is_idempotent and self.type is Type.DEFAULT
+        return (self.is_idempotent or bool(self.outputs)) and self.type is Type.DEFAULT

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gridbridge.apply.clusters import away
 from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.places import CAMPAIGNS, CONFIG
 from gridbridge.model.route import BARE, Login
@@ -36,6 +37,7 @@ class Place:
     login: Login | None
     folder: str  # from the home there, where there is a login
     timeout_s: float
+    outputs: tuple[str, ...] = ()  # that each task declares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,10 @@ def places(number: int, folder: str = CAMPAIGNS, config: str = CONFIG) -> Mappin
     for name, each in known.items():
         where = away(policy, name)
         place = _folder(where.login, str(each["exec_directory"]), number)
-        found[name] = Place(login=where.login, folder=place, timeout_s=where.timeout_s)
+        declared = tuple(map(str, header.get("outputs", ())))
+        found[name] = Place(
+            login=where.login, folder=place, timeout_s=where.timeout_s, outputs=declared
+        )
     return found
 
 
@@ -98,6 +103,8 @@ def _fetch(cluster: str, tasks: list[ShownTask], to: str, at: Mapping[str, Place
     names = [name_of(task, stream) for task in tasks for stream in (OUT, ERR)]
     try:
         place = at[cluster]
+        good = (task.number for task in tasks if task.outcome is Outcome.SUCCESS)
+        names += [f"{number}/{output}" for number in good for output in place.outputs]
         if place.login:
             rsync.pull(place.login, names, place.folder, to, lambda: False, may_miss=True)
         else:
@@ -115,12 +122,12 @@ def _copy(folder: str, names: Iterable[str], to: str) -> None:
         here, there = f"{folder}/{name}", f"{to}/{name}"
         is_same = os.path.exists(there) and os.path.samefile(folder, to)
         if os.path.isfile(here) and not is_same:
+            os.makedirs(os.path.dirname(there), exist_ok=True)
             shutil.copy2(here, there)
 
 
 def _present(names: Iterable[str], to: str) -> int:
-    here = set(os.listdir(to))
-    return sum(name in here for name in names)
+    return sum(os.path.exists(f"{to}/{name}") for name in names)
 
 
 def _look(place: Place, tasks: list[ShownTask], stream: str, most: int) -> dict[int, str]:

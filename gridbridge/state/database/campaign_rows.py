@@ -22,4 +22,5 @@ def campaign_of(row: dict[str, Any]) -> Campaign:
 def _jdl(kept: Mapping[str, Any]) -> Jdl:
     """Return a JDL; one that an earlier version kept has fewer keys."""
     clusters = {name: AtCluster(**each) for name, each in kept["clusters"].items()}
-    return Jdl(**{**kept, "type": Type(kept["type"]), "clusters": clusters})
+    known = {**kept, "type": Type(kept["type"]), "outputs": tuple(kept.get("outputs", ()))}
+    return Jdl(**known | {"clusters": clusters})

@@ -20,7 +20,7 @@ SOON = "s|^#least_s = .*|least_s = 1|; s|^#interval_s = 15.*|interval_s = 5|"
 AS_USER = "runuser -u gridbridge -- sudo -n /opt/gridbridge/bin/gridbridge-as-user"
 AT = {"beta": (HOST, "alice"), "gamma": (FAR, ACCOUNT)}
 # The slow task hangs wherever it is no copy.
-RUN = """sh -c 'echo "$1 $CIGRI_COPY" | tee -a ran
+RUN = """sh -c 'echo "$1 $CIGRI_COPY" | tee -a ~/finalize/ran result
 case $1$CIGRI_COPY in slow0) exec sleep 600 ;; esac' sh"""
 PARAMETERS = ["quick", "slow", "short", "brief"]
 SLOW = 1
@@ -54,7 +54,7 @@ def site(site: Grid) -> Iterator[Grid]:
 def brought(site: Grid) -> tuple[int, int]:
     """Submit a campaign whose tasks may be copied, and one whose may not; wait for the first."""
     plain = submit(site, jdl("true", nb_jobs=1, clusters={"beta": {}}))
-    number = submit(site, jdl(RUN, params=PARAMETERS, idempotent=True))
+    number = submit(site, jdl(RUN, params=PARAMETERS, outputs=["result"]))
     until_state(site, number, TERMINATED)
     return number, plain
 
@@ -117,7 +117,8 @@ def test_the_winners_output_is_fetched(site: Grid, brought: tuple[int, int]) -> 
 
     site.sh(HOST, f"gridfetch {number} ~/fetched", user="alice", timeout_s=60)
 
-    assert "slow 1\n" == site.sh(HOST, f"cat ~/fetched/{SLOW}.2.out", user="alice")
+    for name in (f"{SLOW}.2.out", f"{SLOW}/result"):
+        assert "slow 1\n" == site.sh(HOST, f"cat ~/fetched/{name}", user="alice")
     assert "" == site.sh(HOST, f"ls ~/fetched | grep ^{SLOW}.1. ; :", user="alice")
 
 
@@ -129,7 +130,7 @@ def test_root_submits_no_copy_that_the_owner_did_not_allow(
     until_state(site, plain, TERMINATED)
 
     refused = {
-        f"submit-copies c.{plain} beta 90 0:7": "its tasks are not declared idempotent",
+        f"submit-copies c.{plain} beta 90 0:7": "declared neither idempotent nor with outputs",
         f"submit-copies c.{number} beta 90 {SLOW}:3,{SLOW}:4": "gets 2 copies at most",
         f"submit-copies c.{number} beta 90 {SLOW}:2": "an attempt of 1:2 was submitted before",
     }

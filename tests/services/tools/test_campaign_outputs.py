@@ -77,6 +77,20 @@ def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
     ]
 
 
+def test_the_outputs_of_successes_are_fetched(beta: Place, tmp_path: Path) -> None:
+    """From the cluster of the attempt that counts."""
+    for number in (0, 1):
+        (Path(beta.folder) / f"{number}/logs").mkdir(parents=True)
+        (Path(beta.folder) / f"{number}/logs/run").write_text("done\n")
+    declared = replace(beta, outputs=("logs/run", "none"))
+
+    (done,) = fetch(TASKS, f"{tmp_path}/here", {"beta": declared})
+
+    assert (done.files, done.problem) == (4, "")
+    assert (tmp_path / "here/0/logs/run").read_text() == "done\n"
+    assert not (tmp_path / "here/1").exists()
+
+
 def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: Place) -> None:
     """Clusters that share a home have their outputs there already."""
     done = fetch(TASKS, beta.folder, {"beta": beta})
