@@ -15,7 +15,8 @@ from tests.lab.grid import Grid
 # The shortest pauses that a site may have: what is waited for is a cycle, and then another one.
 SOON = (
     "/^.runner.$/,/^.metascheduler.$/s/^#interval_s = .*/interval_s = 5/;"
-    " s/^#grace_s = .*/grace_s = 10/; s/^#forgotten_s = .*/forgotten_s = 10/"
+    " s/^#grace_s = .*/grace_s = 10/; s/^#forgotten_s = .*/forgotten_s = 10/;"
+    " s/^#least_s = .*/least_s = 1/"
 )
 
 

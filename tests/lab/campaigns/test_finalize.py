@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, shown, start, stop, submit, until_state
-from tests.lab.configured import configured
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, shown, submit, until_state
 from tests.lab.gamma import ACCOUNT, FAR
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
-SOON = "s|^#least_s = .*|least_s = 1|; s|^#interval_s = 15.*|interval_s = 5|"
 AS_USER = "runuser -u gridbridge -- sudo -n /opt/gridbridge/bin/gridbridge-as-user"
 AT = {"beta": (HOST, "alice"), "gamma": (FAR, ACCOUNT)}
 # The slow task hangs wherever it is no copy.
@@ -34,29 +32,17 @@ def jdl(exec_file: str, **other: Any) -> dict[str, Any]:
     return known | folder | other
 
 
-@pytest.fixture(scope="module")
-def site(site: Grid) -> Iterator[Grid]:
-    """Return the lab with a runner that copies soon, and a folder for the tests' outputs."""
-    grid = site
-    for host, user in AT.values():
-        grid.sh(host, "rm -rf ~/finalize ~/fetched && mkdir ~/finalize", user=user)
-    with configured(grid, SOON):
-        stop(grid)
-        start(grid)
-        yield grid
-    stop(grid)
-    start(grid)
-    for host, user in AT.values():
-        grid.sh(host, "rm -rf ~/finalize ~/fetched", user=user)
-
-
-@pytest.fixture(scope="module")
-def brought(site: Grid) -> tuple[int, int]:
+@pytest.fixture(scope="module", name="brought")
+def _brought(site: Grid) -> Iterator[tuple[int, int]]:
     """Submit a campaign whose tasks may be copied, and one whose may not; wait for the first."""
+    for host, user in AT.values():
+        site.sh(host, "rm -rf ~/finalize ~/fetched && mkdir ~/finalize", user=user)
     plain = submit(site, jdl("true", nb_jobs=1, clusters={"beta": {}}))
     number = submit(site, jdl(RUN, params=PARAMETERS, outputs=["result"]))
     until_state(site, number, TERMINATED)
-    return number, plain
+    yield number, plain
+    for host, user in AT.values():
+        site.sh(host, "rm -rf ~/finalize ~/fetched", user=user)
 
 
 def slow(grid: Grid, number: int) -> dict[str, Any]:
