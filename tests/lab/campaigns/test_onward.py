@@ -15,6 +15,7 @@ from tests.lab.campaigns.runner import (
     submit,
     until_state,
 )
+from tests.lab.campaigns.together import USUAL_SLOTS, have_slots
 from tests.lab.configured import configured
 from tests.lab.grid import BACK, Grid
 
@@ -40,6 +41,7 @@ def waiting(site: Grid, open_back: None) -> Iterator[tuple[int, str]]:
     with configured(grid, MAY_WAIT):
         stop(grid)
         start(grid)
+        have_slots(grid, USUAL_SLOTS)  # other tests of the folder have more
         fill = grid.submit(*FILL, user="bob", cluster="beta", script="sleep 600\n")
         grid.until(lambda: list(grid.states("beta").values()) == ["r"] * 4, "beta to be full")
         jdl = {"name": "onward", "type": "normal", "exec_file": "sleep 1", "walltime": "0:5"}

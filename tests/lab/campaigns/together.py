@@ -88,7 +88,7 @@ def bring(grid: Grid) -> Brought:
     """
     clear(grid)
     _make_folders(grid)
-    _have_slots(grid, SLOTS)
+    have_slots(grid, SLOTS)
     before = max((one["number"] for one in campaigns(grid)), default=0)
     threads = ThreadPoolExecutor(1 + len(JDLS))
     waited = threads.submit(_wait_as_user, grid)
@@ -112,7 +112,7 @@ def _submit(grid: Grid, name: str) -> int:
 
 def clear(grid: Grid) -> None:
     """End those that no test has ended, and remove what all have left."""
-    _have_slots(grid, USUAL_SLOTS)
+    have_slots(grid, USUAL_SLOTS)
     left = [str(one["number"]) for one in campaigns(grid) if one["state"] == "in_treatment"]
     if left:
         grid.on(HOST, "griddel", *left, user="alice", timeout_s=200)
@@ -132,7 +132,7 @@ def _wait_as_user(grid: Grid) -> Done:
     return grid.on(HOST, *argv, user="alice", timeout_s=WAIT_S)
 
 
-def _have_slots(grid: Grid, slots: int) -> None:
+def have_slots(grid: Grid, slots: int) -> None:
     """Let each of beta's hosts run so many jobs at once: fewer than a campaign has tasks."""
     grid.sh("beta-master", f"qconf -rattr queue slots {slots} all.q")
 
