@@ -134,9 +134,7 @@ def release_array(server: OarServer, array: str, _name: str) -> None:
 
 def delete_array(server: OarServer, array: str) -> None:
     """Delete all tasks of an array; those that are over are deleted."""
-    done = call(server, commands.delete_array(server, array))
-    if done.status not in (0, KILLED_BEFORE):
-        done.checked()
+    _delete(server, commands.delete_array(server, array))
 
 
 def delete_places(server: OarServer, array: str, name: str, places: str) -> None:
@@ -150,9 +148,13 @@ def delete_places(server: OarServer, array: str, name: str, places: str) -> None
     if len(jobs) == len(living):
         delete_array(server, array)
     elif jobs:
-        done = call(server, commands.delete_tasks(server, array, jobs))
-        if done.status not in (0, KILLED_BEFORE):
-            done.checked()
+        _delete(server, commands.delete_tasks(server, array, jobs))
+
+
+def _delete(server: OarServer, argv: commands.Argv) -> None:
+    done = call(server, argv)
+    if done.status not in (0, KILLED_BEFORE):
+        done.checked()
 
 
 def hold(server: OarServer, job: str) -> None:

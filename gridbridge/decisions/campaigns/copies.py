@@ -57,6 +57,16 @@ def _deciding(ended: Iterable[Attempt], rivals: Iterable[Rival]) -> int:
     return 0 if pending - now.keys() else max(now)
 
 
+def last_ends(ended: Iterable[Attempt], again: Iterable[Again]) -> tuple[Attempt, ...]:
+    """Return the ends with which tasks are over: of no copy, and none that runs again."""
+    runs = {(one.campaign, one.task) for one in again}
+    return tuple(
+        one
+        for one in ended
+        if one.outcome is not Outcome.COPY and (one.campaign, one.task) not in runs
+    )
+
+
 def numbered(again: Iterable[Again], rivals: ByTask) -> tuple[Again, ...]:
     """Return which tasks run again, after the last of their attempts: a copy may be a later one."""
     return tuple(

@@ -1,5 +1,6 @@
 """What one cycle of the runner does about all campaigns."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ from gridbridge.decisions.campaigns import predictor
 from gridbridge.decisions.campaigns.copies import (
     by_task,
     is_dropped,
+    last_ends,
     losers,
     numbered,
     settled,
@@ -16,7 +18,7 @@ from gridbridge.decisions.campaigns.failures.blacklist import bars, limited, may
 from gridbridge.decisions.campaigns.failures.event_words import said
 from gridbridge.decisions.campaigns.failures.events import note
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
-from gridbridge.decisions.campaigns.tail import Decided, copies, ended_for_good
+from gridbridge.decisions.campaigns.tail import Decided, copies
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -44,7 +46,8 @@ def plan(seen: Seen) -> Plan:
     ending = {(one.campaign, one.array) for one in seen.ended}
     lost = losers(seen.ended, rivals, (one for one in left if one.campaign in alive))
     predicted = predictor.predict(seen)
-    finished = _finished(seen, left, again)
+    tasks_over = Counter(one.campaign for one in last_ends(seen.ended, again))
+    finished = _finished(seen, left, again, tasks_over)
     book, records = note(seen, again, finished)
     barred = bars(book.open, seen.at)
     there = opened(seen, barred)
@@ -63,7 +66,14 @@ def plan(seen: Seen) -> Plan:
         sends=sent,
         copies=copies(
             there,
-            Decided(ended=seen.ended, again=again, sends=sent, barred=barred.keys(), rivals=rivals),
+            Decided(
+                ended=seen.ended,
+                over=tasks_over,
+                again=again,
+                sends=sent,
+                barred=barred.keys(),
+                rivals=rivals,
+            ),
         ),
         missed=seen.missed,
         predicted=predictor.kept(predicted, seen.ratios, sent),
@@ -80,21 +90,22 @@ def _begun(left: Iterable[Array], alive: Set[int], lost: Iterable[Losers]) -> It
             yield one
 
 
-def _finished(seen: Seen, left: Iterable[Array], again: tuple[Again, ...]) -> tuple[int, ...]:
+def _finished(
+    seen: Seen, left: Iterable[Array], again: tuple[Again, ...], tasks_over: Counter[int]
+) -> tuple[int, ...]:
     """Return the campaigns that end: no task of them is left but copies that have lost.
 
     Those are ended later, and a cluster that is away keeps no campaign from its end.
     """
     runs = {one.campaign for one in again}
     busy = {one.campaign for one in left}
-    now = ended_for_good(seen.ended, again)
     return tuple(
         one.number
         for one in seen.campaigns
         if one.state.is_alive
         and one.number not in runs
         and _is_sent(one, seen)
-        and (one.number not in busy or one.ended + now[one.number] >= one.tasks)
+        and (one.number not in busy or one.ended + tasks_over[one.number] >= one.tasks)
     )
 
 

@@ -5,7 +5,7 @@ that are open to the campaign alone, first where its tasks succeed fastest.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from gridbridge.decisions.campaigns.copies import ByTask
@@ -26,20 +26,11 @@ class Decided:
     """What a cycle has decided before it makes copies."""
 
     ended: tuple[Attempt, ...]  # settled
+    over: Counter[int]  # how many tasks of each campaign end
     again: tuple[Again, ...]
     sends: tuple[Send, ...]
     barred: Set[Pair]  # clusters that campaigns don't get their usual share of
     rivals: ByTask
-
-
-def ended_for_good(ended: Iterable[Attempt], again: Iterable[Again]) -> Counter[int]:
-    """Count the tasks of each campaign that end in this cycle."""
-    runs = {(one.campaign, one.task) for one in again}
-    return Counter(
-        one.campaign
-        for one in ended
-        if one.outcome is not Outcome.COPY and (one.campaign, one.task) not in runs
-    )
 
 
 def copies(seen: Seen, decided: Decided) -> tuple[Copies, ...]:
@@ -67,14 +58,14 @@ def _wish(campaign: Campaign, cluster: str) -> AtCluster:
 
 def _end(campaign: Campaign, tail: Tail, seen: Seen, decided: Decided, free: FreeSlots) -> End:
     number = campaign.number
-    ended = {(one.task, one.attempt) for one in decided.ended if one.campaign == number}
+    ends = [one for one in decided.ended if one.campaign == number]
+    ended = {(one.task, one.attempt) for one in ends}
+    won = {one.task for one in ends if one.outcome is Outcome.SUCCESS}
     sent = sum(one.tasks for one in decided.sends if one.campaign == number)
     again = sum(one.campaign == number for one in decided.again)
-    now_ended = ended_for_good(decided.ended, decided.again)[number]
-    won = {task for task, _ in ended if _has_won(decided.ended, number, task)}
     return End(
         campaign=number,
-        left=campaign.tasks - campaign.ended - now_ended,
+        left=campaign.tasks - campaign.ended - decided.over[number],
         unsent=seen.waiting.get(number, 0) - sent + again,
         sent_s=tail.sent_s,
         free=_free(campaign, seen, decided, free),
@@ -88,12 +79,6 @@ def _end(campaign: Campaign, tail: Tail, seen: Seen, decided: Decided, free: Fre
             if of == number
         },
         limits=seen.finalize,
-    )
-
-
-def _has_won(ended: Iterable[Attempt], campaign: int, task: int) -> bool:
-    return any(
-        (one.campaign, one.task, one.outcome) == (campaign, task, Outcome.SUCCESS) for one in ended
     )
 
 

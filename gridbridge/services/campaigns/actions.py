@@ -7,7 +7,14 @@ from dataclasses import replace
 from gridbridge.apply.campaigns import arrays
 from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused
 from gridbridge.decisions.campaigns.adoption import adopt
-from gridbridge.decisions.campaigns.copies import ByTask, by_task, is_dropped, numbered, settled
+from gridbridge.decisions.campaigns.copies import (
+    ByTask,
+    by_task,
+    is_dropped,
+    last_ends,
+    numbered,
+    settled,
+)
 from gridbridge.decisions.campaigns.failures.blacklist import happened, opened_now
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
@@ -89,12 +96,7 @@ class Actions:
             self._begin(self._copies.intend(copies, self._clock.now()))
 
     def _note_ends(self, plan: Plan) -> None:
-        again = {(one.campaign, one.task) for one in plan.again}
-        over = [
-            one
-            for one in plan.ended
-            if one.outcome is not Outcome.COPY and (one.campaign, one.task) not in again
-        ]
+        over = last_ends(plan.ended, plan.again)
         self._touched += plan.ended
         self._campaigns.ended(plan.ended)
         for one in plan.again:

@@ -3,7 +3,8 @@
 from collections import Counter
 from datetime import datetime
 
-from gridbridge.model.campaigns.campaign import Outcome, clusters_of
+from gridbridge.decisions.campaigns.copies import last_ends
+from gridbridge.model.campaigns.campaign import clusters_of
 from gridbridge.model.campaigns.plan import Plan
 from gridbridge.state.database import Database
 from gridbridge.state.database.marks import Marks
@@ -25,13 +26,10 @@ class Learnt:
         self._missing.note(plan.missed)
         self._marks.tidy()
         clusters = clusters_of(plan.arrays)
-        again = {(one.campaign, one.task) for one in plan.again}
         counted = Counter(
             (one.campaign, clusters[one.campaign, one.array])
-            for one in plan.ended
-            if one.outcome is not Outcome.COPY
-            and (one.campaign, one.task) not in again
-            and (one.campaign, one.array) in clusters
+            for one in last_ends(plan.ended, plan.again)
+            if (one.campaign, one.array) in clusters
         )
         for (campaign, cluster), tasks in counted.items():
             self._predictions.tasks_ended(campaign, cluster, tasks, now)
