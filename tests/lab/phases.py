@@ -131,6 +131,16 @@ def closed_beta(grid: Grid) -> AbstractContextManager[None]:
     return closed(grid, "beta")
 
 
+@contextmanager
+def no_scheduler(grid: Grid) -> Iterator[None]:
+    """Have nothing start at home: alpha's scheduler is a thread of its qmaster, and ended."""
+    grid.cell("alpha", "qconf", "-kt", "scheduler", user="root")
+    try:
+        yield
+    finally:
+        grid.cell("alpha", "qconf", "-at", "scheduler", user="root")
+
+
 def frozen_beta(grid: Grid) -> AbstractContextManager[None]:
     """Have beta's qmaster connected but silent."""
     return qmaster(grid, "freeze", "thaw")

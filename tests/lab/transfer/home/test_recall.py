@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from tests.lab.away import QUIET, TELLS, ends, full_beta, lines, starts, together, wait_for, why
 from tests.lab.configured import configured
 from tests.lab.grid import Grid
-from tests.lab.phases import closed_home
+from tests.lab.phases import closed_home, no_scheduler
 
 pytestmark = pytest.mark.lab
 
@@ -109,9 +110,12 @@ def recalled(grid: Grid) -> Recalled:
 
 
 def crosses_again(grid: Grid, job: str) -> str:
-    """Let a job come home while home is closed; return its second id at beta, where it waits."""
-    grid.until(lambda: "recall: recalled from beta" in why(grid, job), "its recall", 60)
-    with closed_home(grid):
+    """Let a job come home and close home before it starts; return its second id at beta."""
+    with ExitStack() as closing:
+        with no_scheduler(grid):
+            grid.until(lambda: "recall: recalled from beta" in why(grid, job), "its recall", 60)
+            grid.until(lambda: "q" in grid.states().get(job, ""), "it to wait at home", 60)
+            closing.enter_context(closed_home(grid))
         kept = grid.until(lambda: grid.remote_ids(job)[1:], "it to cross again", 60)
         wait_for(grid, *kept, "qw")
     return kept[0]
