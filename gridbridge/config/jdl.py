@@ -237,13 +237,18 @@ class Reader:
         return found.end() if found else 0
 
 
-def named_once(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Give each line a first word of its own: the second `a` is `a#2`."""
+def named_once(lines: tuple[str, ...], before: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Give each line a first word that no other has: the second `a` is `a#2`."""
+    names = {line.partition(" ")[0] for line in before}
     seen: dict[str, int] = {}
-    return tuple(_renamed(line, seen) for line in lines)
+    return tuple(_renamed(line, names, seen) for line in lines)
 
 
-def _renamed(line: str, seen: dict[str, int]) -> str:
-    name, blank, rest = line.partition(" ")
-    seen[name] = seen.get(name, 0) + 1
-    return line if seen[name] == 1 else f"{name}#{seen[name]}{blank}{rest}"
+def _renamed(line: str, names: set[str], seen: dict[str, int]) -> str:
+    first, blank, rest = line.partition(" ")
+    name = first
+    while name in names:
+        seen[first] = seen.get(first, 1) + 1
+        name = f"{first}#{seen[first]}"
+    names.add(name)
+    return f"{name}{blank}{rest}" if name != first else line

@@ -7,7 +7,6 @@ more while earlier attempts run, if that file allows it. Exit status as gridbrid
 the cluster refuses it, 5: the ledger has these tasks in another array, 75: not now.
 """
 
-import hashlib
 import json
 import os
 import shlex
@@ -16,7 +15,7 @@ from typing import NoReturn
 from gridbridge.batch import arrays_of
 from gridbridge.batch.submission import Result
 from gridbridge.batch.task import Task, script
-from gridbridge.errors import GridbridgeError, NotACopy, NotOurs, ParseError, StateError, Untrusted
+from gridbridge.errors import GridbridgeError, NotACopy, NotOurs, ParseError, Untrusted
 from gridbridge.methods import owner
 from gridbridge.methods.array_queues import kept_there
 from gridbridge.methods.owner import LIMIT_S, NoAccount, NotNow, Refused
@@ -24,17 +23,16 @@ from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.numbers import read_attempts, read_places
 from gridbridge.model.configured import away
 from gridbridge.model.ids import is_cluster_name
-from gridbridge.model.places import CAMPAIGNS, CONFIG, NOT_NOW, REFUSED_THERE
+from gridbridge.model.places import CONFIG, NOT_NOW, REFUSED_THERE
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import Away
-from gridbridge.shell import files
+from gridbridge.state.campaign_brought import Brought
 from gridbridge.state.ledger import Ledger
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MAX_BYTES = 512 << 20
 STATUS = {Result.LATER: NOT_NOW, Result.BARRED: NOT_NOW, Result.UNSURE: owner.FAILED}
 SUBMITTING = ("submit-array", "submit-copies")
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
@@ -79,15 +77,6 @@ def _read_config() -> "dict[str, dict[str, object]]":
         raise NotNow(str(error)) from error
 
 
-def read_campaign(file: str) -> tuple[bytes, int]:
-    """Return a campaign's file and the uid that owns it."""
-    try:
-        whole, facts = files.read(f"{CAMPAIGNS}/{file}", MAX_BYTES)
-    except (FileNotFoundError, StateError) as error:
-        raise Refused(f"{file}: {error}") from error
-    return whole, facts.st_uid
-
-
 def perform(arguments: list[str]) -> NoReturn:
     """Check everything, then act in a process of its own as the owner of the campaign."""
     if arguments[0] == "list-arrays":
@@ -122,16 +111,16 @@ def _submitted(order: Order, ledger: Ledger) -> str:
     if job := ledger.job(order.number):
         ledger.intend(order.number, order.cluster, order.tasks, order.is_of_copies)
         return job
-    whole, uid = read_campaign(order.file)
-    owner.require_person(order.config, order.file, uid)
-    ledger.require(uid, hashlib.sha256(whole).hexdigest())
-    header, chosen = read_tasks(order, whole)
+    brought = Brought(order.array.campaign)
+    owner.require_person(order.config, brought.file, brought.uid)
+    brought.note(ledger)
+    header, chosen = read_tasks(order, brought, ledger)
     ledger.intend(order.number, order.cluster, order.tasks, order.is_of_copies)
     for task in chosen if order.is_of_copies else ():
         task.copy = ledger.copies_of(task.number, before=order.number) + 1
     is_first = not ledger.was_repeated(order.number)
     job = _as_owner(
-        uid,
+        brought.uid,
         lambda person: submit(order, header, chosen, person, is_first, *order.reached_by(person)),
     )
     ledger.submitted(order.number, job)
@@ -155,11 +144,12 @@ def _find(name: str, far: Away, account: str) -> str:
     return arrays_of(far).find_held(far, name, account)
 
 
-def read_tasks(order: Order, whole: bytes) -> "tuple[dict[str, object], tuple[Task, ...]]":
+def read_tasks(
+    order: Order, brought: Brought, ledger: Ledger
+) -> "tuple[dict[str, object], tuple[Task, ...]]":
     """Return what the file says of the cluster, and the tasks that are asked for."""
     try:
-        lines = whole.split(b"\n")
-        header = json.loads(lines[0])
+        header = json.loads(brought.header())
         at_cluster = header["clusters"][order.cluster] | {"name": header["name"]}
         at_cluster["outputs"] = " ".join(map(str, header.get("outputs") or ()))
         is_declared = header.get("is_idempotent") is True or bool(at_cluster["outputs"])
@@ -167,7 +157,8 @@ def read_tasks(order: Order, whole: bytes) -> "tuple[dict[str, object], tuple[Ta
             why = "its tasks are declared neither idempotent nor with outputs"
             raise NotACopy(f"c.{order.array.campaign}: {why}")
         wanted = read_attempts(order.tasks)
-        return at_cluster, tuple(Task(n, k, _words(lines[n + 1])) for n, k in wanted)
+        lines = brought.lines({task for task, _ in wanted}, ledger)
+        return at_cluster, tuple(Task(n, k, _words(lines[n])) for n, k in wanted)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, ParseError) as error:
         raise Refused(f"c.{order.array.campaign}: {error!r}") from error
 

@@ -14,9 +14,11 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.campaigns.names import ADDS_TO, file_of
 from gridbridge.model.campaigns.request import Asked, Verb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, WISH
 from gridbridge.shell import files
@@ -24,7 +26,6 @@ from gridbridge.state import publishing
 
 NEW, BEGUN = "new.", "in."
 ASKED, TAKEN = "ask.", "took."
-NUMBERED = "c."
 MAX_BYTES = 512 << 20
 ASKED_BYTES = 1 << 16
 NO_WISH: Mapping[str, str] = {}
@@ -45,6 +46,12 @@ class NewFile:
     digest: str
     header: Any  # as JSON has it
     tasks: int
+
+    @property
+    def adds_to(self) -> int | None:
+        """The campaign to which it adds tasks; None: it is a campaign."""
+        found = self.header.get(ADDS_TO) if isinstance(self.header, dict) else None
+        return found if isinstance(found, int) else None
 
 
 def encode(header: object, parameters: tuple[str, ...]) -> bytes:
@@ -173,12 +180,12 @@ def forget(token: str, folder: str = CAMPAIGNS) -> bool:
 
 def is_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
     """Say whether something there is called by a number: it is not overwritten."""
-    return os.path.lexists(f"{folder}/{NUMBERED}{campaign}")
+    return os.path.lexists(f"{folder}/{file_of(campaign)}")
 
 
-def number(token: str, campaign: int, folder: str = CAMPAIGNS) -> None:
-    """Call a file by its campaign's number; may be repeated."""
-    begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{NUMBERED}{campaign}"
+def number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
+    """Call a file by its campaign's number, and by its own if it is a part; may be repeated."""
+    begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{file_of(campaign, part)}"
     try:
         if os.path.isdir(numbered):  # somebody made it just now
             os.rename(numbered, f"{folder}/{files.random_name('odd.')}")
@@ -189,28 +196,50 @@ def number(token: str, campaign: int, folder: str = CAMPAIGNS) -> None:
         raise StateError(f"{begun}: {error.strerror}") from error
 
 
-def numbered(campaign: int, folder: str = CAMPAIGNS) -> NewFile | None:
-    """Read a campaign's file; None when there is none, or none that can be read."""
-    path = f"{folder}/{NUMBERED}{campaign}"
+def numbered(campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> NewFile | None:
+    """Read the file of a campaign or part; None when there is none, or none that can be read."""
+    name = file_of(campaign, part)
     try:
-        return _read(path, f"{NUMBERED}{campaign}")
+        return _read(f"{folder}/{name}", name)
     except (FileNotFoundError, StateError, ValueError, KeyError):
         return None
 
 
 def brought(campaign: int, folder: str = CAMPAIGNS) -> tuple[Any, list[str]]:
-    """Return the header and the parameters of a campaign of ours; NotTheirs for another's."""
+    """Return the header and all parameters of a campaign of ours; NotTheirs for another's."""
     try:
-        data, _ = files.read(f"{folder}/c.{campaign}", MAX_BYTES)
-        first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
-        return json.loads(first), lines[:-1]
+        first, *lines = _texts(f"{folder}/{file_of(campaign)}")
+        for part in _parts(campaign, folder):
+            lines += _texts(f"{folder}/{file_of(campaign, part)}")[1:]
+        return json.loads(first), lines
     except (OSError, StateError, ValueError) as error:
         raise NotTheirs(f"campaign {campaign}: its file is not yours to read") from error
 
 
 def purge(campaign: int, folder: str = CAMPAIGNS) -> None:
-    """Remove a campaign's file; may be repeated."""
-    files.remove(f"{folder}/c.{campaign}")
+    """Remove a campaign's files, the last part first; may be repeated."""
+    for part in (*reversed(_parts(campaign, folder)), 0):
+        files.remove(f"{folder}/{file_of(campaign, part)}")
+
+
+def _parts(campaign: int, folder: str) -> range:
+    """Return the numbers of a campaign's parts; what another person put there is none."""
+    uid = _owner_of(f"{folder}/{file_of(campaign)}")
+    after = next(n for n in count(1) if _owner_of(f"{folder}/{file_of(campaign, n)}") != uid)
+    return range(1, after if uid is not None else 1)
+
+
+def _owner_of(path: str) -> int | None:
+    try:
+        facts = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return facts.st_uid if stat.S_ISREG(facts.st_mode) else None
+
+
+def _texts(path: str) -> list[str]:
+    data, _ = files.read(path, MAX_BYTES)
+    return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
 
 def refuse(token: str, folder: str = CAMPAIGNS) -> None:

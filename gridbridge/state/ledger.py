@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from types import TracebackType
 
-FILE, ARRAY, JOB, AGAIN = "file", "array", "job", "again"
+FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 COPIES = "copies"  # the last word of an array's line
 MOST_COPIES = 2  # of a task
 
@@ -60,6 +60,24 @@ class Ledger:
             self._add(now)
         if self._rows[0] != now:
             raise NotAsBrought(f"{self._path}: not the file that it was when it was taken in")
+
+    def require_part(self, part: int, digest: str, tasks: int) -> None:
+        """Note a part's file, and how many tasks it has; each file is one part of a campaign.
+
+        Raises NotAsBrought when it was another at the first call.
+        """
+        now = [PART, str(part), digest, str(tasks)]
+        if now in self._rows:
+            return
+        is_known = any(row[0] in (FILE, PART) and digest in row for row in self._rows)
+        if is_known or self.tasks_of(part) is not None:
+            raise NotAsBrought(f"{self._path}: part {part} is not the file that it was")
+        self._add(now)
+
+    def tasks_of(self, part: int) -> int | None:
+        """Return how many tasks a part has; None while nothing of it was submitted."""
+        found = (int(row[3]) for row in self._rows if row[:2] == [PART, str(part)])
+        return next(found, None)
 
     def job(self, array: int) -> str:
         """Return the id of an array that was submitted, empty when that is not known."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import click
 
 from gridbridge.cli import output, program
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, checking, waiting
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, adding, checking, waiting
 from gridbridge.config.jdl import Said
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.jdl import Type
@@ -18,7 +18,6 @@ from gridbridge.state.campaign_files import NotTheirs
 JSON_TEXT = "the JDL of -j"
 SOURCES = "one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"
 STANDARD_INPUT = "-"
-NO_MORE = "-c: a campaign that was brought is not changed yet; submit the rest as another one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +31,15 @@ class Typed:
     retried: int | None
     words: tuple[str, ...]
     wishes: Wishes
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no campaign is named, and nothing of one."""
+        options = (self.path, self.text, self.numbers, self.lines, self.retried)
+        plain = Wishes(type_=Type.DEFAULT.value)
+        return not (self.words or any(each is not None for each in options)) and (
+            self.wishes == plain
+        )
 
     def read(self) -> Said:
         """Return the campaign; a usage error unless it comes from one place."""
@@ -78,9 +86,11 @@ class Typed:
 )
 @click.option("-f", "path", metavar="FILE", help="A JDL file, JSON or TOML; - is standard input.")
 @click.option("-j", "text", metavar="JSON", help="The JDL itself.")
-@click.option("-c", "added_to", metavar="ID", type=int, help="Not yet: add to this campaign.")
-@click.option("-F", "added_file", metavar="FILE", help="Not yet: with -c, a line a task.")
-@click.option("-J", "added_text", metavar="JSON", help="Not yet: with -c, the parameters.")
+@click.option("-c", "added_to", metavar="ID", type=int, help="Add tasks to this campaign.")
+@click.option(
+    "-F", "added_file", metavar="FILE", help="With -c: a line a task; - is standard input."
+)
+@click.option("-J", "added_text", metavar="JSON", help='With -c: ["FIRST TASK", ...].')
 @click.option("--array", "numbers", metavar="N-M[:STEP]", help="Run a command for each number.")
 @click.option(
     "--each-line", "lines", metavar="FILE", help="Run a command for each line that is not blank."
@@ -137,7 +147,7 @@ def gridsub(
 
     It is a JDL, or a command for each number or line, in which {} stands for that number or line
     (without {} it comes last), or a job script with the #$ lines of qsub, whose -t numbers the
-    tasks. Nothing in a line is run.
+    tasks. Nothing in a line is run. Or tasks are added to a campaign of one's own that goes on.
 
     Exit status: 0; 1 refused, and every mistake is told, or with --wait not all tasks succeeded; 2
     usage; 75 nobody takes campaigns now, and nothing is stored.
@@ -151,10 +161,8 @@ def gridsub(
       gridsub --wait job.sh
       gridsub --check -f sweep.json
       gridsub --retry-failed 12
+      gridsub -c 12 -F more.txt
     """
-    if (added_to, added_file, added_text) != (None, None, None):
-        output.complain(f"gridsub: {NO_MORE}")
-        return REFUSED
     wishes = Wishes(
         clusters=clusters,
         resources=resources,
@@ -172,6 +180,10 @@ def gridsub(
         wishes=wishes,
     )
     try:
+        if added_to is not None:
+            return _add(typed, added_to, added_file, added_text, is_check, is_wait)
+        if (added_file, added_text) != (None, None):
+            raise click.UsageError(adding.USAGE)
         said = typed.read()
         for warning in said.warnings:
             output.complain(f"gridsub: {warning}")
@@ -184,6 +196,19 @@ def gridsub(
         return _ended(error, UNREACHABLE, is_debug)
     output.line("Campaign successfully submitted")
     output.line(f"CAMPAIGN_ID={number}")
+    return _waited(number, is_wait)
+
+
+def _add(
+    typed: Typed, number: int, file: str | None, text: str | None, is_check: bool, is_wait: bool
+) -> int:
+    if not typed.is_nothing:
+        raise click.UsageError(adding.USAGE)
+    adding.add(number, file, text, is_check=is_check)
+    return _waited(number, is_wait and not is_check)
+
+
+def _waited(number: int, is_wait: bool) -> int:
     output.finish()
     return waiting.wait(number) if is_wait else 0
 

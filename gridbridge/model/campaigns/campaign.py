@@ -70,6 +70,16 @@ class Campaign:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Tasks that an owner added to a campaign, by a file of their own."""
+
+    campaign: int
+    number: int  # from 1, in the order in which their tasks are numbered
+    tasks: int
+    digest: str  # of the file, as it was taken in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
     """One array at one cluster; its tasks have the places 1 to `size`."""
 

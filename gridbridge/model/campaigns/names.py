@@ -1,4 +1,4 @@
-"""The name of an array of a campaign's tasks: gc.<site>.<campaign>.<array>.
+"""The names of a campaign's files, and of an array of its tasks: gc.<site>.<campaign>.<array>.
 
 An array is submitted held under this name, which is its account (`qsub -A`) for ever. Its parts
 are letters, digits and `-`, as in the name of a transfer. Hot programs load this module.
@@ -8,6 +8,12 @@ from gridbridge.errors import ParseError
 from gridbridge.model.ids import is_cluster_name
 
 PREFIX = "gc"
+ADDS_TO = "adds_to"  # of a part's first line: the campaign whose tasks it adds to
+
+
+def file_of(campaign: int, part: int = 0) -> str:
+    """Return how the file of a campaign is called, or that of a part, from 1."""
+    return f"c.{campaign}.{part}" if part else f"c.{campaign}"
 
 
 class ArrayId:

@@ -1,6 +1,6 @@
 """The forecasts of campaigns, made anew now and then, and what became of those made halfway."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -59,6 +59,12 @@ class Forecasts:
         for number in plan.finished:
             if number in self._kept:
                 self._kept[number] = replace(self._kept[number], ended_at=now)
+
+    def forget(self, campaigns: Iterable[int]) -> None:
+        """Forget what was foretold of campaigns that have got more tasks."""
+        for number in campaigns:
+            self._made.pop(number, None)
+            self._kept.pop(number, None)
 
     def add_to(self, shown: ShownCampaign) -> ShownCampaign:
         """Return what is shown of a campaign, with its forecast while it runs."""

@@ -1,4 +1,7 @@
-"""Takes new campaigns in: each file becomes a campaign once, and its owner is told the number."""
+"""Takes new campaigns in: each file becomes a campaign, or a part of one, once.
+
+Its owner is told the number.
+"""
 
 import logging
 from collections.abc import Callable
@@ -17,6 +20,7 @@ from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.campaigns.request import Verb
 from gridbridge.model.campaigns.sections import Notifications
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.services.campaigns.parts.intake import PartIntake
 from gridbridge.services.campaigns.requests import Requests
 from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.services.journal import decode
@@ -48,10 +52,12 @@ class Intake:
         rules: Callable[[], tuple[Rule, ...]] = admission.load,
         notifications: Notifications = NO_WISHES,
     ) -> None:
+        self._database = database
         self._campaigns = Campaigns(database)
         self._events = CampaignEvents(database)
         self._requests = Requests(database, clock, folder, published)
         self._subscribing = Subscribing(database, clock, notifications, folder)
+        self._parts = PartIntake(database, self._unsettled_part, folder)
         self._clusters = clusters
         self._clock = clock
         self._folder = folder
@@ -80,21 +86,30 @@ class Intake:
     def recover(self) -> None:
         """Know the campaigns again that a state file which was restored has forgotten.
 
-        They are paused: their owners say whether they go on. What was submitted of them root's
-        ledger knows.
+        They are paused, and so are those that lack parts: their owners say whether they go on. What
+        was submitted of them root's ledger knows.
         """
         number = self._campaigns.last_number() + 1
         while found := campaign_files.numbered(number, self._folder):
             made = self._campaign(found)
             if isinstance(made, str):
-                return
+                break
             _log.warning("event=campaign_forgotten campaign=%s", number)
-            self._campaigns.add(
-                replace(made, number=number, state=CampaignState.PAUSED), found.token
-            )
-            now = self._clock.now()
-            self._events.put([opened_now(Kind.CAMPAIGN, Code.RESTORED, number, "", now)])
+            made = replace(made, number=number, state=CampaignState.PAUSED)
+            self._campaigns.add(made, found.token)
+            self._is_restored(number)
             number += 1
+        with self._database.transaction():
+            for grown in self._parts.recover():
+                _log.warning("event=parts_forgotten campaign=%s", grown)
+                self._is_restored(grown)
+
+    def _is_restored(self, campaign: int) -> None:
+        """Pause a campaign of which our state file knew too little."""
+        self._campaigns.is_now(campaign, CampaignState.PAUSED)
+        if not self._events.find_open(Code.RESTORED, campaign, ""):
+            now = self._clock.now()
+            self._events.put([opened_now(Kind.CAMPAIGN, Code.RESTORED, campaign, "", now)])
 
     def sweep(self) -> None:
         """Remove the files of campaigns that ended long ago, and forget old events."""
@@ -107,8 +122,14 @@ class Intake:
         """Return the attempts of tasks that owners changed since the last call."""
         return self._requests.touched()
 
+    def grown(self) -> frozenset[int]:
+        """Return the campaigns that got tasks since the last call."""
+        return self._parts.grown()
+
     def _take(self, token: str, found: NewFile | str) -> bool:
         """Keep a campaign, then the answer, then its number on the file; each may be repeated."""
+        if isinstance(found, NewFile) and found.adds_to is not None:
+            return self._take_part(found)
         known = self._campaigns.of_token(token)
         if known:
             number = known.number
@@ -121,6 +142,17 @@ class Intake:
         campaign_files.answer(token, {"campaign": number}, self._published)
         campaign_files.number(token, number, self._folder)
         return not known
+
+    def _take_part(self, found: NewFile) -> bool:
+        """Do so with what adds tasks to a campaign."""
+        part = self._parts.keep(found)
+        if isinstance(part, str):
+            self._refuse(found.token, part)
+            return False
+        told = {"campaign": part.campaign, "tasks": part.tasks}
+        campaign_files.answer(found.token, told, self._published)
+        campaign_files.number(found.token, part.campaign, self._folder, part.number)
+        return True
 
     def _free_number(self) -> int:
         """Return a number that no campaign has had, also if our state file is an older one."""
@@ -158,6 +190,11 @@ class Intake:
             digest=found.digest,
             jdl=jdl,
         )
+
+    def _unsettled_part(self, found: NewFile, campaign: Campaign) -> str:
+        """Say what they have against a campaign with the tasks that are added."""
+        whole = replace(found, tasks=campaign.tasks + found.tasks)
+        return self._unsettled(whole, campaign.jdl)
 
     def _unsettled(self, found: NewFile, jdl: Jdl) -> str:
         """Say what the site's rules have against a campaign: gridsub applied them before."""

@@ -66,6 +66,7 @@ class Runner:
     def take_in(self) -> int:
         """Take in new campaigns and what owners ask, and show them; return how many."""
         if taken := self._intake.take():
+            self._forecasts.forget(self._intake.grown())
             if touched := self._intake.touched():
                 self._publication.begin(one.campaign for one in touched)
                 self._publication.end(touched)

@@ -47,10 +47,7 @@ def admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Ad
 
     Raises Untrusted for rules that others than root could have written, and ConfigError.
     """
-    user = trust.name_of(os.getuid())
-    groups = frozenset(host.groups_of(user))
-    candidate = Candidate(user=user, groups=groups, tasks=len(said.parameters), jdl=said.jdl)
-    return rules.admit(admission.load(folder, owner), candidate)
+    return rules.admit(admission.load(folder, owner), _candidate(said))
 
 
 def require_admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Said:
@@ -59,6 +56,12 @@ def require_admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROO
     if told.refusal:
         raise ConfigError((told.refusal,))
     return replace(said, jdl=told.jdl)
+
+
+def require_as_it_is(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> None:
+    """Let a campaign of ours be only as it was brought, with so many tasks; else ConfigError."""
+    if problem := rules.unsettled(admission.load(folder, owner), _candidate(said)):
+        raise ConfigError((problem,))
 
 
 def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFIG) -> Checked:
@@ -79,6 +82,12 @@ def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFI
         ),
         before=0 if is_test else sum(one.waiting for one in campaigns.seen(folder)),
     )
+
+
+def _candidate(said: Said) -> Candidate:
+    user = trust.name_of(os.getuid())
+    groups = frozenset(host.groups_of(user))
+    return Candidate(user=user, groups=groups, tasks=len(said.parameters), jdl=said.jdl)
 
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, Room]) -> Seen:

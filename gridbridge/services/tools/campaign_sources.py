@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from gridbridge.config import jdl, typed
+from gridbridge.config import added, jdl, typed
 from gridbridge.config.jdl import Said
 from gridbridge.config.typed import Typed
 from gridbridge.errors import ConfigError
@@ -61,6 +61,21 @@ def failed(number: int, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> 
         raise ConfigError((f"campaign {number}: no task of it has failed",))
     asked = decode(header, Jdl)
     return Said(jdl=asked, parameters=tuple(parameters[task.number] for task in found))
+
+
+def more(
+    number: int, file: str | None, text: str | None, folder: str = CAMPAIGNS
+) -> tuple[Said, tuple[str, ...]]:
+    """Return a campaign of ours with all tasks that it will have, and the new ones.
+
+    They are the lines of a file, or a JSON list. Raises NotTheirs, and ConfigError for what is
+    wrong with them.
+    """
+    header, before = campaign_files.brought(number, folder)
+    known = tuple(before)
+    is_file = text is None
+    new = added.of_file(str(file), known) if is_file else added.of_text("-J", str(text), known)
+    return Said(jdl=decode(header, Jdl), parameters=known + new), new
 
 
 def clusters(path: str = CONFIG) -> tuple[str, ...]:

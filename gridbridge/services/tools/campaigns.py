@@ -8,9 +8,11 @@ from typing import Any
 
 from gridbridge.config.jdl import Said
 from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.campaigns.names import ADDS_TO
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
 from gridbridge.model.places import CAMPAIGNS, ELSEWHERE, HOME, PUBLISHED, SPOOL
+from gridbridge.shell import files
 from gridbridge.shell.retry import until
 from gridbridge.state import campaign_files, campaigns_shown
 
@@ -32,9 +34,25 @@ def submit(said: Said, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> i
 
     Raises Refused, and Unreachable when nobody takes it: it is taken back then.
     """
+    return _brought(asdict(said.jdl), said.parameters, folder, published)
+
+
+def add(
+    number: int, parameters: tuple[str, ...], folder: str = CAMPAIGNS, published: str = PUBLISHED
+) -> None:
+    """Add tasks to a campaign of ours, as a file of their own; raises as `submit`.
+
+    No two such files are alike: root takes each of them once.
+    """
+    header = {ADDS_TO: number, "token": files.random_name()}
+    _brought(header, parameters, folder, published)
+
+
+def _brought(header: object, parameters: tuple[str, ...], folder: str, published: str) -> int:
+    """Bring a file, and return the number of its campaign."""
     _require_spool(folder)
     try:
-        token = campaign_files.put(campaign_files.encode(asdict(said.jdl), said.parameters), folder)
+        token = campaign_files.put(campaign_files.encode(header, parameters), folder)
     except StateError as error:
         raise Unreachable(str(error)) from error
     if not _is_answered(token, published) and campaign_files.take_back(token, folder):

@@ -1,4 +1,4 @@
-"""The tables of campaigns, their arrays, their attempts, and of what waits.
+"""The tables of campaigns, their parts, arrays and attempts, and of what waits.
 
 Tasks that were never tried are ranges, so that a million of them is one row.
 """
@@ -33,6 +33,16 @@ WAITING = Table(
     Column("attempt", BigInteger, nullable=False),
     Column("priority", BigInteger, nullable=False),
     Column("avoid", Words, nullable=False, server_default=""),  # clusters, a blank around each
+)
+
+PARTS = Table(
+    "campaign_parts",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("tasks", BigInteger, nullable=False),
+    Column("digest", Words, nullable=False),
+    Column("token", Words, nullable=False, unique=True),
 )
 
 ARRAYS = Table(

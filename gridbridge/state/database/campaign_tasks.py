@@ -10,7 +10,7 @@ from gridbridge.model.campaigns.campaign import Attempt, CampaignState, Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.task import ShownTask
-from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, WAITING
+from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, PARTS, WAITING
 from gridbridge.state.database.core import Database
 
 NO_ARRAY = 0
@@ -98,7 +98,7 @@ class CampaignTasks:
     def purge(self, campaign: int) -> None:
         """Forget all of a campaign but its number: root's ledger knows that for ever."""
         with self._database.transaction():
-            for table in (WAITING, ARRAYS, ATTEMPTS):
+            for table in (WAITING, PARTS, ARRAYS, ATTEMPTS):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
             nothing = asdict(Jdl(name=""))
             values = {"state": CampaignState.PURGED, "jdl": nothing, "digest": ""}

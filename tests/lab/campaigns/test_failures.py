@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, at_beta, at_gamma, shown, until_state
-from tests.lab.campaigns.together import AT, Brought
+from tests.lab.campaigns.runner import (
+    CAMPAIGN_S,
+    HOST,
+    at_beta,
+    at_gamma,
+    ledger,
+    shown,
+    until_state,
+)
+from tests.lab.campaigns.together import ADDED, AT, Brought
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
@@ -80,10 +88,28 @@ def test_each_task_runs_once_though_the_runner_is_killed(site: Grid, brought: Br
 
     lines = (site.sh(host, "cat ~/campaigns/once", user=user) for host, user in AT.values())
     ran = Counter("".join(lines).split())
-    assert Counter({f"{number}.{task}": 1 for task in range(40)}) == ran
-    assert (40, 0) == (found["ended"], found["failed"])
+    tasks = 40 + len(ADDED)
+    assert Counter({f"{number}.{task}": 1 for task in range(tasks)}) == ran
+    assert (tasks, 0) == (found["ended"], found["failed"])
     assert not at_gamma(site, number)
     assert not at_beta(site, number)
+
+
+def test_added_tasks_are_tasks_as_all_others(site: Grid, brought: Brought) -> None:
+    """Root noted their file, and each has a name of its own; what is over gets no more."""
+    number = brought.numbers["once"]
+    until_state(site, number, TERMINATED)
+    told = site.on(HOST, "gridstat", str(number), "-f", "-d", "-o", "40", user="alice").out
+    more = ("gridsub", "-c", str(number), "-J", '["late"]')
+    late = [site.on(HOST, *more, user=user, timeout_s=200) for user in ("alice", "bob")]
+
+    assert ["more", "0#2 again"] == [one["parameters"] for one in json.loads(told)["jobs"]]
+    assert ["1", "2"] == [
+        row[i] for row in ledger(site, number) if row[0] == "part" for i in (1, 3)
+    ]
+    assert [1, 1] == [done.status for done in late]
+    over = f"gridsub: campaign {number} is terminated; submit the rest as another one\n"
+    assert over == late[0].err
 
 
 def test_everybody_sees_the_clusters(brought: Brought) -> None:

@@ -1,5 +1,6 @@
 """Campaigns that run side by side, each with what its tests need, while their runner is killed."""
 
+import json
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ fails) exit 3 ;;
 killed) kill -9 $$ ;;
 esac' sh"""
 PARAMETERS = ["again", "fails", "killed", *(f"plain-{n}" for n in range(7)), "odd $(touch evil)"]
+ADDED = ["more", "0 again"]  # to that campaign
 ONCE = "sh -c 'echo $CIGRI_JOB_ID >>once; sleep 1'"
 JOB = """#!/bin/sh
 #$ -N users -t 10-19 -tc 12
@@ -101,13 +103,21 @@ def bring(grid: Grid) -> Brought:
         grid.sh(host, f"touch {FOLDER}/both", user=user)
     others = [name for name in JDLS if name not in numbers]
     numbers |= zip(others, threads.map(partial(_submit, grid), others), strict=True)
+    added = threads.submit(_add, grid, numbers["once"])
     _kill(grid, numbers["once"])
+    assert added.result().status == 0, added.result()
     _change(grid, numbers["changed"])
     return Brought(numbers=numbers, clusters=clusters, _waited=waited)
 
 
 def _submit(grid: Grid, name: str) -> int:
     return submit(grid, JDLS[name], *OPTIONS.get(name, ()))
+
+
+def _add(grid: Grid, number: int) -> Done:
+    """Add tasks to a campaign of which some have ended."""
+    argv = ("gridsub", "-c", str(number), "-J", json.dumps(ADDED))
+    return grid.on(HOST, *argv, user="alice", timeout_s=200)
 
 
 def clear(grid: Grid) -> None:

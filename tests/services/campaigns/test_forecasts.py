@@ -13,6 +13,7 @@ from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignState,
     Outcome,
+    Part,
 )
 from gridbridge.model.campaigns.forecast import Kept
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
@@ -23,6 +24,7 @@ from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_parts import CampaignParts
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.predictions import Predictions
 
@@ -178,6 +180,24 @@ def test_the_first_forecast_after_the_half_is_kept_and_compared_with_the_end(sit
     assert told.p50_at is None
     assert site.forecasts.errors() is not None
     assert site.made().errors() == site.forecasts.errors()
+
+
+def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
+    """The forecast that counts is made when half of all tasks have ended."""
+    site.end(50, 60)
+    site.look((30.0,) * 10)
+    campaigns = Campaigns(site.database)
+    found = campaigns.find(1)
+    assert found
+    assert site.predictions.forecasts()
+
+    part = Part(campaign=1, number=1, tasks=100, digest="abc")
+    CampaignParts(site.database, campaigns).add(found, part, "token")
+    site.forecasts.forget([1])
+    site.look((30.0,) * 10)
+
+    assert site.predictions.forecasts() == ()
+    assert site.shown().p50_at is not None
 
 
 @pytest.mark.parametrize(

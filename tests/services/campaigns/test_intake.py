@@ -1,13 +1,11 @@
 """A file that somebody brings becomes a campaign once, and its owner alone changes that."""
 
-import json
 import os
 import pwd
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,46 +13,10 @@ from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.request import Answer, Verb
-from gridbridge.services.campaigns.intake import OF_SUBSCRIPTIONS, Intake
-from gridbridge.shell.clock import Clock
+from gridbridge.services.campaigns.intake import OF_SUBSCRIPTIONS
 from gridbridge.state import campaign_files
-from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tasks import CampaignTasks
-from gridbridge.state.database.campaigns import Campaigns
-
-SWEEP = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
-
-
-class Site:
-    """The folders of a site and its state file."""
-
-    def __init__(self, folder: Path) -> None:
-        self.brought = folder / "campaigns"
-        self.published = folder / "published"
-        self.brought.mkdir()
-        self.published.mkdir()
-        self.database = Database.open(f"sqlite:///{folder}/state.db")
-        self.campaigns = Campaigns(self.database)
-        clusters = frozenset({"beta", "gamma"})
-        places = (str(self.brought), str(self.published))
-        self.rules: tuple[Rule, ...] = ()
-        self.intake = Intake(self.database, clusters, Clock(), *places, lambda: self.rules)
-
-    def bring(self, header: object, *parameters: str) -> str:
-        """Bring a campaign file; return its token."""
-        data = campaign_files.encode(header, parameters)
-        return campaign_files.put(data, str(self.brought))
-
-    def answer(self, token: str) -> dict[str, Any]:
-        """Return the answer to it."""
-        told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
-        return told
-
-    def ask(self, verb: Verb, number: int, task: int = 0) -> Answer:
-        """Ask for something about a campaign; return the answer."""
-        token = campaign_files.ask(verb, (number,), str(self.brought), task)
-        self.intake.take()
-        return Answer(self.answer(token)[str(number)])
+from tests.services.campaigns.intake_site import SWEEP, Site
 
 
 @pytest.fixture(name="site")
@@ -271,29 +233,15 @@ def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) 
     assert site.answer(token) == {"campaign": 2}
 
 
-def test_nobody_changes_anothers_campaign(site: Site, change_uid: Callable[[int], None]) -> None:
+def test_nobody_changes_anothers_campaign(site: Site) -> None:
     """Whatever the request claims."""
     site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
-    change_uid(1)
+    site.give_away(1)
 
     for verb in {*Verb} - {Verb.FIX, Verb.RESUBMIT, *OF_SUBSCRIPTIONS}:  # not of campaigns
         assert site.ask(verb, 1) is Answer.NOT_THEIRS
     assert site.ask(Verb.CANCEL, 2) is Answer.UNKNOWN
-
-
-@pytest.fixture(name="change_uid")
-def _change_uid(site: Site) -> Callable[[int], None]:
-    from sqlalchemy import update
-
-    from gridbridge.state.database.campaign_tables import CAMPAIGNS
-
-    def change(number: int) -> None:
-        """Give a campaign to another person."""
-        of = CAMPAIGNS.c.number == number
-        site.database.execute(update(CAMPAIGNS).where(of).values(uid=os.getuid() + 1))
-
-    return change
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,33 @@
+"""What gridsub -c does: it adds tasks to a campaign."""
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.services.tools import (
+    campaign_check,
+    campaign_sources,
+    campaign_tasks,
+    campaigns,
+)
+from gridbridge.services.tools.campaigns import Refused
+
+STANDARD_INPUT = "-"
+USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
+
+
+def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> None:
+    """Add the lines of a file or of a JSON list; a check stores nothing."""
+    if (file is None) == (text is None):
+        raise click.UsageError(USAGE)
+    one = campaign_tasks.find(number)
+    if one and not one.state.is_alive:
+        raise Refused(f"campaign {number} is {one.state}; submit the rest as another one")
+    path = "/dev/stdin" if file == STANDARD_INPUT else file
+    said, new = campaign_sources.more(number, path, text)
+    campaign_check.require_as_it_is(said)
+    if is_check:
+        output.line(f"campaign {number}: {len(new)} tasks more, nothing is stored")
+        return
+    campaigns.add(number, new)
+    output.line(f"{len(new)} tasks successfully added")
+    output.line(f"CAMPAIGN_ID={number}")

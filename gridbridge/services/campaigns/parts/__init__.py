@@ -1,0 +1,1 @@
+"""Tasks that owners add to their campaigns."""

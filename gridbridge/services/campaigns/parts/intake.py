@@ -1,0 +1,90 @@
+"""Takes parts in: what an owner adds to a campaign that goes on, each file once."""
+
+from collections.abc import Callable
+
+from gridbridge.config.jdl_values import MOST_TASKS
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Part
+from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.places import CAMPAIGNS
+from gridbridge.state import campaign_files
+from gridbridge.state.campaign_files import NewFile
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_parts import CampaignParts
+from gridbridge.state.database.campaigns import Campaigns
+
+MOST_PARTS = 1000  # of a campaign: root looks through them for each array
+
+Judge = Callable[[NewFile, Campaign], str]  # what a site's rules have against so many tasks
+
+
+class PartIntake:
+    """What takes them in."""
+
+    def __init__(self, database: Database, judge: Judge, folder: str = CAMPAIGNS) -> None:
+        self._campaigns = Campaigns(database)
+        self._parts = CampaignParts(database, self._campaigns)
+        self._judge = judge
+        self._folder = folder
+        self._grown: set[int] = set()
+
+    def grown(self) -> frozenset[int]:
+        """Return the campaigns that got tasks since the last call."""
+        found, self._grown = frozenset(self._grown), set()
+        return found
+
+    def keep(self, found: NewFile) -> Part | str:
+        """Keep a part, unless it is kept already, or return what is wrong with it."""
+        if known := self._parts.of_token(found.token):
+            return known
+        campaign = self._campaigns.find(found.adds_to or 0)
+        if not campaign or (problem := self._problem(found, campaign)):
+            return problem if campaign else f"no campaign {found.adds_to}"
+        return self._add(found, campaign)
+
+    def recover(self) -> tuple[int, ...]:
+        """Keep parts that a state file which was restored has forgotten; return whose they are."""
+        return tuple(one.number for one in self._campaigns.all() if self._recover(one))
+
+    def _recover(self, campaign: Campaign) -> bool:
+        is_known = True
+        while found := self._forgotten(campaign):
+            campaign = self._campaigns.find(self._add(found, campaign).campaign) or campaign
+            is_known = False
+        return not is_known
+
+    def _forgotten(self, campaign: Campaign) -> NewFile | None:
+        """Return the file of a campaign's next part, if that is there."""
+        part = self._parts.last(campaign.number) + 1
+        if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
+            return None
+        found = campaign_files.numbered(campaign.number, self._folder, part)
+        is_theirs = found and (found.adds_to, found.uid) == (campaign.number, campaign.uid)
+        return found if is_theirs else None
+
+    def _add(self, found: NewFile, campaign: Campaign) -> Part:
+        part = Part(
+            campaign=campaign.number,
+            number=self._parts.last(campaign.number) + 1,
+            tasks=found.tasks,
+            digest=found.digest,
+        )
+        self._parts.add(campaign, part, found.token)
+        self._grown.add(campaign.number)
+        return part
+
+    def _problem(self, found: NewFile, campaign: Campaign) -> str:
+        """Say why a campaign gets no tasks by this file; empty when it does."""
+        name = f"campaign {campaign.number}"
+        if campaign.state is CampaignState.PURGED:
+            return f"no {name}"
+        if campaign.uid != found.uid:
+            return f"{name} is another's"
+        if not campaign.state.is_alive:
+            return f"{name} is {campaign.state}; submit the rest as another one"
+        if campaign.jdl.type is Type.TEST:
+            return f"{name} is a test, which sends one task to each cluster"
+        if not found.tasks or campaign.tasks + found.tasks > MOST_TASKS:
+            return f"{name} has {campaign.tasks} tasks; 1 to {MOST_TASKS} in all"
+        if self._parts.last(campaign.number) >= MOST_PARTS:
+            return f"{name} was added to {MOST_PARTS} times; submit the rest as another one"
+        return self._judge(found, campaign)

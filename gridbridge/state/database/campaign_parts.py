@@ -1,0 +1,48 @@
+"""What owners added to their campaigns: a part is a file with tasks that follow all before."""
+
+from dataclasses import asdict, fields
+
+from sqlalchemy import bindparam, delete, func, insert, select, update
+
+from gridbridge.model.campaigns.campaign import Campaign, Part, Waiting
+from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.core import Database
+from gridbridge.state.database.predictions import FORECASTS
+
+_BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(Part))).where(
+    PARTS.c.token == bindparam("token")
+)
+_LAST = select(func.max(PARTS.c.number).label("number")).where(
+    PARTS.c.campaign == bindparam("campaign")
+)
+
+
+class CampaignParts:
+    """What is kept of parts."""
+
+    def __init__(self, database: Database, campaigns: Campaigns) -> None:
+        self._database = database
+        self._campaigns = campaigns
+
+    def of_token(self, token: str) -> Part | None:
+        """Look a part up by the name of the file that brought it."""
+        rows = self._database.rows(_BY_TOKEN, token=token)
+        return next((Part(**row) for row in map(dict, rows)), None)
+
+    def last(self, campaign: int) -> int:
+        """Return the highest number of a part of a campaign; 0 for none."""
+        (row,) = self._database.rows(_LAST, campaign=campaign)
+        return int(row["number"] or 0)
+
+    def add(self, found: Campaign, part: Part, token: str) -> None:
+        """Keep a part, whose tasks wait from now on; what was foretold was of fewer tasks."""
+        first, this = found.tasks, CAMPAIGNS.c.number == found.number
+        with self._database.transaction():
+            self._database.execute(insert(PARTS), asdict(part) | {"token": token})
+            more = {"tasks": CAMPAIGNS.c.tasks + part.tasks}
+            self._database.execute(update(CAMPAIGNS).where(this).values(**more))
+            waiting = Waiting(first=first, last=first + part.tasks - 1)
+            self._campaigns.wait_again(found.number, waiting)
+            of = FORECASTS.c.campaign == found.number
+            self._database.execute(delete(FORECASTS).where(of))

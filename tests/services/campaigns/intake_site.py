@@ -1,0 +1,57 @@
+"""A site that takes campaigns in: its folders and its state file."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import update
+
+from gridbridge.model.campaigns.admission import Rule
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.services.campaigns.intake import Intake
+from gridbridge.shell.clock import Clock
+from gridbridge.state import campaign_files
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_tables import CAMPAIGNS
+from gridbridge.state.database.campaigns import Campaigns
+
+SWEEP = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
+
+
+class Site:
+    """The folders of a site and its state file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.brought = folder / "campaigns"
+        self.published = folder / "published"
+        self.brought.mkdir()
+        self.published.mkdir()
+        self.database = Database.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = Campaigns(self.database)
+        clusters = frozenset({"beta", "gamma"})
+        places = (str(self.brought), str(self.published))
+        self.rules: tuple[Rule, ...] = ()
+        self.intake = Intake(self.database, clusters, Clock(), *places, lambda: self.rules)
+
+    def bring(self, header: object, *parameters: str) -> str:
+        """Bring a campaign file; return its token."""
+        data = campaign_files.encode(header, parameters)
+        return campaign_files.put(data, str(self.brought))
+
+    def answer(self, token: str) -> dict[str, Any]:
+        """Return the answer to it."""
+        told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
+        return told
+
+    def ask(self, verb: Verb, number: int, task: int = 0) -> Answer:
+        """Ask for something about a campaign; return the answer."""
+        token = campaign_files.ask(verb, (number,), str(self.brought), task)
+        self.intake.take()
+        return Answer(self.answer(token)[str(number)])
+
+    def give_away(self, number: int) -> None:
+        """Give a campaign to another person."""
+        of = CAMPAIGNS.c.number == number
+        self.database.execute(update(CAMPAIGNS).where(of).values(uid=os.getuid() + 1))

@@ -1,0 +1,106 @@
+"""Root reads a campaign as its owner brought it, each file as it was at its first use."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import NotAsBrought
+from gridbridge.model.campaigns.names import ADDS_TO
+from gridbridge.state import campaign_files
+from gridbridge.state.campaign_brought import Brought
+from gridbridge.state.ledger import Ledger
+
+
+class Files:
+    """A campaign's files and its ledger."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "campaigns"
+        self.folder.mkdir()
+        self.ledger = Ledger(12, str(folder / "ledger"))
+        self.put("c.12", {"name": "sweep"}, "a", "b")
+        self.put("c.12.1", {ADDS_TO: 12, "token": "1"}, "c", "d")
+        self.put("c.12.2", {ADDS_TO: 12, "token": "2"}, "e")
+
+    def put(self, name: str, header: object, *lines: str) -> None:
+        """Write a file."""
+        (self.folder / name).write_bytes(campaign_files.encode(header, lines))
+
+    def lines(self, *tasks: int) -> dict[int, bytes]:
+        """Return the lines of tasks, as root would read them for one array."""
+        brought = Brought(12, str(self.folder))
+        brought.note(self.ledger)
+        return brought.lines(set(tasks), self.ledger)
+
+
+@pytest.fixture(name="files")
+def _files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def test_the_tasks_of_parts_follow_those_of_the_file(files: Files) -> None:
+    """An array may have some of each."""
+    assert files.lines(0, 4, 1, 2) == {0: b"a", 1: b"b", 2: b"c", 4: b"e"}
+    assert files.lines(3) == {3: b"d"}
+
+
+def test_a_part_that_is_noted_is_read_only_for_its_own_tasks(files: Files) -> None:
+    """The ledger knows how many it has."""
+    files.lines(4)
+    (files.folder / "c.12.1").unlink()
+
+    assert files.lines(4, 0) == {0: b"a", 4: b"e"}
+
+
+@pytest.mark.parametrize("tasks", [(5,), (2, 99)])
+def test_there_is_no_task_beyond_the_last(files: Files, tasks: tuple[int, ...]) -> None:
+    """Not one without parameters either."""
+    with pytest.raises(NotAsBrought, match=r"c\.12\.3"):
+        files.lines(*tasks)
+
+
+def test_a_campaign_without_parts_has_its_own_tasks_alone(files: Files) -> None:
+    """What follows its last line is none."""
+    for part in (1, 2):
+        (files.folder / f"c.12.{part}").unlink()
+
+    with pytest.raises(NotAsBrought, match=r"c\.12\.1"):
+        files.lines(2)
+
+
+def test_a_part_that_changed_is_refused(files: Files) -> None:
+    """After its first use; those beside it stay right."""
+    files.lines(4)
+    files.put("c.12.1", {ADDS_TO: 12, "token": "1"}, "c", "evil")
+
+    with pytest.raises(NotAsBrought, match="part 1 is not the file that it was"):
+        files.lines(3)
+    assert files.lines(4) == {4: b"e"}
+
+
+def test_one_file_is_one_part(files: Files) -> None:
+    """Whoever has stolen the service account can rename them, and runs nothing twice by that."""
+    files.lines(2)
+    os.rename(files.folder / "c.12.1", files.folder / "c.12.2")
+
+    with pytest.raises(NotAsBrought, match="part 2 is not the file that it was"):
+        files.lines(4)
+
+
+@pytest.mark.parametrize("header", [{ADDS_TO: 13}, {"name": "sweep"}, [], {ADDS_TO: "12"}])
+def test_what_was_not_added_to_this_campaign_is_no_part(files: Files, header: object) -> None:
+    """Another campaign, or a part of one."""
+    files.put("c.12.1", header, "c", "d")
+
+    with pytest.raises(NotAsBrought, match="not what the campaign's owner added to it"):
+        files.lines(2)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
+def test_another_person_adds_nothing(files: Files) -> None:
+    """Whose file it is the kernel says."""
+    os.chown(files.folder / "c.12.1", 1, -1)
+
+    with pytest.raises(NotAsBrought, match="not what the campaign's owner added to it"):
+        files.lines(2)
