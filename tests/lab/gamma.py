@@ -9,6 +9,7 @@ from tests.lab.grid import Grid
 HOME, FAR = "alpha-master", "gamma-master"
 NODES = ("gamma-n1", "gamma-n2")
 ACCOUNT = "al_gamma"
+DISK = "/var/lib/oar"  # of a node, where oarexec notes a job's nodes
 QUEUE = "transfer-gamma"
 LONG_S = 120  # a retry comes after a minute at most
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab.away import once
 from tests.lab.configured import configured
-from tests.lab.gamma import ACCOUNT, FAR, LONG_S, NODES, QUEUE, Gamma
+from tests.lab.gamma import ACCOUNT, DISK, FAR, LONG_S, NODES, QUEUE, Gamma
 from tests.lab.grid import Grid
 from tests.lab.transfer.home.claimed import frozen_poller
 
@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 RAN = 'echo "$JOB_ID" >>ran\n'
 UNTIL_GO = f"until [ -e go ]; do sleep 0.1; done\n{RAN}"
 BESTEFFORT = r'/^\[queue.transfer-gamma\]/a oar_type = "besteffort"'
-DISK = "/var/lib/oar"  # of a node, where oarexec notes a job's nodes
 STANDBY, NEVER_HALTED = 2147483646, 2147483647  # available_upto
 
 
