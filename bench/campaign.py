@@ -1,10 +1,11 @@
 """What campaigns cost, each figure beside a baseline of the same run.
 
-usage: python -m bench.campaign [--json FILE] [--tasks N] [brought cycle ended noted injected]
+usage: python -m bench.campaign [--json FILE] [--tasks N] [brought cycle ended held noted injected]
 
 brought   1,000,000 parameters, from gridsub to stored, beside the plainest way to store them
 cycle     the decisions of one cycle (bench/cycle.py)
 ended     what is kept of 1,000,000 ended tasks (bench/ended.py)
+held      the state file while others wait to write it (bench/held.py)
 noted     arrays noted in root's ledger (bench/noted.py)
 injected  tasks submitted to real Grid Engine and OAR; needs the lab (bench/injection.py)
 
@@ -25,7 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import cycle, ended, injection, noted
+from bench import cycle, ended, held, injection, noted
 from bench.rows import Row, show
 from gridbridge.config import jdl
 from gridbridge.services.campaigns.intake import Intake
@@ -46,10 +47,11 @@ def main() -> None:
         "brought": lambda: brought(options.tasks),
         "cycle": cycle.rows,
         "ended": lambda: ended.rows(options.tasks),
+        "held": held.rows,
         "noted": lambda: noted.rows(options.tasks),
         "injected": injection.rows,
     }
-    chosen = options.parts or ("brought", "cycle", "ended", "noted")
+    chosen = options.parts or ("brought", "cycle", "ended", "held", "noted")
     rows = [row for name in chosen for row in parts[name]()]
     show(rows)
     if options.json:

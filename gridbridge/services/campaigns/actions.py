@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 from gridbridge.apply.campaigns import arrays
@@ -15,6 +16,7 @@ from gridbridge.decisions.campaigns.copies import (
     numbered,
     settled,
 )
+from gridbridge.decisions.campaigns.ends import portions
 from gridbridge.decisions.campaigns.failures.blacklist import happened, opened_now
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
@@ -81,9 +83,7 @@ class Actions:
         for array in plan.over:
             if array.is_repeated:
                 self._leave_nothing(array)
-        with self._database.transaction():
-            self._note_ends(plan)
-            self._learnt.keep(plan, self._clock.now())
+        self._note_all(plan)
         for array in plan.deleted:
             self._delete(array)
         for lost in plan.losers:
@@ -95,12 +95,22 @@ class Actions:
         for copies in plan.copies:
             self._begin(self._copies.intend(copies, self._clock.now()))
 
+    def _note_all(self, plan: Plan) -> None:
+        """Note what ended and what was learnt; others write the state file between portions."""
+        *first, last = portions(plan)
+        for some in first:
+            with self._database.transaction():
+                self._note_ends(some)
+        with self._database.transaction():
+            self._note_ends(last)
+            self._learnt.keep(plan, self._clock.now())
+
     def _note_ends(self, plan: Plan) -> None:
         over = last_ends(plan.ended, plan.again)
         self._touched += plan.ended
         self._campaigns.ended(plan.ended)
-        for one in plan.again:
-            self._campaigns.wait_again(one.campaign, _waiting(one))
+        for campaign, some in _by_campaign(plan.again).items():
+            self._campaigns.wait_again(campaign, *map(_waiting, some))
         bad = Counter(one.campaign for one in over if one.outcome is not Outcome.SUCCESS)
         for campaign, tasks in Counter(one.campaign for one in over).items():
             self._campaigns.count(campaign, tasks, bad[campaign])
@@ -270,6 +280,13 @@ class Actions:
     def _tell(event: str, array: Array, error: Exception) -> None:
         name = f"{array.campaign}.{array.number}"
         _log.warning("event=%s array=%s at=%s why=%r", event, name, array.cluster, str(error))
+
+
+def _by_campaign(again: Iterable[Again]) -> dict[int, list[Again]]:
+    found: dict[int, list[Again]] = {}
+    for one in again:
+        found.setdefault(one.campaign, []).append(one)
+    return found
 
 
 def _waiting(ended: Again) -> Waiting:

@@ -1,6 +1,7 @@
 """What owners ask about their campaigns and events: each changes only their own."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 
 from gridbridge.decisions.campaigns.failures.events import CODES
@@ -57,9 +58,13 @@ class Requests:
         self._clock = clock
 
     def do(self, asked: Asked) -> Mapping[int, Answer]:
-        """Do what is asked about each campaign or event; all of it or nothing is kept."""
+        """Do what is asked about each campaign or event; all of it or nothing is kept.
+
+        Campaigns are purged one by one: their files can't be brought back, and it takes long.
+        """
         act = self._do_event if asked.verb in OF_EVENTS else self._do_campaign
-        with self._database.transaction():
+        is_whole = asked.verb is not Verb.PURGE
+        with self._database.transaction() if is_whole else nullcontext():
             return {number: act(asked, number) for number in asked.numbers}
 
     def touched(self) -> tuple[Attempt, ...]:
@@ -94,8 +99,8 @@ class Requests:
             return Answer.NOT_ENDED
         campaign_files.purge(found.number, self._folder)
         tasks_shown.remove(found.number, self._published)
-        self._tasks.purge(found.number)
         self._events.drop(found.number)
+        self._tasks.purge(found.number)
         return Answer.DONE
 
     def _cancel_task(self, found: Campaign, task: int) -> Answer:
@@ -142,10 +147,9 @@ class Requests:
         outcomes = [outcome for outcome, code in CODES.items() if code is event.code]
         failed = self._tries.failed(event, outcomes)
         self._touched += failed
-        for one in failed:
-            last = self._tries.last(one.campaign, one.task)
-            again = Waiting(first=one.task, last=one.task, attempt=last + 1)
-            self._campaigns.wait_again(event.campaign, again)
+        last = self._tries.last(event.campaign, [one.task for one in failed])
+        again = (Waiting(first=task, last=task, attempt=n + 1) for task, n in last.items())
+        self._campaigns.wait_again(event.campaign, *again)
         if failed:
             self._campaigns.count(event.campaign, -len(failed), -len(failed))
             campaign = self._campaigns.find(event.campaign)

@@ -14,6 +14,7 @@ from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGN
 from gridbridge.state.database.core import Database
 
 NO_ARRAY = 0
+PURGED_AT_ONCE = 50_000  # tasks
 RANKS = {Outcome.SUCCESS: 3, Outcome.PENDING: 2, Outcome.COPY: 0}  # of all others: 1
 BESIDES = (Outcome.PENDING, Outcome.COPY)
 
@@ -96,9 +97,15 @@ class CampaignTasks:
         return ended
 
     def purge(self, campaign: int) -> None:
-        """Forget all of a campaign but its number: root's ledger knows that for ever."""
+        """Forget all of a campaign but its number: root's ledger knows that for ever.
+
+        In several transactions, for others write too; when it was cut short it is repeated.
+        """
+        for low in range(0, self.last(campaign) + 1, PURGED_AT_ONCE):
+            some = ATTEMPTS.c.task.between(low, low + PURGED_AT_ONCE - 1)
+            self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, some))
         with self._database.transaction():
-            for table in (WAITING, PARTS, ARRAYS, ATTEMPTS):
+            for table in (WAITING, PARTS, ARRAYS):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
             nothing = asdict(Jdl(name=""))
             values = {"state": CampaignState.PURGED, "jdl": nothing, "digest": ""}

@@ -31,8 +31,13 @@ _PENDING = (
     .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == Outcome.PENDING)
     .order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
 )
-_LAST = select(func.max(ATTEMPTS.c.attempt).label("attempt")).where(
-    ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.task == bindparam("of_task")
+_LAST = (
+    select(ATTEMPTS.c.task, func.max(ATTEMPTS.c.attempt).label("attempt"))
+    .where(
+        ATTEMPTS.c.campaign == bindparam("of_campaign"),
+        ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
+    )
+    .group_by(ATTEMPTS.c.task)
 )
 _FAILED = (
     select(*(ATTEMPTS.c[name] for name in Attempt.__dataclass_fields__))
@@ -85,10 +90,15 @@ class CampaignTries:
             Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in map(dict, found)
         )
 
-    def last(self, campaign: int, task: int) -> int:
-        """Return the highest attempt of a task, which may be a copy; 0 for none."""
-        (row,) = self._database.rows(_LAST, of_campaign=campaign, of_task=task)
-        return int(row["attempt"] or 0)
+    def last(self, campaign: int, tasks: Sequence[int]) -> dict[int, int]:
+        """Return the highest attempts of tasks that were sent; they may be copies."""
+        return {
+            row["task"]: row["attempt"]
+            for begin in range(0, len(tasks), AT_A_TIME)
+            for row in self._database.rows(
+                _LAST, of_campaign=campaign, tasks=tasks[begin : begin + AT_A_TIME]
+            )
+        }
 
     def kept(self, campaign: int) -> Kept:
         """Return what is kept of a campaign's tasks that have not ended."""
@@ -115,5 +125,4 @@ class CampaignTries:
                     self._database.execute(insert(table), [asdict(one) for one in new])
             self._campaigns.ended(adoption.superseded)
             self._campaigns.drop_waiting(campaign)
-            for one in adoption.waiting:
-                self._campaigns.wait_again(campaign, one)
+            self._campaigns.wait_again(campaign, *adoption.waiting)

@@ -84,6 +84,9 @@ _NEXT_WAITING = (
     .where(WAITING.c.campaign == bindparam("campaign"))
     .order_by(WAITING.c.priority.desc(), WAITING.c.first)
 )
+_TAKEN = delete(WAITING).where(
+    WAITING.c.campaign == bindparam("of_campaign"), WAITING.c.first == bindparam("of_first")
+)
 _OF_CAMPAIGN = select(*_ARRAY).where(ARRAYS.c.campaign == bindparam("campaign"))
 _ENDED_BEFORE = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < bindparam("moment"))
 _LAST_NUMBER = select(func.max(CAMPAIGNS.c.number).label("number"))
@@ -223,11 +226,10 @@ class Campaigns:
         if rows:
             self._database.execute(_ENDED, rows)
 
-    def wait_again(self, campaign: int, waiting: Waiting) -> None:
+    def wait_again(self, campaign: int, *waiting: Waiting) -> None:
         """Let tasks wait to be sent."""
-        avoid = f" {' '.join(waiting.avoid)} " if waiting.avoid else ""
-        values = asdict(waiting) | {"campaign": campaign, "avoid": avoid}
-        self._database.execute(insert(WAITING), values)
+        if rows := [_waiting_row(campaign, one) for one in waiting]:
+            self._database.execute(insert(WAITING), rows)
 
     def drop_waiting(self, campaign: int) -> None:
         """Send none of a campaign's waiting tasks any more."""
@@ -256,15 +258,20 @@ class Campaigns:
         taken: list[tuple[int, int]] = []
         going = ~WAITING.c.avoid.contains(f" {avoided} ", autoescape=True)
         query = _NEXT_WAITING.where(going) if avoided else _NEXT_WAITING
-        for row in self._database.rows(query.limit(tasks), campaign=campaign):
+        rows = self._database.rows(query.limit(tasks), campaign=campaign)
+        rest: list[Waiting] = []
+        gone: list[dict[str, int]] = []
+        for row in rows:
             last = min(row["last"], row["first"] + tasks - len(taken) - 1)
             taken += ((task, row["attempt"]) for task in range(row["first"], last + 1))
-            of = and_(WAITING.c.campaign == campaign, WAITING.c.first == row["first"])
-            self._database.execute(delete(WAITING).where(of))
+            gone.append({"of_campaign": campaign, "of_first": row["first"]})
             if last < row["last"]:
-                self.wait_again(campaign, _waiting(dict(row) | {"first": last + 1}))
+                rest.append(_waiting(dict(row) | {"first": last + 1}))
             if len(taken) == tasks:
                 break
+        if gone:
+            self._database.execute(_TAKEN, gone)
+        self.wait_again(campaign, *rest)
         return taken
 
     def _arrays(self, query: Executable, **values: object) -> tuple[Array, ...]:
@@ -273,6 +280,11 @@ class Campaigns:
 
     def _found(self, query: Executable, **values: object) -> tuple[Campaign, ...]:
         return tuple(campaign_of(dict(row)) for row in self._database.rows(query, **values))
+
+
+def _waiting_row(campaign: int, waiting: Waiting) -> dict[str, Any]:
+    avoid = f" {' '.join(waiting.avoid)} " if waiting.avoid else ""
+    return asdict(waiting) | {"campaign": campaign, "avoid": avoid}
 
 
 def _waiting(row: dict[str, Any]) -> Waiting:

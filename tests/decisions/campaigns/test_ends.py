@@ -2,8 +2,9 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.ends import FORGOTTEN, ended, not_listed
+from gridbridge.decisions.campaigns.ends import FORGOTTEN, ended, not_listed, portions
 from gridbridge.model.campaigns.campaign import Attempt, Outcome
+from gridbridge.model.campaigns.plan import Again, Plan
 from gridbridge.model.campaigns.wiping import Mark, WipedFor
 from gridbridge.model.job import JobEnd, KilledFor
 
@@ -62,3 +63,29 @@ def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
     found = ended(missing, ends, 600, 60.0)
 
     assert [one.exit_status for one in found] == [99, 199, None]
+
+
+def of(task: int, number: int = 1, outcome: Outcome = Outcome.SUCCESS) -> Attempt:
+    """Return an attempt of a task that has ended."""
+    return Attempt(
+        campaign=1, task=task, attempt=number, array=number, place=task + 1, outcome=outcome
+    )
+
+
+def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
+    """A task's attempts say together what became of it, and whether it runs again."""
+    copies = (of(1), of(1, 2, Outcome.COPY))
+    again = Again(campaign=1, task=2, attempt=1, outcome=Outcome.SITE_FAULT)
+    rest = {"finished": (7,), "again": (again,)}
+    ended = (copies[0], of(3), of(0), of(2), copies[1])
+
+    found = portions(Plan(ended=ended, **rest), most=2)  # type: ignore[arg-type]
+
+    assert found == (
+        Plan(ended=(of(0), *copies)),
+        Plan(ended=(of(2), of(3)), **rest),  # type: ignore[arg-type]
+    )
+
+
+def test_a_plan_without_ends_is_one_portion() -> None:
+    assert portions(Plan(finished=(7,))) == (Plan(finished=(7,)),)

@@ -1,12 +1,14 @@
 """Each step of a submission is noted before the next, so the next cycle can go on with it."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused, NotNow
+from gridbridge.decisions.campaigns.ends import PORTION
 from gridbridge.errors import AlreadySubmitted, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -289,6 +291,32 @@ def test_a_task_that_runs_again_waits_with_its_next_attempt(
     assert (found.ended, found.failed) == (1, 0)
     sent = campaigns.pending(only(campaigns))
     assert [(one.task, one.attempt) for one in sent] == [(1, 2), (2, 1)]
+
+
+def test_what_was_noted_before_a_kill_is_counted_once(
+    campaigns: Campaigns, grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many ends take several transactions; the next cycle notes those that are left."""
+    array = campaigns.add_array(1, "beta", [(task, 1) for task in range(PORTION + 2)], NOON)
+    learnt = Learnt(campaigns.database)
+    act = Actions(campaigns.database, learnt, Clock(), Failures(), grid)
+    with monkeypatch.context() as killed:
+        killed.delattr(learnt, "_marks")
+        with pytest.raises(AttributeError):
+            act.do(Plan(ended=succeeded(campaigns, array), over=(array,)))
+    left = succeeded(campaigns, array)
+    act.do(Plan(ended=left, over=(array,)))
+
+    assert len(left) == 2
+    assert campaigns.open_arrays() == ()
+    found = campaigns.find(1)
+    assert found
+    assert (found.ended, found.failed) == (PORTION + 2, 0)
+
+
+def succeeded(campaigns: Campaigns, array: Array) -> tuple[Attempt, ...]:
+    """Return the attempts of an array that are not noted as ended, all successes."""
+    return tuple(replace(one, outcome=Outcome.SUCCESS) for one in campaigns.pending(array))
 
 
 @pytest.mark.parametrize("is_released", [True, False])
