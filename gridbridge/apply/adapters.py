@@ -101,6 +101,7 @@ EMBEDDED: Adapter[Folder] = Adapter(
     explains=embedded_site,
     at_home=embedded_submit,
     guards_tasks=embedded_tasks,
+    array_ends=embedded_status,
     lists_queues=embedded_site,
 )
 ADAPTERS = cast(

@@ -1,17 +1,32 @@
-"""Calls gridbridge-as-user, which root lets the service account run."""
+"""Calls gridbridge-as-user, which root lets the service account run.
+
+A service that is its one person's own (a site of embedded clusters) runs it as itself: there it
+acts for that person alone, and keeps the same ledger.
+"""
 
 from gridbridge.errors import NotOurs
-from gridbridge.model.places import AS_USER, NOT_OURS
+from gridbridge.model.places import AS_USER, NOT_OURS, PYTHON
+from gridbridge.model.policy import Policy
 from gridbridge.shell.runner import Completed, run
 
 SUDO = ("/usr/bin/sudo", "-n", AS_USER)
+ALONE = (PYTHON, "-I", "-m", "gridbridge.methods.as_user")
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
 
 
+_way: tuple[str, ...] = SUDO
+
+
+def reach(policy: Policy) -> None:
+    """Make this process run it as its site demands; may be repeated."""
+    global _way  # of this process, as the connections of shell/ssh
+    _way = ALONE if policy.is_personal else SUDO
+
+
 def call(*words: str) -> Completed:
     """Run it with these words; NotOurs when the id that it acts on is another's job by now."""
-    done = run((*SUDO, *words), ENVIRONMENT, PATIENCE_S)
+    done = run((*_way, *words), ENVIRONMENT, PATIENCE_S)
     if done.status == NOT_OURS:
         raise NotOurs(last_words(done))
     return done

@@ -18,7 +18,7 @@ def submitter(away: Away) -> "Submit[Away]":
 
 
 def arrays_of(away: Away) -> "SubmitsArrays[Away]":
-    """Return what submits arrays, which an embedded cluster has not."""
+    """Return what submits arrays, found by its name."""
     return HOT[away.kind]()
 
 

@@ -130,3 +130,7 @@ def is_theirs(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
     if owner and (owner, account) != (theirs, transfer):
         raise NotOurs(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
     return bool(owner)
+
+
+if __name__ == "__main__":  # by a person for that person (apply/as_user)
+    main()

@@ -5,7 +5,8 @@ Only root writes that file, so mistakes in it are not judged here: `gridbridge c
 
 from collections.abc import Mapping
 
-from gridbridge.model.route import OAR, Away, Cell, OarServer, login
+from gridbridge.model.places import PYTHON
+from gridbridge.model.route import EMBEDDED, OAR, Away, Cell, Folder, OarServer, login
 
 TIMEOUT_S = 15.0
 
@@ -16,6 +17,9 @@ def away(section: Mapping[str, object], name: str, person: str) -> Away:
     account = str(users.get(person, person)) if isinstance(users, dict) else person
     way = login(str(section.get("ssh", "")), account)
     patience_s = float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S
+    if section.get("kind") == EMBEDDED:
+        folder = str(section.get("folder", ""))
+        return Folder(path=folder, python=PYTHON, timeout_s=patience_s)
     if section.get("kind") == OAR:
         binaries = str(section.get("binaries", "/usr/bin"))
         return OarServer(binaries=binaries, timeout_s=patience_s, login=way)

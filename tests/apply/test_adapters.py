@@ -102,7 +102,7 @@ def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None
             },
         ),
         (OAR, {"sets_up", "listens", "array_ends"}),
-        (FOLDER, {"at_home", "guards_tasks", "lists_queues"}),
+        (FOLDER, {"at_home", "guards_tasks", "array_ends", "lists_queues"}),
     ],
     ids=["gridengine", "oar", "embedded"],
 )

@@ -21,7 +21,7 @@ def shell(apart: tuple[str, ...]) -> Iterator[Apart]:
 
 
 def test_what_the_page_types_without_root_prints_what_it_says(shell: Apart) -> None:
-    block = PAGE.partition("```shell-session\n")[2].partition("```")[0]
+    block = "".join(part.partition("```")[0] for part in PAGE.split("```shell-session\n")[1:])
     typed = console(f"```console\n{block}```\n")
     wrong = [
         (each.command, printed)
@@ -29,4 +29,4 @@ def test_what_the_page_types_without_root_prints_what_it_says(shell: Apart) -> N
         if not matches(each.expected, printed := shell.type(each.command)[0])
     ]
 
-    assert (len(typed) > 9, wrong) == (True, [])
+    assert (len(typed) > 15, wrong) == (True, [])

@@ -1,6 +1,7 @@
 """gridbridge-as-user works as somebody who can stop and kill its working process."""
 
 import os
+import pwd
 import signal
 from collections.abc import Callable
 
@@ -44,3 +45,8 @@ def test_it_ends_as_the_worker_ends(act: Callable[[], object], status: int) -> N
 def test_it_stays_small_enough_to_be_read_by_whoever_lets_it_run_as_root() -> None:
     with open(as_user.__file__, encoding="utf-8") as source:
         assert len(source.readlines()) < 150
+
+
+def test_who_is_a_person_already_becomes_that_person_without_any_right() -> None:
+    """In a site of embedded clusters nobody acts for others."""
+    assert owner.become(os.geteuid()) == pwd.getpwuid(os.geteuid()).pw_name

@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.model.configured import away
-from gridbridge.model.route import Route, decode, encode, login
+from gridbridge.model.route import Folder, Route, decode, encode, login
 
 SIDES = {f"{side}_timeout_s": "15" for side in ("local", "remote")}
 BY_SSH = Route(remote_ssh="far:2222", remote_users="alice=al bob=bo", **SIDES)
@@ -41,3 +41,10 @@ def test_a_section_is_read_as_the_service_reads_it(person: str, user: str) -> No
 def test_no_place_is_no_login() -> None:
     assert login("", "alice") is None
     assert away({}, "beta", "alice").login is None
+
+
+def test_a_section_of_an_embedded_cluster_leads_to_its_folder() -> None:
+    reached = away({"kind": "embedded", "folder": "/mnt/beta"}, "beta", "alice")
+
+    assert isinstance(reached, Folder)
+    assert (reached.path, reached.login) == ("/mnt/beta", None)

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from gridbridge.batch.embedded import keeper, verbs
 from gridbridge.batch.embedded.answers import ClusterLine, EndLine, JobLine, encode
 from gridbridge.batch.embedded.database import Database, Refused, UnknownJob
-from gridbridge.batch.embedded.job import Job, NewJob, Queue
+from gridbridge.batch.embedded.job import End, Job, NewJob, Queue
 from gridbridge.batch.shown import job_letters
-from gridbridge.errors import StateError
+from gridbridge.errors import ParseError, StateError
 from gridbridge.model.places import METHODS
 
 KEEPERLESS = "its keeper died: nobody will see how it ends"
@@ -32,7 +32,7 @@ def main() -> int:
         answer = _perform(database, asked)
     except UnknownJob as error:
         return _fail(error, os.EX_NOINPUT)
-    except Refused as error:
+    except (Refused, ParseError) as error:
         return _fail(error, os.EX_DATAERR)
     except (StateError, sqlite3.OperationalError) as error:
         return _fail(error, os.EX_TEMPFAIL)
@@ -63,7 +63,7 @@ def _perform(database: Database, asked: argparse.Namespace) -> bytes:
     elif asked.verb == "list":
         return _list(database, asked.job, asked.name)
     elif asked.verb == "ended":
-        return _ended(database, asked.job)
+        return _ended_tasks(database, asked.job) if asked.tasks else _ended(database, asked.job)
     elif asked.verb == "keep":
         keeper.keep(database)
     else:
@@ -77,6 +77,8 @@ VERBS: dict[str, Callable[[Database, argparse.Namespace], None]] = {
     "suspend": lambda database, asked: verbs.suspend(database, asked.job),
     "resume": lambda database, asked: verbs.resume(database, asked.job),
     "delete": lambda database, asked: verbs.delete(database, asked.job),
+    "release-array": lambda database, asked: verbs.release_array(database, asked.job, asked.name),
+    "delete-array": lambda database, asked: verbs.delete_array(database, asked.job, asked.places),
     "clear": lambda database, asked: verbs.clear(database, asked.job),
     "pin": lambda database, asked: verbs.pin(database, asked.job, asked.queue),
     "stay": lambda database, asked: verbs.stay(database, asked.job, asked.reason),
@@ -92,12 +94,15 @@ def _submit(database: Database, asked: argparse.Namespace) -> int:
         name=asked.name,
         account=asked.account,
         shell=asked.shell,
-        cwd=asked.cwd,
+        cwd=asked.cwd or SUBMIT["cwd"],  # a task goes to its directory by itself (batch/task.sh)
         output=asked.output,
         slots=asked.slots,
         held=asked.held,
         script=sys.stdin.buffer.read(),
         queue=asked.queue,
+        tasks=asked.tasks,
+        walltime_s=asked.walltime,
+        yields=asked.yields,
     )
     return database.add(request, pwd.getpwuid(os.getuid()).pw_name)
 
@@ -109,12 +114,14 @@ def _list(database: Database, number: int, name: str) -> bytes:
             slots=str(database.slots),
             used=str(database.used),
             waiting=str(database.waiting),
+            yielding=str(database.yielding),
             queues=" ".join(
                 f"{queue.name}={database.used_in(queue.name)}/{queue.slots}"
                 for queue in database.queues()
             ),
         )
-        return encode(cluster, *(_line(database, job) for job in database.jobs(number, name)))
+        found = (number and database.tasks(number)) or database.jobs(number, name)
+        return encode(cluster, *(_line(database, job) for job in found))
 
 
 def _line(database: Database, job: Job) -> JobLine:
@@ -133,6 +140,8 @@ def _line(database: Database, job: Job) -> JobLine:
         message=job.reason if is_kept else KEEPERLESS,
         queue=job.at,
         wanted=job.wanted,
+        array=str(job.array or ""),
+        place=str(job.place or ""),
     )
 
 
@@ -141,7 +150,19 @@ def _ended(database: Database, number: int) -> bytes:
     if found is None:
         return encode()
     account, end = found
-    line = EndLine(
+    return encode(_end_line(account, end))
+
+
+def _ended_tasks(database: Database, array: int) -> bytes:
+    lines = (
+        _end_line(one.account, one.end, place=str(one.place), wallclock_s=f"{one.wallclock_s:.3f}")
+        for one in database.ends_of(array)
+    )
+    return encode(*lines)
+
+
+def _end_line(account: str, end: End, **of_a_task: str) -> EndLine:
+    return EndLine(
         account=account,
         exit_status="" if end.exit_status is None else str(end.exit_status),
         signal="" if end.signal is None else str(end.signal),
@@ -149,8 +170,9 @@ def _ended(database: Database, number: int) -> bytes:
         host=socket.gethostname(),
         user_s=f"{end.user_s:.6f}",
         system_s=f"{end.system_s:.6f}",
+        killed_for=end.killed_for,
+        **of_a_task,
     )
-    return encode(line)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -164,13 +186,19 @@ def _parser() -> argparse.ArgumentParser:
         submit.add_argument(f"--{option}", default=default)
     submit.add_argument("--slots", type=int, default=1)
     submit.add_argument("--held", action="store_true")
+    submit.add_argument("--tasks", type=int, default=0, help="an array of so many")
+    submit.add_argument("--walltime", type=int, default=0, help="of each, in seconds")
+    submit.add_argument("--yields", action="store_true", help="it makes way for others")
     show = verb.add_parser("list", help="list the cluster and its jobs, one, or those of a name")
     show.add_argument("--job", type=int, default=0)
     show.add_argument("--name", default="")
     verb.add_parser("keep", help="start and keep jobs while there are any")
     for name in ("ended", *VERBS):
         verb.add_parser(name).add_argument("job", type=int)
-    verb.choices["release"].add_argument("--name", default="")
+    verb.choices["ended"].add_argument("--tasks", action="store_true", help="those of an array")
+    for name in ("release", "release-array"):
+        verb.choices[name].add_argument("--name", default="")
+    verb.choices["delete-array"].add_argument("--places", default="", help="such as 1-5,9")
     _add_queue_verbs(verb)
     return parser
 

@@ -16,7 +16,8 @@ class ClusterLine:
     host: str
     slots: str
     used: str
-    waiting: str  # jobs that could start
+    waiting: str  # jobs that could start, campaigns' tasks apart
+    yielding: str  # of those used: by jobs that make way
     queues: str  # the transfer queues, `NAME=USED/SLOTS` each
 
     def __init__(self, **values: str) -> None:
@@ -38,6 +39,8 @@ class JobLine:
     message: str  # what else there is to know
     queue: str  # the transfer queue that it runs in
     wanted: str  # the queue that it asked for, or has to stay in
+    array: str  # the number of its array
+    place: str  # in that array
 
     def __init__(self, **values: str) -> None:
         _fill(self, values)
@@ -53,6 +56,9 @@ class EndLine:
     host: str
     user_s: str
     system_s: str
+    wallclock_s: str
+    killed_for: str  # a word of model.job.KilledFor
+    place: str  # of a task in its array
 
     def __init__(self, **values: str) -> None:
         _fill(self, values)
@@ -78,8 +84,13 @@ def read_jobs(answer: bytes) -> tuple[ClusterLine, list[JobLine]]:
 
 def read_end(answer: bytes) -> EndLine | None:
     """Read the answer of `ended`: None when no end is known."""
-    blocks = _blocks(answer)
-    return EndLine(**lines.decode(blocks[0], _keys(EndLine))) if blocks else None
+    return next(iter(read_ends(answer)), None)
+
+
+def read_ends(answer: bytes) -> list[EndLine]:
+    """Read the answer of `ended` about an array: the ends of its tasks that are known."""
+    keys = _keys(EndLine)
+    return [EndLine(**lines.decode(block, keys)) for block in _blocks(answer)]
 
 
 def _blocks(answer: bytes) -> list[bytes]:

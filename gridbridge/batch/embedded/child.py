@@ -126,4 +126,5 @@ def environment(job: Job, private: str) -> dict[str, str]:
         "JOB_ID": str(job.id),
         "JOB_NAME": job.name,
         "NSLOTS": str(job.slots),
+        **({"SGE_TASK_ID": str(job.place)} if job.array else {}),
     }

@@ -1,17 +1,28 @@
 """Command lines of the embedded cluster's program: pure, from values to argv."""
 
 from gridbridge.model.places import is_place
-from gridbridge.model.request import JobSpec, Request
+from gridbridge.model.request import YIELDS, JobSpec, Request
 from gridbridge.model.route import Folder
 
 Argv = tuple[str, ...]
+OWN = "embedded"  # the queue of the cluster's own slots
+WALLTIME = "h_rt"  # the resource that is a task's walltime
 
 
 def submit_held(folder: Folder, spec: JobSpec) -> Argv:
-    """Submit the script on standard input, held and under the transfer's name."""
+    """Submit the script on standard input, held and under the transfer's name.
+
+    An array stays in the cluster's own slots: a campaign's task is not sent on.
+    """
     names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
     place = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")
-    return _call(folder, "submit", *names, *place)
+    return _call(folder, "submit", *names, *place, *(_array(spec) if spec.tasks else ()))
+
+
+def _array(spec: JobSpec) -> Argv:
+    options: Argv = (f"--tasks={spec.tasks}", f"--queue={OWN}")
+    options += tuple(f"--walltime={limit}" for name, limit in spec.request.hard if name == WALLTIME)
+    return (*options, "--yields") if YIELDS in spec.request.types else options
 
 
 def show(folder: Folder) -> Argv:
@@ -39,6 +50,21 @@ def release_as(folder: Folder, job: str, name: str) -> Argv:
     return _call(folder, "release", job, f"--name={name}")
 
 
+def ended_tasks(folder: Folder, array: str) -> Argv:
+    """Show how the tasks of an array ended that did."""
+    return _call(folder, "ended", array, "--tasks")
+
+
+def release_array(folder: Folder, array: str, name: str) -> Argv:
+    """Give a held array its real name and let its tasks run."""
+    return _call(folder, "release-array", array, f"--name={name}")
+
+
+def delete_array(folder: Folder, array: str, places: str = "") -> Argv:
+    """Delete the tasks of an array, or those at some places."""
+    return _call(folder, "delete-array", array, f"--places={places}")
+
+
 def act(folder: Folder, verb: str, job: str) -> Argv:
     """Do one thing to a job: hold, release, suspend, resume or delete it."""
     return _call(folder, verb, job)
@@ -54,12 +80,14 @@ def pin(folder: Folder, job: str, queue: str) -> Argv:
     return _call(folder, "pin", job, f"--queue={queue}")
 
 
-def refusal(request: Request) -> str:
+def refusal(request: Request, *, is_array: bool = False) -> str:
     """Return why the cluster can't give what a job asked for; empty when it can.
 
-    It has slots and nothing else: a limit or resource that it ignored would change the job.
+    It has slots, for the tasks of arrays a walltime, and nothing else: a limit or resource that it
+    ignored would change the job.
     """
-    asked = [name for name, _ in request.hard if not is_place(name)]
+    given = (WALLTIME,) if is_array else ()
+    asked = [name for name, _ in request.hard if not (is_place(name) or name in given)]
     asked += ["checkpointing"] if request.checkpoint else []
     asked += ["-notify"] if request.notify else []
     return f"an embedded cluster has no {', '.join(asked)}" if asked else ""

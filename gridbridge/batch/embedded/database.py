@@ -8,21 +8,25 @@ import os
 import time
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from gridbridge.batch.embedded import process
-from gridbridge.batch.embedded.job import End, Job, NewJob, Queue
+from gridbridge.batch.embedded import ended, process
+from gridbridge.batch.embedded.commands import OWN
+from gridbridge.batch.embedded.ended import MOST_JOBS
+from gridbridge.batch.embedded.job import End, Job, NewJob, Queue, TaskEnd
 from gridbridge.batch.embedded.locks import KeeperLocks
 from gridbridge.batch.embedded.schema import FILE, open_file
+from gridbridge.batch.embedded.stored import loaded, stored
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.settings import OBJECT_NAME
 
 STARTABLE = " WHERE pid = 0 AND held = 0 AND error = x''"
 ALLOWED = " AND iif(pinned = x'', wanted, pinned) IN (x'', ?)"
 ORDERED = " ORDER BY id"
-OWN = "embedded"  # the queue of the cluster's own slots
+IN_TURN = " ORDER BY yields, id LIMIT 1"
+OF_ARRAY = " WHERE array = ? AND array > 0 ORDER BY place"
+SECONDS = 365 * 86400  # the longest walltime
 MOST = 2**31 - 1  # slots, or jobs that wait
-MOST_JOBS = 2**63 - 1  # as SQLite counts
+MOST_TASKS = 100_000  # of one array
 LOST = "its keeper died: nobody saw its end"
 
 
@@ -86,26 +90,46 @@ class Database:
 
     @property
     def waiting(self) -> int:
-        """How many jobs could start: neither held nor in error."""
-        return self._number(f"SELECT count(*) FROM job{STARTABLE}")  # noqa: S608 - of ours
+        """How many jobs could start: neither held nor in error, nor tasks of an array."""
+        return self._number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - ours
+
+    @property
+    def yielding(self) -> int:
+        """How many of the used slots are those of jobs that make way."""
+        return self._number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND yields = 1")
 
     def add(self, request: NewJob, owner: str) -> int:
-        """Take a new job and return its number."""
+        """Take a new job, or an array, and return its number."""
         with self.change():
             self._require_room(request)
-            job = self._db.execute(
-                "INSERT INTO job (name, account, owner, shell, cwd, output, wanted, slots, held,"
-                " submitted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    *map(_bytes, (request.name, request.account, owner)),
-                    *map(_bytes, (request.shell, request.cwd, request.output, request.queue)),
-                    request.slots,
-                    request.held,
-                    time.time(),
-                ),
-            ).lastrowid
-            assert job is not None
+            job = self._insert(request, owner, 0, min(1, request.tasks))
+            if request.tasks:
+                self.set(job, array=job)
+            for place in range(2, request.tasks + 1):
+                self._insert(request, owner, job, place)
             self._db.execute("INSERT INTO script VALUES (?, ?)", (job, request.script))
+        return job
+
+    def _insert(self, request: NewJob, owner: str, array: int, place: int) -> int:
+        values = {
+            "name": request.name,
+            "account": request.account,
+            "owner": owner,
+            "shell": request.shell,
+            "cwd": request.cwd,
+            "output": request.output,
+            "wanted": request.queue,
+            "slots": request.slots,
+            "held": request.held,
+            "submitted_at": time.time(),
+            "walltime_s": request.walltime_s,
+            "yields": request.yields,
+            "array": array,
+            "place": place,
+        }
+        into = f"INSERT INTO job ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - names of ours
+        job = self._db.execute(into, tuple(map(stored, values.values()))).lastrowid
+        assert job is not None
         return job
 
     def jobs(self, number: int = 0, name: str = "") -> list[Job]:
@@ -113,7 +137,7 @@ class Database:
         if number:
             return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:
-            return self._jobs(f" WHERE name = ?{ORDERED}", _bytes(name))
+            return self._jobs(f" WHERE name = ?{ORDERED}", stored(name))
         return self._jobs(ORDERED)
 
     def job(self, number: int) -> Job:
@@ -123,10 +147,14 @@ class Database:
             raise UnknownJob(f"job {number} does not exist")
         return found[0]
 
-    def script(self, number: int) -> bytes:
-        """Return a job's script."""
-        row = self._db.execute("SELECT text FROM script WHERE job = ?", (number,)).fetchone()
-        return bytes(row[0])
+    def tasks(self, array: int) -> list[Job]:
+        """Return the tasks of an array that wait or run, by their places."""
+        return self._jobs(OF_ARRAY, array) if abs(array) <= MOST_JOBS else []
+
+    def script(self, job: Job) -> bytes:
+        """Return a job's script; the tasks of an array share one."""
+        row = self._db.execute("SELECT text FROM script WHERE job = ?", (job.array or job.id,))
+        return bytes(row.fetchone()[0])
 
     def _require_room(self, request: NewJob) -> None:
         has = self.require(request.queue)
@@ -134,6 +162,8 @@ class Database:
         if not 1 <= request.slots <= most:
             where = f"queue {request.queue}" if request.queue else "the cluster"
             raise Refused(f"{request.slots} slots asked for, {where} has {most}")
+        if not (0 <= request.tasks <= MOST_TASKS and 0 <= request.walltime_s <= SECONDS):
+            raise Refused(f"0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
 
     def require(self, queue: str) -> dict[str, int]:
         """Return the slots of each queue; Refused when the one that is named is not there."""
@@ -145,7 +175,7 @@ class Database:
     def queues(self) -> list[Queue]:
         """Return the transfer queues, by name."""
         rows = self._db.execute("SELECT * FROM queue ORDER BY name")
-        return [Queue(*map(_loaded, row)) for row in rows]
+        return [Queue(*map(loaded, row)) for row in rows]
 
     def put_queue(self, queue: Queue) -> None:
         """Make a transfer queue, or make it another one."""
@@ -155,14 +185,15 @@ class Database:
             if not 0 <= number <= MOST:
                 raise Refused(f"queue {queue.name}: {number} is not 0 to {MOST}")
         with self.change():
-            row = tuple(map(_stored, queue))
+            row = tuple(map(stored, queue))
             self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
 
     def next_to_start(self, opened: Container[str] = ()) -> Job | None:
         """Return the first job that could start, and where: in a free own slot, or away.
 
         Strictly first in, first out in each queue: a wide job keeps later ones from passing it
-        for ever. Of the transfer queues only the `opened` ones count.
+        for ever. Jobs that make way come after all others. Of the transfer queues only the `opened`
+        ones count.
         """
         queues = (queue for queue in self.queues() if queue.name in opened)
         return self._first(OWN, self.slots) or next(filter(None, map(self.first_for, queues)), None)
@@ -173,25 +204,35 @@ class Database:
 
     def _first(self, queue: str, slots: int) -> Job | None:
         at = "" if queue == OWN else queue
-        found = self._jobs(f"{STARTABLE}{ALLOWED}{ORDERED} LIMIT 1", _bytes(queue))
-        is_room = found and found[0].slots <= slots - self.used_in(at)
-        return found[0]._replace(at=at) if is_room else None
+        found = self.first_in_turn(queue)
+        is_room = found and found.slots <= slots - self.used_in(at)
+        return found._replace(at=at) if found and is_room else None
+
+    def first_in_turn(self, queue: str = OWN) -> Job | None:
+        """Return the job whose turn it is in a queue, whether there is room for it or not."""
+        return next(iter(self._jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", stored(queue))), None)
+
+    def running_to_yield(self) -> list[Job]:
+        """Return the running jobs that make way, the newest first."""
+        return self._jobs(" WHERE pid > 0 AND yields = 1 ORDER BY started_at DESC, id DESC")
 
     def used_in(self, at: str) -> int:
         """Return how many slots of a transfer queue the running jobs have, or of its own."""
         query = "SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND at = ?"
-        return int(self._db.execute(query, (_bytes(at),)).fetchone()[0])
+        return int(self._db.execute(query, (stored(at),)).fetchone()[0])
 
     def set(self, number: int, **values: object) -> None:
         """Change columns of a job."""
         columns = ", ".join(f"{column} = ?" for column in values)
-        row = (*map(_stored, values.values()), number)
+        row = (*map(stored, values.values()), number)
         self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - our names
 
-    def remove(self, number: int) -> None:
-        """Forget a job that never started."""
-        self._db.execute("DELETE FROM job WHERE id = ?", (number,))
-        self._db.execute("DELETE FROM script WHERE job = ?", (number,))
+    def remove(self, job: Job) -> None:
+        """Forget a job, and its script when no other task needs that."""
+        self._db.execute("DELETE FROM job WHERE id = ?", (job.id,))
+        left = "SELECT count(*) FROM job WHERE array = ? AND array > 0"
+        if not self._number(left, job.array):
+            self._db.execute("DELETE FROM script WHERE job = ?", (job.array or job.id,))
 
     def put_back(self, job: Job, error: str = "") -> None:
         """Let a job of a transfer queue wait again, or wait in error state."""
@@ -209,23 +250,16 @@ class Database:
 
     def account_for(self, job: Job, end: End) -> None:
         """Move a job from the list to the accounting."""
-        row = (job.id, *map(_bytes, (job.name, job.account, job.owner)), job.slots)
-        times = (job.submitted_at, job.started_at, time.time())
-        values = (*row, *times, *map(_stored, end))
-        marks = ", ".join("?" * len(values))
-        self._db.execute(f"INSERT INTO ended VALUES ({marks})", values)  # noqa: S608 - marks
-        self.remove(job.id)
+        ended.record(self._db, job, end)
+        self.remove(job)
 
     def end_of(self, number: int) -> tuple[str, End] | None:
         """Return the account of a job that ended, and how; None when there is no record."""
-        if abs(number) > MOST_JOBS:
-            return None
-        row = self._db.execute(
-            "SELECT account, exit_status, signal, reason, user_s, system_s, max_rss_kb"
-            " FROM ended WHERE id = ?",
-            (number,),
-        ).fetchone()
-        return (_text(row[0]), End(*map(_loaded, row[1:]))) if row else None
+        return ended.end_of(self._db, number)
+
+    def ends_of(self, array: int) -> list[TaskEnd]:
+        """Return the ends of an array's tasks that there are records of, by their places."""
+        return ended.ends_of(self._db, array)
 
     def lost(self) -> list[Job]:
         """Return the jobs that run without a keeper and have ended: nobody knows how."""
@@ -254,24 +288,7 @@ class Database:
 
     def _jobs(self, which: str, *values: object) -> list[Job]:
         query = f"SELECT * FROM job{which}"  # noqa: S608 - of this module's own text
-        return [Job(*map(_loaded, row)) for row in self._db.execute(query, values)]
+        return [Job(*map(loaded, row)) for row in self._db.execute(query, values)]
 
-    def _number(self, query: str) -> int:
-        return int(self._db.execute(query).fetchone()[0])
-
-
-def _bytes(text: str) -> bytes:
-    """Return what SQLite keeps as it is: names may hold any bytes, its texts only UTF-8."""
-    return text.encode("utf-8", "surrogateescape")
-
-
-def _text(stored: bytes) -> str:
-    return stored.decode("utf-8", "surrogateescape")
-
-
-def _stored(value: object) -> object:
-    return _bytes(value) if isinstance(value, str) else value
-
-
-def _loaded(value: Any) -> Any:
-    return _text(value) if isinstance(value, bytes) else value
+    def _number(self, query: str, *values: object) -> int:
+        return int(self._db.execute(query, values).fetchone()[0])

@@ -30,6 +30,11 @@ class Job(NamedTuple):
     at: str = ""  # the transfer queue that it runs in; empty: the cluster's own slots
     restarted: int = 0
     reason: str = ""  # why it came home
+    array: int = 0  # the number of the first task of its array; 0: it is in none
+    place: int = 0  # in that array, from 1
+    walltime_s: int = 0  # 0: it may run for ever
+    yields: int = 0  # it makes way for others
+    way_at: float | None = None  # when it was told to
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -73,6 +78,9 @@ class NewJob(NamedTuple):
     held: bool
     script: bytes
     queue: str = ""
+    tasks: int = 0  # of an array; 0: it is none
+    walltime_s: int = 0
+    yields: bool = False
 
 
 class End(NamedTuple):
@@ -84,3 +92,13 @@ class End(NamedTuple):
     user_s: float = 0.0
     system_s: float = 0.0
     max_rss_kb: int = 0
+    killed_for: str = ""  # a word of model.job.KilledFor
+
+
+class TaskEnd(NamedTuple):
+    """How a task of an array ended."""
+
+    account: str
+    place: int
+    wallclock_s: float
+    end: End

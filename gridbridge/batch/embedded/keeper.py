@@ -6,6 +6,7 @@ waits, its slots are free, and its keeper has its lock, its process is ready but
 A keeper that finds nothing to start ends.
 """
 
+import math
 import os
 import select
 import shutil
@@ -16,10 +17,11 @@ import time
 from collections.abc import Container
 from contextlib import suppress
 
-from gridbridge.batch.embedded import methods, process
+from gridbridge.batch.embedded import limits, methods, process
 from gridbridge.batch.embedded.child import SCRIPT, TMPDIR, Child, NotStarted
 from gridbridge.batch.embedded.database import Database
 from gridbridge.batch.embedded.job import End, Job
+from gridbridge.batch.embedded.limits import Limits
 from gridbridge.batch.embedded.methods import private_folder
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
@@ -42,10 +44,11 @@ def keep(database: Database) -> None:
 
 
 def call(database: Database) -> None:
-    """Start a keeper if there is work for one; if that fails the next question does it."""
+    """Start a keeper if there is work for one, and make way; if that fails the next one does it."""
     with suppress(OSError, sqlite3.OperationalError):
         if database.next_to_start() or methods.opened(database):
             process.detach(database.folder, "keep")
+        limits.make_way(database)
 
 
 def clean(folder: str, job: int) -> None:
@@ -104,7 +107,7 @@ def _furnish(database: Database, job: Job) -> None:
     shutil.rmtree(private, ignore_errors=True)  # of a keeper that was killed before its job began
     os.makedirs(f"{private}/{TMPDIR}")
     with open(f"{private}/{SCRIPT}", "wb") as file:
-        file.write(database.script(job.id))
+        file.write(database.script(job))
     if job.at:
         methods.furnish(job, private)
 
@@ -116,14 +119,16 @@ def _see_through(database: Database, job: Job, child: Child) -> None:
     else can get its number, so that a signal to it always meets the job. A disk that takes no end
     is waited for; a cluster that somebody removed is not.
     """
-    _await_end(database, job, child)
+    limits = Limits(database, job, child.pid)
+    _await_end(database, job, child, limits)
     methods.run(database, job, "epilog")
     end = None
     while True:
         try:
             with database.change():
                 end = end or _reap(child)
-                is_over = _end(database, database.job(job.id), end)
+                now = database.job(job.id)
+                is_over = _end(database, now, limits.judge(now, end))
             break
         except sqlite3.OperationalError as error:
             if not database.is_there():
@@ -135,17 +140,22 @@ def _see_through(database: Database, job: Job, child: Child) -> None:
         clean(database.folder, job.id)
 
 
-def _await_end(database: Database, job: Job, child: Child) -> None:
+def _await_end(database: Database, job: Job, child: Child, limits: Limits) -> None:
     """Wait until a job's first process has ended, and leave it to be reaped.
 
     Of a transfer queue's job the load sensor is asked now and then, as an execd asks it: it sees
     to it that a service is there to bring the job's end.
     """
+    wait_s = LOAD_REPORT_S if job.at else limits.wait_s
     end = os.pidfd_open(child.pid)
     poll = select.poll()
     poll.register(end, select.POLLIN)
-    while not poll.poll(LOAD_REPORT_S * 1000 if job.at else None):
-        methods.report_load(database, job)
+    while not poll.poll(None if wait_s is None else math.ceil(wait_s * 1000)):
+        if job.at:
+            methods.report_load(database, job)
+        else:
+            limits.look()
+            wait_s = limits.wait_s
     os.close(end)
 
 

@@ -40,7 +40,21 @@ CREATE TABLE queue (
     remote BLOB NOT NULL, pending_limit INTEGER NOT NULL
 );
 """
-STEPS = (FIRST, QUEUES)  # what each version adds
+ARRAYS = """
+ALTER TABLE job ADD COLUMN array INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN walltime_s INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN yields INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN way_at REAL;
+ALTER TABLE ended ADD COLUMN killed_for BLOB NOT NULL DEFAULT x'';
+ALTER TABLE ended ADD COLUMN array INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE ended ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
+DROP INDEX startable;
+CREATE INDEX startable ON job (yields, id) WHERE pid = 0 AND held = 0 AND error = x'';
+CREATE INDEX job_array ON job (array) WHERE array > 0;
+CREATE INDEX ended_array ON ended (array) WHERE array > 0;
+"""
+STEPS = (FIRST, QUEUES, ARRAYS)  # what each version adds
 VERSION = len(STEPS)
 
 

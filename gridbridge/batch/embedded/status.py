@@ -5,9 +5,16 @@ from collections.abc import Container
 from datetime import UTC, datetime
 
 from gridbridge.batch.embedded import commands
-from gridbridge.batch.embedded.answers import ClusterLine, JobLine, read_end, read_jobs
+from gridbridge.batch.embedded.answers import (
+    ClusterLine,
+    EndLine,
+    JobLine,
+    read_end,
+    read_ends,
+    read_jobs,
+)
 from gridbridge.model.ids import PREFIX
-from gridbridge.model.job import JobDetail, JobEnd
+from gridbridge.model.job import JobDetail, JobEnd, KilledFor
 from gridbridge.model.route import Folder
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobState
@@ -30,14 +37,19 @@ def snapshot(
     took_s = time.monotonic() - began
     whole, listed = read_jobs(answer)
     queue, *others = _queues(whole)
-    ours = [job for job in listed if int(job.id) in wanted or job.name.startswith(OURS)]
+    rows: dict[int, list[JobStatus]] = {}
+    for job in listed:
+        number = int(job.array or job.id)
+        if number in wanted or job.name.startswith(OURS):
+            rows.setdefault(number, []).append(_status(job, whole.host))
     seen = ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
         queues=(queue, *others),
-        jobs={int(job.id): (_status(job, whole.host),) for job in ours},
+        jobs={number: tuple(found) for number, found in rows.items()},
         pending=int(whole.waiting),
-        free_slots=0 if QUEUE in transfer_queues else queue.free_slots,
+        free_slots=0 if QUEUE in transfer_queues else queue.free_for_others,
+        besteffort_slots=queue.free_slots,
     )
     return seen, took_s
 
@@ -47,6 +59,16 @@ def end(folder: Folder, job_id: int, account: str) -> JobEnd | None:
     line = read_end(_ask(folder, commands.ended(folder, str(job_id))))
     if line is None or line.account != account:
         return None
+    return _end(line)
+
+
+def array_ends(folder: Folder, array: int, account: str) -> dict[int, JobEnd]:
+    """Return how the tasks of an array ended that did, by their places."""
+    lines = read_ends(_ask(folder, commands.ended_tasks(folder, str(array))))
+    return {int(line.place): _end(line) for line in lines if line.account == account}
+
+
+def _end(line: EndLine) -> JobEnd:
     return JobEnd(
         exit_status=_number(line.exit_status),
         signal=_number(line.signal),
@@ -54,6 +76,8 @@ def end(folder: Folder, job_id: int, account: str) -> JobEnd | None:
         host=line.host,
         user_s=float(line.user_s),
         system_s=float(line.system_s),
+        wallclock_s=float(line.wallclock_s) if line.wallclock_s else None,
+        killed_for=KilledFor(line.killed_for),
     )
 
 
@@ -70,10 +94,11 @@ def vocabulary(_folder: Folder) -> None:
 def _queues(whole: ClusterLine) -> tuple[QueueStatus, ...]:
     """Return its own slots and then the transfer queues, as queues of its one host."""
     own = f"{QUEUE}={whole.used}/{whole.slots}"
-    return tuple(_queue(each, whole.host) for each in (own, *whole.queues.split()))
+    others = (_queue(each, whole.host) for each in whole.queues.split())
+    return (_queue(own, whole.host, int(whole.yielding or 0)), *others)
 
 
-def _queue(told: str, host: str) -> QueueStatus:
+def _queue(told: str, host: str, yielding: int = 0) -> QueueStatus:
     name, _, slots = told.rpartition("=")
     used, _, total = slots.partition("/")
     return QueueStatus(
@@ -81,13 +106,15 @@ def _queue(told: str, host: str) -> QueueStatus:
         slots_used=int(used),
         slots_reserved=0,
         slots_total=int(total),
+        slots_yielding=yielding,
     )
 
 
 def _status(job: JobLine, host: str) -> JobStatus:
     state = JobState(job.facts.split(), job.state)
     return JobStatus(
-        job_id=int(job.id),
+        job_id=int(job.array or job.id),
+        tasks=(range(int(job.place), int(job.place) + 1),) if job.place else (),
         name=job.name,
         owner=job.owner,
         state=state,

@@ -22,7 +22,7 @@ ANSWERS = {os.EX_DATAERR: Result.REFUSED, os.EX_TEMPFAIL: Result.LATER}
 
 def submit(folder: Folder, spec: JobSpec) -> Submission:
     """Submit a held job; never raises for what the cluster answers, or does not."""
-    if reason := commands.refusal(spec.request):
+    if reason := commands.refusal(spec.request, is_array=spec.tasks > 0):
         return Submission(Result.REFUSED, reason=reason)
     try:
         done = _call(folder, commands.submit_held(folder, spec), spec.script)
@@ -40,10 +40,19 @@ def _read_answer(done: Completed) -> Submission:
 
 
 def find_held(folder: Folder, transfer: str, owner: str) -> str:
-    """Return the id of the owner's oldest job under the transfer's name, or nothing."""
-    found = _jobs(folder, commands.show_named(folder, transfer))
-    ours = (job.id for job in found if (job.owner, job.account) == (owner, transfer))
-    return next(ours, "")
+    """Return the id of the owner's oldest job or array under the transfer's name, or nothing."""
+    return next(iter(_named(folder, transfer, owner)), "")
+
+
+def find_others(folder: Folder, transfer: str, owner: str, array: str) -> list[str]:
+    """Return the ids of the owner's other arrays of that name; a released one has another name."""
+    return [one for one in _named(folder, transfer, owner) if one != array]
+
+
+def _named(folder: Folder, name: str, owner: str) -> dict[str, None]:
+    found = _jobs(folder, commands.show_named(folder, name))
+    ours = (job for job in found if (job.owner, job.account) == (owner, name))
+    return dict.fromkeys(job.array or job.id for job in ours)
 
 
 def owner_and_account(folder: Folder, job: str) -> tuple[str, str]:
@@ -63,6 +72,21 @@ def state(folder: Folder, job: str) -> "JobState":
 def release_as(folder: Folder, job: str, name: str) -> None:
     """Give a held job its real name and let it run."""
     _call(folder, commands.release_as(folder, job, name)).checked()
+
+
+def release_array(folder: Folder, array: str, name: str) -> None:
+    """Give a held array its real name and let its tasks start."""
+    _call(folder, commands.release_array(folder, array, name)).checked()
+
+
+def delete_array(folder: Folder, array: str) -> None:
+    """Delete all tasks of an array; one that is gone already is deleted."""
+    _unless_gone(folder, commands.delete_array(folder, array))
+
+
+def delete_places(folder: Folder, array: str, _name: str, places: str) -> None:
+    """Delete some tasks of an array; those that are gone already are deleted."""
+    _unless_gone(folder, commands.delete_array(folder, array, places))
 
 
 def hold(folder: Folder, job: str) -> None:

@@ -7,9 +7,11 @@ noted (see keeper). A command that was killed in between is repeated by its call
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
 from gridbridge.batch.embedded import methods
-from gridbridge.batch.embedded.database import OWN, Database, Refused
+from gridbridge.batch.embedded.commands import OWN
+from gridbridge.batch.embedded.database import Database, Refused, UnknownJob
 from gridbridge.batch.embedded.job import Job
 from gridbridge.batch.embedded.process import signal_group
+from gridbridge.model.campaigns.numbers import read_places
 
 
 def hold(database: Database, number: int) -> None:
@@ -49,11 +51,7 @@ def delete(database: Database, number: int) -> None:
     """End a running job, forget a waiting one; like Grid Engine, without accounting for that."""
     with database.change():
         job = database.job(number)
-        _signal(job, SIGKILL)
-        if job.pid:
-            database.set(job.id, deleting=1)
-        else:
-            database.remove(job.id)
+        _end(database, job)
     methods.run(database, job, "terminate")
 
 
@@ -77,6 +75,37 @@ def clear(database: Database, number: int) -> None:
     """Let a job in error state be tried again."""
     with database.change():
         database.set(database.job(number).id, error="")
+
+
+def release_array(database: Database, array: int, name: str) -> None:
+    """Let the held tasks of an array start, under another name if one is given."""
+    with database.change():
+        for job in _tasks(database, array):
+            database.set(job.id, held=0, name=name or job.name)
+
+
+def delete_array(database: Database, array: int, places: str) -> None:
+    """Delete the tasks of an array, or only those at some places, as `delete` does."""
+    wanted = read_places(places) if places else None
+    with database.change():
+        for job in _tasks(database, array):
+            if wanted is None or any(job.place in some for some in wanted):
+                _end(database, job)
+
+
+def _tasks(database: Database, array: int) -> list[Job]:
+    if found := database.tasks(array):
+        return found
+    raise UnknownJob(f"array {array} does not exist")
+
+
+def _end(database: Database, job: Job) -> None:
+    """Kill a running job, forget a waiting one."""
+    _signal(job, SIGKILL)
+    if job.pid:
+        database.set(job.id, deleting=1)
+    else:
+        database.remove(job)
 
 
 def _signal(job: Job, number: int) -> None:

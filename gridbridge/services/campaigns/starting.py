@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from gridbridge import config
+from gridbridge.apply import as_user
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
@@ -54,7 +55,9 @@ def _run(name: str, lock: str, load: Callable[[], Make], *, is_loop: bool, is_dr
     make = load()
     signals, clock = Signals(), Clock()
     policy = config.load(CONFIG)
-    become(policy.site.service_account)
+    if not policy.is_personal:
+        become(policy.site.service_account)
+    as_user.reach(policy)
     process.start_log(policy)
     if not is_dry:
         cycle.hold(lock, name, ANOTHER_RUNS)

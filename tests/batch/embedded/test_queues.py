@@ -46,7 +46,7 @@ def start(site: Site, opened: tuple[str, ...] = (AWAY,)) -> tuple[int, str] | No
 def forget(site: Site) -> None:
     """End what `start` noted: it is this process."""
     for job in site.database.jobs():
-        site.database.remove(job.id)
+        site.database.remove(job)
 
 
 def test_its_own_slots_come_first_then_the_queue_each_first_in_first_out(site: Site) -> None:

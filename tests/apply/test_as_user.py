@@ -1,0 +1,32 @@
+"""How the service runs gridbridge-as-user: by sudo, or as its one person."""
+
+import pytest
+
+from gridbridge.apply import as_user
+from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
+from gridbridge.shell.runner import Completed
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [(Kind.GRIDENGINE, as_user.SUDO), (Kind.EMBEDDED, as_user.ALONE)],
+    ids=["others", "alone"],
+)
+def test_only_a_site_of_several_people_needs_sudo(
+    monkeypatch: pytest.MonkeyPatch, kind: Kind, first: tuple[str, ...]
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def run(argv: tuple[str, ...], *_: object) -> Completed:
+        asked.append(argv)
+        return Completed(argv, 0, b"", b"")
+
+    monkeypatch.setattr(as_user, "run", run)
+    monkeypatch.setattr(as_user, "_way", as_user.SUDO)
+    site = Site(cluster="alpha")
+    as_user.reach(Policy(site=site, clusters={"alpha": Cluster(kind=kind)}, queues={}))
+    as_user.call("list-arrays", "c.1")
+
+    assert asked == [(*first, "list-arrays", "c.1")]

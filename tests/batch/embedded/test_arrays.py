@@ -1,0 +1,205 @@
+"""Arrays of an embedded cluster: submitted whole, in turn after all others, and what makes way."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.embedded import limits
+from gridbridge.batch.embedded.database import Refused
+from gridbridge.batch.embedded.job import End, Job, NewJob
+from gridbridge.batch.embedded.limits import Limits
+from tests.batch.embedded.site import Site
+from tests.contract.waiting import until
+
+STEP = 14  # function calls between two places where a program is killed
+KILLED = End(signal=9)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Return a cluster with four slots, in which nothing starts by itself."""
+    made = Site(tmp_path, slots=4)
+    yield made
+    made.empty()
+
+
+def add(site: Site, tasks: int = 0, *, slots: int = 1, yields: bool = False) -> int:
+    request = NewJob(
+        name="gc.a.1.1",
+        account="gc.a.1.1",
+        shell="/bin/sh",
+        cwd="/",
+        output="/dev/null",
+        slots=slots,
+        held=False,
+        script=b"exit 0\n",
+        tasks=tasks,
+        yields=yields,
+    )
+    return site.database.add(request, "me")
+
+
+def run_all(site: Site) -> list[Job]:
+    """Note jobs as running, by a process that is over, as long as there is room."""
+    started = []
+    while job := site.database.next_to_start():
+        site.database.set(job.id, pid=2**22 + 1, birth="over", started_at=float(job.id))
+        started.append(job)
+    return started
+
+
+def forget(site: Site) -> None:
+    for job in site.database.jobs():
+        site.database.remove(job)
+
+
+def told(site: Site) -> list[int]:
+    """Return the places of those that were told to make way."""
+    return [job.place for job in site.database.jobs() if job.way_at]
+
+
+@pytest.fixture
+def signals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    sent: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append(number))
+    monkeypatch.setattr(limits, "signal_group", lambda pid, born, number: sent.append(number))
+    return sent
+
+
+def test_what_makes_way_starts_after_all_others_and_does_not_count_as_waiting(site: Site) -> None:
+    array = add(site, 5, yields=True)
+    ordinary = [add(site), add(site)]
+    waiting = site.database.waiting
+    started = [job.id for job in run_all(site)]
+    yielding = site.database.yielding
+    forget(site)
+
+    assert waiting == 2
+    assert started == [*ordinary, array, array + 1]
+    assert yielding == 2
+
+
+@pytest.mark.parametrize(
+    ("slots", "expected"),
+    [
+        pytest.param(1, [4], id="the newest"),
+        pytest.param(3, [2, 3, 4], id="as many as it needs"),
+    ],
+)
+def test_as_many_make_way_as_are_needed_and_are_told_once(
+    site: Site, signals: list[int], slots: int, expected: list[int]
+) -> None:
+    add(site, 4, yields=True)
+    run_all(site)
+    add(site, slots=slots)
+    limits.make_way(site.database)
+    limits.make_way(site.database)
+    found = told(site)
+    forget(site)
+
+    assert (found, len(signals)) == (expected, 2 * len(expected))
+
+
+def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(
+    site: Site, signals: list[int]
+) -> None:
+    add(site, slots=2)
+    add(site, 4, yields=True)
+    run_all(site)
+    limits.make_way(site.database)  # two of the array wait
+    add(site, slots=3)
+    limits.make_way(site.database)
+    found = told(site)
+    forget(site)
+
+    assert (found, signals) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("deleting", "end", "why"),
+    [
+        (0, KILLED, ""),
+        (1, KILLED, "deletion"),
+        (1, End(exit_status=0), ""),
+    ],
+)
+def test_a_deleted_task_that_ended_by_itself_was_not_killed(
+    site: Site, deleting: int, end: End, why: str
+) -> None:
+    array = add(site, 1)
+    job = site.database.job(array)._replace(deleting=deleting)
+    forget(site)
+
+    assert Limits(site.database, job, 0).judge(job, end).killed_for == why
+
+
+def test_a_keeper_outlives_a_database_that_does_not_answer(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nobody would see the end of its task."""
+
+    def locked(number: int = 0) -> list[Job]:
+        raise sqlite3.OperationalError(f"database is locked: {number}")
+
+    job = site.database.job(add(site, 1, yields=True))
+    watched = Limits(site.database, job, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(site.database, "jobs", locked)
+        watched.look()
+    forget(site)
+
+
+@pytest.mark.parametrize("words", ["--tasks=-1", "--tasks=100001", "--walltime=-5"])
+def test_an_array_that_can_not_be_is_refused_in_one_line(site: Site, words: str) -> None:
+    done = site.run("submit", words, stdin="exit 0\n")
+
+    assert (done.returncode, done.stderr.count("\n")) == (os.EX_DATAERR, 1)
+    with pytest.raises(Refused):
+        add(site, -1)
+
+
+def test_the_tasks_of_an_array_share_a_script_until_the_last_is_gone(site: Site) -> None:
+    array = add(site, 2)
+    first, second = site.database.tasks(array)
+    site.database.remove(first)
+    script = site.database.script(second)
+    site.database.remove(second)
+
+    assert script == b"exit 0\n"
+    assert site.database._number("SELECT count(*) FROM script") == 0
+
+
+@pytest.mark.killing
+def test_an_array_whose_submission_is_killed_anywhere_is_there_whole_or_not_at_all(
+    site: Site,
+) -> None:
+    for after in count(1, STEP):
+        name = f"gc.alpha.{after}.1"
+        words = ("submit", f"--name={name}", "--held", "--tasks=3")
+        is_killed = site.run_killed(after, *words, stdin="exit 0\n")
+        jobs = site.database.jobs(name=name)
+        assert len(jobs) in ((0, 3) if is_killed else (3,)), (after, jobs)
+        if not is_killed:
+            break
+
+
+@pytest.mark.killing
+@pytest.mark.parametrize("verb", ["release-array", "delete-array"])
+def test_a_command_about_an_array_that_is_killed_anywhere_may_be_repeated(
+    site: Site, verb: str
+) -> None:
+    for after in count(1, STEP):
+        asked = ("submit", "--name=held", "--held", "--tasks=3")
+        array = int(site.run(*asked, stdin="exit 0\n").stdout)
+        is_killed = site.run_killed(after, verb, str(array))
+        done = site.run(verb, str(array))
+        assert done.returncode in (0, os.EX_NOINPUT)
+        until(lambda number=array: not site.database.tasks(number), "its tasks to be gone")
+        ends = len(site.database.ends_of(array))
+        assert ends == (3 if verb == "release-array" else 0), (after, ends)
+        if not is_killed:
+            break

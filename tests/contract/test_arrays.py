@@ -1,0 +1,166 @@
+"""What a campaign relies on in every batch system: arrays, whose tasks are told apart by place."""
+
+import pytest
+
+from gridbridge.batch.task import Task, script
+from gridbridge.decisions.campaigns.outcomes import outcome_of
+from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.job import JobEnd
+from gridbridge.model.request import Request
+from tests.contract.conftest import EMBEDDED
+from tests.contract.far import UNKNOWN, Far
+from tests.contract.waiting import until
+
+pytestmark = pytest.mark.timeout(600)
+
+AT_ONCE = 1  # in a cluster of the lab: all tasks of a test are to run at once
+HOUR = Request(hard=(("h_rt", "3600"),))
+WAITING = "until [ -e go ]; do sleep 0.05; done"
+PLACE_ENDS = 'sh -c "exit $1" sh'
+
+
+def array(far: Far, parameters: list[str], *, run: str = PLACE_ENDS, **options: object) -> str:
+    """Submit a held array, a task for each parameter, in the words of batch/task; return its id."""
+    settings = {
+        "campaign": "7",
+        "cluster": "far",
+        "user": far.reach.person,
+        "slots": "1",
+        "walltime": "01:00:00",
+        "walltime_s": "3600",
+        "directory": far.reach.folder,
+        "exec": run,
+        "outputs": "",
+    }
+    tasks = tuple(Task(n, 1, (words,)) for n, words in enumerate(parameters))
+    name = str(options.pop("name", "") or new_name(far))
+    asked = {"request": HOUR, "tasks": len(tasks), "cwd": "", **options}
+    return far.submit(script(settings, tasks), name=name, **asked)
+
+
+def new_name(far: Far) -> str:
+    return f"gc.contract.{far.new_name().split('.')[2]}.{far.new_name().split('.')[3]}"
+
+
+def release(far: Far, job: str) -> None:
+    far.hot("release_array", job, "campaign.7")
+
+
+def ends(far: Far, job: str, count: int) -> dict[int, JobEnd]:
+    """Wait for the ends of so many tasks and return them by place."""
+
+    def enough() -> dict[int, JobEnd] | None:
+        found = told(far, job)
+        return found if len(found) >= count else None
+
+    return until(enough, f"{count} tasks of {job} to end", 90, far.reach.pause_s)
+
+
+def told(far: Far, job: str) -> dict[int, JobEnd]:
+    found: dict[int, JobEnd] = far.cold("array_ends", int(job), far.accounts[job])
+    return found
+
+
+def places(far: Far, job: str) -> list[int]:
+    rows = far.snapshot(job).jobs.get(int(job), ())
+    return sorted(place for row in rows for some in row.tasks for place in some)
+
+
+def test_the_tasks_of_an_array_end_each_by_its_place(far: Far) -> None:
+    job = array(far, ["0", "7", "66", "0"])
+    listed = places(far, job)
+    release(far, job)
+    told = ends(far, job, 4)
+
+    assert listed == [1, 2, 3, 4]
+    assert {place: end.exit_status for place, end in told.items()} == {1: 0, 2: 7, 3: 66, 4: 0}
+    assert all(end.wallclock_s is not None for end in told.values())
+    assert far.cold("array_ends", int(job), "gc.another.1.1") == {}
+
+
+def test_a_held_array_waits_and_is_found_by_its_name_until_it_is_released(far: Far) -> None:
+    name = new_name(far)
+    first = array(far, ["0", "0"], name=name)
+    second = array(far, ["0", "0"], name=name)
+    person = far.reach.person
+    found = far.hot("find_held", name, person), far.hot("find_others", name, person, first)
+    rows = far.snapshot(first).jobs[int(first)]
+    release(far, first)
+    ends(far, first, 2)
+    left = far.hot("find_held", name, person)
+    far.hot("delete_array", second)
+
+    assert (found, left) == ((first, [second]), second)
+    assert all(row.state.is_held for row in rows)
+    until(lambda: not far.hot("find_held", name, person), "the other one to be gone")
+
+
+def test_whose_an_array_is_is_told_while_a_task_of_it_lives(far: Far) -> None:
+    job = array(far, ["0", "1"], run=f'sh -c "[ $1 = 0 ] || {WAITING}" sh')
+    release(far, job)
+    ends(far, job, 1)
+    whose = far.hot("owner_and_account", job)
+    far.reach.sh("touch go")
+    ends(far, job, 2)
+
+    assert whose == (far.reach.person, far.accounts[job])
+    assert far.hot("owner_and_account", UNKNOWN) == ("", "")
+
+
+def test_a_deleted_array_is_gone_with_its_processes(far: Far) -> None:
+    job = array(far, ["0"] * 2, run=f"echo ran >>ran; {WAITING} #")
+    release(far, job)
+    until(lambda: far.read("ran").count("ran") == 2, "both tasks to run")
+    far.hot("delete_array", job)
+    far.hot("delete_array", job)
+    until(lambda: not places(far, job), "both tasks to be gone")
+    far.hot("delete_array", job)
+    outcomes = {outcome_of(end, 3600) for end in ends(far, job, 2).values()}
+
+    assert outcomes <= {Outcome.CANCELLED, Outcome.SIGNAL}
+
+
+def test_tasks_at_some_places_are_deleted_and_no_other(far: Far) -> None:
+    """Whether they run or wait."""
+    job = array(far, ["0"] * 3, run=f"{WAITING}; exit 3 #")
+    release(far, job)
+    until(lambda: places(far, job) == [1, 2, 3], "all tasks to be listed")
+    until(lambda: begun(far, job, 2), "the second to run")
+    far.hot("delete_places", job, far.accounts[job], "1,3")
+    until(lambda: places(far, job) == [2], "two tasks to be gone", 90)
+    far.reach.sh("touch go")
+    until(lambda: not places(far, job), "the second to end")
+
+    assert until(lambda: told(far, job).get(2), "its end", 90).exit_status == 3
+
+
+def begun(far: Far, job: str, place: int) -> bool:
+    found = far.snapshot(job).find(int(job), place)
+    return bool(found and found.state.has_begun)
+
+
+@pytest.mark.parametrize("far", [EMBEDDED], indirect=True)
+def test_a_task_is_killed_for_its_walltime(far: Far) -> None:
+    """Grid Engine and OAR have limits of their own, which the lab's campaigns meet."""
+    job = array(far, ["0"], run="sleep 100 #", request=Request(hard=(("h_rt", "1"),)))
+    release(far, job)
+
+    assert outcome_of(ends(far, job, 1)[1], 1) is Outcome.WALLTIME
+
+
+@pytest.mark.parametrize("far", [EMBEDDED], indirect=True)
+def test_a_best_effort_task_makes_way_for_an_ordinary_job(far: Far) -> None:
+    """As many as are needed; the job starts, and what did not make way goes on."""
+    request = Request(hard=(("h_rt", "3600"),), types=("besteffort",))
+    job = array(far, ["0"] * (far.slots + 2), run=f"{WAITING} #", request=request)
+    release(far, job)
+    until(lambda: not far.snapshot().besteffort_slots, "every slot to have a task")
+    free_for_others = far.snapshot().free_slots
+    ordinary = far.start("echo ran >>ran\n", slots=2)
+    end = far.end(ordinary)
+    far.reach.sh("touch go")
+    outcomes = [outcome_of(one, 3600) for one in ends(far, job, far.slots + 2).values()]
+
+    assert (end.exit_status, free_for_others) == (0, far.slots)
+    assert outcomes.count(Outcome.PREEMPTED) == 2
+    assert outcomes.count(Outcome.SUCCESS) == far.slots

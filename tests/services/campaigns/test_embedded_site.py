@@ -1,0 +1,140 @@
+"""A campaign over embedded clusters, by somebody without any right: see docs/embedded.md."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.apart import PYTHON, Apart
+
+pytestmark = pytest.mark.apart
+
+BIN = f"{PYTHON} -I /opt/gridbridge/venv/bin"
+GAMMA = '[cluster.gamma]\nkind = "embedded"\nfolder = "/mnt/gamma"\n'
+QUICK = "[runner]\ninterval_s = 5\n"
+ENDS = 'sh -c "case $1$CIGRI_CLUSTER in 1*) exit 7 ;; 4gamma) sleep 60 ;; esac; echo did $1" sh'
+EMBEDDED = f"{PYTHON} -I -m gridbridge.batch.embedded"
+AS_USER = f"{PYTHON} -I -m gridbridge.methods.as_user"
+HANG = (
+    'import os, sqlite3, time; db = sqlite3.connect("/mnt/alpha/jobs.db", isolation_level=None);'
+    ' db.execute("BEGIN EXCLUSIVE"); open("/mnt/hangs", "w");'
+    '\nwhile os.path.exists("/mnt/hangs"): time.sleep(0.05)'
+)
+UNTIL = "until [ -e /mnt/go ]; do sleep 0.1; done"
+
+
+class Campaigns(Apart):
+    """Alpha, beta and gamma with two slots each, and a runner whose cycles are ours."""
+
+    def __init__(self, become: tuple[str, ...]) -> None:
+        super().__init__(become)
+        self.sh("cp /opt/gridbridge/conf/embedded.toml /etc/gridbridge/gridbridge.toml")
+        self.sh(f"cat >>/etc/gridbridge/gridbridge.toml <<'END'\n{GAMMA}{QUICK}END")
+        for name in ("alpha", "beta", "gamma"):
+            self.embedded(name, "create --slots=2")
+
+    def embedded(self, cluster: str, words: str) -> str:
+        """Ask a cluster's program."""
+        return self.sh(f"{EMBEDDED} /mnt/{cluster} {words}")
+
+    def submit(self, jdl: dict[str, object]) -> None:
+        """Submit a campaign, of which the next cycle knows."""
+        asked = json.dumps({"exec_directory": "/mnt", "walltime": "0:10", **jdl})
+        self.sh(f"{BIN}/gridsub - <<'END' >/mnt/told & \n{asked}\nEND\n")
+        self.until("ls /var/spool/gridbridge/campaigns | grep -q new")
+
+    def until(self, look: str) -> None:
+        """Wait until a look succeeds."""
+        self.sh(f"for n in $(seq 600); do {look} && exit; sleep 0.1; done; exit 1")
+
+    def cycle(self) -> str:
+        """Run a cycle of the runner and return its sentence."""
+        return self.sh(f"{BIN}/gridbridge-runner")
+
+    def cycles(self, look: str) -> None:
+        """Run cycles until a look succeeds."""
+        last = self.sh(
+            f"for n in $(seq 40); do {BIN}/gridbridge-runner; {look} && echo seen && exit;"
+            f" sleep 0.3; done; {BIN}/gridstat 1 -f"
+        )
+        assert last.endswith("seen\n"), last
+
+    def until_ended(self) -> None:
+        """Run cycles until the campaign has ended."""
+        self.cycles(f"{BIN}/gridstat 1 | grep -q ' Te* *[0-9]'")
+
+    def outcomes(self) -> dict[str, tuple[str, int]]:
+        """Return the state of each task, and its attempt."""
+        told = json.loads(self.sh(f"{BIN}/gridstat 1 -f -d"))
+        return {str(one["task"]): (one["state"], one["attempt"]) for one in told["jobs"]}
+
+
+@pytest.fixture
+def site(apart: tuple[str, ...]) -> Iterator[Campaigns]:
+    made = Campaigns(apart)
+    yield made
+    made.close()
+
+
+def test_a_campaign_is_sent_ends_and_is_fetched_and_nothing_runs_twice(site: Campaigns) -> None:
+    """Over three clusters; a task that overruns its walltime at one goes to another."""
+    clusters = {"alpha": {}, "beta": {}, "gamma": {"walltime": "0:0:2"}}
+    run = f"echo $CIGRI_JOB_ID >>/mnt/ran; {ENDS}"
+    jdl = {"name": "ends", "nb_jobs": 8, "exec_file": run, "type": "normal", "clusters": clusters}
+    site.submit(jdl)
+    site.until_ended()
+    outcomes = site.outcomes()
+    ran = site.sh("sort /mnt/ran").split()
+
+    assert outcomes == {str(n): ("success", 1) for n in range(8)} | {
+        "1": ("program_error", 1),
+        "4": ("success", 2),
+    }
+    assert ran == sorted([*(f"1.{n}" for n in range(8)), "1.4"])
+    assert "CAMPAIGN_ID=1" in site.sh("cat /mnt/told")
+    site.sh(f"{BIN}/gridfetch 1 /mnt/out")
+    assert site.sh("cat /mnt/out/0.1.out") == "did 0\n"
+
+
+def test_a_task_makes_way_and_a_cluster_that_hangs_costs_no_task(site: Campaigns) -> None:
+    run = f"echo $CIGRI_JOB_ID >>/mnt/ran; {UNTIL} #"
+    clusters: dict[str, object] = {"alpha": {}, "beta": {}}
+    site.submit({"name": "way", "nb_jobs": 4, "exec_file": run, "clusters": clusters})
+    site.cycles("[ $(wc -l </mnt/ran) = 4 ]")
+    local = site.embedded("beta", "submit --name=local <<'END'\nsleep 1\nEND").strip()
+    site.until(f"{EMBEDDED} /mnt/beta ended {local} | grep -q exit")
+    site.sh(f"{PYTHON} -I -c '{HANG}' &")
+    site.until("[ -e /mnt/hangs ]")
+    site.cycle()
+    events = site.sh(f"{BIN}/gridevents -g")
+    site.sh("rm /mnt/hangs; touch /mnt/go")
+    site.until_ended()
+
+    assert "GET_JOBS" in events
+    assert sorted(site.outcomes().values()) == [*[("success", 1)] * 3, ("success", 2)]
+    assert len(site.sh("cat /mnt/ran").split()) == 5
+
+
+def test_its_own_ledger_refuses_what_was_submitted_before_and_a_changed_file(
+    site: Campaigns,
+) -> None:
+    """As root's does where a service acts for others."""
+    site.submit({"name": "once", "nb_jobs": 2, "exec_file": "true", "clusters": {"alpha": {}}})
+    site.until_ended()
+    _, again = site.type(f"{AS_USER} submit-array c.1 alpha 99 0:1")
+    site.sh("cd /var/spool/gridbridge/campaigns && sed s/true/false/ c.1 >n && cat n >c.1")
+    told, changed = site.type(f"{AS_USER} submit-array c.1 alpha 99 0:2")
+
+    assert (again, changed) == ("5", "2")
+    assert "not the file that it was" in told
+
+
+def test_a_cancelled_campaign_leaves_nothing_there(site: Campaigns) -> None:
+    site.submit({"name": "gone", "nb_jobs": 9, "exec_file": f"echo >>/mnt/ran; {UNTIL} #",
+                 "clusters": {"alpha": {}}})  # fmt: skip
+    site.cycles("[ $(wc -l </mnt/ran) = 2 ]")
+    site.sh(f"{BIN}/griddel 1 &")
+    site.until("ls /var/spool/gridbridge/campaigns | grep -q ask")
+    site.cycles(f"! {EMBEDDED} /mnt/alpha list | grep -q ^id")
+
+    assert " C " in site.sh(f"{BIN}/gridstat 1")
