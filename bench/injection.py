@@ -1,9 +1,10 @@
 """Tasks a second into real Grid Engine and OAR, beside the same arrays submitted by hand.
 
-On the lab's alpha-master: gridbridge-as-user submits an array held, and releases it, as the runner
-has it do: with root's ledger, its own ssh, and the script with every task's parameters. By hand it
-is `qsub -h` and `qalter -h U`, and at gamma `oarsub --hold` and `oarresume`, by one ssh each, as
-the same person. Both sides' arrays are of one size, in turns, and are deleted at once.
+On the lab's alpha-master: one call of gridbridge-as-user submits some arrays held, notes them in
+root's ledger and releases them, as the runner has it do, with the script that has every task's
+parameters. By hand the same person has one shell, or one ssh to gamma, for as many arrays:
+`qsub -h` and `qalter -h U`, or `oarsub --hold` and `oarresume`, of each array after the other, with
+a script of one line. Both sides' arrays are of one size, in turns, and are deleted at once.
 """
 
 import json
@@ -16,15 +17,17 @@ from tests.lab.campaigns.runner import start
 from tests.lab.grid import Grid
 
 SIZE = {"beta": 1000, "gamma": 30}  # tasks of an array
-TURNS = 4
+AT_ONCE = (1, 3, 10)  # arrays of a call; a cycle sends ten of a campaign to a cluster at most
+TARGET = 10
+TURNS = 5
 LEAST = 0.9
-FIRST = {"beta": 1000, "gamma": 2000}  # numbers of arrays: the runner's own are lower
+FIRST = {"beta": 1000, "gamma": 5000}  # numbers of arrays: the runner's own are lower
 SENT = 100  # so many tasks may have been sent before the campaign was paused
 LIMIT_S = 500
 
 MEASURE = """
 import json, os, pwd, subprocess, sys, time
-cluster, number, size, turns, first, begin = sys.argv[1], *map(int, sys.argv[2:])
+cluster, number, size, turns, most, first, begin = sys.argv[1], *map(int, sys.argv[2:])
 helper = ("sudo", "-n", "/opt/gridbridge/bin/gridbridge-as-user")
 person = ("sh", "-c")
 cell = "PATH=$PATH:/usr/lib/gridengine SGE_CELL=beta SGE_QMASTER_PORT=6454 SGE_EXECD_PORT=6455"
@@ -41,23 +44,28 @@ def run(argv):
     return done.stdout
 
 def ours(turn):
-    low = begin + turn * size
-    words = (f"c.{number}", cluster, str(first + turn))
-    run((*helper, "submit-array", *words, f"{low}-{low + size - 1}:1"))
-    run((*helper, "release-array", *words))
-    return lambda: run((*helper, "delete-array", *words))
+    numbers = range(first + turn * most, first + turn * most + most)
+    lows = [begin + (one - first) * size for one in numbers]
+    tasks = [f"{low}-{low + size - 1}:1" for low in lows]
+    words = (f"c.{number}", cluster)
+    pairs = [word for pair in zip(map(str, numbers), tasks) for word in pair]
+    told = run((*helper, "send-arrays", *words, *pairs)).splitlines()
+    if [line.split()[0] for line in told] != ["0"] * most:
+        sys.exit(f"{pairs}: {told}")
+    return lambda: [run((*helper, "delete-array", *words, str(one))) for one in numbers]
 
 def plain(turn):
     if cluster == "beta":
         qsub = f"qsub -terse -h -N plain -o /dev/null -j y -t 1-{size}"
-        given = f"export {cell}; cd /tmp; job=$(echo true | {qsub})"
-        run((*person, f"{given} && qalter -h U ${{job%%.*}} >/dev/null"))
+        once = f"job=$(echo true | {qsub}) && qalter -h U ${{job%%.*}} >/dev/null"
+        run((*person, f"export {cell}; cd /tmp; for one in {places}; do {once} || exit; done"))
         return lambda: run((*person, f"export {cell}; qdel -u alice; :"))
-    asked = f"{there} oarsub --hold --array {size} -l nodes=1,walltime=0:5:0 true"
-    job = run((*person, f"{asked} | sed -n s/OAR_ARRAY_ID=//p")).strip()
-    run((*person, f"{there} oarresume --array {job}"))
-    return lambda: run((*person, f"{there} oardel --array {job}"))
+    oarsub = f"oarsub --hold --array {size} -l nodes=1,walltime=0:5:0 true"
+    once = f"job=$({oarsub} | sed -n s/OAR_ARRAY_ID=//p) && oarresume --array $job >&2 && echo $job"
+    jobs = run((*person, f"{there} 'for one in {places}; do {once}; done'")).split()
+    return lambda: run((*person, f"{there} oardel --array {' '.join(jobs)}"))
 
+places = " ".join(map(str, range(most)))
 took = {"ours": [], "plain": []}
 for turn in range(turns):
     for name, act in (("ours", ours), ("plain", plain)):
@@ -74,17 +82,25 @@ def rows() -> list[Row]:
     grid = Grid()
     start(grid)
     number = _campaign(grid)
+    begin, found = SENT, []
     try:
-        begins = (SENT, SENT + TURNS * SIZE["beta"])
-        of = zip(SIZE, begins, strict=True)
-        return [_row(grid, cluster, number, begin) for cluster, begin in of]
+        for cluster, size in SIZE.items():
+            first = FIRST[cluster]
+            for most in AT_ONCE:
+                found.append(_row(grid, cluster, number, most, first, begin))
+                first, begin = first + TURNS * most, begin + TURNS * most * size
     finally:
         grid.on(HOST, "griddel", str(number), user="alice", timeout_s=200)
+    return found
 
 
 def _campaign(grid: Grid) -> int:
     """Bring a campaign of which the runner sends nothing: it is paused at once."""
-    jdl = {"name": "injected", "nb_jobs": SENT + TURNS * sum(SIZE.values()), "type": "normal"}
+    jdl = {
+        "name": "injected",
+        "nb_jobs": SENT + TURNS * sum(AT_ONCE) * sum(SIZE.values()),
+        "type": "normal",
+    }
     clusters: dict[str, dict[str, str]] = {name: {} for name in SIZE}
     text = json.dumps({**jdl, "exec_file": "true", "walltime": "0:5", "clusters": clusters})
     done = grid.on(HOST, "gridsub", "-", user="alice", stdin=text, timeout_s=200)
@@ -93,9 +109,9 @@ def _campaign(grid: Grid) -> int:
     return number
 
 
-def _row(grid: Grid, cluster: str, number: int, begin: int) -> Row:
+def _row(grid: Grid, cluster: str, number: int, most: int, first: int, begin: int) -> Row:
     size = SIZE[cluster]
-    words = [cluster, *map(str, (number, size, TURNS, FIRST[cluster], begin))]
+    words = [cluster, *map(str, (number, size, TURNS, most, first, begin))]
     try:
         done = grid.on(HOST, "python3", "-c", MEASURE, *words, timeout_s=LIMIT_S)
     except subprocess.TimeoutExpired as error:
@@ -103,12 +119,12 @@ def _row(grid: Grid, cluster: str, number: int, begin: int) -> Row:
     if done.status:
         raise SystemExit(done.err)
     took = json.loads(done.out)
-    ours, plain = (size / median(took[name]) for name in ("ours", "plain"))
+    ours, plain = (most * size / median(took[name]) for name in ("ours", "plain"))
     return Row(
-        what=f"tasks injected into {cluster}",
+        what=f"tasks injected into {cluster}, {most} arrays of {size} a call",
         measured=ours / plain,
         unit=f"times ({ours:.0f}/s)",
-        limit=LEAST,
+        limit=LEAST if most == TARGET else None,
         baseline=plain,
         is_least=True,
     )

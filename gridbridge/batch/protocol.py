@@ -103,7 +103,7 @@ class SubmitsArrays(Protocol[Where]):
         """Return whose array it is and its account, both empty when it is not known."""
         ...
 
-    def release_array(self, where: Where, array: str, name: str, /) -> None:
+    def release_arrays(self, where: Where, arrays: tuple[str, ...], name: str, /) -> None:
         """Let the tasks start, under their real name where the system can give one."""
         ...
 

@@ -6,9 +6,9 @@ remote job must be that person's and bear the record's transfer as its account. 
 1 failed, 2 refused, 3 the job of that id is not this transfer's.
 
 VERB is hold, release, suspend, resume, delete or unstage. Of campaigns, with a file of a person's
-own: submit-array FILE CLUSTER ARRAY TASKS, submit-copies FILE CLUSTER ARRAY TASKS, release-array
-FILE CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], and list-arrays FILE. And notify-owner
-FILE WORD...: a person's own program.
+own: send-arrays FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS,
+release-array FILE CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], and list-arrays FILE.
+And notify-owner FILE WORD...: a person's own program.
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
 """
@@ -48,12 +48,12 @@ VERBS = {
 }
 NOTIFY = "notify-owner"  # people/notify
 ARRAY_VERBS = (
-    "submit-array",
-    "submit-copies",
+    "send-arrays",
+    "send-copies",
     "release-array",
     "delete-array",
     "list-arrays",
-)  # of campaigns: as_user_array
+)  # of campaigns: arrays/verbs
 
 
 def main() -> None:
@@ -71,9 +71,9 @@ def main() -> None:
 def perform(arguments: list[str]) -> NoReturn:
     """Check everything; in a process of its own become the owner, check the remote job, act."""
     if arguments and arguments[0] in ARRAY_VERBS:
-        from gridbridge.methods import as_user_array  # transfers do without it
+        from gridbridge.methods.arrays import verbs  # transfers do without it
 
-        as_user_array.perform(arguments)
+        verbs.perform(arguments)
     if arguments and arguments[0] == NOTIFY:
         from gridbridge.methods.people import notify
 

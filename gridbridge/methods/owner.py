@@ -55,7 +55,12 @@ STATUS = {
 def leave(error: Exception) -> NoReturn:
     """Say why in a line, and end with the status that stands for it."""
     os.write(2, f"gridbridge-as-user: {str(error)[:1000]}\n".encode("utf-8", "replace"))
-    os._exit(STATUS.get(type(error), FAILED))
+    os._exit(status_of(error))
+
+
+def status_of(error: Exception) -> int:
+    """Return the exit status that stands for an error."""
+    return STATUS.get(type(error), FAILED)
 
 
 def read_config(path: str) -> "dict[str, dict[str, object]]":

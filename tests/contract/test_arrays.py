@@ -43,7 +43,7 @@ def new_name(far: Far) -> str:
 
 
 def release(far: Far, job: str) -> None:
-    far.hot("release_array", job, "campaign.7")
+    far.hot("release_arrays", (job,), "campaign.7")
 
 
 def ends(far: Far, job: str, count: int) -> dict[int, JobEnd]:

@@ -38,7 +38,7 @@ from gridbridge.state.database.campaigns import Campaigns
 from tests.injection import killing, sandbox
 
 ALICE = 4000
-TASKS = 12  # more than the nine slots of a cell
+TASKS = 12  # more than the nine slots of a cell, for which one call sends three arrays
 CELLS = ("beta", "delta")
 CYCLES = 12
 STATE = f"sqlite:///{HOME}/state.db"
@@ -46,7 +46,7 @@ RAN = sandbox.CELLS / "ran"
 HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
 RUNNERS = ("services/campaigns/", "apply/campaigns/", "state/campaign_files", "state/database/camp")
-OWNERS = ("methods/as_user_array", "methods/owner", "state/ledger", "gridengine/submit")
+OWNERS = ("methods/arrays/", "methods/owner", "state/ledger", "gridengine/submit")
 CONFIGURATION = f"""
 [site]
 cluster = "alpha"
@@ -62,6 +62,8 @@ binaries = "{sandbox.CELLS}/beta/bin"
 qmaster_port = 5
 execd_port = 6
 binaries = "{sandbox.CELLS}/delta/bin"
+[runner]
+max_tasks = 4
 [failures]
 probe_s = 1
 """
@@ -175,8 +177,10 @@ def cancelled() -> None:
     campaigns = Campaigns(program.database)
     array = campaigns.intend(1, "beta", 3, Clock().now())
     assert array
-    actions = program._actions
-    actions._submit(array)
+    release = sandbox.CELLS / "beta/bin/qalter"
+    missing = release.rename(release.with_name("missing"))
+    program._actions._submissions._submit([array])
+    missing.rename(release)
     token = campaign_files.ask(Verb.CANCEL, (1,))
     os.chown(f"{CAMPAIGNS}/ask.{token}", ALICE, -1)
 

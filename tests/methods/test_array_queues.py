@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.methods.array_queues import kept_there
+from gridbridge.methods.arrays.queues import kept_there
 from gridbridge.methods.owner import STATUS, RefusedThere
 from gridbridge.model.places import REFUSED_THERE
 from gridbridge.model.request import JobSpec, Request

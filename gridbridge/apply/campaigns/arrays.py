@@ -2,7 +2,7 @@
 
 from gridbridge.apply import as_user
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, ParseError
-from gridbridge.model.campaigns.campaign import Array, Attempt, Noted
+from gridbridge.model.campaigns.campaign import Array, Attempt, Noted, Sent
 from gridbridge.model.campaigns.numbers import read_attempts, write_attempts, write_places
 from gridbridge.model.places import NOT_NOW, REFUSED_THERE, SUBMITTED_BEFORE
 from gridbridge.shell.runner import Completed
@@ -30,17 +30,33 @@ ERRORS: dict[int, type[GridbridgeError]] = {
 }
 
 
-def submit(array: Array, attempts: tuple[Attempt, ...]) -> int:
-    """Submit an array held, or adopt what an earlier call submitted; return its id.
+def send(arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[Sent, ...]:
+    """Submit some arrays of a campaign to a cluster, or adopt them, and let their tasks start.
 
-    Raises one of ERRORS, and CommandFailed when it is not known whether anything was submitted:
-    the same call may be repeated.
+    An error is one of ERRORS, or another when it is not known how far an array came: the same may
+    be asked again. Of arrays that were not begun nothing is told. Raises the same for all of them.
     """
-    tasks = write_attempts(tuple((one.task, one.attempt) for one in attempts))
-    done = _call("submit-copies" if array.is_of_copies else "submit-array", array, tasks)
+    one = arrays[0][0]
+    words = (word for array, attempts in arrays for word in (str(array.number), _told(attempts)))
+    verb = "send-copies" if one.is_of_copies else "send-arrays"
+    done = as_user.call(verb, f"c.{one.campaign}", one.cluster, *words)
     if done.status in ERRORS:
         raise ERRORS[done.status](as_user.last_words(done))
-    return int(done.checked().stdout)
+    lines = done.checked().stdout.decode("utf-8", "replace").splitlines()
+    return tuple(map(_sent, lines))
+
+
+def _told(attempts: tuple[Attempt, ...]) -> str:
+    return write_attempts(tuple((one.task, one.attempt) for one in attempts))
+
+
+def _sent(line: str) -> Sent:
+    try:
+        status, job, why = line.split(" ", 2)
+        error = ERRORS.get(int(status), GridbridgeError)(why) if int(status) else None
+        return Sent(job_id=int(job), error=error)
+    except ValueError as error:
+        raise ParseError(f"send-arrays: {line[:80]!r}") from error
 
 
 def release(array: Array) -> None:

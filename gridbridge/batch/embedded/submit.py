@@ -74,9 +74,10 @@ def release_as(folder: Folder, job: str, name: str) -> None:
     _call(folder, commands.release_as(folder, job, name)).checked()
 
 
-def release_array(folder: Folder, array: str, name: str) -> None:
-    """Give a held array its real name and let its tasks start."""
-    _call(folder, commands.release_array(folder, array, name)).checked()
+def release_arrays(folder: Folder, arrays: tuple[str, ...], name: str) -> None:
+    """Give held arrays their real name and let their tasks start."""
+    for array in arrays:
+        _call(folder, commands.release_array(folder, array, name)).checked()
 
 
 def delete_array(folder: Folder, array: str) -> None:

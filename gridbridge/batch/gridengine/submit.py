@@ -198,9 +198,9 @@ def release_as(cell: Cell, job: str, name: str) -> None:
     _do(cell, commands.release_as(cell, job, name))
 
 
-def release_array(cell: Cell, array: str, name: str) -> None:
-    """Give a held array its real name and let its tasks start."""
-    _do(cell, commands.release_as(cell, array, name))
+def release_arrays(cell: Cell, arrays: tuple[str, ...], name: str) -> None:
+    """Give held arrays their real name and let their tasks start, in one request."""
+    _do(cell, commands.release_as(cell, ",".join(arrays), name))
 
 
 def delete_array(cell: Cell, array: str) -> None:

@@ -205,9 +205,9 @@ def release(server: OarServer, job: str) -> Argv:
     return _call(server, "oarresume", job)
 
 
-def release_array(server: OarServer, array: str) -> Argv:
-    """Ask that all held jobs of an array may start."""
-    return _call(server, "oarresume", "--array", array)
+def release_arrays(server: OarServer, arrays: Argv) -> Argv:
+    """Ask that all held jobs of some arrays may start."""
+    return _call(server, "oarresume", "--array", *arrays)
 
 
 def delete_array(server: OarServer, array: str) -> Argv:

@@ -127,9 +127,12 @@ def release_as(server: OarServer, job: str, _name: str) -> None:
     call(server, commands.release(server, job)).checked()
 
 
-def release_array(server: OarServer, array: str, _name: str) -> None:
-    """Let the held tasks of an array start."""
-    call(server, commands.release_array(server, array)).checked()
+def release_arrays(server: OarServer, arrays: tuple[str, ...], _name: str) -> None:
+    """Let the held tasks of arrays start; those that were released before are no failure."""
+    done = call(server, commands.release_arrays(server, arrays))
+    lines = done.stderr.splitlines()
+    if not (lines and all(NOT_HELD in line for line in lines)):
+        done.checked()
 
 
 def delete_array(server: OarServer, array: str) -> None:

@@ -81,12 +81,12 @@ def _parts(one: Waiting, tasks: list[int]) -> Iterable[range]:
 
 
 def _differs(array: Array, kept: Kept, ledger: "dict[int, Noted]") -> bool:
-    """Say whether an array that was begun is another one in the ledger."""
-    there = ledger.get(array.number)
-    if not there or array.state is not ArrayState.INTENDED:
+    """Say whether an array that was begun is another one in the ledger, or not there at all."""
+    if array.state is not ArrayState.INTENDED:
         return False
+    there = ledger.get(array.number)
     ours = tuple((one.task, one.attempt) for one in kept.attempts if one.array == array.number)
-    return (array.cluster, ours) != (there.cluster, there.tasks)
+    return not there or (array.cluster, ours) != (there.cluster, there.tasks)
 
 
 def _array(campaign: int, noted: Noted, at: datetime) -> Array:

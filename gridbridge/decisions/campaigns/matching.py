@@ -68,13 +68,14 @@ class Matching:
     def _place(self, campaign: Campaign, cluster: str, given: int) -> Place:
         pair = (campaign.number, cluster)
         wish = campaign.jdl.clusters[cluster]
-        most = wish.max_jobs - self._listed[pair] if wish.max_jobs else self._seen.max_tasks
+        at_once = self._seen.max_tasks * self._seen.arrays_at_once
+        most = wish.max_jobs - self._listed[pair] if wish.max_jobs else at_once
         return Place(
             campaign=campaign,
             cluster=cluster,
             free_slots=self.left.free.of(cluster, wish),
             may_wait=self.left.may_wait[cluster],
-            most=max(0, min(most, self._seen.max_tasks)),
+            most=max(0, min(most, at_once)),
             waiting=self._waiting[pair],
             given=given,
             is_tried=cluster in self._seen.tried.get(campaign.number, ()),

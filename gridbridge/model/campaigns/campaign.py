@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.numbers import Attempts
 
@@ -108,6 +109,14 @@ class Noted:
     tasks: Attempts
     job_id: int = 0  # 0: not known
     is_of_copies: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """How far an array came that was to be submitted and released."""
+
+    job_id: int = 0  # 0: not known
+    error: GridbridgeError | None = None  # None: its tasks may start
 
 
 def clusters_of(arrays: Iterable[Array]) -> dict[tuple[int, int], str]:

@@ -91,6 +91,7 @@ class Seen:
     rivals: tuple[Rival, ...] = ()  # attempts of tasks that had copies, while one of a task lives
     tails: tuple[Tail, ...] = ()  # of campaigns near their ends, whose tasks may be copied
     finalize: Finalize = field(default_factory=Finalize)
+    arrays_at_once: int = 1  # of a campaign, to a cluster, in one cycle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

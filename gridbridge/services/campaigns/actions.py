@@ -29,15 +29,18 @@ from gridbridge.model.campaigns.campaign import (
     Attempt,
     CampaignState,
     Outcome,
+    Sent,
     Waiting,
 )
 from gridbridge.model.campaigns.copies import Losers
 from gridbridge.model.campaigns.events import Code, Kind
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.plan import Again, Plan, Send, Tried
+from gridbridge.model.campaigns.numbers import MOST
+from gridbridge.model.campaigns.plan import Again, Plan, Tried
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.services.campaigns.acts import Acts
 from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.sending.submissions import Submissions
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_copies import CampaignCopies
@@ -61,6 +64,7 @@ class Actions:
         clock: Clock,
         failures: Failures,
         acts: Acts = arrays,
+        most: int = MOST,
     ) -> None:
         self._database = database
         self._campaigns = Campaigns(database)
@@ -71,11 +75,14 @@ class Actions:
         self._clock = clock
         self._failures = failures
         self._acts = acts
+        self._submissions = Submissions(self._campaigns, acts, clock, self._settle, most)
         self._touched: list[Attempt] = []
 
     def touched(self) -> tuple[Attempt, ...]:
         """Return the attempts that were sent or noted since the last call."""
-        found, self._touched = tuple(self._touched), []
+        found = (*self._touched, *self._submissions.begun)
+        self._touched.clear()
+        self._submissions.begun.clear()
         return found
 
     def do(self, plan: Plan) -> None:
@@ -88,12 +95,11 @@ class Actions:
             self._delete(array)
         for lost in plan.losers:
             self._end(lost)
-        for array in plan.resumed:
-            self._resume(array)
+        self._submissions.resume(plan.resumed)
         for send in plan.sends:
-            self._send(send)
+            self._submissions.send(send)
         for copies in plan.copies:
-            self._begin(self._copies.intend(copies, self._clock.now()))
+            self._submissions.begin([self._copies.intend(copies, self._clock.now())])
 
     def _note_all(self, plan: Plan) -> None:
         """Note what ended and what was learnt; others write the state file between portions."""
@@ -121,19 +127,6 @@ class Actions:
         self._events.put(plan.changes.events)
         self._events.put_records(plan.changes.records)
 
-    def _send(self, send: Send) -> None:
-        now = self._clock.now()
-        array = self._campaigns.intend(
-            send.campaign, send.cluster, send.tasks, now, is_only=send.is_only
-        )
-        self._begin(array)
-
-    def _begin(self, array: Array | None) -> None:
-        """Take the first steps of a new array, if there is one."""
-        if array:
-            self._touched += self._campaigns.pending(array)
-            self._go_on(array)
-
     def _end(self, lost: Losers) -> None:
         """End attempts whose tasks have succeeded; those that fail to end are named again."""
         if is_dropped(lost):
@@ -147,33 +140,26 @@ class Actions:
 
     def _delete(self, array: Array) -> None:
         """End an array; one that was never released has no ends that a cluster could tell."""
-        try:
-            self._acts.delete(array)
-        except GridbridgeError as error:
-            self._tell("not_deleted", array, error)
-            return
-        if array.state is not ArrayState.RELEASED:
+        if self._leave_nothing(array) and array.state is not ArrayState.RELEASED:
             self._close(array, Outcome.CANCELLED)
 
-    def _leave_nothing(self, array: Array) -> None:
-        """Delete what bears an array's name besides it: a cluster may take a submission late."""
+    def _leave_nothing(self, array: Array) -> bool:
+        """Delete what bears an array's name: a cluster may take a submission late."""
         try:
             self._acts.delete(array)
         except GridbridgeError as error:
             self._tell("not_deleted", array, error)
+            return False
+        return True
 
-    def _resume(self, array: Array) -> None:
-        """Go on with an array of which it is not known whether it was submitted."""
-        if array.state is ArrayState.INTENDED:
-            self._campaigns.is_repeated(array)
-        self._go_on(array)
-
-    def _go_on(self, array: Array) -> None:
-        """Take the steps that are left of an array's submission; the next cycle does the rest."""
+    def _settle(self, array: Array, sent: Sent) -> None:
+        """Note how far an array came; the next cycle does the rest."""
         try:
-            if array.state is ArrayState.INTENDED:
-                array = self._submit(array)
-            self._acts.release(array)
+            if sent.job_id:
+                self._campaigns.array_is(array, ArrayState.SUBMITTED, sent.job_id)
+                array = replace(array, state=ArrayState.SUBMITTED, job_id=sent.job_id)
+            if sent.error:
+                raise sent.error
             self._is_released(array)
         except CampaignRefused as error:
             self._tell("campaign_refused", array, error)
@@ -189,11 +175,6 @@ class Actions:
         except GridbridgeError as error:
             self._tell("not_sent", array, error)
             self._note(array, Code.SUBMIT_JOB)
-
-    def _submit(self, array: Array) -> Array:
-        job_id = self._acts.submit(array, self._campaigns.pending(array))
-        self._campaigns.array_is(array, ArrayState.SUBMITTED, job_id)
-        return replace(array, state=ArrayState.SUBMITTED, job_id=job_id)
 
     def _is_released(self, array: Array) -> None:
         """Note that an array's tasks may start: what kept its cluster from taking it is over."""

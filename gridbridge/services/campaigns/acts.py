@@ -2,22 +2,22 @@
 
 from typing import Protocol
 
-from gridbridge.model.campaigns.campaign import Array, Attempt, Noted
+from gridbridge.model.campaigns.campaign import Array, Attempt, Noted, Sent
 
 
 class Acts(Protocol):
     """What is done at the clusters (apply/campaigns/arrays); each may be repeated."""
 
-    def submit(self, array: Array, attempts: tuple[Attempt, ...], /) -> int:
-        """Submit an array held; return its id.
+    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...], /) -> tuple[Sent, ...]:
+        """Submit arrays of a campaign to a cluster, and let their tasks start.
 
-        Raises ArrayRefused where its cluster, and CampaignRefused where root will never take it,
-        and AlreadySubmitted when root's ledger has other tasks under its number.
+        The errors: ArrayRefused where their cluster, and CampaignRefused where root will never take
+        them, and AlreadySubmitted when root's ledger has other tasks under a number.
         """
         ...
 
     def release(self, array: Array, /) -> None:
-        """Let its tasks start."""
+        """Let the tasks of an array start that is submitted already."""
         ...
 
     def delete(self, array: Array, /) -> None:

@@ -56,7 +56,8 @@ class Runner:
         self._forecasts = Forecasts(campaigns, predictions, clock, policy.runner.interval_s)
         self._shares = Shares(policy, campaigns, CampaignUsage(self.database), clock)
         self._updator = Updator(policy, self.database, predictions, Marks(self.database), clock)
-        self._actions = Actions(self.database, Learnt(self.database), clock, policy.failures)
+        learnt, most = Learnt(self.database), policy.runner.max_tasks
+        self._actions = Actions(self.database, learnt, clock, policy.failures, most=most)
         self._publication = Publication(self.database, campaigns, self._forecasts, clock)
         self._showing = Showing(policy, self.database, clock)
         if not is_dry:

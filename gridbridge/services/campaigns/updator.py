@@ -37,6 +37,8 @@ from gridbridge.state.database.predictions import Predictions
 
 Judge = Callable[[Array, Mapping[Attempt, float], Mapping[int, JobEnd]], tuple[Attempt, ...]]
 
+ARRAYS_AT_ONCE = 10  # one call sends them
+
 _log = logging.getLogger(__name__)
 
 
@@ -100,6 +102,7 @@ class Updator:
             rivals=rivals,
             tails=self._tails.look(campaigns, arrays, answers, by_task(rivals), self._clock.now()),
             finalize=self._policy.finalize,
+            arrays_at_once=ARRAYS_AT_ONCE,
         )
 
     def _scripts(

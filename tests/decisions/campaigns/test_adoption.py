@@ -102,6 +102,22 @@ def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
     assert found.waiting == ()
 
 
+def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
+    """It was never submitted, and its tasks may be in an array that is lost."""
+    kept = Kept(
+        waiting=(),
+        arrays=(array(2), array(3)),
+        attempts=(*attempts(2, (0, 1), (1, 1)), *attempts(3, (2, 1), (3, 1))),
+    )
+    noted = (Noted(number=2, cluster="gamma", tasks=((1, 1), (2, 1)), job_id=72),)
+
+    found = adopt(kept, noted, array(2), NOON)
+
+    assert found.undone == (2, 3)
+    assert [(one.array, one.task) for one in found.attempts] == [(2, 1), (2, 2)]
+    assert [one.first for one in found.waiting] == [0, 3]
+
+
 def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
     """Nothing is superseded by it; what was begun as a copy in its place does not wait."""
     kept = Kept(

@@ -244,3 +244,13 @@ def test_a_campaign_has_ended_once_nothing_of_it_waits_or_lives() -> None:
 
     assert decided.finished == (1,)
     assert sentences(decided) == ["campaign 1 has ended"]
+
+
+def test_a_cycle_sends_several_arrays_of_a_campaign_where_there_is_room() -> None:
+    """As many as one call of what acts as the owner sends."""
+    one = campaign(1, {"beta": at()})
+    seen = Seen(campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=10, room=room(beta=70))
+
+    assert sends(seen) == (Send(campaign=1, cluster="beta", tasks=10),)
+    assert sends(replace(seen, arrays_at_once=5)) == (Send(campaign=1, cluster="beta", tasks=50),)
+    assert sends(replace(seen, arrays_at_once=9)) == (Send(campaign=1, cluster="beta", tasks=70),)

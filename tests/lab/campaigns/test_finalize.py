@@ -116,9 +116,9 @@ def test_root_submits_no_copy_that_the_owner_did_not_allow(
     until_state(site, plain, TERMINATED)
 
     refused = {
-        f"submit-copies c.{plain} beta 90 0:7": "declared neither idempotent nor with outputs",
-        f"submit-copies c.{number} beta 90 {SLOW}:3,{SLOW}:4": "gets 2 copies at most",
-        f"submit-copies c.{number} beta 90 {SLOW}:2": "an attempt of 1:2 was submitted before",
+        f"send-copies c.{plain} beta 90 0:7": "declared neither idempotent nor with outputs",
+        f"send-copies c.{number} beta 90 {SLOW}:3,{SLOW}:4": "gets 2 copies at most",
+        f"send-copies c.{number} beta 90 {SLOW}:2": "an attempt of 1:2 was submitted before",
     }
     for asked, why in refused.items():
         assert why in site.sh(HOST, f"{AS_USER} {asked} 2>&1; :")

@@ -18,6 +18,7 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     Noted,
     Outcome,
+    Sent,
 )
 from gridbridge.model.campaigns.events import Code
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
@@ -40,12 +41,22 @@ class Grid:
         self.told: list[str] = []
         self.failing: dict[str, GridbridgeError] = {}
         self.ledger: tuple[Noted, ...] = ()
+        self.takes = 9  # arrays of one call
 
-    def submit(self, array: Array, attempts: tuple[Attempt, ...]) -> int:
-        """Take an array."""
+    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[Sent, ...]:
+        """Take arrays, and start them."""
+        return tuple(self._send(*each) for each in arrays[: self.takes])
+
+    def _send(self, array: Array, attempts: tuple[Attempt, ...]) -> Sent:
         tasks = ",".join(f"{one.task}:{one.attempt}" for one in attempts)
-        self._tell(f"submit {array.number} {array.cluster} {tasks}")
-        return 70 + array.number
+        job_id = 0
+        try:
+            self._tell(f"submit {array.number} {array.cluster} {tasks}")
+            job_id = 70 + array.number
+            self._tell(f"release {array.number} {job_id}")
+        except GridbridgeError as error:
+            return Sent(job_id=job_id, error=error)
+        return Sent(job_id=job_id)
 
     def release(self, array: Array) -> None:
         """Start it."""
@@ -120,6 +131,28 @@ def test_an_array_is_submitted_and_then_released(
     assert grid.told == ["submit 1 beta 0:1,1:1", "release 1 71"]
     assert only(campaigns).state is ArrayState.RELEASED
     assert campaigns.waiting() == {1: 1}
+
+
+def test_more_tasks_than_an_array_has_go_in_several_by_one_call(
+    campaigns: Campaigns, grid: Grid
+) -> None:
+    """One that was not begun in that call is resumed by the next cycle."""
+    database = campaigns.database
+    do = Actions(database, Learnt(database), Clock(), Failures(), grid, most=2).do
+    grid.takes = 1
+    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3),)))
+    first, second = campaigns.open_arrays()
+    grid.takes = 9
+    do(Plan(resumed=(second,)))
+
+    assert (first.size, second.size, second.state) == (2, 1, ArrayState.INTENDED)
+    assert grid.told == [
+        "submit 1 beta 0:1,1:1",
+        "release 1 71",
+        "submit 2 beta 2:1",
+        "release 2 72",
+    ]
+    assert [one.state for one in campaigns.open_arrays()] == [ArrayState.RELEASED] * 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,118 @@
+"""What a campaign's file says of the tasks of an array: the job that its cluster is asked for."""
+
+import json
+
+from gridbridge.batch.task import Task, script
+from gridbridge.errors import NotACopy, ParseError
+from gridbridge.methods.arrays.order import Order
+from gridbridge.methods.owner import Refused
+from gridbridge.model.campaigns.names import ArrayId
+from gridbridge.model.campaigns.numbers import read_attempts
+from gridbridge.model.request import JobSpec, Request
+from gridbridge.state.campaign_brought import Brought
+
+HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
+LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
+SPECIAL = frozenset(b"'\"\\")  # to sh, in a line of parameters
+BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # to sh: those of Unicode are none
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.state.ledger import Ledger
+
+Header = dict[str, object]
+
+
+class Content:
+    """What the file says of one cluster, and of the tasks of each array."""
+
+    def __init__(self, order: Order, brought: Brought, ledger: "Ledger") -> None:
+        """Read it; Refused for what is no such file, NotACopy where nothing may be copied."""
+        try:
+            header = json.loads(brought.header())
+            self._header: Header = header["clusters"][order.cluster] | {"name": header["name"]}
+            outputs = " ".join(map(str, header.get("outputs") or ()))
+            is_declared = header.get("is_idempotent") is True or bool(outputs)
+            self.tasks = _tasks(order, brought, ledger)
+        except (ValueError, KeyError, TypeError, AttributeError, ParseError) as error:
+            raise Refused(f"{order.file}: {error!r}") from error
+        if order.is_of_copies and not is_declared:
+            why = "its tasks are declared neither idempotent nor with outputs"
+            raise NotACopy(f"{order.file}: {why}")
+        self._outputs = outputs
+        self._order = order
+
+    def spec(self, array: ArrayId, tasks: tuple[Task, ...], person: str) -> JobSpec:
+        """Return the job that an array is."""
+        header, section = self._header, self._order.section
+        text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
+        amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
+        assert isinstance(section, dict)
+        request = Request(
+            hard=(("h_rt", str(amounts["walltime_s"])),),
+            types=("besteffort",) if header.get("is_besteffort") else (),
+            project=text["project"],
+            targets=text["queue"],
+        )
+        return JobSpec(
+            transfer=str(array),
+            request=request,
+            script=script(self._settings(person, text["exec_directory"], amounts), tasks),
+            shell=str(section.get("shell", "/bin/sh")),
+            pe=text["environment"],
+            slots=amounts["slots"],
+            tasks=len(tasks),
+        )
+
+    def _settings(self, person: str, directory: str, amounts: dict[str, int]) -> dict[str, str]:
+        walltime_s = amounts["walltime_s"]
+        clock = f"{walltime_s // 3600:02}:{walltime_s // 60 % 60:02}:{walltime_s % 60:02}"
+        return {
+            "campaign": str(self._order.campaign),
+            "cluster": self._order.cluster,
+            "user": person,
+            "slots": str(amounts["slots"]),
+            "walltime": clock,
+            "walltime_s": str(walltime_s),
+            "directory": directory,
+            "exec": _text(self._header, "exec_file"),
+            "outputs": self._outputs,
+        }
+
+
+def _tasks(order: Order, brought: Brought, ledger: "Ledger") -> tuple[tuple[Task, ...], ...]:
+    """Return the tasks of each array; which copy one is follows from the ledger."""
+    wanted = tuple(map(read_attempts, order.tasks))
+    lines = brought.lines({task for each in wanted for task, _ in each}, ledger)
+    found = tuple(tuple(Task(n, k, words(lines[n])) for n, k in each) for each in wanted)
+    for array, tasks in zip(order.arrays, found, strict=True):
+        for task in tasks if order.is_of_copies else ():
+            task.copy = ledger.copies_of(task.number, before=array.array) + 1
+    return found
+
+
+def words(line: bytes) -> tuple[str, ...]:
+    """Split a line of parameters as sh would, but nothing in it is run."""
+    text = line.decode("utf-8", "surrogateescape")
+    if SPECIAL.isdisjoint(line):
+        return tuple(word for word in text.translate(BLANKS).split(" ") if word)
+    import shlex  # ten times as slow, and few campaigns have quotation marks
+
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:  # a quotation mark that stands alone
+        return tuple(text.split())
+
+
+def _text(header: Header, key: str) -> str:
+    try:
+        return str(header[key])
+    except KeyError as error:
+        raise Refused(f"no {key}") from error
+
+
+def _amount(header: Header, key: str, most: int) -> int:
+    value = header.get(key)
+    if not isinstance(value, int) or not 0 < value <= most:
+        raise Refused(f"{key} = {value!r}: 1 to {most}")
+    return value

@@ -1,0 +1,68 @@
+"""What is done at a cluster about one campaign's arrays, as their owner."""
+
+from gridbridge.batch import arrays_of
+from gridbridge.batch.submission import Result
+from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.methods.arrays.order import DELETE, Order
+from gridbridge.methods.arrays.queues import kept_there
+from gridbridge.methods.owner import NotNow, RefusedThere
+from gridbridge.model.request import JobSpec
+
+UNTAKEN = {Result.LATER: NotNow, Result.BARRED: NotNow, Result.UNSURE: GridbridgeError}
+
+
+class Site:
+    """A cluster as a campaign's owner reaches it, by one connection."""
+
+    def __init__(self, order: Order, person: str) -> None:
+        self._order = order
+        self._far, self._account = order.reached_by(person)
+        self._adapter = arrays_of(self._far)
+        if self._far.login:
+            _keep_connection()
+
+    def find(self, name: str) -> str:
+        """Return the id of the array that was submitted under a name and not released, if any."""
+        return self._adapter.find_held(self._far, name, self._account)
+
+    def submit(self, spec: JobSpec) -> str:
+        """Submit an array held; return its id."""
+        answer = self._adapter.submit(self._far, kept_there(spec, self._order.cluster))
+        if answer.result != Result.ACCEPTED:
+            raise UNTAKEN.get(answer.result, RefusedThere)(answer.reason)
+        return answer.remote_id
+
+    def release(self, jobs: list[str]) -> None:
+        """Let the tasks of arrays start that were submitted just now."""
+        self._adapter.release_arrays(self._far, tuple(jobs), self._name)
+
+    def act(self, name: str, job: str, is_repeated: bool) -> None:
+        """Release or delete an array, if the job of that id is it, and what else bears its name."""
+        adapter, far, order = self._adapter, self._far, self._order
+        if is_repeated:
+            for other in adapter.find_others(far, name, self._account, job):
+                adapter.delete_array(far, other)
+        whose = self._is_there(name, job)
+        if whose and order.verb != DELETE:
+            adapter.release_arrays(far, (job,), self._name)
+        elif whose and order.places:
+            adapter.delete_places(far, job, name, order.places)
+        elif whose:
+            adapter.delete_array(far, job)
+
+    def _is_there(self, name: str, job: str) -> bool:
+        """Refuse a job that is another's, or another array; False when it is gone already."""
+        known = self._adapter.owner_and_account(self._far, job) if job else ("", "")
+        if known[0] and known != (self._account, name):
+            raise NotOurs(f"job {job} is {known[0]}'s, account {known[1]!r}: not {name}")
+        return bool(known[0])
+
+    @property
+    def _name(self) -> str:
+        return f"campaign.{self._order.campaign}"
+
+
+def _keep_connection() -> None:
+    from gridbridge.shell import session, ssh  # clusters that are reached here do without it
+
+    ssh.carry_by(session.Session())

@@ -1,0 +1,80 @@
+"""gridbridge-as-user VERB FILE [CLUSTER ARRAY ...]: arrays, as a campaign's owner.
+
+The service names a person's own campaign file and numbers of tasks, never a command. What is run
+stands in that file, which must be as it was at the first call, and each attempt of a task is
+submitted once: root's ledger knows, and `list-arrays` tells it. `send-copies` sends tasks once more
+while earlier attempts run, if that file allows it. Exit status as gridbridge-as-user's, and of an
+array 4: the cluster refuses it, 5: the ledger has these tasks in another array, 75: not now.
+"""
+
+import os
+from typing import NoReturn
+
+from gridbridge.methods import owner
+from gridbridge.methods.arrays.job import Site
+from gridbridge.methods.arrays.order import DELETE, SEND, SEND_COPIES, Order, is_number
+from gridbridge.methods.arrays.worker import Worker
+from gridbridge.methods.owner import Refused
+from gridbridge.state.ledger import Ledger
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.methods.arrays.worker import Answers
+
+
+def perform(arguments: list[str]) -> NoReturn:
+    """Check everything, then act in a process of its own as the owner of the campaign."""
+    if arguments[0] == "list-arrays":
+        _list(arguments[1:])
+    order = Order(arguments)
+    with Ledger(order.campaign) as ledger:
+        if order.verb in (SEND, SEND_COPIES):
+            from gridbridge.methods.arrays import sending  # the others do without it
+
+            told = "".join(f"{line}\n" for line in sending.send(order, ledger))
+        else:
+            told = f"{_acted(order, ledger)}\n"
+    _leave(told)
+
+
+def _leave(told: str) -> NoReturn:
+    with os.fdopen(1, "wb", closefd=False) as out:
+        out.write(told.encode("utf-8", "replace"))
+    os._exit(0)
+
+
+def _list(arguments: list[str]) -> NoReturn:
+    """Tell what root's ledger has of a campaign: a line an array, its id last where it is known."""
+    campaign = arguments[0].removeprefix("c.") if arguments else ""
+    if len(arguments) != 1 or not is_number(campaign) or arguments[0] == campaign:
+        raise Refused("usage: gridbridge-as-user list-arrays c.CAMPAIGN")
+    with Ledger(int(campaign)) as ledger:
+        _leave("".join(f"{' '.join(row)}\n" for row in ledger.arrays()))
+
+
+def _acted(order: Order, ledger: Ledger) -> str:
+    """Release or delete an array; of one that was submitted several times nothing else is left."""
+    if not ledger.uid and order.verb == DELETE:
+        return ""  # nothing of this campaign was ever submitted
+    owner.require_person(order.config, order.file, ledger.uid)
+    (array,) = order.arrays
+    job = ledger.job(array.array)
+    is_repeated = ledger.was_repeated(array.array) or not job
+    worker = Worker(ledger.uid, lambda person: _answers(order, person))
+    if not job and (job := worker.ask("find", str(array))):
+        ledger.submitted(array.array, job)
+    worker.ask("act", str(array), str(int(is_repeated)), job)
+    return job
+
+
+def _answers(order: Order, person: str) -> "Answers":
+    site = Site(order, person)
+
+    def answer(words: list[str]) -> str:
+        verb, name, *rest = words
+        if verb == "find":
+            return site.find(name)
+        site.act(name, "".join(rest[1:]), is_repeated=rest[0] == "1")
+        return ""
+
+    return answer

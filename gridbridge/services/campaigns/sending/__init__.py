@@ -1,0 +1,1 @@
+"""Sends arrays, and goes on with those that an earlier cycle began."""

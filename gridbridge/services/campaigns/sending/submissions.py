@@ -1,0 +1,78 @@
+"""Hands arrays to what acts as their owners: some of a campaign and a cluster by one call."""
+
+from collections.abc import Callable, Iterable
+
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Sent
+from gridbridge.model.campaigns.plan import Send
+from gridbridge.services.campaigns.acts import Acts
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database.campaigns import Campaigns
+
+
+class Submissions:
+    """What is intended, and then sent; how far it came is settled elsewhere."""
+
+    def __init__(
+        self,
+        campaigns: Campaigns,
+        acts: Acts,
+        clock: Clock,
+        settle: Callable[[Array, Sent], None],
+        most: int,
+    ) -> None:
+        self._campaigns = campaigns
+        self._acts = acts
+        self._clock = clock
+        self._settle = settle
+        self._most = most  # tasks of an array
+        self.begun: list[Attempt] = []
+
+    def send(self, send: Send) -> None:
+        """Send tasks in as many arrays as they need, by one call of what acts as the owner."""
+        full, rest = divmod(send.tasks, self._most)
+        sizes = [self._most] * full + [rest] * bool(rest)
+        self.begin([self._intended(send, size) for size in sizes])
+
+    def _intended(self, send: Send, tasks: int) -> Array | None:
+        now, is_only = self._clock.now(), send.is_only
+        return self._campaigns.intend(send.campaign, send.cluster, tasks, now, is_only=is_only)
+
+    def begin(self, arrays: Iterable[Array | None]) -> None:
+        """Take the steps of new arrays, of those that there are."""
+        new = [one for one in arrays if one]
+        for array in new:
+            self.begun += self._campaigns.pending(array)
+        self._submit(new)
+
+    def resume(self, arrays: Iterable[Array]) -> None:
+        """Go on with arrays of which it is not known whether they were submitted, or released."""
+        begun: dict[tuple[int, str, bool], list[Array]] = {}
+        for array in arrays:
+            if array.state is ArrayState.INTENDED:
+                self._campaigns.is_repeated(array)
+                key = array.campaign, array.cluster, array.is_of_copies
+                begun.setdefault(key, []).append(array)
+            else:
+                self._settle(array, self._released(array))
+        for some in begun.values():
+            for few in [[one] for one in some] if some[0].is_of_copies else [some]:
+                self._submit(few)
+
+    def _released(self, array: Array) -> Sent:
+        try:
+            self._acts.release(array)
+        except GridbridgeError as error:
+            return Sent(job_id=array.job_id, error=error)
+        return Sent(job_id=array.job_id)
+
+    def _submit(self, arrays: list[Array]) -> None:
+        """Send arrays of a campaign to a cluster; the next cycle resumes those not begun."""
+        if not arrays:
+            return
+        try:
+            sent = self._acts.send(tuple((one, self._campaigns.pending(one)) for one in arrays))
+        except GridbridgeError as error:
+            sent = (Sent(error=error),) * len(arrays)
+        for array, each in zip(arrays, sent, strict=False):
+            self._settle(array, each)

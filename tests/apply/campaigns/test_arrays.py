@@ -1,0 +1,105 @@
+"""One call sends several arrays, and tells of each how far it came."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from gridbridge.apply import as_user
+from gridbridge.apply.campaigns import arrays
+from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused, NotNow
+from gridbridge.errors import AlreadySubmitted, CommandFailed, GridbridgeError, ParseError
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Outcome
+from gridbridge.shell.runner import Completed
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def array(number: int, copies_beyond_s: int | None = None) -> tuple[Array, tuple[Attempt, ...]]:
+    """Return an array of two tasks."""
+    one = Array(
+        campaign=12,
+        number=number,
+        cluster="beta",
+        state=ArrayState.INTENDED,
+        size=2,
+        intended_at=NOON,
+        copies_beyond_s=copies_beyond_s,
+    )
+    tasks = (2 * number, 2 * number + 1)
+    attempts = (
+        Attempt(
+            campaign=12,
+            task=task,
+            attempt=1,
+            array=number,
+            place=place,
+            outcome=Outcome.PENDING,
+        )
+        for place, task in enumerate(tasks, start=1)
+    )
+    return one, tuple(attempts)
+
+
+class Helper:
+    """gridbridge-as-user, which notes what it is asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked = ""
+        self.says = (0, "", "")
+        monkeypatch.setattr(as_user, "run", self._run)
+
+    def _run(self, argv: tuple[str, ...], *_: object) -> Completed:
+        self.asked = " ".join(argv[3:])
+        status, out, err = self.says
+        return Completed(argv, status, out.encode(), err.encode())
+
+
+@pytest.fixture(name="helper")
+def _helper(monkeypatch: pytest.MonkeyPatch) -> Helper:
+    return Helper(monkeypatch)
+
+
+def test_several_arrays_go_by_one_call(helper: Helper) -> None:
+    """Each with its error; those of which nothing is told were not begun."""
+    helper.says = (
+        0,
+        "0 71 \n4 0 no queue x\n1 73 qalter: exit status 1\n5 0 other\n75 0 full\n",
+        "",
+    )
+
+    sent = arrays.send(tuple(array(number) for number in range(1, 8)))
+
+    assert helper.asked.startswith("send-arrays c.12 beta 1 2-3:1 2 4-5:1 3 6-7:1 4 8-9:1 ")
+    assert [(one.job_id, type(one.error), str(one.error or "")) for one in sent] == [
+        (71, type(None), ""),
+        (0, ArrayRefused, "no queue x"),
+        (73, GridbridgeError, "qalter: exit status 1"),
+        (0, AlreadySubmitted, "other"),
+        (0, NotNow, "full"),
+    ]
+
+
+def test_copies_have_a_verb_of_their_own(helper: Helper) -> None:
+    helper.says = (0, "0 71 \n", "")
+
+    assert arrays.send((array(1, copies_beyond_s=60),))[0].job_id == 71
+    assert helper.asked == "send-copies c.12 beta 1 2-3:1"
+
+
+@pytest.mark.parametrize(
+    ("says", "error"),
+    [
+        ((2, "", "not the file"), CampaignRefused),
+        ((75, "", "no cluster"), NotNow),
+        ((1, "0 71 \n", "killed"), CommandFailed),
+        ((0, "0 seven \n", ""), ParseError),
+        ((0, "what\n", ""), ParseError),
+    ],
+)
+def test_what_holds_for_all_of_them_is_raised(
+    helper: Helper, says: tuple[int, str, str], error: type[Exception]
+) -> None:
+    helper.says = says
+
+    with pytest.raises(error):
+        arrays.send((array(1), array(2)))

@@ -1,0 +1,169 @@
+"""What gridbridge-as-user does for campaigns: its words, and the process that acts as the owner."""
+
+import os
+import shlex
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.methods import owner
+from gridbridge.methods.arrays import order
+from gridbridge.methods.arrays.content import words
+from gridbridge.methods.arrays.order import Order
+from gridbridge.methods.arrays.worker import Gone, Worker
+from gridbridge.methods.owner import NotNow, Refused, RefusedThere
+
+CONFIG: dict[str, dict[str, object]] = {
+    "site": {"cluster": "alpha"},
+    "cluster": {"beta": {"qmaster_port": 1}},
+}
+
+
+@pytest.fixture(name="asked")
+def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Order]:
+    monkeypatch.setattr(order.owner, "read_config", lambda _: CONFIG)
+    return lambda words: Order(words.split())
+
+
+@pytest.fixture(autouse=True)
+def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owner, "become", lambda uid: f"person {uid}")
+
+
+def test_one_call_sends_several_arrays(asked: Callable[[str], Order]) -> None:
+    found = asked("send-arrays c.12 beta 3 0-9:1 4 10-19:1,3:2")
+
+    assert list(map(str, found.arrays)) == ["gc.alpha.12.3", "gc.alpha.12.4"]
+    assert found.tasks == ("0-9:1", "10-19:1,3:2")
+    assert not found.is_of_copies
+
+
+def test_an_array_may_be_deleted_whole_or_in_part(asked: Callable[[str], Order]) -> None:
+    assert asked("delete-array c.12 beta 3").places == ""
+    assert asked("delete-array c.12 beta 3 1-5,9").places == "1-5,9"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "send-arrays",
+        "send-arrays c.12 beta",
+        "send-arrays c.12 beta 3",
+        "send-arrays c.12 beta 3 0:1 4",
+        "send-arrays c.12 beta 3 0:1 3 1:1",
+        "send-arrays c.12 beta x 0:1",
+        "send-arrays 12 beta 3 0:1",
+        "send-arrays ../c.12 beta 3 0:1",
+        "send-copies c.12 beta 3 0:2 4 1:2",
+        "release-array c.12 beta 3 1-5",
+        "delete-array c.12 beta 3 0-5",
+        "delete-array c.12 beta 3 1-5 4",
+    ],
+)
+def test_anything_else_is_refused(asked: Callable[[str], Order], told: str) -> None:
+    with pytest.raises(Refused):
+        asked(told)
+
+
+def test_a_cluster_that_is_not_configured_may_be_later(asked: Callable[[str], Order]) -> None:
+    with pytest.raises(NotNow, match="no cluster 'gamma'"):
+        asked("send-arrays c.12 gamma 3 0:1")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "5",
+        " north  --seed\t5 ",
+        "a\x0bb a\u00a0b \u2003",
+        "it's",
+        "'two words' 3",
+        'a\\ b "c"',
+        "x\r",
+    ],
+)
+def test_a_line_is_split_as_sh_would(line: str) -> None:
+    """Also where that is done without a parser; a mark that stands alone is a letter."""
+    try:
+        expected = shlex.split(line)
+    except ValueError:
+        expected = line.split()
+
+    assert list(words(line.encode())) == expected
+
+
+def answers(person: str) -> Callable[[list[str]], str]:
+    """Answer as a cluster might."""
+
+    def answer(words: list[str]) -> str:
+        errors = {"not": NotOurs("two\nlines"), "later": NotNow("later"), "what": OSError("what")}
+        errors["there"] = RefusedThere("no queue")
+        if words[0] in errors:
+            raise errors[words[0]]
+        if words[0] == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if words[0] == "die":
+            os._exit(0)
+        return f"{person}: {' '.join(words)}"
+
+    return answer
+
+
+def test_the_worker_answers_one_request_after_another() -> None:
+    worker = Worker(7, answers)
+
+    assert worker.ask("submit", "3") == "person 7: submit 3"
+    assert worker.ask("release", "70", "71") == "person 7: release 70 71"
+
+
+@pytest.mark.parametrize(
+    ("word", "error", "why"),
+    [
+        ("not", NotOurs, "^two lines$"),
+        ("later", NotNow, "later"),
+        ("there", RefusedThere, "no queue"),
+        ("what", GridbridgeError, "what"),
+        ("die", Gone, "ended"),
+    ],
+)
+def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], why: str) -> None:
+    worker = Worker(7, answers)
+
+    with pytest.raises(error, match=why):
+        worker.ask(word)
+    if word == "die":
+        with pytest.raises(Gone):
+            worker.ask("submit")
+    else:
+        assert worker.ask("submit") == "person 7: submit"
+
+
+def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
+    worker = Worker(7, answers, limit_s=0.2)
+
+    with pytest.raises(Gone, match=r"not done within 0\.2 s"):
+        worker.ask("stop")
+    assert os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1]) == -signal.SIGKILL
+
+
+def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(uid: int) -> str:
+        raise owner.NoAccount(f"uid {uid} has no account")
+
+    monkeypatch.setattr(owner, "become", nobody)
+
+    with pytest.raises(NotNow, match="uid 7 has no account"):
+        Worker(7, answers).ask("submit")
+
+
+def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
+    lines = {
+        path.name: len(path.read_text().splitlines())
+        for path in Path(order.__file__).parent.glob("*.py")
+    }
+
+    assert {name: count for name, count in lines.items() if count >= 180} == {}
