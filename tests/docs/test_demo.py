@@ -4,7 +4,9 @@ import importlib.util
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -26,13 +28,17 @@ def demo() -> Iterator[ModuleType]:
 
 @pytest.mark.apart
 def test_without_root_it_plays_on_embedded_clusters(apart: tuple[str, ...]) -> None:
-    """Jobs cross, one is deleted and one suspended on the way, and both accountings agree."""
+    """Jobs cross, both accountings agree; a campaign makes way, and a cluster hangs."""
     argv = (*apart, "sh", "-c", 'cd "$0" && exec make demo', str(ROOT))
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=360, check=False)
 
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert re.search("^12 jobs, 0 wrong, ", done.stdout, re.MULTILINE)
     assert "beta shows it suspended" in done.stdout
+    assert re.search("^300 tasks, 0 wrong, ", done.stdout, re.MULTILINE)
+    picture = re.search("^when which of them ended where: (.*)$", done.stdout, re.MULTILINE)
+    assert picture
+    assert Path(picture[1]).read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.apart
@@ -52,6 +58,7 @@ def test_the_labs_part_without_root_explains_and_ends_with_2(
     demo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 1000)
+    monkeypatch.setattr(sys, "argv", ["demo.py"])
 
     assert demo.main() == 2
     assert "needs root" in capsys.readouterr().err
