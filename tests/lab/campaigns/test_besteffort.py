@@ -157,6 +157,33 @@ def test_a_local_job_displaces_just_as_many_as_it_needs(
     assert {name: n for name, n in FULL.items() if "n2" in name}.items() <= besteffort(full).items()
 
 
+@pytest.fixture
+def exclusive(site: Grid) -> Iterator[None]:
+    """Let jobs ask for the first host of beta's alone."""
+    row = "alone alone BOOL EXCL YES YES 0 1000"
+    site.sh(BETA, f"{PATHS} (qconf -sc; echo {row}) >sc && qconf -Mc sc")
+    site.sh(BETA, f"{PATHS} qconf -mattr exechost complex_values alone=true {NODE}")
+    yield
+    site.sh(BETA, f"{PATHS} qconf -dattr exechost complex_values alone=true {NODE}")
+    site.sh(BETA, f"{PATHS} qconf -sc | sed '/^alone /d' >sc && qconf -Mc sc")
+
+
+@pytest.mark.usefixtures("exclusive")
+def test_a_job_that_wants_a_host_alone_waits_until_its_tasks_have_ended(full: Grid) -> None:
+    """Grid Engine displaces tasks only for a job that has started; `setup` tells of it."""
+    told = full.on(HOST, "sh", "-c", SETUP).err
+    job = local(full, "-l", "alone=true")
+    states = {_states_a_pass_later(full, job) for _ in range(3)}
+    kept = besteffort(full)
+    full.sh(BETA, "qdel -u bob")
+    full.until(lambda: full.states("beta").get(job) == "r", "the local job to run", 15)
+
+    assert "consumable alone: " in told
+    assert NODE in told
+    assert {"qw"} == states
+    assert kept == FULL
+
+
 def on_node(names: dict[str, int]) -> set[str]:
     """Return the queue instances of the first host."""
     return {name for name in names if name.endswith(NODE)}
