@@ -68,12 +68,6 @@ def _task_of(one: Attempt) -> tuple[int, int]:
     return one.campaign, one.task
 
 
-def not_listed(pending: Iterable[Attempt], listed: Iterable[range]) -> tuple[Attempt, ...]:
-    """Return the attempts whose places no row of the cluster's list has."""
-    places = tuple(listed)
-    return tuple(one for one in pending if not any(one.place in some for some in places))
-
-
 def _with(attempt: Attempt, end: JobEnd, walltime_s: int, mark: Mark | None) -> Attempt:
     outcome = outcome_of(end, walltime_s)
     return replace(

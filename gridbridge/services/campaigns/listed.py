@@ -71,6 +71,13 @@ def max_slots(seen: ClusterSnapshot) -> int:
     return sum(each.slots_total for each in working)
 
 
+def listed_places(array: Array, seen: ClusterSnapshot) -> frozenset[int]:
+    """Return the places of an array's tasks that its cluster lists."""
+    whole = range(1, array.size + 1)
+    rows = seen.jobs.get(array.job_id, ())
+    return frozenset(place for row in rows for some in row.tasks or (whole,) for place in some)
+
+
 def there(arrays: Iterable[Array], answers: Answers, now: datetime) -> tuple[There, ...]:
     """Count our listed tasks by campaign and cluster."""
     by_pair = sorted(arrays, key=lambda one: (one.campaign, one.cluster))

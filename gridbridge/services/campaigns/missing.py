@@ -3,9 +3,9 @@
 From cron each cycle is a run of its own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
-from gridbridge.model.campaigns.campaign import Attempt
+from gridbridge.model.campaigns.campaign import Array, Attempt
 from gridbridge.model.campaigns.wiping import Missed
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.missing import MissingTasks, Place
@@ -25,12 +25,13 @@ class Missing:
         """Begin a cycle."""
         self._known, self.changed = self._kept.all(), []
 
-    def see(self, listed: Iterable[Attempt]) -> None:
-        """Note which attempts are listed."""
-        for one in listed:
-            self._since_s.pop(_place(one), None)
-            if _place(one) in self._known:
-                self._change(one, is_missing=False)
+    def see(self, array: Array, listed: Set[int]) -> None:
+        """Note which places of an array are listed."""
+        of = array.campaign, array.number
+        for one in [one for one in self._since_s if one[:2] == of and one[2] in listed]:
+            del self._since_s[one]
+        for one in [one for one in self._known if one[:2] == of and one[2] in listed]:
+            self._change(one, is_missing=False)
 
     def for_s(self, gone: Iterable[Attempt]) -> dict[Attempt, float]:
         """Return for how long attempts that are not listed now have not been."""
@@ -45,20 +46,20 @@ class Missing:
         over = {_place(one) for one in ended}
         for place in over:
             self._since_s.pop(place, None)
+        known = over | self._known.keys()
         for one in gone:
-            if _place(one) not in over | self._known.keys():
-                self._change(one, is_missing=True)
+            if _place(one) not in known:
+                self._change(_place(one), is_missing=True)
 
     def _before_s(self, one: Attempt) -> float:
         """Return for how long it was missing when this run of the program saw it first."""
         since = self._known.get(_place(one))
         return max(0.0, (self._clock.now() - since).total_seconds()) if since else 0.0
 
-    def _change(self, one: Attempt, *, is_missing: bool) -> None:
+    def _change(self, one: Place, *, is_missing: bool) -> None:
+        campaign, array, place = one
         since = self._clock.now() if is_missing else None
-        self.changed.append(
-            Missed(campaign=one.campaign, array=one.array, place=one.place, since=since)
-        )
+        self.changed.append(Missed(campaign=campaign, array=array, place=place, since=since))
 
 
 def _place(one: Attempt) -> Place:

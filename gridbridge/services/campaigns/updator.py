@@ -22,7 +22,13 @@ from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.campaigns.asking import ask
-from gridbridge.services.campaigns.listed import elapsed, room, there, wanted_clusters
+from gridbridge.services.campaigns.listed import (
+    elapsed,
+    listed_places,
+    room,
+    there,
+    wanted_clusters,
+)
 from gridbridge.services.campaigns.missing import Missing
 from gridbridge.services.campaigns.tails import Tails, besides
 from gridbridge.shell.clock import Clock
@@ -118,12 +124,20 @@ class Updator:
         answers: dict[str, ClusterSnapshot],
         judge: Judge,
     ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
-        """Return the attempts that have ended, and the arrays that are over by that."""
+        """Return the attempts that have ended, and the arrays that are over by that.
+
+        What is listed is not read one by one: most of what was sent is that.
+        """
         ended: list[Attempt] = []
         over: list[Array] = []
         for array in arrays:
-            pending = self._campaigns.pending(array)
-            missing = self._missed(array, pending, answers[array.cluster])
+            listed = listed_places(array, answers[array.cluster])
+            self._missing.see(array, listed)
+            if len(listed) == array.size:
+                continue
+            pending = self._tries.pending_places(array)
+            gone = self._tries.pending_at(array, pending - listed)
+            missing = self._missing.for_s(gone)
             ends = self._ends(array) if missing else {}
             found = () if ends is None else judge(array, missing, ends)
             self._missing.settle(missing, found)
@@ -147,16 +161,6 @@ class Updator:
             return rules.ended(missing, ends, walltime_s, forgotten_s, wiped)
 
         return ended
-
-    def _missed(
-        self, array: Array, pending: tuple[Attempt, ...], seen: ClusterSnapshot
-    ) -> dict[Attempt, float]:
-        """Return the attempts that are not listed, with how long that has been so."""
-        rows = seen.jobs.get(array.job_id, ())
-        whole = (range(1, array.size + 1),)
-        gone = rules.not_listed(pending, (some for row in rows for some in row.tasks or whole))
-        self._missing.see(set(pending) - set(gone))
-        return self._missing.for_s(gone)
 
     def _ends(self, array: Array) -> dict[int, JobEnd] | None:
         """Return what the cluster tells of ends; None while it tells nothing, which is no end."""

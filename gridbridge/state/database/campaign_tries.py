@@ -1,12 +1,12 @@
 """What is asked of the attempts of campaigns now and then: earlier ones, failed ones, lost ones."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import asdict
 
 from sqlalchemy import and_, bindparam, delete, exists, func, insert, or_, select, tuple_
 
 from gridbridge.model.campaigns.adoption import Adoption, Kept
-from gridbridge.model.campaigns.campaign import Attempt, Outcome
+from gridbridge.model.campaigns.campaign import Array, Attempt, Outcome
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.plan import Tried
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, WAITING
@@ -30,6 +30,17 @@ _PENDING = (
     select(*(ATTEMPTS.c[name] for name in Attempt.__dataclass_fields__))
     .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == Outcome.PENDING)
     .order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
+)
+_OF_ARRAY = and_(
+    ATTEMPTS.c.campaign == bindparam("of_campaign"),
+    ATTEMPTS.c.array == bindparam("of_array"),
+    ATTEMPTS.c.outcome == Outcome.PENDING,
+)
+_PLACES = select(ATTEMPTS.c.place).where(_OF_ARRAY)
+_AT_PLACES = (
+    select(*(ATTEMPTS.c[name] for name in Attempt.__dataclass_fields__))
+    .where(_OF_ARRAY, ATTEMPTS.c.place.in_(bindparam("places", expanding=True)))
+    .order_by(ATTEMPTS.c.place)
 )
 _LAST = (
     select(ATTEMPTS.c.task, func.max(ATTEMPTS.c.attempt).label("attempt"))
@@ -72,6 +83,24 @@ class CampaignTries:
     def __init__(self, database: Database, campaigns: Campaigns) -> None:
         self._database = database
         self._campaigns = campaigns
+
+    def pending_places(self, array: Array) -> frozenset[int]:
+        """Return the places of an array's attempts whose ends are not known."""
+        of = {"of_campaign": array.campaign, "of_array": array.number}
+        return frozenset(row["place"] for row in self._database.rows(_PLACES, **of))
+
+    def pending_at(self, array: Array, places: Set[int]) -> tuple[Attempt, ...]:
+        """Return those attempts at some places, by place."""
+        of = {"of_campaign": array.campaign, "of_array": array.number}
+        wanted = sorted(places)
+        return tuple(
+            Attempt(**row | {"outcome": Outcome(row["outcome"])})
+            for begin in range(0, len(wanted), AT_A_TIME)
+            for row in map(
+                dict,
+                self._database.rows(_AT_PLACES, **of, places=wanted[begin : begin + AT_A_TIME]),
+            )
+        )
 
     def earlier(self, attempts: Iterable[Attempt]) -> tuple[Tried, ...]:
         """Return what became of the earlier attempts of these tasks, and where."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.ends import FORGOTTEN, ended, not_listed, portions
+from gridbridge.decisions.campaigns.ends import FORGOTTEN, ended, portions
 from gridbridge.model.campaigns.campaign import Attempt, Outcome
 from gridbridge.model.campaigns.plan import Again, Plan
 from gridbridge.model.campaigns.wiping import Mark, WipedFor
@@ -12,13 +12,6 @@ from gridbridge.model.job import JobEnd, KilledFor
 def attempt(place: int) -> Attempt:
     """Return the first attempt of a task."""
     return Attempt(campaign=1, task=place - 1, attempt=1, array=1, place=place)
-
-
-def test_a_listed_task_lives_whatever_its_row_stands_for() -> None:
-    """The waiting tasks of an array are one row."""
-    pending = [attempt(place) for place in (1, 2, 3, 9)]
-
-    assert not_listed(pending, [range(2, 4)]) == (pending[0], pending[3])
 
 
 def test_a_task_that_nothing_tells_of_is_waited_for() -> None:

@@ -24,6 +24,7 @@ class Rounds:
 
     def __init__(self, database: Database) -> None:
         self.kept = MissingTasks(database)
+        self.campaigns = Campaigns(database)
         self.now_s = NOON.timestamp()
         self.steady_s = 50.0
         self.new_process()
@@ -42,7 +43,8 @@ class Rounds:
         """Do a round in which these are not listed; return for how long that has been so."""
         self.missing.begin()
         absent = [attempts[n] for n in gone]
-        self.missing.see(set(attempts) - set(absent))
+        (array,) = self.campaigns.open_arrays()
+        self.missing.see(array, {one.place for one in attempts} - {one.place for one in absent})
         told = self.missing.for_s(absent)
         self.missing.settle(absent, [])
         self.kept.note(self.missing.changed)

@@ -1,0 +1,99 @@
+"""What a cycle's look at tasks that were sent costs, beside that at a tenth of them.
+
+Arrays of 1000 run, and their cluster lists each task. Of one array a tenth has ended; that is what
+there is to find. The baseline reads each attempt of each array. Times are of CPU, the fastest of
+some, so that nothing else on the machine counts.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.rows import Row
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.job import JobEnd
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import Fact, JobState
+from gridbridge.services.campaigns.updator import Updator
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.predictions import Predictions
+
+SIZE, FEW, MANY, RUNS = 1000, 10, 100, 5  # tasks of an array, arrays, looks
+MOST_S = 1.0  # of a cycle's decisions altogether
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RUNNING = JobState([Fact.RUNNING])
+
+
+def rows() -> list[Row]:
+    """Measure it."""
+    with TemporaryDirectory(dir="/var/tmp") as name:  # /tmp may be memory
+        few_s, _ = _measured(f"{name}/few.db", FEW)
+        many_s, plain_s = _measured(f"{name}/many.db", MANY)
+    tasks = SIZE * MANY
+    return [
+        Row(what=f"a look at {tasks} tasks that run", measured=many_s, unit="s CPU", limit=MOST_S,
+            baseline=plain_s),
+        Row(what="  at a tenth of them", measured=few_s, unit="s CPU"),
+    ]  # fmt: skip
+
+
+def _measured(path: str, arrays: int) -> tuple[float, float]:
+    database = Database.open(f"sqlite:///{Path(path)}")
+    campaigns = Campaigns(database)
+    jdl = Jdl(name="sent", clusters={"beta": AtCluster(exec_file="run")})
+    known = {"uid": 1000, "owner": "alice", "digest": "", "submitted_at": NOON, "jdl": jdl}
+    state = CampaignState.IN_TREATMENT
+    campaigns.add(Campaign(number=0, state=state, tasks=SIZE * arrays, **known), "token")  # type: ignore[arg-type]
+    for _ in range(arrays):
+        array = campaigns.intend(1, "beta", SIZE, NOON)
+        assert array
+        campaigns.array_is(array, ArrayState.RELEASED, array.number)
+    policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
+    updator = Updator(policy, database, Predictions(database), Marks(database), Clock())
+    sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}
+    vars(updator)["_ends"] = lambda _: {place: JobEnd(exit_status=0) for place in range(1, 101)}
+    judge = updator._judge(campaigns.unfinished())
+
+    def look() -> None:
+        updator._missing.begin()
+        ended, _ = updator._ended(sent, answers, judge)
+        assert len(ended) == SIZE // 10
+
+    found = _fastest(look), _fastest(lambda: _read(campaigns, sent))
+    database.close()
+    return found
+
+
+def _read(campaigns: Campaigns, sent: tuple[Array, ...]) -> None:
+    for array in sent:
+        campaigns.pending(array)
+
+
+def _listed(arrays: int) -> ClusterSnapshot:
+    """Return a row for each task; of the first array the first tenth has ended."""
+    jobs = {
+        number: tuple(
+            JobStatus(job_id=number, name="n", owner="a", state=RUNNING, tasks=(range(n, n + 1),))
+            for n in range(1 + SIZE // 10 * (number == 1), SIZE + 1)
+        )
+        for number in range(1, arrays + 1)
+    }
+    known = {"taken_at": NOON, "queues": (), "pending": 0, "free_slots": 0}
+    return ClusterSnapshot(cluster="beta", jobs=jobs, **known)  # type: ignore[arg-type]
+
+
+def _fastest(work: Callable[[], None]) -> float:
+    times = []
+    for _ in range(RUNS):
+        began = time.process_time()
+        work()
+        times.append(time.process_time() - began)
+    return min(times)

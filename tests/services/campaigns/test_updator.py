@@ -1,0 +1,130 @@
+"""What a cycle reads of what was sent grows with what has ended, not with what runs."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.job import JobEnd
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site as SiteSection
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import Fact, JobState
+from gridbridge.services.campaigns.updator import Updator
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.predictions import Predictions
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RUNNING = JobState([Fact.RUNNING])
+
+
+class Site:
+    """An array of five tasks at beta, of which some places are listed and some have ended."""
+
+    def __init__(self, database: Database) -> None:
+        self.campaigns = Campaigns(database)
+        one = Campaign(
+            number=0,
+            uid=1000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=5,
+            digest="",
+            jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+        )
+        self.campaigns.add(one, "token")
+        array = self.campaigns.intend(1, "beta", 5, NOON)
+        assert array
+        self.campaigns.array_is(array, ArrayState.RELEASED, 7)
+        (self.array,) = self.campaigns.open_arrays()
+        policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
+        self.updator = Updator(policy, database, Predictions(database), Marks(database), Clock())
+        self.asked = 0
+
+    def look(self, *rows: range, ended: Mapping[int, JobEnd]) -> tuple[list[int], bool]:
+        """Return the places whose attempts have ended, and whether the array is over."""
+        seen = ClusterSnapshot(
+            cluster="beta",
+            taken_at=NOON,
+            queues=(),
+            pending=0,
+            free_slots=0,
+            jobs={7: tuple(_row(some) for some in rows)},
+        )
+
+        def ends(_: Array) -> Mapping[int, JobEnd]:
+            self.asked += 1
+            return ended
+
+        vars(self.updator)["_ends"] = ends
+        self.updator._missing.begin()
+        judge = self.updator._judge(self.campaigns.unfinished())
+        found, over = self.updator._ended([self.array], {"beta": seen}, judge)
+        self.campaigns.ended(found)
+        return [one.place for one in found], over == (self.array,)
+
+
+def _row(places: range) -> JobStatus:
+    known: dict[str, Any] = {
+        "job_id": 7,
+        "name": "n",
+        "owner": "a",
+        "state": RUNNING,
+        "tasks": (places,),
+    }
+    return JobStatus(**known)
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    yield Site(database)
+    database.close()
+
+
+def test_of_an_array_that_is_listed_whole_nothing_is_read(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("read")
+
+    monkeypatch.setattr(site.updator._tries, "pending_places", read)
+
+    assert site.look(range(1, 3), range(3, 6), ended={}) == ([], False)
+    assert site.asked == 0
+
+
+def test_what_is_not_listed_has_ended_once_its_cluster_tells(site: Site) -> None:
+    """The array is over with its last task; those that ended before are not asked for again."""
+    well = JobEnd(exit_status=0, wallclock_s=3.0)
+
+    assert site.look(range(2, 4), ended={1: well, 5: well}) == ([1, 5], False)
+    assert site.look(range(2, 4), ended={}) == ([], False)
+    assert site.look(ended={2: well, 4: well}) == ([2, 4], False)
+    assert site.look(ended={3: well}) == ([3], True)
+
+
+def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
+    first, *_ = site.campaigns.pending(site.array)
+    site.campaigns.ended([replace(first, outcome=Outcome.SUCCESS)])
+    tries = site.updator._tries
+
+    assert tries.pending_places(site.array) == {2, 3, 4, 5}
+    assert [one.place for one in tries.pending_at(site.array, {1, 3, 5})] == [3, 5]
+    assert all(isinstance(one, Attempt) for one in tries.pending_at(site.array, {3}))
