@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.harvest import MANY, slots, until
+from bench.harvest import MANY, slots
 from bench.rows import Row
 from bench.site import CONFIG, POLLER, Site
-from tests.lab.campaigns.runner import HOST, shown, start, stop, submit
+from tests.lab.campaigns.runner import HOST, start, stop, submit
 from tests.lab.grid import Grid
 
 FOLDER, CALLS = "/opt/gb-bench-asked", "/tmp/gb-bench-asked"
@@ -59,9 +59,9 @@ def rows() -> list[Row]:
 
 def _calls(grid: Grid, tasks: int) -> dict[tuple[str, str], float]:
     """Return the calls of each service by kind, for a minute, while so many tasks are there."""
-    jdl = {"name": "asked", "nb_jobs": tasks, "exec_file": "sleep 20", "walltime": "0:10"}
+    runs = "sleep 20" if tasks == MANY_TASKS else "sleep 300"
+    jdl = {"name": "asked", "nb_jobs": tasks, "exec_file": runs, "walltime": "0:10"}
     number = submit(grid, jdl | {"type": "normal", "clusters": {"beta": {}}})
-    until(lambda: shown(grid, number)["ended"] or tasks > FEW_TASKS)
     grid.sh(HOST, f": >{CALLS}")
     time.sleep(WATCHED_S)
     lines = grid.sh(HOST, f"cat {CALLS}").splitlines()

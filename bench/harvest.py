@@ -101,8 +101,8 @@ def _local_s(grid: Grid) -> float:
     """Return how long a local job waited for its start, once it has started."""
     words = ("qsub", "-terse", "-l", f"hostname={NODE}", "-b", "y", "-o", "/dev/null", "-j", "y")
     began = time.monotonic()
-    job = grid.on(BETA, *words, "sleep", "1", user="bob").out.strip()
-    started = until(lambda: _state(grid, job) != "qw", pause_s=0.1) - began
+    job = grid.on(BETA, *words, "sleep", "3", user="bob").out.strip()
+    started = until(lambda: _state(grid, job) == "r", pause_s=0.1) - began
     until(lambda: not _state(grid, job), pause_s=0.2)
     return started
 
