@@ -1,7 +1,7 @@
 # Runs one task of a campaign's array. What stands above was written for that array: gb_*, and the
 # task's parameters as our own. It ends as the task did; 99 and 100 would be orders to Grid Engine
 # (sge_shepherd(8)): 199 and 200 stand for them, and for those signals that nobody sends.
-# shellcheck shell=sh disable=SC2154,SC2172,SC3045 # set above; every sh has ulimit -c and these signals
+# shellcheck shell=sh disable=SC2154,SC2172,SC3045,SC3067 # set above; every sh has ulimit -c, -O and these signals
 umask 022
 gb_preempted=
 trap 'gb_preempted=1' 56 # of sge-methods/preempt: a local job needs the place, and 55 tells that it made way
@@ -10,12 +10,17 @@ trap : USR2              # the checkpoint signal, which all of the task gets
 die() { ulimit -c 0 && kill "-$1" $$; }
 make_way() { case $gb_preempted in 1) die 55 ;; esac }
 
+is_ours_alone() { # whatever others do above: we stand in it, and cd -P followed no link
+    case $PWD in "${gb_above%/}/$gb_folder") ;; *) return 1 ;; esac
+    [ -O . ] || return 1
+    case $(ls -ld .) in d????-??-*) ;; *) return 1 ;; esac
+}
+
 put() { # let the folder of a success be the task's, unless that of another attempt is
     for gb_name in $gb_outputs; do
         [ -e "$gb_own/$gb_name" ] || { echo "gridbridge: it left no $gb_name" >>"$gb_output.err" && return 1; }
     done
-    gb_place=campaign.$gb_campaign/$gb_number
-    mv -T -- "$gb_own" "$gb_place" 2>/dev/null || { [ -d "$gb_place" ] && rm -rf -- "$gb_own"; }
+    mv -T -- "$gb_own" "$gb_number" 2>/dev/null || { [ -d "$gb_number" ] && rm -rf -- "$gb_own"; }
 }
 
 export CIGRI_CAMPAIGN_ID="$gb_campaign" CIGRI_CAMPAIGNID="$gb_campaign" CIGRI_COPY="$gb_copy"
@@ -25,16 +30,27 @@ export CIGRI_RESOURCES="$gb_slots" CIGRI_WALLTIME="$gb_walltime" CIGRI_WALLTIME_
 
 case $gb_directory in '' | "\$HOME"*) gb_directory=$HOME${gb_directory#"\$HOME"} ;; esac
 cd -- "$gb_directory" || { die 57; exit 1; }
-gb_output=campaign.$gb_campaign/$gb_number.$gb_attempt
-mkdir -p "campaign.$gb_campaign"
-true >"$gb_output.out" || { die 59; exit 1; }
-gb_own=.
-case $gb_outputs in ?*) gb_own=$gb_output ;; esac
-mkdir -p "$gb_own" || { die 57; exit 1; }
+gb_work=$PWD
+cd -P . && gb_above=$PWD
+gb_folder=campaign.$gb_campaign
+gb_output=$gb_number.$gb_attempt
+mkdir -m 700 -- "$gb_folder" 2>/dev/null
+{ cd -P -- "./$gb_folder" && is_ours_alone; } || {
+    echo "gridbridge: $gb_work/$gb_folder: not a folder that is this account's and that it alone can write" >&2
+    die 57
+    exit 1
+}
+rm -f -- "$gb_output.out" "$gb_output.err"
+set -C # what a link names is never written
+true >"$gb_output.out" 2>"$gb_output.err" || { die 59; exit 1; }
+set +C
+gb_own=
+case $gb_outputs in ?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_own ;; esac
+[ -z "$gb_own" ] || mkdir -p -- "$gb_own" || { die 57; exit 1; }
 make_way # before it began
 (
-    cd -- "$gb_own" || exit 1
-    export CIGRI_WORKDIR="$PWD" CIGRI_WORKING_DIRECTORY="$PWD"
+    cd -- "${gb_own:+./}${gb_own:-$gb_work}" || exit 1
+    export CIGRI_WORKDIR="$gb_work" CIGRI_WORKING_DIRECTORY="$gb_work"
     exec sh -c "$gb_exec \"\$@\"" sh "$@"
 ) </dev/null >"$gb_output.out" 2>"$gb_output.err"
 gb_status=$?

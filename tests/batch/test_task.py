@@ -162,6 +162,109 @@ def test_a_copy_knows_which_one_it_is(tmp_path: Path) -> None:
     assert output(tmp_path, "7.3.out") == "2 12.7 north\n"
 
 
+def shared(home: Path) -> Path:
+    """Make an exec_directory into which everybody may write; return the campaign's folder in it."""
+    (home / "data").mkdir()
+    (home / "data").chmod(0o1777)
+    return home / "data" / "campaign.12"
+
+
+def linked(home: Path, folder: Path) -> None:
+    """Make the folder a link to one of the person's own."""
+    folder.symlink_to(home, target_is_directory=True)
+
+
+def open_to_all(home: Path, folder: Path) -> None:
+    """Make a folder of the person's in which others can change names."""
+    del home
+    folder.mkdir()
+    folder.chmod(0o777)
+
+
+def open_to_a_group(home: Path, folder: Path) -> None:
+    """Make such a folder for a group."""
+    del home
+    folder.mkdir()
+    folder.chmod(0o775)
+
+
+def of_another(home: Path, folder: Path) -> None:
+    """Make another person's folder."""
+    del home
+    folder.mkdir()
+    os.chown(folder, 1, 1)
+
+
+PLANTED = [
+    linked,
+    open_to_all,
+    open_to_a_group,
+    pytest.param(of_another, marks=pytest.mark.skipif(os.getuid() != 0, reason="two persons")),
+]
+
+
+@pytest.mark.parametrize("plant", PLANTED)
+@pytest.mark.parametrize("outputs", ["", "result"])
+def test_nobody_has_a_task_write_into_a_file_of_its_owners(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    plant: Callable[[Path, Path], None],
+    outputs: str,
+) -> None:
+    """A campaign's folder is the account's own, and nobody else can write it, or nothing runs."""
+    mine = tmp_path / "mine"
+    mine.write_text("of value\n")
+    folder = shared(tmp_path)
+    plant(tmp_path, folder)
+    for name in ("0.1.out", "0.1.err"):
+        (folder / name).symlink_to(mine)
+    path = tmp_path / "script"
+    settings = SETTINGS | {"exec": "touch $HOME/ran;", "outputs": outputs}
+    path.write_bytes(script(settings, (Task(0, 1, ()),)))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SGE_TASK_ID": "1"}
+
+    done = subprocess.run(["/bin/sh", path], env=environment, check=False, cwd="/")
+
+    assert done.returncode == -57
+    assert mine.read_text() == "of value\n"
+    assert not (tmp_path / "ran").exists()
+    assert f"{folder}: not a folder that is this account's" in capfd.readouterr().err
+
+
+def test_an_output_is_a_new_file(tmp_path: Path) -> None:
+    """Also where the task's own program left a link of that name."""
+    mine = tmp_path / "mine"
+    mine.write_text("of value\n")
+    folder = shared(tmp_path)
+    folder.mkdir()
+    for name in ("0.1.out", "0.1.err"):
+        (folder / name).symlink_to(mine)
+
+    assert run(tmp_path, "echo out; echo err >&2;", 1, Task(0, 1, ()), SGE_TASK_ID="1") == 0
+
+    assert mine.read_text() == "of value\n"
+    assert output(tmp_path, "0.1.out") == "out\n"
+    assert output(tmp_path, "0.1.err") == "err\n"
+
+
+def test_what_a_task_prints_is_its_owners_alone(tmp_path: Path) -> None:
+    """Whatever may be read beside it; what the task itself makes is as its own programs say."""
+    assert run(tmp_path, "touch made;", 1, Task(0, 1, ()), SGE_TASK_ID="1") == 0
+
+    assert (tmp_path / "data" / "campaign.12").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "data" / "made").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_directory_may_be_reached_through_a_link(tmp_path: Path) -> None:
+    """The task sees the name that its owner wrote."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "data").symlink_to("disk", target_is_directory=True)
+
+    run(tmp_path, 'echo "$CIGRI_WORKDIR $PWD";', 1, Task(0, 1, ()), SGE_TASK_ID="1")
+
+    assert output(tmp_path, "0.1.out") == f"{tmp_path}/data {tmp_path}/data\n"
+
+
 OUTPUTS = SETTINGS | {"outputs": "result sub/log"}
 WRITES = (
     'sh -c \'mkdir sub; echo "$CIGRI_COPY" >result; echo "$PWD" >sub/log; cat ../../in >&2\' sh'
