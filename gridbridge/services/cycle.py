@@ -118,8 +118,9 @@ def run_forever(
         if before and not trouble:
             _log.info("event=well_again after=%r", str(before))
         pause_s = doubled(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
-        wakes = (lambda: False) if trouble else daemon.has_news
-        _pause(pause_s or daemon.pause_s, wakes, signals, life_sign, clock)
+        news = _News(daemon, trouble)
+        _pause(pause_s or daemon.pause_s, news.wake, signals, life_sign, clock)
+        trouble = news.trouble
 
 
 def _try(
@@ -133,11 +134,31 @@ def _try(
         with daemon.open_cycle() as program:
             once(program, _log.debug)
     except GridbridgeError as error:
-        daemon.release()
-        is_usual = isinstance(error, StateError)
-        _log.error("event=cycle_failed why=%r", str(error), exc_info=not is_usual)
-        return error
+        return _failed(daemon, error)
     return None
+
+
+def _failed(daemon: Daemon[Seen, Plan], error: GridbridgeError) -> GridbridgeError:
+    daemon.release()
+    is_usual = isinstance(error, StateError)
+    _log.error("event=cycle_failed why=%r", str(error), exc_info=not is_usual)
+    return error
+
+
+class _News:
+    """What may end a pause; nothing does after a failure, and looking for news may be one."""
+
+    def __init__(self, daemon: Daemon[Seen, Plan], trouble: GridbridgeError | None) -> None:
+        self._daemon = daemon
+        self.trouble = trouble
+
+    def wake(self) -> bool:
+        """Say whether the next cycle shall come at once."""
+        try:
+            return not self.trouble and self._daemon.has_news()
+        except GridbridgeError as error:
+            self.trouble = _failed(self._daemon, error)
+            return False
 
 
 def _pause(

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import pwd
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -29,6 +30,8 @@ ASKED, TAKEN = "ask.", "took."
 MAX_BYTES = 512 << 20
 ASKED_BYTES = 1 << 16
 NO_WISH: Mapping[str, str] = {}
+HIGHEST = 999_999_999  # number of a campaign, an event or a task
+TOKEN = re.compile("[0-9a-f]{32}")  # as files.random_name makes it
 A_SCAN = 10  # files of a person in one look
 
 
@@ -86,10 +89,12 @@ def new(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[tuple[str, N
     for token in _begun(listed, NEW, BEGUN, folder):
         try:
             yield token, _read(f"{folder}/{BEGUN}{token}", token)
-        except FileNotFoundError:  # its owner has removed it
-            continue
-        except (StateError, ValueError, KeyError) as error:
+        except StateError as error:
             yield token, str(error)
+        except OSError:  # its owner has removed it, or it can't be read now
+            continue
+        except Exception as error:  # whatever somebody wrote there
+            yield token, f"not what gridsub writes: {error!r:.200}"
 
 
 def waiting(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
@@ -128,17 +133,30 @@ def _request(folder: str, token: str) -> Asked | None:
     try:
         data, facts = files.read(f"{folder}/{TAKEN}{token}", ASKED_BYTES)
         said = json.loads(data)
-        numbers = tuple(int(number) for number in said.get("campaigns", ()))
-        verb, task = Verb(said["verb"]), int(said.get("task", 0))
-        wish = {key: str(said.get(key, "")) for key in ("way", "identity", "severity")}
-    except (OSError, StateError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        numbers = tuple(_number(number) for number in said.get("campaigns", ()))
+        verb, task = Verb(said["verb"]), _number(said.get("task", 0))
+        wish = {key: _text(said.get(key, "")) for key in ("way", "identity", "severity")}
+    except Exception:  # whatever somebody wrote there
         return None
     return Asked(token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **wish)
 
 
+def _number(value: object) -> int:
+    if not isinstance(value, int) or abs(value) > HIGHEST:
+        raise ValueError("no number of ours")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    value.encode()  # JSON allows half of a character, which no row can have
+    return value
+
+
 def _begun(listed: Iterable[str], brought: str, begun: str, folder: str) -> list[str]:
     """Rename what was brought, and return the tokens of all that is begun and not finished."""
-    known = [name for name in listed if name.startswith((brought, begun))]
+    known = list(listed)
     for name in _some(known, brought, folder):
         with suppress(OSError):  # taken back, or something odd stands there
             os.rename(f"{folder}/{name}", f"{folder}/{begun}{name.removeprefix(brought)}")
@@ -150,16 +168,29 @@ def _some(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
     """Return names of a kind, the first of each person: nobody's many files hide another's."""
     of_uid: dict[int, list[str]] = {}
     for name in listed:
-        with suppress(FileNotFoundError):
+        if not _is_of(name, prefix):
+            continue
+        with suppress(OSError):
             facts = os.lstat(f"{folder}/{name}")
-            if name.startswith(prefix) and not stat.S_ISDIR(facts.st_mode):
+            if not stat.S_ISDIR(facts.st_mode):
                 of_uid.setdefault(facts.st_uid, []).append(name)
     return [name for names in of_uid.values() for name in sorted(names)[:A_SCAN]]
 
 
+def _is_of(name: str, prefix: str) -> bool:
+    """Say whether a name is one that our programs give; what else lies there is left alone."""
+    return name.startswith(prefix) and bool(TOKEN.fullmatch(name.removeprefix(prefix)))
+
+
 def done(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove a request that was answered."""
-    files.remove(f"{folder}/{TAKEN}{token}")
+    _remove(f"{folder}/{TAKEN}{token}")
+
+
+def drop(token: str, folder: str = CAMPAIGNS) -> None:
+    """Remove what can't be done, a new file or a request."""
+    for begun in (BEGUN, TAKEN):
+        _remove(f"{folder}/{begun}{token}")
 
 
 def keep_wish(token: str, folder: str = CAMPAIGNS) -> None:
@@ -201,7 +232,7 @@ def numbered(campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> NewFile |
     name = file_of(campaign, part)
     try:
         return _read(f"{folder}/{name}", name)
-    except (FileNotFoundError, StateError, ValueError, KeyError):
+    except Exception:  # whatever somebody wrote there
         return None
 
 
@@ -212,14 +243,14 @@ def brought(campaign: int, folder: str = CAMPAIGNS) -> tuple[Any, list[str]]:
         for part in _parts(campaign, folder):
             lines += _texts(f"{folder}/{file_of(campaign, part)}")[1:]
         return json.loads(first), lines
-    except (OSError, StateError, ValueError) as error:
+    except (OSError, StateError, ValueError, RecursionError) as error:
         raise NotTheirs(f"campaign {campaign}: its file is not yours to read") from error
 
 
 def purge(campaign: int, folder: str = CAMPAIGNS) -> None:
     """Remove a campaign's files, the last part first; may be repeated."""
     for part in (*reversed(_parts(campaign, folder)), 0):
-        files.remove(f"{folder}/{file_of(campaign, part)}")
+        _remove(f"{folder}/{file_of(campaign, part)}")
 
 
 def _parts(campaign: int, folder: str) -> range:
@@ -244,7 +275,7 @@ def _texts(path: str) -> list[str]:
 
 def refuse(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove a new file."""
-    files.remove(f"{folder}/{BEGUN}{token}")
+    _remove(f"{folder}/{BEGUN}{token}")
 
 
 def answer_path(token: str, published: str = PUBLISHED) -> str:
@@ -268,6 +299,12 @@ def _read(path: str, token: str) -> NewFile:
         header=json.loads(first),
         tasks=rest.count(b"\n"),
     )
+
+
+def _remove(path: str) -> None:
+    """Remove a file; a folder that its owner made there instead is left alone."""
+    with suppress(IsADirectoryError):
+        files.remove(path)
 
 
 def _unlink(path: str) -> bool:

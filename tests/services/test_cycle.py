@@ -227,6 +227,28 @@ def test_what_is_no_error_of_ours_ends_the_program(tmp_path: Path) -> None:
         cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
 
 
+class Losing(Stopping):
+    """A balance that can't look for news after its first cycle."""
+
+    def has_news(self) -> bool:
+        """Fail once."""
+        self.done.append("look")
+        if self.done.count("look") == 1:
+            raise UNREACHED
+        return False
+
+
+def test_a_look_for_news_that_fails_is_a_cycle_that_failed(tmp_path: Path) -> None:
+    """What is kept is recovered before the next one, which comes no sooner for it."""
+    waiting = Waiting()
+    balance = Losing(tmp_path, waiting, cycles=2)
+    cycle.run_forever(balance, waiting, waiting, waiting.clock)  # type: ignore[arg-type]  # what it needs of them
+
+    after = balance.done[balance.done.index("look") :]
+    assert after[:4] == ["look", "release", "recover", "gather"]
+    assert sum(waiting.waits) >= balance.pause_s
+
+
 HOLD = """
 import sys
 from gridbridge.shell import lock

@@ -4,7 +4,8 @@ Its owner is told the number.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -12,7 +13,7 @@ from itertools import count
 from gridbridge.config import admission
 from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
-from gridbridge.errors import ConfigError
+from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.admission import Candidate, Rule
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
 from gridbridge.model.campaigns.events import Code, Kind
@@ -63,25 +64,47 @@ class Intake:
         self._folder = folder
         self._published = published
         self._rules = rules
+        self._waiting: set[str] = set()  # tokens of what was told once
 
     def take(self) -> int:
         """Take in new campaigns, and do what owners ask; return how many of both."""
         listed = campaign_files.names(self._folder)
-        new = campaign_files.new(listed, self._folder)
-        taken = sum(self._take(token, found) for token, found in new)
+        taken = 0
+        for token, found in campaign_files.new(listed, self._folder):
+            with self._one(token):
+                taken += self._take(token, found)
         return taken + self._answer(listed)
+
+    @contextmanager
+    def _one(self, token: str) -> Iterator[None]:
+        """Do what one file asks for; what is wrong with it stops no other.
+
+        What the state file or a disk refuses is tried again at each look, and told once. What fails
+        by anything else would fail again, so its file is removed.
+        """
+        try:
+            yield
+        except (GridbridgeError, OSError) as error:
+            if token not in self._waiting:
+                _log.error("event=not_taken_now token=%s why=%r", token, str(error))
+            self._waiting.add(token)
+        except Exception:
+            _log.exception("event=not_taken token=%s", token)
+            campaign_files.drop(token, self._folder)
 
     def untaken(self) -> int:
         """Return how many files `take` would find."""
         return len(campaign_files.waiting(campaign_files.names(self._folder), self._folder))
 
     def _answer(self, listed: list[str]) -> int:
-        asked = tuple(campaign_files.asked(listed, self._folder))
-        for one in asked:
-            act = self._subscribing.do if one.verb in OF_SUBSCRIPTIONS else self._requests.do
-            campaign_files.answer(one.token, act(one), self._published)
-            campaign_files.done(one.token, self._folder)
-        return len(asked)
+        answered = 0
+        for one in campaign_files.asked(listed, self._folder):
+            with self._one(one.token):
+                act = self._subscribing.do if one.verb in OF_SUBSCRIPTIONS else self._requests.do
+                campaign_files.answer(one.token, act(one), self._published)
+                campaign_files.done(one.token, self._folder)
+                answered += 1
+        return answered
 
     def recover(self) -> None:
         """Know the campaigns again that a state file which was restored has forgotten.

@@ -6,17 +6,21 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
-from gridbridge.model.campaigns.campaign import CampaignState, Outcome, Waiting
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.campaigns.intake import OF_SUBSCRIPTIONS
 from gridbridge.state import campaign_files
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from tests.services.campaigns.intake_site import SWEEP, Site
+
+TOKEN = "0123456789abcdef" * 2
 
 
 @pytest.fixture(name="site")
@@ -123,10 +127,10 @@ def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object,
 def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> None:
     """Another's file could be brought by a link."""
     (tmp_path / "other").write_bytes(campaign_files.encode(asdict(SWEEP), ("a",)))
-    os.link(tmp_path / "other", site.brought / "new.0123")
+    os.link(tmp_path / "other", site.brought / f"new.{TOKEN}")
 
     assert site.intake.take() == 0
-    assert "not a regular file of one link" in site.answer("0123")["refused"]
+    assert "not a regular file of one link" in site.answer(TOKEN)["refused"]
 
 
 @pytest.mark.parametrize(
@@ -251,15 +255,57 @@ def test_nobody_changes_anothers_campaign(site: Site) -> None:
         b"[]",
         b'{"verb": "cancel", "campaigns": [1], "task": "x"}',
         b'{"verb": "rob", "campaigns": [1]}',
-        b"{" * 5000,
+        b"[" * 100_000,
+        b'{"verb": "pause", "campaigns": [1e999]}',
+        b'{"verb": "pause", "campaigns": [99999999999999999999999]}',
+        b'{"verb": "pause", "campaigns": ["1"]}',
+        b'{"verb": "pause", "campaigns": 1}',
+        b'{"verb": "cancel_task", "campaigns": [1], "task": 1e999}',
+        b'{"verb": "fix", "campaigns": [1000000000000000000000000000000]}',
+        b'{"verb": "subscribe", "way": "\\ud800"}',
     ],
+    ids=range(12),
 )
 def test_what_is_no_request_is_removed(site: Site, data: bytes) -> None:
     """Without a word to anybody."""
-    (site.brought / "ask.0123").write_bytes(data)
+    (site.brought / f"ask.{TOKEN}").write_bytes(data)
 
     assert site.intake.take() == 0
     assert os.listdir(site.brought) == []
+
+
+def test_what_can_not_be_taken_in_stops_nobody(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fault of ours is told with its traceback; the file is gone at the next look."""
+    bad, good = site.bring(asdict(SWEEP), "a"), site.bring(asdict(SWEEP), "a", "b")
+    add = site.intake._campaigns.add
+
+    def fails(campaign: Campaign, token: str) -> int:
+        if token == bad:
+            raise OverflowError
+        return add(campaign, token)
+
+    monkeypatch.setattr(site.intake._campaigns, "add", fails)
+
+    assert site.intake.take() == 1
+    assert site.answer(good) == {"campaign": 1}
+    assert os.listdir(site.brought) == ["c.1"]
+    assert f"event=not_taken token={bad}" in caplog.text
+
+
+def test_what_the_state_file_refuses_now_is_taken_later(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told once."""
+    token = site.bring(asdict(SWEEP), "a")
+    with monkeypatch.context() as full:
+        full.setattr(site.intake._campaigns, "add", Mock(side_effect=StateError("disk full")))
+        taken = [site.intake.take() for _ in range(3)]
+
+    assert (taken, caplog.text.count("disk full")) == ([0, 0, 0], 1)
+    assert site.intake.take() == 1
+    assert site.answer(token) == {"campaign": 1}
 
 
 def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
