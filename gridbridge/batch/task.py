@@ -17,13 +17,14 @@ AS_TYPED = ("utf-8", "surrogateescape")  # the user's bytes, whatever their enco
 class Task:
     """One task of an array: its number in the campaign, which attempt this is, its parameters."""
 
-    __slots__ = ("attempt", "copy", "number", "parameters")
+    __slots__ = ("attempt", "copy", "label", "number", "parameters")
 
     def __init__(self, number: int, attempt: int, parameters: tuple[str, ...]) -> None:
         self.number = number
         self.attempt = attempt
         self.parameters = parameters  # the first is its name
         self.copy = 0  # which copy of the task this is; 0: none
+        self.label = ""  # of what is no task: how it is called in the place of a number
 
 
 def script(settings: dict[str, str], tasks: tuple[Task, ...]) -> bytes:
@@ -37,6 +38,7 @@ def script(settings: dict[str, str], tasks: tuple[Task, ...]) -> bytes:
 
 def _case(place: int, task: Task) -> str:
     words = " ".join(map(quote, task.parameters))
-    name = quote(task.parameters[0] if task.parameters else str(task.number))
-    known = f"gb_number={task.number} gb_attempt={task.attempt} gb_copy={task.copy} gb_name={name}"
+    number = task.label or str(task.number)
+    name = quote(task.parameters[0] if task.parameters and not task.label else number)
+    known = f"gb_number={number} gb_attempt={task.attempt} gb_copy={task.copy} gb_name={name}"
     return f"{place}) {known}; set -- {words} ;;\n"

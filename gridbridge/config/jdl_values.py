@@ -17,6 +17,7 @@ PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 COMMAND = re.compile(r"[^\x00]{1,65536}")
 OUTPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*", re.ASCII)
 OUTPUTS = '["FILE", "FOLDER/FILE"], relative, of letters, digits and _.+-'
+LINES = '["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "true or false"
 NUL = "a NUL byte in it"
 BEST_EFFORT = ("best-effort", "besteffort")
@@ -133,6 +134,14 @@ def _texts(value: object) -> tuple[str, ...]:
     return found
 
 
+def _lines(value: object) -> str:
+    """Read lines of sh: a list of them, or a text."""
+    lines = value if isinstance(value, list) else [value]
+    if not lines or not all(isinstance(one, str) for one in lines):
+        raise TypeError("no list of lines")
+    return text_of(COMMAND)("\n".join(map(str, lines)))
+
+
 def _numbers(value: object) -> tuple[str, ...]:
     return tuple(map(str, range(_count(1, MOST_TASKS)(value))))
 
@@ -151,6 +160,10 @@ KEYS: Mapping[str, Key] = {
     "project": Key(field="project", read=text_of(WORD), right="a project's name"),
     "queue": Key(field="queue", read=text_of(WORD), right="a queue's name"),
     "pe": Key(field="environment", read=text_of(WORD), right="of Grid Engine: an environment"),
+    "prologue": Key(field="prologue", read=_lines, right=LINES),
+    "prologue_walltime": Key(field="prologue_walltime_s", read=seconds, right='"H:M:S"'),
+    "epilogue": Key(field="epilogue", read=_lines, right=LINES),
+    "epilogue_walltime": Key(field="epilogue_walltime_s", read=seconds, right='"H:M:S"'),
     "max_jobs": Key(field="max_jobs", read=_count(1, MOST_TASKS), right="a number of tasks"),
 }
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {

@@ -322,3 +322,14 @@ def test_what_has_not_succeeded_is_not_put_into_place(
     assert not (folder / "7").exists()
     assert (folder / "7.1" / "result").exists()
     assert (folder / "7.1.err").read_text() == error
+
+
+def test_a_prologue_is_lines_of_sh_in_the_tasks_directory(tmp_path: Path) -> None:
+    """Run as one script; it ends as its last line does, and is called so."""
+    step = Task(990_000_000, 2, ("echo it\\'s $CIGRI_JOB_ID # first\ncd /\nmkdir here/x; exit 3",))
+    step.label = "prologue"
+
+    status = run(tmp_path, "sh -c", 1, step, SGE_TASK_ID="undefined")
+
+    assert status == 3
+    assert output(tmp_path, "prologue.2.out") == "it's 12.prologue\n"

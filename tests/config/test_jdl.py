@@ -1,5 +1,6 @@
 """A campaign's JDL is read as CiGri's users write it, and all its mistakes are told at once."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,34 @@ def test_a_global_key_holds_for_each_cluster_that_has_none_of_its_own() -> None:
     assert said.jdl == Jdl(name="sweep", clusters={"beta": beta, "gamma": gamma})
     assert said.parameters == ("0", "1", "2")
     assert said.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [(["cd x", "make"], "cd x\nmake"), ("make", "make"), ("a\nb # c", "a\nb # c")],
+)
+def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
+    """As a list or a text, with a walltime of its own."""
+    own = {"prologue": value, "epilogue_walltime": "0:5"}
+    known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": own, "gamma": {}}}
+
+    clusters = jdl.load("n.json", json.dumps(known)).jdl.clusters
+
+    assert clusters["beta"] == AtCluster(exec_file="x", prologue=lines, epilogue_walltime_s=300)
+    assert clusters["gamma"].prologue == ""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[], [1], 3, {}, "", "a\0b", "x" * 70_000],
+    ids=["none", "no text", "number", "table", "empty", "NUL", "long"],
+)
+def test_what_is_no_epilogue_is_refused(value: object) -> None:
+    """With what would be right."""
+    known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"epilogue": value}}}
+
+    with pytest.raises(ConfigError, match='"LINE OF SH", "LINE OF SH"'):
+        jdl.load("n.json", json.dumps(known))
 
 
 def test_toml_says_the_same() -> None:

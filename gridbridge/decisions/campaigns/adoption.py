@@ -17,6 +17,7 @@ from gridbridge.model.campaigns.campaign import (
     Outcome,
     Waiting,
 )
+from gridbridge.model.campaigns.steps import is_step
 
 
 def adopt(kept: Kept, noted: Iterable[Noted], refused: Array, at: datetime) -> Adoption:
@@ -36,7 +37,9 @@ def adopt(kept: Kept, noted: Iterable[Noted], refused: Array, at: datetime) -> A
     first = _first_alive(lost)
     sent = {task for one in lost for task, _ in one.tasks}
     back = [
-        one for one in kept.attempts if one.array in undone - of_copies and one.task not in sent
+        one
+        for one in kept.attempts
+        if one.array in undone - of_copies and one.task not in sent and not is_step(one.task)
     ]
     return Adoption(
         campaign=refused.campaign,

@@ -15,9 +15,12 @@ from gridbridge.decisions.campaigns.copies import (
 )
 from gridbridge.decisions.campaigns.distribution import sends
 from gridbridge.decisions.campaigns.failures.blacklist import bars, limited, may_go_on, opened
+from gridbridge.decisions.campaigns.failures.book import Book
 from gridbridge.decisions.campaigns.failures.event_words import said
 from gridbridge.decisions.campaigns.failures.events import note
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
+from gridbridge.decisions.campaigns.steps import Steps
+from gridbridge.decisions.campaigns.steps import sentences as of_steps
 from gridbridge.decisions.campaigns.tail import Decided, copies
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -37,33 +40,37 @@ BEGUN = (ArrayState.INTENDED, ArrayState.SUBMITTED)  # what another cycle has to
 
 def plan(seen: Seen) -> Plan:
     """Decide from what is seen; the same rows give the same plan."""
-    rivals = by_task(seen.rivals)
-    seen = replace(seen, ended=settled(seen.ended, rivals))
+    rivals, steps = by_task(seen.rivals), Steps(seen)
+    every = seen.arrays
+    seen = replace(seen, ended=settled(seen.ended, rivals), arrays=steps.of_tasks(every))
     alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
     again = numbered(_again(seen, alive), rivals)
     over = {(one.campaign, one.number) for one in seen.over}
-    left = tuple(one for one in seen.arrays if (one.campaign, one.number) not in over)
+    lasting = tuple(one for one in every if (one.campaign, one.number) not in over)
+    left = steps.of_tasks(lasting)
     ending = {(one.campaign, one.array) for one in seen.ended}
     lost = losers(seen.ended, rivals, (one for one in left if one.campaign in alive))
     predicted = predictor.predict(seen)
     tasks_over = Counter(one.campaign for one in last_ends(seen.ended, again))
-    finished = _finished(seen, left, again, tasks_over)
-    book, records = note(seen, again, finished)
+    finished, after = steps.last(_finished(seen, left, again, tasks_over))
+    book, records = note(seen, again, finished, steps.noted(Book(seen.events)))
     barred = bars(book.open, seen.at)
-    there = opened(seen, barred)
-    sent = limited(sends(there, predicted), seen, barred, book)
+    there = opened(seen, barred | steps.preparing())
+    sent, before = steps.first(limited(sends(there, predicted), seen, barred, book))
     return Plan(
         ended=seen.ended,
         arrays=tuple(one for one in seen.arrays if (one.campaign, one.number) in ending),
         again=again,
         over=seen.over,
         finished=finished,
-        deleted=tuple(one for one in left if one.campaign not in alive),
+        deleted=tuple(one for one in lasting if one.campaign not in alive),
         losers=lost,
         resumed=tuple(
-            one for one in _begun(left, alive, lost) if may_go_on(one, book.open, seen.at)
+            one for one in _begun(lasting, alive, lost) if may_go_on(one, book.open, seen.at)
         ),
         sends=sent,
+        stepped=seen.stepped,
+        steps=(*before, *after),
         copies=copies(
             there,
             Decided(
@@ -146,6 +153,7 @@ def sentences(plan: Plan) -> list[str]:
     told += [f"{len(plan.deleted)} arrays are deleted" if plan.deleted else ""]
     told += predictor.sentences(plan.predicted)
     told += [f"sent: {sent}" if sent else ""]
+    told += of_steps(plan.steps)
     told += [
         f"copied to {one.cluster}: {len(one.tasks)} of campaign {one.campaign}, which have run"
         f" longer than {one.beyond_s} s"

@@ -11,6 +11,7 @@ from gridbridge.decisions.campaigns.matching import Matching
 from gridbridge.decisions.campaigns.metascheduler import order
 from gridbridge.decisions.campaigns.predictor import predict
 from gridbridge.decisions.campaigns.slots import FreeSlots
+from gridbridge.decisions.campaigns.steps import Steps
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.jdl import AtCluster, Type
@@ -59,6 +60,9 @@ class _Cycle:
         events = _open(seen.events, plan)
         self._bars = bars(events, seen.at)
         self._barring = _barring(events)
+        self._preparing = Steps(seen).preparing().keys() | {
+            (one.campaign, one.cluster) for one in plan.steps
+        }
 
     def reason(self, campaign: Campaign, cluster: str, wish: AtCluster) -> Reason:
         """Judge a campaign at one of its clusters."""
@@ -72,6 +76,8 @@ class _Cycle:
         is_closed = self._bars.get((campaign.number, cluster)) is Bar.CLOSED
         if barred and is_closed:
             return replace(known, cause=Cause.CLOSED, code=barred.code, until=barred.until)
+        if (campaign.number, cluster) in self._preparing:
+            return replace(known, cause=Cause.PREPARING)
         if room.is_stressed:
             return replace(
                 known, cause=Cause.STRESSED, stress=room.stress, stress_limit=room.stress_limit

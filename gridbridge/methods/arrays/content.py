@@ -5,9 +5,11 @@ import json
 from gridbridge.batch.task import Task, script
 from gridbridge.errors import NotACopy, ParseError
 from gridbridge.methods.arrays.order import Order
+from gridbridge.methods.arrays.steps import Steps
 from gridbridge.methods.owner import Refused
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.numbers import read_attempts
+from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.request import JobSpec, Request
 from gridbridge.state.campaign_brought import Brought
 
@@ -30,21 +32,22 @@ class Content:
         """Read it; Refused for what is no such file, NotACopy where nothing may be copied."""
         try:
             header = json.loads(brought.header())
-            self._header: Header = header["clusters"][order.cluster] | {"name": header["name"]}
             outputs = " ".join(map(str, header.get("outputs") or ()))
+            whole = {"name": header["name"], "outputs": outputs}
+            self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
-            self.tasks = _tasks(order, brought, ledger)
+            self._steps = Steps(order, header["clusters"])
+            self.tasks = _tasks(order, brought, ledger, self._steps)
         except (ValueError, KeyError, TypeError, AttributeError, ParseError) as error:
             raise Refused(f"{order.file}: {error!r}") from error
         if order.is_of_copies and not is_declared:
             why = "its tasks are declared neither idempotent nor with outputs"
             raise NotACopy(f"{order.file}: {why}")
-        self._outputs = outputs
         self._order = order
 
     def spec(self, array: ArrayId, tasks: tuple[Task, ...], person: str) -> JobSpec:
         """Return the job that an array is."""
-        header, section = self._header, self._order.section
+        header, section = self._steps.header(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
         amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
         assert isinstance(section, dict)
@@ -57,14 +60,14 @@ class Content:
         return JobSpec(
             transfer=str(array),
             request=request,
-            script=script(self._settings(person, text["exec_directory"], amounts), tasks),
+            script=script(self._settings(header, person, amounts), tasks),
             shell=str(section.get("shell", "/bin/sh")),
             pe=text["environment"],
             slots=amounts["slots"],
             tasks=len(tasks),
         )
 
-    def _settings(self, person: str, directory: str, amounts: dict[str, int]) -> dict[str, str]:
+    def _settings(self, header: Header, person: str, amounts: dict[str, int]) -> dict[str, str]:
         walltime_s = amounts["walltime_s"]
         clock = f"{walltime_s // 3600:02}:{walltime_s // 60 % 60:02}:{walltime_s % 60:02}"
         return {
@@ -74,17 +77,25 @@ class Content:
             "slots": str(amounts["slots"]),
             "walltime": clock,
             "walltime_s": str(walltime_s),
-            "directory": directory,
-            "exec": _text(self._header, "exec_file"),
-            "outputs": self._outputs,
+            "directory": str(header.get("exec_directory", "")),
+            "exec": _text(header, "exec_file"),
+            "outputs": str(header["outputs"]),
         }
 
 
-def _tasks(order: Order, brought: Brought, ledger: "Ledger") -> tuple[tuple[Task, ...], ...]:
+def _tasks(
+    order: Order, brought: Brought, ledger: "Ledger", steps: Steps
+) -> tuple[tuple[Task, ...], ...]:
     """Return the tasks of each array; which copy one is follows from the ledger."""
     wanted = tuple(map(read_attempts, order.tasks))
-    lines = brought.lines({task for each in wanted for task, _ in each}, ledger)
-    found = tuple(tuple(Task(n, k, words(lines[n])) for n, k in each) for each in wanted)
+    numbers = {task for each in wanted for task, _ in each if not is_step(task)}
+    lines = brought.lines(numbers, ledger)
+    found = tuple(
+        steps.task(each)
+        if is_step(each[0][0])
+        else tuple(Task(n, k, words(lines[n])) for n, k in each)
+        for each in wanted
+    )
     for array, tasks in zip(order.arrays, found, strict=True):
         for task in tasks if order.is_of_copies else ():
             task.copy = ledger.copies_of(task.number, before=array.array) + 1

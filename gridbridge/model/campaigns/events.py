@@ -34,6 +34,7 @@ class Code(StrEnum):
     FRAG = "FRAG"  # tasks were deleted at their cluster
     SITE_FAULT = "SITE_FAULT"  # tasks were lost with their hosts, and are not tried again
     PREEMPTED = "PREEMPTED"  # tasks lost their places too often
+    EPILOG_EXIT_ERROR = "EPILOG_EXIT_ERROR"  # a campaign's epilogue failed
     RESUBMIT = "RESUBMIT"  # tasks asked too often to run again
 
 

@@ -26,6 +26,10 @@ class AtCluster:
     is_besteffort: bool = True
     project: str = ""
     queue: str = ""
+    prologue: str = ""  # lines of sh: once here, before the first task
+    prologue_walltime_s: int = HOUR_S
+    epilogue: str = ""  # the same, after the last
+    epilogue_walltime_s: int = HOUR_S
     max_jobs: int = 0  # tasks of the campaign there at once; 0: as many as there is room for
 
 
@@ -38,6 +42,11 @@ class Jdl:
     clusters: Mapping[str, AtCluster] = field(default_factory=dict)
     is_idempotent: bool = False  # several attempts of a task may run at the same time
     outputs: tuple[str, ...] = ()  # files that a task leaves in a folder of its own
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether it has a prologue or an epilogue anywhere."""
+        return any(one.prologue or one.epilogue for one in self.clusters.values())
 
     @property
     def may_be_copied(self) -> bool:

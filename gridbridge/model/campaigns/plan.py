@@ -67,6 +67,29 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stepped:
+    """The last attempt of a campaign's prologue or epilogue at a cluster."""
+
+    campaign: int
+    cluster: str
+    step: str
+    attempt: int
+    array: int
+    outcome: Outcome
+    exit_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A prologue or epilogue that is begun now."""
+
+    campaign: int
+    cluster: str
+    step: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """All that a decision may look at."""
 
@@ -92,6 +115,9 @@ class Seen:
     tails: tuple[Tail, ...] = ()  # of campaigns near their ends, whose tasks may be copied
     finalize: Finalize = field(default_factory=Finalize)
     arrays_at_once: int = 1  # of a campaign, to a cluster, in one cycle
+    steps: tuple[Stepped, ...] = ()  # of unfinished campaigns, as they were before this look
+    stepped: tuple[Attempt, ...] = ()  # of those: what has ended
+    visited: Mapping[int, frozenset[str]] = field(default_factory=dict)  # that have epilogues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +143,8 @@ class Plan:
     losers: tuple[Losers, ...] = ()  # attempts whose tasks have succeeded otherwise
     resumed: tuple[Array, ...] = ()  # whose submission was begun and not finished
     sends: tuple[Send, ...] = ()
+    stepped: tuple[Attempt, ...] = ()  # prologues and epilogues that ended
+    steps: tuple[Step, ...] = ()  # that are begun
     copies: tuple[Copies, ...] = ()
     missed: tuple[Missed, ...] = ()
     predicted: tuple[Prediction, ...] = ()  # ratios that are kept

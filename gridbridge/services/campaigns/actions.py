@@ -38,6 +38,7 @@ from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.numbers import MOST
 from gridbridge.model.campaigns.plan import Again, Plan, Tried
 from gridbridge.model.campaigns.sections import Failures
+from gridbridge.model.campaigns.steps import is_step
 from gridbridge.services.campaigns.acts import Acts
 from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.services.campaigns.sending.submissions import Submissions
@@ -96,10 +97,7 @@ class Actions:
         for lost in plan.losers:
             self._end(lost)
         self._submissions.resume(plan.resumed)
-        for send in plan.sends:
-            self._submissions.send(send)
-        for copies in plan.copies:
-            self._submissions.begin([self._copies.intend(copies, self._clock.now())])
+        self._send(plan)
 
     def _note_all(self, plan: Plan) -> None:
         """Note what ended and what was learnt; others write the state file between portions."""
@@ -114,7 +112,7 @@ class Actions:
     def _note_ends(self, plan: Plan) -> None:
         over = last_ends(plan.ended, plan.again)
         self._touched += plan.ended
-        self._campaigns.ended(plan.ended)
+        self._campaigns.ended((*plan.ended, *plan.stepped))
         for campaign, some in _by_campaign(plan.again).items():
             self._campaigns.wait_again(campaign, *map(_waiting, some))
         bad = Counter(one.campaign for one in over if one.outcome is not Outcome.SUCCESS)
@@ -126,6 +124,14 @@ class Actions:
             self._campaigns.is_now(number, CampaignState.TERMINATED, self._clock.now())
         self._events.put(plan.changes.events)
         self._events.put_records(plan.changes.records)
+
+    def _send(self, plan: Plan) -> None:
+        for step in plan.steps:
+            self._submissions.begin([self._tries.intend_step(step, self._clock.now())])
+        for send in plan.sends:
+            self._submissions.send(send)
+        for copies in plan.copies:
+            self._submissions.begin([self._copies.intend(copies, self._clock.now())])
 
     def _end(self, lost: Losers) -> None:
         """End attempts whose tasks have succeeded; those that fail to end are named again."""
@@ -189,8 +195,8 @@ class Actions:
         with self._database.transaction():
             if not array.is_of_copies:
                 self._note(array, Code.RUNNER_SUBMIT_ERROR)
-            ended = self._none_ran(array, Outcome.SETUP_ERROR)
-            self._note_ends(Plan(ended=ended, again=self._again(array, ended), over=(array,)))
+            none = self._none_ran(array, Outcome.SETUP_ERROR)
+            self._note_ends(replace(none, again=self._again(array, none.ended)))
 
     def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[Again, ...]:
         """Return which of these tasks run again."""
@@ -247,12 +253,17 @@ class Actions:
     def _close(self, array: Array, outcome: Outcome) -> None:
         """Note that none of an array's tasks ran, or will run again."""
         with self._database.transaction():
-            self._note_ends(Plan(ended=self._none_ran(array, outcome), over=(array,)))
+            self._note_ends(self._none_ran(array, outcome))
 
-    def _none_ran(self, array: Array, outcome: Outcome) -> tuple[Attempt, ...]:
+    def _none_ran(self, array: Array, outcome: Outcome) -> Plan:
         """Return what an array's attempts came to; those whose tasks live otherwise are copies."""
-        ended = tuple(replace(one, outcome=outcome) for one in self._campaigns.pending(array))
-        return settled(ended, self._rivals(array))
+        every = [replace(one, outcome=outcome) for one in self._campaigns.pending(array)]
+        ended = tuple(one for one in every if not is_step(one.task))
+        return Plan(
+            ended=settled(ended, self._rivals(array)),
+            stepped=tuple(one for one in every if is_step(one.task)),
+            over=(array,),
+        )
 
     def _rivals(self, array: Array) -> ByTask:
         return by_task(self._copies.rivals([array.campaign]))

@@ -9,6 +9,7 @@ from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.campaigns.task import Ended, ShownTask
 from gridbridge.model.places import PUBLISHED
 from gridbridge.services.campaigns.forecasts import Forecasts
@@ -80,6 +81,8 @@ class Publication:
     def _show_touched(self, attempts: Iterable[Attempt]) -> None:
         touched: dict[tuple[int, int], set[int]] = defaultdict(set)
         for one in attempts:
+            if is_step(one.task):
+                continue
             of_part = touched[one.campaign, one.task // A_FILE]
             of_part.update(() if one.outcome is Outcome.COPY else (one.task,))
         ended: dict[int, list[ShownTask]] = defaultdict(list)

@@ -15,6 +15,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.copies import Live, Rival, Tail
 from gridbridge.model.campaigns.sections import Finalize
+from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.state.database.campaigns import Campaigns
 
@@ -78,6 +79,8 @@ class Tails:
         live: dict[int, list[Live]] = {}
         for array in arrays:
             for attempt in self._campaigns.pending(array):
+                if is_step(attempt.task):
+                    continue
                 elapsed_s = _elapsed_s(array, attempt, answers, now)
                 live.setdefault(attempt.task, []).append(_live(array, attempt, elapsed_s))
         late = [

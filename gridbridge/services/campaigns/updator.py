@@ -18,6 +18,7 @@ from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.plan import Seen
 from gridbridge.model.campaigns.sections import CampaignsAt
+from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -83,9 +84,13 @@ class Updator:
             one for one in arrays if one.state is ArrayState.RELEASED and one.cluster in answers
         ]
         rivals = self._copies.rivals(one.number for one in campaigns)
-        self.elapsed = elapsed(released, answers, besides(rivals))
+        steps = self._tries.steps(campaigns)
+        once = {(one.campaign, one.array) for one in steps}
+        of_tasks = [one for one in released if (one.campaign, one.number) not in once]
+        self.elapsed = elapsed(of_tasks, answers, besides(rivals))
         self._missing.begin()
-        ended, over = self._ended(released, answers, self._judge(campaigns))
+        every, over = self._ended(released, answers, self._judge(campaigns))
+        ended = tuple(one for one in every if not is_step(one.task))
         tests = (one for one in campaigns if one.jdl.type is Type.TEST)
         return Seen(
             campaigns=campaigns,
@@ -93,7 +98,7 @@ class Updator:
             arrays=arrays,
             room=room(self._policy, answers, stress.ask(self._scripts(campaigns, waiting))),
             max_tasks=self._policy.runner.max_tasks,
-            there=there(released, answers, self._clock.now()),
+            there=there(of_tasks, answers, self._clock.now()),
             tried={one.number: self._campaigns.tried(one.number) for one in tests},
             ended=ended,
             over=over,
@@ -109,6 +114,13 @@ class Updator:
             tails=self._tails.look(campaigns, arrays, answers, by_task(rivals), self._clock.now()),
             finalize=self._policy.finalize,
             arrays_at_once=ARRAYS_AT_ONCE,
+            steps=steps,
+            stepped=tuple(one for one in every if is_step(one.task)),
+            visited={
+                one.number: self._campaigns.visited(one.number)
+                for one in campaigns
+                if one.jdl.has_steps
+            },
         )
 
     def _scripts(

@@ -9,6 +9,7 @@ from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 from gridbridge.model.campaigns.campaign import Attempt, CampaignState, Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.steps import FIRST
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, PARTS, WAITING
 from gridbridge.state.database.core import Database
@@ -43,7 +44,7 @@ _AGAIN = select(WAITING.c.first, WAITING.c.last).where(
     WAITING.c.last >= bindparam("low"),
 )
 _LAST = select(func.max(ATTEMPTS.c.task).label("task")).where(
-    ATTEMPTS.c.campaign == bindparam("of_campaign")
+    ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.task < FIRST
 )
 
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import asdict
+from datetime import datetime
 
 from sqlalchemy import and_, bindparam, delete, exists, func, insert, or_, select, tuple_
 
 from gridbridge.model.campaigns.adoption import Adoption, Kept
-from gridbridge.model.campaigns.campaign import Array, Attempt, Outcome
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, Outcome
 from gridbridge.model.campaigns.events import Event
-from gridbridge.model.campaigns.plan import Tried
+from gridbridge.model.campaigns.plan import Step, Stepped, Tried
+from gridbridge.model.campaigns.steps import FIRST, number_of, step_of
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, WAITING
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.core import Database
@@ -56,6 +58,7 @@ _FAILED = (
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
         ARRAYS.c.cluster == bindparam("of_cluster"),
+        ATTEMPTS.c.task < FIRST,
         ATTEMPTS.c.outcome.in_(bindparam("outcomes", expanding=True)),
         or_(
             ATTEMPTS.c.exit_status == bindparam("status"),
@@ -74,6 +77,17 @@ _FAILED = (
         ),
     )
     .order_by(ATTEMPTS.c.task)
+)
+
+_STEPS = (
+    select(
+        *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "array")),
+        *(ATTEMPTS.c[name] for name in ("outcome", "exit_status")),
+    )
+    .where(
+        ATTEMPTS.c.campaign.in_(bindparam("campaigns", expanding=True)), ATTEMPTS.c.task >= FIRST
+    )
+    .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt)
 )
 
 
@@ -118,6 +132,27 @@ class CampaignTries:
         return tuple(
             Attempt(**row | {"outcome": Outcome(row["outcome"])}) for row in map(dict, found)
         )
+
+    def steps(self, campaigns: Iterable[Campaign]) -> tuple[Stepped, ...]:
+        """Return the last attempts of these campaigns' prologues and epilogues."""
+        clusters = {one.number: one.jdl.clusters.keys() for one in campaigns if one.jdl.has_steps}
+        found: dict[tuple[int, int], Stepped] = {}
+        for row in map(dict, self._database.rows(_STEPS, campaigns=list(clusters))):
+            number, task = row["campaign"], row.pop("task")
+            step, cluster = step_of(task, clusters[number])
+            known = row | {"outcome": Outcome(row["outcome"])}
+            found[number, task] = Stepped(**known, step=step, cluster=cluster)
+        return tuple(found.values())
+
+    def intend_step(self, step: Step, at: datetime) -> Array | None:
+        """Put a prologue or epilogue into a new array; None for a campaign that is no more."""
+        found = self._campaigns.find(step.campaign)
+        if not found:
+            return None
+        task = number_of(step.step, step.cluster, found.jdl.clusters)
+        taken = [(task, step.attempt)]
+        with self._database.transaction():
+            return self._campaigns.add_array(step.campaign, step.cluster, taken, at)
 
     def last(self, campaign: int, tasks: Sequence[int]) -> dict[int, int]:
         """Return the highest attempts of tasks that were sent; they may be copies."""

@@ -26,6 +26,7 @@ from gridbridge.model.campaigns.campaign import (
     Outcome,
     Waiting,
 )
+from gridbridge.model.campaigns.steps import FIRST
 from gridbridge.state.database.campaign_rows import campaign_of, values_of
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, WAITING
 from gridbridge.state.database.core import Database
@@ -46,7 +47,15 @@ _UNFINISHED = _BY_NUMBER.where(
 )
 _OPEN_ARRAYS = select(*_ARRAY).where(_IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
 _IDS_AT = select(ARRAYS.c.job_id).where(ARRAYS.c.cluster == bindparam("cluster"), _IS_OPEN)
-_TRIED = select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == bindparam("campaign")).distinct()
+_VISITED = select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == bindparam("campaign")).distinct()
+_TRIED = _VISITED.join(
+    ATTEMPTS,
+    and_(
+        ATTEMPTS.c.campaign == ARRAYS.c.campaign,
+        ATTEMPTS.c.array == ARRAYS.c.number,
+        ATTEMPTS.c.task < FIRST,
+    ),
+)
 _OF_ARRAY = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
 )
@@ -65,6 +74,7 @@ _DURATIONS = (
     )
     .where(
         ATTEMPTS.c.campaign == bindparam("campaign"),
+        ATTEMPTS.c.task < FIRST,
         ATTEMPTS.c.outcome.in_(_RAN),
         ATTEMPTS.c.wallclock_s.is_not(None),
     )
@@ -160,6 +170,11 @@ class Campaigns:
     def tried(self, campaign: int) -> frozenset[str]:
         """Return the clusters to which a campaign has ever sent tasks."""
         rows = self._database.rows(_TRIED, campaign=campaign)
+        return frozenset(row["cluster"] for row in rows)
+
+    def visited(self, campaign: int) -> frozenset[str]:
+        """Return those to which it has sent anything, a prologue too."""
+        rows = self._database.rows(_VISITED, campaign=campaign)
         return frozenset(row["cluster"] for row in rows)
 
     def durations(self, campaign: int) -> dict[str, tuple[float, ...]]:

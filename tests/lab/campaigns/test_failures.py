@@ -13,6 +13,7 @@ from tests.lab.campaigns.runner import (
     HOST,
     at_beta,
     at_gamma,
+    clusters_of,
     ledger,
     shown,
     until_state,
@@ -110,6 +111,40 @@ def test_added_tasks_are_tasks_as_all_others(site: Grid, brought: Brought) -> No
     assert [1, 1] == [done.status for done in late]
     over = f"gridsub: campaign {number} is terminated; submit the rest as another one\n"
     assert over == late[0].err
+
+
+def test_a_prologue_and_an_epilogue_run_once_at_each_cluster(site: Grid, brought: Brought) -> None:
+    """Before the first task there and after the last, though the runner is killed meanwhile."""
+    number = brought.numbers["steps"]
+    found = until_state(site, number, TERMINATED)
+
+    told = {
+        name: site.sh(host, "cat ~/campaigns/steps 2>/dev/null; :", user=user).split()
+        for name, (host, user) in AT.items()
+    }
+    ran = {name: lines for name, lines in told.items() if lines}
+    assert {"prologue"} == {lines[0] for lines in ran.values()}
+    assert {"epilogue"} == {lines[-1] for lines in ran.values()}
+    tasks = Counter(line for lines in ran.values() for line in lines[1:-1])
+    assert Counter({f"{number}.{task}": 1 for task in range(12)}) == tasks
+    assert clusters_of(site, number) == ran.keys()
+    assert (12, 0) == (found["ended"], found["failed"])
+
+
+def test_tasks_go_elsewhere_where_the_prologue_fails(site: Grid, brought: Brought) -> None:
+    """That is a set-up error there, and no failed task."""
+    number = brought.numbers["unready"]
+    site.until(lambda: "SETUP_ERROR" in events(site, number), "the prologue to fail", CAMPAIGN_S)
+    site.sh(HOST, "touch campaigns/unready", user="alice")
+    found = until_state(site, number, TERMINATED)
+
+    assert (2, 0) == (found["ended"], found["failed"])
+    assert {"beta"} == {row[2] for row in ledger(site, number) if row[3:] and row[3] < "9"}
+    assert "gamma" == events(site, number)["SETUP_ERROR"]["cluster"]
+    said = site.sh(
+        "gamma-master", f"cat ~/campaigns/campaign.{number}/prologue.1.err", user="al_gamma"
+    )
+    assert "no room\n" == said
 
 
 def test_everybody_sees_the_clusters(brought: Brought) -> None:

@@ -39,6 +39,16 @@ esac' sh"""
 PARAMETERS = ["again", "fails", "killed", *(f"plain-{n}" for n in range(7)), "odd $(touch evil)"]
 ADDED = ["more", "0 again"]  # to that campaign
 ONCE = "sh -c 'echo $CIGRI_JOB_ID >>once; sleep 1'"
+# A task fails where the prologue has not ended, or the epilogue has run; all leave a line.
+STEPS: Mapping[str, Any] = {
+    "prologue": ["sleep 2", "echo prologue >>steps # once", "mkdir there-$CIGRI_CLUSTER"],
+    "epilogue": ["rmdir there-$CIGRI_CLUSTER", "echo epilogue >>steps"],
+}
+STEP = "sh -c 'echo $CIGRI_JOB_ID >>steps; test -d there-$CIGRI_CLUSTER'"
+UNREADY: Mapping[str, Any] = {
+    "beta": {"max_jobs": 1},
+    "gamma": {"prologue": "echo no room >&2; exit 3"},
+}
 JOB = """#!/bin/sh
 #$ -N users -t 10-19 -tc 12
 #$ -l h_rt=0:5:0
@@ -61,6 +71,8 @@ JDLS: Mapping[str, dict[str, Any]] = {
     "sleeping": jdl("sleep 600", nb_jobs=40, max_jobs=2),
     "changed": jdl(f"sh -c '{UNTIL.format('changed')}'", BETA, nb_jobs=4, max_jobs=1),
     "typo": jdl("sh -c 'echo what is that >&2; exit 3'", BETA, nb_jobs=60),
+    "steps": jdl(STEP, nb_jobs=12, **STEPS),
+    "unready": jdl(f"sh -c '{UNTIL.format('unready')}'", UNREADY, nb_jobs=2),
     "refused": jdl("sleep 1", REFUSED, nb_jobs=12),
 }
 OPTIONS = {"test": ("-t", "test")}

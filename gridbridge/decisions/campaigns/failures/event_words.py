@@ -6,7 +6,7 @@ WORDS = {
     Code.GET_JOBS: "{cluster} does not tell how it is",
     Code.SUBMIT_JOB: "{cluster} takes nothing of it now",
     Code.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays",
-    Code.SETUP_ERROR: "{cluster} can not start its tasks",
+    Code.SETUP_ERROR: "{cluster} can not start its tasks, or its prologue failed there",
     Code.BLACKLIST: "its last {tasks} tasks at {cluster} failed by themselves",
     Code.SINK: "its {tasks} successes at {cluster} are much too short to be true",
     Code.NO_CLUSTER: "every cluster of it is closed to it",
@@ -17,6 +17,7 @@ WORDS = {
     Code.FRAG: "{tasks} tasks were deleted at {cluster}",
     Code.SITE_FAULT: "{tasks} tasks were lost with their hosts at {cluster}",
     Code.PREEMPTED: "{tasks} tasks lost their places too often, at last at {cluster}",
+    Code.EPILOG_EXIT_ERROR: "its epilogue failed at {cluster}{status}",
     Code.RESUBMIT: "{tasks} tasks asked too often to run again, at last at {cluster}",
 }
 

@@ -51,10 +51,13 @@ CODES = {
 
 
 def note(
-    seen: Seen, again: Iterable[Again], finished: Iterable[int]
+    seen: Seen, again: Iterable[Again], finished: Iterable[int], book: Book | None = None
 ) -> tuple[Book, tuple[Record, ...]]:
-    """Return the events as they are from now on, and how campaigns fared that fared otherwise."""
-    book = Book(seen.events)
+    """Return the events as they are from now on, and how campaigns fared that fared otherwise.
+
+    A book that is given has what was noted already.
+    """
+    book = book or Book(seen.events)
     where = clusters_of(seen.arrays)
     alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
     ended = [

@@ -56,10 +56,18 @@ def _split(
             places=tuple(found),
             since=since,
             is_waiting=row.state.is_waiting,
-            walltime_s=campaign.jdl.clusters[array.cluster].walltime_s,
+            walltime_s=_walltime_s(campaign, array),
             is_test=campaign.jdl.type is Type.TEST,
             marked=marked,
         )
+
+
+def _walltime_s(campaign: Campaign, array: Array) -> int:
+    """Return the longest time that tasks of an array may take; a prologue is one task alone."""
+    wish = campaign.jdl.clusters[array.cluster]
+    if array.size > 1 or not (wish.prologue or wish.epilogue):
+        return wish.walltime_s
+    return max(wish.walltime_s, wish.prologue_walltime_s, wish.epilogue_walltime_s)
 
 
 def _runs(places: range, marks: Mapping[int, Mark]) -> Iterator[tuple[WipedFor | None, range]]:

@@ -1,0 +1,140 @@
+"""When prologues and epilogues run: once at a cluster, before and after a campaign's tasks there.
+
+They are CiGri's (v3, keys prologue and epilogue of its JDL). A prologue begins where tasks would be
+sent, which wait for its end; one that fails closes the cluster as what can't start a task does, and
+is tried again as its next probe. An epilogue begins once all tasks of the campaign have ended. What
+the cluster did to either is no failure of it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from gridbridge.decisions.campaigns.failures.blacklist import Bar, Pair, happened, opened_now
+from gridbridge.decisions.campaigns.failures.book import Book
+from gridbridge.model.campaigns.campaign import Array, Attempt, Outcome
+from gridbridge.model.campaigns.events import Code, Kind
+from gridbridge.model.campaigns.plan import Seen, Send, Step, Stepped
+from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE, STEPS
+
+TIMES = 3  # that an epilogue is begun which its cluster ended
+BY_CLUSTER = frozenset({Outcome.WIPED, Outcome.PREEMPTED, Outcome.SITE_FAULT})
+
+
+class Steps:
+    """How far prologues and epilogues are, with those that have ended now."""
+
+    def __init__(self, seen: Seen) -> None:
+        ended = {(one.campaign, one.array): one for one in seen.stepped}
+        self._clusters = {one.number: one.jdl.clusters for one in seen.campaigns}
+        self._seen = seen
+        self._now = [_ended(one, ended) for one in seen.steps]
+        self._last = {(one.campaign, one.cluster, one.step): one for one in self._now}
+        self._arrays = {(one.campaign, one.array) for one in seen.steps}
+        self._just = {(one.campaign, one.array) for one in seen.stepped}
+
+    def of_tasks(self, arrays: Iterable[Array]) -> tuple[Array, ...]:
+        """Return the arrays that are of tasks."""
+        return tuple(one for one in arrays if (one.campaign, one.number) not in self._arrays)
+
+    def preparing(self) -> dict[Pair, Bar]:
+        """Return where prologues run or wait: no task is sent there."""
+        return {
+            (one.campaign, one.cluster): Bar.CLOSED
+            for one in self._now
+            if one.step == PROLOGUE and one.outcome is Outcome.PENDING
+        }
+
+    def first(self, sends: Iterable[Send]) -> tuple[tuple[Send, ...], tuple[Step, ...]]:
+        """Return what is sent now, and the prologues that have to be before the rest."""
+        going, steps = [], []
+        for one in sends:
+            if self._is_ready(one):
+                going.append(one)
+            else:
+                steps.append(self._next(one.campaign, one.cluster, PROLOGUE))
+        return tuple(going), tuple(steps)
+
+    def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[Step, ...]]:
+        """Return which of these campaigns end, and the epilogues that have to be before others.
+
+        A prologue that runs still, of which no task had need, is waited for.
+        """
+        ending, steps = [], []
+        for number in campaigns:
+            left = [name for name in self._epilogues(number) if not self._is_over(number, name)]
+            ending += [] if left else [number]
+            steps += [
+                self._next(number, name, EPILOGUE)
+                for name in left
+                if not any(self._is_pending(number, name, step) for step in STEPS)
+            ]
+        return tuple(ending), tuple(steps)
+
+    def noted(self, book: Book) -> Book:
+        """Tell of those that failed, and close what a prologue that went well has healed."""
+        known = {one.number for one in self._seen.campaigns if one.state.is_alive}
+        for one in self._now:
+            if (one.campaign, one.array) not in self._just or one.campaign not in known:
+                continue
+            if one.step == PROLOGUE:
+                self._note_prologue(book, one)
+            elif one.outcome is not Outcome.SUCCESS and _is_over(one):
+                event = opened_now(
+                    Kind.CAMPAIGN, Code.EPILOG_EXIT_ERROR, *_pair(one), self._seen.at
+                )
+                book.put(replace(event, exit_status=one.exit_status))
+        return book
+
+    def _note_prologue(self, book: Book, one: Stepped) -> None:
+        event, at = book.find(Code.SETUP_ERROR, *_pair(one)), self._seen.at
+        if one.outcome is Outcome.SUCCESS:
+            book.close(event, at)
+        elif one.outcome not in BY_CLUSTER:
+            begun = event or happened(None, Code.SETUP_ERROR, _pair(one), at, self._seen.failures)
+            book.put(replace(begun, last_at=at))
+
+    def _is_ready(self, send: Send) -> bool:
+        if not self._clusters[send.campaign][send.cluster].prologue:
+            return True
+        known = self._last.get((send.campaign, send.cluster, PROLOGUE))
+        return known is not None and known.outcome is Outcome.SUCCESS
+
+    def _next(self, campaign: int, cluster: str, step: str) -> Step:
+        known = self._last.get((campaign, cluster, step))
+        attempt = known.attempt + 1 if known else 1
+        return Step(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
+
+    def _epilogues(self, campaign: int) -> Iterator[str]:
+        """Give the clusters at which a campaign's epilogue has to run."""
+        visited = self._seen.visited.get(campaign, frozenset())
+        for name, wish in self._clusters[campaign].items():
+            if wish.epilogue and name in visited and name in self._seen.asked:
+                yield name
+
+    def _is_over(self, campaign: int, cluster: str) -> bool:
+        known = self._last.get((campaign, cluster, EPILOGUE))
+        return known is not None and _is_over(known)
+
+    def _is_pending(self, campaign: int, cluster: str, step: str) -> bool:
+        known = self._last.get((campaign, cluster, step))
+        return known is not None and known.outcome is Outcome.PENDING
+
+
+def _ended(one: Stepped, ended: Mapping[tuple[int, int], Attempt]) -> Stepped:
+    now = ended.get((one.campaign, one.array))
+    return one if now is None else replace(one, outcome=now.outcome, exit_status=now.exit_status)
+
+
+def _is_over(one: Stepped) -> bool:
+    if one.outcome is Outcome.PENDING:
+        return False
+    return one.outcome not in BY_CLUSTER or one.attempt >= TIMES
+
+
+def _pair(one: Stepped) -> Pair:
+    return one.campaign, one.cluster
+
+
+def sentences(steps: Iterable[Step]) -> list[str]:
+    """Tell which are begun."""
+    return [f"{one.step} of campaign {one.campaign} at {one.cluster} begins" for one in steps]

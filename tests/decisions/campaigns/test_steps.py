@@ -1,0 +1,212 @@
+"""A prologue runs before a campaign's first task at a cluster, an epilogue after the last."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gridbridge.decisions.campaigns import why
+from gridbridge.decisions.campaigns.cycle import plan, sentences
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    Outcome,
+)
+from gridbridge.model.campaigns.events import Code
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.plan import Plan, Room, Seen, Send, Step, Stepped
+from gridbridge.model.campaigns.reasons import Cause
+from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE, number_of
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WISH = AtCluster(exec_file="run", prologue="make", epilogue="rm -r data")
+CLUSTERS = {"beta": WISH, "gamma": AtCluster(exec_file="run")}
+ONE = Campaign(
+    number=1,
+    uid=1000,
+    owner="alice",
+    state=CampaignState.IN_TREATMENT,
+    submitted_at=NOON,
+    tasks=20,
+    digest="",
+    jdl=Jdl(name="n", clusters={"beta": WISH}),
+)
+BOTH = replace(ONE, jdl=Jdl(name="n", clusters=CLUSTERS))
+
+
+def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> Seen:
+    """Return what a cycle sees: ten free slots at each cluster."""
+    names = one.jdl.clusters.keys()
+    known: dict[str, object] = {
+        "campaigns": (one,),
+        "waiting": {1: waiting} if waiting else {},
+        "arrays": (),
+        "room": {name: Room(free_slots=10, max_slots=10) for name in names},
+        "max_tasks": 100,
+        "at": NOON,
+        "asked": frozenset(names),
+        "visited": {1: frozenset(names)},
+    }
+    return Seen(**known | other)  # type: ignore[arg-type]
+
+
+def stepped(step: str, outcome: Outcome, attempt: int = 1) -> Stepped:
+    """Return a step at beta, whose array is 1."""
+    return Stepped(campaign=1, cluster="beta", step=step, attempt=attempt, array=1, outcome=outcome)
+
+
+def array(state: ArrayState = ArrayState.RELEASED) -> Array:
+    """Return the array of a step at beta."""
+    return Array(campaign=1, number=1, cluster="beta", state=state, size=1, intended_at=NOON)
+
+
+def ended(step: str, outcome: Outcome, attempt: int = 1) -> dict[str, object]:
+    """Return what a cycle sees of a step that has ended now."""
+    task = number_of(step, "beta", ONE.jdl.clusters)
+    one = Attempt(campaign=1, task=task, attempt=attempt, array=1, place=1, outcome=outcome)
+    before = stepped(step, Outcome.PENDING, attempt)
+    return {"steps": (before,), "stepped": (one,), "arrays": (array(),), "over": (array(),)}
+
+
+def begun(step: str, attempt: int = 1) -> Step:
+    """Return a step at beta that begins."""
+    return Step(campaign=1, cluster="beta", step=step, attempt=attempt)
+
+
+def test_a_prologue_goes_before_the_first_task() -> None:
+    """Once: tasks wait for it, and go to a cluster that needs none."""
+    found = plan(seen(BOTH))
+
+    assert found.steps == (begun(PROLOGUE),)
+    assert [one.cluster for one in found.sends] == ["gamma"]
+    assert "prologue of campaign 1 at beta begins" in sentences(found)
+
+
+def test_while_it_runs_nothing_is_sent_there() -> None:
+    """And it is not begun again; `gridbridge why` tells."""
+    looked = seen(BOTH, steps=(stepped(PROLOGUE, Outcome.PENDING),), arrays=(array(),))
+    found = plan(looked)
+
+    assert (found.steps, [one.cluster for one in found.sends]) == ((), ["gamma"])
+    causes = {one.cluster: one.cause for one in why.reasons(looked, found)}
+    assert causes == {"beta": Cause.PREPARING, "gamma": Cause.SENT}
+
+
+def test_its_success_lets_tasks_go() -> None:
+    """In the same cycle; it is no task that ended."""
+    found = plan(seen(**ended(PROLOGUE, Outcome.SUCCESS)))
+
+    assert found.sends == (Send(campaign=1, cluster="beta", tasks=10, is_only=True),)
+    assert (found.ended, len(found.stepped), found.steps) == ((), 1, ())
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PROGRAM_ERROR, Outcome.SIGNAL, Outcome.WALLTIME])
+def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: Outcome) -> None:
+    """Tasks go elsewhere; it is tried again as the next probe."""
+    found = plan(seen(BOTH, **ended(PROLOGUE, outcome)))
+
+    (event,) = found.changes.events
+    assert (event.code, event.cluster, event.tasks) == (Code.SETUP_ERROR, "beta", 0)
+    assert (found.steps, [one.cluster for one in found.sends]) == ((), ["gamma"])
+    assert found.finished == ()
+
+    assert event.until
+    later = seen(steps=(stepped(PROLOGUE, outcome),), events=(event,), at=event.until)
+    again = plan(later)
+    assert (again.sends, again.steps) == ((), (begun(PROLOGUE, 2),))
+    (pushed,) = (one for one in again.changes.events if one.code is Code.SETUP_ERROR)
+    assert pushed.until == event.until + timedelta(seconds=120)
+
+
+def test_a_success_heals_the_cluster() -> None:
+    """The event is over."""
+    event = plan(seen(**ended(PROLOGUE, Outcome.SIGNAL))).changes.events[0]
+    found = plan(seen(events=(event,), **ended(PROLOGUE, Outcome.SUCCESS, 2)))
+
+    assert [(one.code, one.closed_at) for one in found.changes.events] == [(Code.SETUP_ERROR, NOON)]
+    assert found.sends
+
+
+@pytest.mark.parametrize("outcome", [Outcome.WIPED, Outcome.PREEMPTED, Outcome.SITE_FAULT])
+def test_what_the_cluster_did_to_it_is_no_failure(outcome: Outcome) -> None:
+    """It runs again at once."""
+    found = plan(seen(**ended(PROLOGUE, outcome)))
+
+    assert (found.changes.events, found.steps) == ((), (begun(PROLOGUE, 2),))
+
+
+def test_an_epilogue_follows_the_last_task() -> None:
+    """The campaign ends when it has ended."""
+    ready = stepped(PROLOGUE, Outcome.SUCCESS)
+    first = plan(seen(waiting=0, steps=(ready,)))
+    second = plan(
+        seen(waiting=0, steps=(ready, stepped(EPILOGUE, Outcome.PENDING)), arrays=(array(),))
+    )
+    last = plan(seen(waiting=0, **ended(EPILOGUE, Outcome.SUCCESS)))
+
+    assert (first.steps, first.finished) == ((begun(EPILOGUE),), ())
+    assert (second.steps, second.finished) == ((), ())
+    assert (last.steps, last.finished) == ((), (1,))
+
+
+def test_no_epilogue_runs_while_a_task_may_live() -> None:
+    """Or waits."""
+    other = replace(array(), number=2)
+
+    assert plan(seen(waiting=0, arrays=(other,))).steps == ()
+    assert begun(EPILOGUE) not in plan(seen(waiting=1)).steps
+
+
+def test_an_epilogue_waits_for_a_prologue_of_which_no_task_had_need() -> None:
+    """Other clusters took all tasks meanwhile."""
+    steps = (stepped(PROLOGUE, Outcome.PENDING),)
+    found = plan(seen(waiting=0, steps=steps, arrays=(array(),)))
+
+    assert (found.steps, found.finished) == ((), ())
+
+
+def test_the_failure_of_a_prologue_that_came_too_late_is_no_event() -> None:
+    """Its campaign has ended."""
+    over = replace(ONE, state=CampaignState.TERMINATED)
+    found = plan(seen(over, waiting=0, **ended(PROLOGUE, Outcome.SIGNAL)))
+
+    assert found.changes.events == ()
+
+
+def test_no_epilogue_runs_where_nothing_ran() -> None:
+    """Nor at a cluster that is configured no more."""
+    assert plan(seen(waiting=0, visited={1: frozenset()})).finished == (1,)
+    assert plan(seen(waiting=0, asked=frozenset())).finished == (1,)
+
+
+def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
+    """It is not tried again."""
+    found = plan(seen(waiting=0, **ended(EPILOGUE, Outcome.PROGRAM_ERROR)))
+
+    assert found.finished == (1,)
+    assert [one.code for one in found.changes.events] == [Code.EPILOG_EXIT_ERROR]
+
+
+@pytest.mark.parametrize(("attempt", "is_again"), [(1, True), (2, True), (3, False)])
+def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: bool) -> None:
+    """Three times at most."""
+    found = plan(seen(waiting=0, **ended(EPILOGUE, Outcome.SITE_FAULT, attempt)))
+
+    assert found.steps == ((begun(EPILOGUE, attempt + 1),) if is_again else ())
+    assert found.finished == (() if is_again else (1,))
+
+
+def test_the_submission_of_a_step_goes_on() -> None:
+    """As that of any array; that of a cancelled campaign is deleted."""
+    begun_one = array(ArrayState.INTENDED)
+    steps = (stepped(PROLOGUE, Outcome.PENDING),)
+    cancelled = replace(ONE, state=CampaignState.CANCELLED)
+
+    found: Plan = plan(seen(steps=steps, arrays=(begun_one,)))
+    dropped = plan(seen(cancelled, waiting=0, steps=steps, arrays=(begun_one,)))
+
+    assert (found.resumed, found.deleted) == ((begun_one,), ())
+    assert (dropped.resumed, dropped.deleted, dropped.steps) == ((), (begun_one,), ())

@@ -1,0 +1,169 @@
+"""A prologue and an epilogue are arrays of one task, which count as no task of the campaign."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused
+from gridbridge.errors import AlreadySubmitted, GridbridgeError
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+    Noted,
+    Outcome,
+    Sent,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.numbers import read_attempts, write_attempts
+from gridbridge.model.campaigns.plan import Plan, Send, Step
+from gridbridge.model.campaigns.sections import Failures
+from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE
+from gridbridge.services.campaigns.actions import Actions
+from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_tasks import CampaignTasks
+from gridbridge.state.database.campaign_tries import CampaignTries
+from gridbridge.state.database.campaigns import Campaigns
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WISH = AtCluster(exec_file="run", prologue="make", epilogue="clean")
+BETA_PROLOGUE, GAMMA_PROLOGUE, GAMMA_EPILOGUE = 990_000_000, 990_000_002, 990_000_003
+
+
+class Site:
+    """A state file with one campaign, and clusters that do or refuse what they are told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = Database.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = Campaigns(self.database)
+        self.tries = CampaignTries(self.database, self.campaigns)
+        jdl = Jdl(name="n", clusters={"gamma": WISH, "beta": WISH})
+        self.one = Campaign(
+            number=1,
+            uid=1000,
+            owner="alice",
+            state=CampaignState.IN_TREATMENT,
+            submitted_at=NOON,
+            tasks=3,
+            digest="",
+            jdl=jdl,
+        )
+        self.campaigns.add(self.one, "token")
+        self.told: list[str] = []
+        self.trouble: GridbridgeError | None = None
+        self.ledger: tuple[Noted, ...] = ()
+        learnt = Learnt(self.database)
+        self.actions = Actions(self.database, learnt, Clock(), Failures(), self)
+
+    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[Sent, ...]:
+        """Take arrays."""
+        for array, attempts in arrays:
+            tasks = write_attempts(tuple((one.task, one.attempt) for one in attempts))
+            self.told.append(f"{array.cluster} {tasks}")
+        return tuple(Sent(job_id=0 if self.trouble else 71, error=self.trouble) for _ in arrays)
+
+    def release(self, array: Array) -> None:
+        """Let it start."""
+
+    def delete(self, array: Array) -> None:
+        """End it."""
+
+    def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
+        """End some of it."""
+
+    def noted(self, campaign: int) -> tuple[Noted, ...]:
+        """Tell root's ledger."""
+        return self.ledger
+
+    def begin(self, step: str, cluster: str = "gamma", attempt: int = 1) -> None:
+        """Begin a step."""
+        one = Step(campaign=1, cluster=cluster, step=step, attempt=attempt)
+        self.actions.do(Plan(steps=(one,)))
+
+    def known(self) -> list[tuple[str, str, int, Outcome]]:
+        """Return what is known of steps."""
+        return [
+            (one.step, one.cluster, one.attempt, one.outcome)
+            for one in self.tries.steps([self.one])
+        ]
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    site.database.close()
+
+
+def test_a_step_has_a_number_of_its_own_at_each_cluster(site: Site) -> None:
+    """So that root's ledger takes each attempt of it once."""
+    site.begin(PROLOGUE, "gamma")
+    site.begin(PROLOGUE, "beta")
+    site.begin(EPILOGUE, "gamma", 2)
+
+    assert site.told == [
+        f"gamma {GAMMA_PROLOGUE}:1",
+        f"beta {BETA_PROLOGUE}:1",
+        f"gamma {GAMMA_EPILOGUE}:2",
+    ]
+    assert site.known() == [
+        (PROLOGUE, "beta", 1, Outcome.PENDING),
+        (PROLOGUE, "gamma", 1, Outcome.PENDING),
+        (EPILOGUE, "gamma", 2, Outcome.PENDING),
+    ]
+
+
+def test_a_step_is_no_task(site: Site) -> None:
+    """It is counted nowhere, and a test campaign has had no task by it."""
+    site.begin(PROLOGUE)
+    (array,) = site.campaigns.open_arrays()
+    (one,) = site.campaigns.pending(array)
+    ended = replace(one, outcome=Outcome.SUCCESS, wallclock_s=7)
+    site.actions.do(Plan(stepped=(ended,), over=(array,)))
+
+    found = site.campaigns.find(1)
+    assert found
+    assert (found.ended, found.failed, site.campaigns.waiting()) == (0, 0, {1: 3})
+    assert CampaignTasks(site.database).last(1) == -1
+    assert site.campaigns.durations(1) == {}
+    assert (site.campaigns.tried(1), site.campaigns.visited(1)) == (frozenset(), {"gamma"})
+    assert site.known() == [(PROLOGUE, "gamma", 1, Outcome.SUCCESS)]
+
+
+@pytest.mark.parametrize("trouble", [ArrayRefused("no"), CampaignRefused("no")])
+def test_one_that_is_refused_has_failed_and_fails_no_task(
+    site: Site, trouble: GridbridgeError
+) -> None:
+    """Unless root refuses the whole campaign."""
+    site.trouble = trouble
+    site.begin(PROLOGUE)
+
+    found = site.campaigns.find(1)
+    assert found
+    failed = 3 if isinstance(trouble, CampaignRefused) else 0
+    assert (found.ended, found.failed) == (failed, failed)
+    assert site.known() == [(PROLOGUE, "gamma", 1, Outcome.SETUP_ERROR)]
+    assert site.campaigns.open_arrays() == ()
+
+
+def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Site) -> None:
+    """It does not wait as a task would."""
+    site.trouble = AlreadySubmitted("another one")
+    tasks = read_attempts(f"{GAMMA_PROLOGUE}:1")
+    site.ledger = (Noted(number=1, cluster="gamma", tasks=tasks, job_id=70),)
+    send = Send(campaign=1, cluster="gamma", tasks=1)
+    site.actions.do(Plan(sends=(send,)))
+    site.ledger += (Noted(number=2, cluster="beta", tasks=read_attempts("0:1"), job_id=71),)
+    site.begin(PROLOGUE, "beta")
+
+    assert (PROLOGUE, "gamma", 1, Outcome.PENDING) in site.known()
+    assert all(one.last < 3 for one in site.campaigns.waiting_of(1))
+    states = {one.number: one.state for one in site.campaigns.arrays_of(1)}
+    assert states[1] is ArrayState.SUBMITTED
