@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gridbridge.model.places import is_place
+
 MOST_TASKS = 10_000_000
 MOST_SLOTS = 100_000
 MOST_OUTPUTS = 100
@@ -17,6 +19,14 @@ PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 COMMAND = re.compile(r"[^\x00]{1,65536}")
 OUTPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*", re.ASCII)
 OUTPUTS = '["FILE", "FOLDER/FILE"], relative, of letters, digits and _.+-'
+AND = re.compile(r",|\s+AND\s+", re.IGNORECASE)
+QUOTED = r"'([A-Za-z0-9_*][^\x00-\x1f\x7f',\\]{0,254})'"
+BARE = r"([A-Za-z0-9_*][A-Za-z0-9_.:/@*|+-]{0,254})"
+CONDITION = re.compile(
+    rf"([A-Za-z_][A-Za-z0-9_]{{0,63}})\s*(=|<>|<=|>=|<|>)\s*(?:{QUOTED}|{BARE})", re.ASCII
+)
+TIMES = ("h_rt", "s_rt")  # of Grid Engine: the walltime says it
+PROPERTIES = "NAME = VALUE, with AND between; a value of several words is '...'"
 LINES = '["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "true or false"
 NUL = "a NUL byte in it"
@@ -134,6 +144,19 @@ def _texts(value: object) -> tuple[str, ...]:
     return found
 
 
+def properties(value: object) -> str:
+    """Read conditions of hosts; each is written without blanks and quotation marks."""
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    found = [CONDITION.fullmatch(one.strip()) for one in AND.split(value)]
+    if not all(found):
+        raise ValueError("unclear")
+    for name in (one[1] for one in found if one):
+        if name in TIMES or is_place(name):
+            raise ValueError(f"{name} is not asked for so")
+    return ",".join(f"{one[1]}{one[2]}{one[3] or one[4]}" for one in found if one)
+
+
 def _lines(value: object) -> str:
     """Read lines of sh: a list of them, or a text."""
     lines = value if isinstance(value, list) else [value]
@@ -160,6 +183,7 @@ KEYS: Mapping[str, Key] = {
     "project": Key(field="project", read=text_of(WORD), right="a project's name"),
     "queue": Key(field="queue", read=text_of(WORD), right="a queue's name"),
     "pe": Key(field="environment", read=text_of(WORD), right="of Grid Engine: an environment"),
+    "properties": Key(field="properties", read=properties, right=PROPERTIES),
     "prologue": Key(field="prologue", read=_lines, right=LINES),
     "prologue_walltime": Key(field="prologue_walltime_s", read=seconds, right='"H:M:S"'),
     "epilogue": Key(field="epilogue", read=_lines, right=LINES),

@@ -55,6 +55,48 @@ def test_what_is_no_epilogue_is_refused(value: object) -> None:
         jdl.load("n.json", json.dumps(known))
 
 
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ("mem >= 2000 AND gpu='YES'", "mem>=2000,gpu=YES"),
+        ("cpu = 'Intel Xeon' and zone <> b", "cpu=Intel Xeon,zone<>b"),
+        ("h_vmem=2G,arch=lx-*", "h_vmem=2G,arch=lx-*"),
+    ],
+)
+def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
+    """As `oarsub -p` has them, or `qsub -l`."""
+    own = {"exec_file": "x", "properties": value}
+    known = {"name": "n", "nb_jobs": 1, "clusters": {"beta": own}}
+
+    clusters = jdl.load("n.json", json.dumps(known)).jdl.clusters
+
+    assert clusters["beta"] == AtCluster(exec_file="x", properties=kept)
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        *[
+            (each, "unclear")
+            for each in ("", "a", "a=", "a=1;rm", "a=$(id)", "a='$(id)'", "a=`id`")
+        ],
+        *[(each, "unclear") for each in ("a='it''s'", "a=b'", 'a="b"', "a='x\\'", "a='x\ny'")],
+        *[(each, "unclear") for each in ("a=1 OR b=2", "a==b", "-a=b", "a=-b", "(a=1)", "a=1 AND")],
+        ("hostname=n1", "hostname is not asked for so"),
+        ("gb_besteffort=0", "gb_besteffort is not asked for so"),
+        ("h_rt=9", "h_rt is not asked for so"),
+        (["a=1"], "no text"),
+    ],
+)
+def test_properties_are_no_sql_and_no_shell(value: object, wrong: str) -> None:
+    """Names, relations and words, and nothing else."""
+    own = {"exec_file": "x", "properties": value}
+    known = {"name": "n", "nb_jobs": 1, "clusters": {"beta": own}}
+
+    with pytest.raises(ConfigError, match=f"{wrong}; NAME = VALUE"):
+        jdl.load("n.json", json.dumps(known))
+
+
 def test_toml_says_the_same() -> None:
     """A JDL is JSON or TOML."""
     text = 'name = "sweep"\nnb_jobs = 3\n[clusters.beta]\nexec_file = "run"\n'

@@ -1,4 +1,4 @@
-"""Root takes a prologue's lines from its owner's file, by a number that is that cluster's."""
+"""Root takes a prologue's lines, and what hosts are asked for, from the owner's file."""
 
 import json
 from pathlib import Path
@@ -16,8 +16,14 @@ from gridbridge.state.campaign_brought import Brought
 from gridbridge.state.ledger import Ledger
 
 AT: dict[str, Any] = {"exec_file": "run", "slots": 8, "environment": "mpi", "walltime_s": 60}
+PROPERTIES = {"properties": "mem>=2,arch=lx-*"}
+ASKED = (("mem>=", "2"), ("arch", "lx-*"))
 STEPS = {"prologue": "make\nls", "prologue_walltime_s": 900, "epilogue": ""}
-HEADER = {"name": "n", "clusters": {"gamma": AT, "beta": AT | STEPS}, "is_idempotent": True}
+HEADER = {
+    "name": "n",
+    "clusters": {"gamma": AT, "beta": AT | STEPS | PROPERTIES},
+    "is_idempotent": True,
+}
 
 
 def read(folder: Path, *tasks: str, is_of_copies: bool = False) -> tuple[JobSpec, ...]:
@@ -40,11 +46,12 @@ def read(folder: Path, *tasks: str, is_of_copies: bool = False) -> tuple[JobSpec
 
 
 def test_a_prologue_is_one_task_of_one_slot(tmp_path: Path) -> None:
-    """With its own walltime, beside arrays of tasks in the same call."""
+    """With its own walltime, beside tasks in the same call; both ask the same of hosts."""
     prologue, tasks = read(tmp_path, "990000000:2", "0:1")
 
-    assert (prologue.slots, prologue.pe, prologue.request.hard) == (1, "", (("h_rt", "900"),))
-    assert (tasks.slots, tasks.pe, tasks.request.hard) == (8, "mpi", (("h_rt", "60"),))
+    assert (prologue.slots, prologue.pe, tasks.slots, tasks.pe) == (1, "", 8, "mpi")
+    assert prologue.request.hard == (("h_rt", "900"), *ASKED)
+    assert tasks.request.hard == (("h_rt", "60"), *ASKED)
     assert b"gb_number=prologue gb_attempt=2 gb_copy=0 gb_name='prologue'" in prologue.script
     assert b"set -- 'make\nls'" in prologue.script
     assert b"gb_number=0 gb_attempt=1" in tasks.script

@@ -7,6 +7,7 @@ from gridbridge.errors import NotACopy, ParseError
 from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.arrays.steps import Steps
 from gridbridge.methods.owner import Refused
+from gridbridge.model.campaigns.hosts.properties import wanted
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.campaigns.steps import is_step
@@ -52,7 +53,7 @@ class Content:
         amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
         assert isinstance(section, dict)
         request = Request(
-            hard=(("h_rt", str(amounts["walltime_s"])),),
+            hard=(("h_rt", str(amounts["walltime_s"])), *wanted(str(header.get("properties", "")))),
             types=("besteffort",) if header.get("is_besteffort") else (),
             project=text["project"],
             targets=text["queue"],
@@ -87,14 +88,14 @@ def _tasks(
     order: Order, brought: Brought, ledger: "Ledger", steps: Steps
 ) -> tuple[tuple[Task, ...], ...]:
     """Return the tasks of each array; which copy one is follows from the ledger."""
-    wanted = tuple(map(read_attempts, order.tasks))
-    numbers = {task for each in wanted for task, _ in each if not is_step(task)}
+    asked = tuple(map(read_attempts, order.tasks))
+    numbers = {task for each in asked for task, _ in each if not is_step(task)}
     lines = brought.lines(numbers, ledger)
     found = tuple(
         steps.task(each)
         if is_step(each[0][0])
         else tuple(Task(n, k, words(lines[n])) for n, k in each)
-        for each in wanted
+        for each in asked
     )
     for array, tasks in zip(order.arrays, found, strict=True):
         for task in tasks if order.is_of_copies else ():

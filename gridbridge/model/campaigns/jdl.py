@@ -26,6 +26,7 @@ class AtCluster:
     is_besteffort: bool = True
     project: str = ""
     queue: str = ""
+    properties: str = ""  # of the hosts: "mem>=2000,gpu=YES", as `wanted` reads it
     prologue: str = ""  # lines of sh: once here, before the first task
     prologue_walltime_s: int = HOUR_S
     epilogue: str = ""  # the same, after the last

@@ -147,6 +147,18 @@ def test_tasks_go_elsewhere_where_the_prologue_fails(site: Grid, brought: Brough
     assert "no room\n" == said
 
 
+def test_a_property_that_a_cluster_does_not_know_is_told(site: Grid, brought: Brought) -> None:
+    """By both batch systems; those that they know have been asked for above."""
+    number = brought.numbers["asking"]
+
+    def refusing() -> set[str]:
+        told = site.on(HOST, "gridevents", "--json", "-c", str(number), user="bob").out
+        return {one["cluster"] for one in json.loads(told) if one["code"] == "RUNNER_SUBMIT_ERROR"}
+
+    site.until(lambda: {*AT} == refusing(), "both to refuse it", CAMPAIGN_S)
+    assert 0 == site.on(HOST, "griddel", str(number), user="alice", timeout_s=200).status
+
+
 def test_everybody_sees_the_clusters(brought: Brought) -> None:
     """Those that campaigns may use, with their slots."""
     slots = {one["name"]: one["slots"] for one in json.loads(brought.clusters)}

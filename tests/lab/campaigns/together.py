@@ -45,6 +45,11 @@ STEPS: Mapping[str, Any] = {
     "epilogue": ["rmdir there-$CIGRI_CLUSTER", "echo epilogue >>steps"],
 }
 STEP = "sh -c 'echo $CIGRI_JOB_ID >>steps; test -d there-$CIGRI_CLUSTER'"
+ASKING: Mapping[str, Any] = {
+    "beta": {"properties": "arch = lx-*"},
+    "gamma": {"properties": "type = 'default' AND network_address <> 'nowhere'"},
+}
+NOSUCH: Mapping[str, Any] = {name: {"properties": "nosuch = 1"} for name in BOTH}
 UNREADY: Mapping[str, Any] = {
     "beta": {"max_jobs": 1},
     "gamma": {"prologue": "echo no room >&2; exit 3"},
@@ -71,7 +76,8 @@ JDLS: Mapping[str, dict[str, Any]] = {
     "sleeping": jdl("sleep 600", nb_jobs=40, max_jobs=2),
     "changed": jdl(f"sh -c '{UNTIL.format('changed')}'", BETA, nb_jobs=4, max_jobs=1),
     "typo": jdl("sh -c 'echo what is that >&2; exit 3'", BETA, nb_jobs=60),
-    "steps": jdl(STEP, nb_jobs=12, **STEPS),
+    "steps": jdl(STEP, ASKING, nb_jobs=12, **STEPS),
+    "asking": jdl("true", NOSUCH, nb_jobs=4),
     "unready": jdl(f"sh -c '{UNTIL.format('unready')}'", UNREADY, nb_jobs=2),
     "refused": jdl("sleep 1", REFUSED, nb_jobs=12),
 }

@@ -1,0 +1,30 @@
+"""Properties of hosts are pairs, each as the adapters take what a job asks for."""
+
+import pytest
+
+from gridbridge.batch.oar.commands import properties
+from gridbridge.model.campaigns.hosts.properties import wanted
+from gridbridge.model.request import Request
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("", ()),
+        ("gpu=YES", (("gpu", "YES"),)),
+        ("mem>=2000,zone<>b", (("mem>=", "2000"), ("zone<>", "b"))),
+        ("a=b=c,d", (("a", "b=c"), ("d", ""))),
+    ],
+)
+def test_each_condition_is_a_name_with_its_relation_and_a_value(
+    text: str, pairs: tuple[tuple[str, str], ...]
+) -> None:
+    """One for equality has none."""
+    assert wanted(text) == pairs
+
+
+def test_oar_gets_them_as_a_condition_of_sql() -> None:
+    """Each value is one literal."""
+    request = Request(hard=wanted("mem>=2000,cpu=Intel Xeon,gpu=YES"))
+
+    assert properties(request) == "mem >= '2000' AND cpu = 'Intel Xeon' AND gpu = 'YES'"
