@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import pwd
-import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -23,6 +22,7 @@ from gridbridge.model.campaigns.names import ADDS_TO, file_of
 from gridbridge.model.campaigns.request import Asked, Verb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, WISH
 from gridbridge.shell import files
+from gridbridge.state import campaign_picking as picked
 from gridbridge.state import publishing
 
 NEW, BEGUN = "new.", "in."
@@ -31,8 +31,6 @@ MAX_BYTES = 512 << 20
 ASKED_BYTES = 1 << 16
 NO_WISH: Mapping[str, str] = {}
 HIGHEST = 999_999_999  # number of a campaign, an event or a task
-TOKEN = re.compile("[0-9a-f]{32}")  # as files.random_name makes it
-A_SCAN = 10  # files of a person in one look
 
 
 class NotTheirs(GridbridgeError):
@@ -86,7 +84,7 @@ def new(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[tuple[str, N
 
     They can't be taken back from then on.
     """
-    for token in _begun(listed, NEW, BEGUN, folder):
+    for token in picked.begun(listed, NEW, BEGUN, folder):
         try:
             yield token, _read(f"{folder}/{BEGUN}{token}", token)
         except StateError as error:
@@ -100,7 +98,9 @@ def new(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[tuple[str, N
 def waiting(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
     """Return the names of what `new` and `asked` would give, and leave all as it is."""
     known = list(listed)
-    return [name for kind in (NEW, BEGUN, ASKED, TAKEN) for name in _some(known, kind, folder)]
+    return [
+        name for kind in (NEW, BEGUN, ASKED, TAKEN) for name in picked.some(known, kind, folder)
+    ]
 
 
 def ask(
@@ -122,7 +122,7 @@ def asked(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[Asked]:
 
     What is no request is removed.
     """
-    for token in _begun(listed, ASKED, TAKEN, folder):
+    for token in picked.begun(listed, ASKED, TAKEN, folder):
         if found := _request(folder, token):
             yield found
         else:
@@ -152,34 +152,6 @@ def _text(value: object) -> str:
         raise TypeError("no text")
     value.encode()  # JSON allows half of a character, which no row can have
     return value
-
-
-def _begun(listed: Iterable[str], brought: str, begun: str, folder: str) -> list[str]:
-    """Rename what was brought, and return the tokens of all that is begun and not finished."""
-    known = list(listed)
-    for name in _some(known, brought, folder):
-        with suppress(OSError):  # taken back, or something odd stands there
-            os.rename(f"{folder}/{name}", f"{folder}/{begun}{name.removeprefix(brought)}")
-            known.append(f"{begun}{name.removeprefix(brought)}")
-    return [name.removeprefix(begun) for name in _some(known, begun, folder)]
-
-
-def _some(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
-    """Return names of a kind, the first of each person: nobody's many files hide another's."""
-    of_uid: dict[int, list[str]] = {}
-    for name in listed:
-        if not _is_of(name, prefix):
-            continue
-        with suppress(OSError):
-            facts = os.lstat(f"{folder}/{name}")
-            if not stat.S_ISDIR(facts.st_mode):
-                of_uid.setdefault(facts.st_uid, []).append(name)
-    return [name for names in of_uid.values() for name in sorted(names)[:A_SCAN]]
-
-
-def _is_of(name: str, prefix: str) -> bool:
-    """Say whether a name is one that our programs give; what else lies there is left alone."""
-    return name.startswith(prefix) and bool(TOKEN.fullmatch(name.removeprefix(prefix)))
 
 
 def done(token: str, folder: str = CAMPAIGNS) -> None:
@@ -215,10 +187,13 @@ def is_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
 
 
 def number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
-    """Call a file by its campaign's number, and by its own if it is a part; may be repeated."""
+    """Call a file by its campaign's number, and by its own if it is a part; may be repeated.
+
+    What somebody called so in the meantime is moved aside.
+    """
     begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{file_of(campaign, part)}"
     try:
-        if os.path.isdir(numbered):  # somebody made it just now
+        if os.path.lexists(begun) and os.path.lexists(numbered):
             os.rename(numbered, f"{folder}/{files.random_name('odd.')}")
         os.rename(begun, numbered)
     except FileNotFoundError:

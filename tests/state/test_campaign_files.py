@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.state import campaign_files
-from gridbridge.state.campaign_files import A_SCAN, NewFile
+from gridbridge.state.campaign_files import NewFile
+from gridbridge.state.campaign_picking import A_SCAN
 
 ODD = "0" * 32
 

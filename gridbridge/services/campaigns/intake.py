@@ -21,14 +21,15 @@ from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.campaigns.request import Verb
 from gridbridge.model.campaigns.sections import Notifications
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
-from gridbridge.services.campaigns.parts.intake import PartIntake
+from gridbridge.services.campaigns.parts.intake import ANOTHER, PartIntake
 from gridbridge.services.campaigns.requests import Requests
 from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.services.journal import decode
-from gridbridge.shell import host
+from gridbridge.shell import files, host
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_files import NewFile
+from gridbridge.state.campaign_given import Given
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
@@ -56,9 +57,10 @@ class Intake:
         self._database = database
         self._campaigns = Campaigns(database)
         self._events = CampaignEvents(database)
+        self._given = Given(folder)
         self._requests = Requests(database, clock, folder, published)
         self._subscribing = Subscribing(database, clock, notifications, folder)
-        self._parts = PartIntake(database, self._unsettled_part, folder)
+        self._parts = PartIntake(database, self._unsettled_part, self._given, folder)
         self._clusters = clusters
         self._clock = clock
         self._folder = folder
@@ -112,20 +114,29 @@ class Intake:
         They are paused, and so are those that lack parts: their owners say whether they go on. What
         was submitted of them root's ledger knows.
         """
-        number = self._campaigns.last_number() + 1
-        while found := campaign_files.numbered(number, self._folder):
-            made = self._campaign(found)
-            if isinstance(made, str):
-                break
-            _log.warning("event=campaign_forgotten campaign=%s", number)
-            made = replace(made, number=number, state=CampaignState.PAUSED)
-            self._campaigns.add(made, found.token)
-            self._is_restored(number)
-            number += 1
+        known = self._campaigns.all()
+        for one in known:
+            self._given.note(one.number, one.uid, one.digest)
+        for number in sorted({*self._given.campaigns()} - {one.number for one in known}):
+            self._recover(number)
         with self._database.transaction():
             for grown in self._parts.recover():
                 _log.warning("event=parts_forgotten campaign=%s", grown)
                 self._is_restored(grown)
+
+    def _recover(self, number: int) -> None:
+        """Know a campaign again by its file, if that is what the service called so."""
+        found = campaign_files.numbered(number, self._folder)
+        if not found or not self._given.has(number, found.uid, found.digest):
+            return
+        made = self._campaign(found)
+        if isinstance(made, str):
+            _log.error("event=not_recovered campaign=%s why=%r", number, made)
+            return
+        _log.warning("event=campaign_forgotten campaign=%s", number)
+        made = replace(made, number=number, state=CampaignState.PAUSED)
+        self._campaigns.add(made, files.random_name())  # nobody brings another under that name
+        self._is_restored(number)
 
     def _is_restored(self, campaign: int) -> None:
         """Pause a campaign of which our state file knew too little."""
@@ -154,16 +165,18 @@ class Intake:
         if isinstance(found, NewFile) and found.adds_to is not None:
             return self._take_part(found)
         known = self._campaigns.of_token(token)
-        if known:
-            number = known.number
-        else:
-            made = found if isinstance(found, str) else self._campaign(found)
-            if isinstance(made, str):
-                self._refuse(token, made)
-                return False
-            number = self._campaigns.add(replace(made, number=self._free_number()), token)
-        campaign_files.answer(token, {"campaign": number}, self._published)
-        campaign_files.number(token, number, self._folder)
+        made = known or (found if isinstance(found, str) else self._campaign(found))
+        if known and (isinstance(found, str) or not _is_of(known, found)):
+            made = ANOTHER
+        if isinstance(made, str):
+            self._refuse(token, made)
+            return False
+        if not known:
+            made = replace(made, number=self._free_number())
+            self._campaigns.add(made, token)
+        self._given.note(made.number, made.uid, made.digest)
+        campaign_files.answer(token, {"campaign": made.number}, self._published)
+        campaign_files.number(token, made.number, self._folder)
         return not known
 
     def _take_part(self, found: NewFile) -> bool:
@@ -172,6 +185,7 @@ class Intake:
         if isinstance(part, str):
             self._refuse(found.token, part)
             return False
+        self._given.note(part.campaign, found.uid, part.digest, part.number)
         told = {"campaign": part.campaign, "tasks": part.tasks}
         campaign_files.answer(found.token, told, self._published)
         campaign_files.number(found.token, part.campaign, self._folder, part.number)
@@ -179,7 +193,7 @@ class Intake:
 
     def _free_number(self) -> int:
         """Return a number that no campaign has had, also if our state file is an older one."""
-        after = self._campaigns.last_number() + 1
+        after = max(self._campaigns.last_number(), self._given.highest()) + 1
         free = (n for n in count(after) if not campaign_files.is_number_taken(n, self._folder))
         return next(free)
 
@@ -227,3 +241,8 @@ class Intake:
             return rules.unsettled(self._rules(), candidate)
         except ConfigError as error:
             return f"the site's admission rules are wrong: {error}"
+
+
+def _is_of(campaign: Campaign, found: NewFile) -> bool:
+    """Say whether this file is the campaign's own."""
+    return (campaign.uid, campaign.digest) == (found.uid, found.digest)

@@ -13,6 +13,9 @@ from gridbridge.state.database.predictions import FORECASTS
 _BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(Part))).where(
     PARTS.c.token == bindparam("token")
 )
+_ALL = select(*(PARTS.c[field.name] for field in fields(Part)), CAMPAIGNS.c.uid).join(
+    CAMPAIGNS, CAMPAIGNS.c.number == PARTS.c.campaign
+)
 _LAST = select(func.max(PARTS.c.number).label("number")).where(
     PARTS.c.campaign == bindparam("campaign")
 )
@@ -29,6 +32,11 @@ class CampaignParts:
         """Look a part up by the name of the file that brought it."""
         rows = self._database.rows(_BY_TOKEN, token=token)
         return next((Part(**row) for row in map(dict, rows)), None)
+
+    def all(self) -> tuple[tuple[Part, int], ...]:
+        """Return every part, and whose it is."""
+        rows = (dict(row) for row in self._database.rows(_ALL))
+        return tuple((Part(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
     def last(self, campaign: int) -> int:
         """Return the highest number of a part of a campaign; 0 for none."""

@@ -1,5 +1,6 @@
 """A site that takes campaigns in: its folders and its state file."""
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -9,10 +10,12 @@ from sqlalchemy import update
 
 from gridbridge.model.campaigns.admission import Rule
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.names import file_of
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
+from gridbridge.state.campaign_given import NAME, Given
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
 from gridbridge.state.database.campaigns import Campaigns
@@ -30,10 +33,15 @@ class Site:
         self.published.mkdir()
         self.database = Database.open(f"sqlite:///{folder}/state.db")
         self.campaigns = Campaigns(self.database)
+        self.rules: tuple[Rule, ...] = ()
+        self.again()
+
+    def again(self) -> "Site":
+        """Begin anew, as a service that was started again."""
         clusters = frozenset({"beta", "gamma"})
         places = (str(self.brought), str(self.published))
-        self.rules: tuple[Rule, ...] = ()
         self.intake = Intake(self.database, clusters, Clock(), *places, lambda: self.rules)
+        return self
 
     def bring(self, header: object, *parameters: str) -> str:
         """Bring a campaign file; return its token."""
@@ -50,6 +58,16 @@ class Site:
         token = campaign_files.ask(verb, (number,), str(self.brought), task)
         self.intake.take()
         return Answer(self.answer(token)[str(number)])
+
+    def give(self, data: bytes, number: int, part: int = 0) -> None:
+        """Put a file there as the service called it, which our state file does not know."""
+        (self.brought / file_of(number, part)).write_bytes(data)
+        digest = hashlib.sha256(data).hexdigest()
+        Given(str(self.brought)).note(number, os.getuid(), digest, part)
+
+    def files(self) -> list[str]:
+        """Return what lies in the folder, but the service's own note."""
+        return sorted({*os.listdir(self.brought)} - {NAME})
 
     def give_away(self, number: int) -> None:
         """Give a campaign to another person."""

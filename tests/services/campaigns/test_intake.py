@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from sqlalchemy import delete
 
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
@@ -17,6 +18,8 @@ from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.campaigns.intake import OF_SUBSCRIPTIONS
 from gridbridge.state import campaign_files
+from gridbridge.state.campaign_given import Given
+from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from tests.services.campaigns.intake_site import SWEEP, Site
 
@@ -39,7 +42,7 @@ def test_a_file_becomes_a_campaign_under_its_number(site: Site) -> None:
     (found,) = site.campaigns.all()
     assert site.answer(token) == {"campaign": 1}
     assert (found.uid, found.tasks, found.jdl) == (os.getuid(), 2, SWEEP)
-    assert os.listdir(site.brought) == ["c.1"]
+    assert site.files() == ["c.1"]
 
 
 def test_a_cycle_that_was_killed_takes_nothing_in_twice(site: Site) -> None:
@@ -52,7 +55,7 @@ def test_a_cycle_that_was_killed_takes_nothing_in_twice(site: Site) -> None:
     assert site.intake.take() == 0
     assert len(site.campaigns.all()) == 1
     assert site.answer(token) == {"campaign": 1}
-    assert os.listdir(site.brought) == ["c.1"]
+    assert site.files() == ["c.1"]
 
 
 def test_no_campaigns_file_is_overwritten(site: Site) -> None:
@@ -66,20 +69,110 @@ def test_no_campaigns_file_is_overwritten(site: Site) -> None:
     assert (site.brought / "c.1").read_text() == "another's"
 
 
+def forgotten(site: Site, *numbers: int) -> Site:
+    """Return the site with a state file that does not know these campaigns."""
+    for number in numbers:
+        for table in (WAITING, PARTS):
+            site.database.execute(delete(table).where(table.c.campaign == number))
+        site.database.execute(delete(CAMPAIGNS).where(CAMPAIGNS.c.number == number))
+    return site.again()
+
+
 def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site) -> None:
-    """Their owners say whether they go on."""
-    for name in ("c.1", "c.2", "c.9"):
-        (site.brought / name).write_bytes(campaign_files.encode(asdict(SWEEP), ("a", "b")))
+    """Their owners say whether they go on; that one of them was purged hides no other."""
+    for _ in range(4):
+        site.bring(asdict(SWEEP), "a", "b")
+        site.intake.take()
+    (site.brought / "c.2").unlink()
+    site = forgotten(site, 2, 3, 4)
 
     site.intake.recover()
     site.intake.recover()
 
-    found = site.campaigns.all()
-    assert [(one.number, one.state, one.tasks) for one in found] == [
-        (1, CampaignState.PAUSED, 2),
-        (2, CampaignState.PAUSED, 2),
-    ]
-    assert site.ask(Verb.RESUME, 1) is Answer.DONE
+    found = [(one.number, one.state, one.tasks) for one in site.campaigns.all()]
+    assert found[1:] == [(3, CampaignState.PAUSED, 2), (4, CampaignState.PAUSED, 2)]
+    assert site.ask(Verb.RESUME, 3) is Answer.DONE
+
+
+def test_no_number_is_given_twice(site: Site) -> None:
+    """Not even if the state file forgot it and its file was purged: root's ledger has it."""
+    for _ in range(2):
+        site.bring(asdict(SWEEP), "a")
+        site.intake.take()
+    (site.brought / "c.2").unlink()
+    site = forgotten(site, 2)
+    site.intake.recover()
+    token = site.bring(asdict(SWEEP), "a")
+    site.intake.take()
+
+    assert site.answer(token) == {"campaign": 3}
+
+
+def test_only_what_the_service_called_so_is_recovered(site: Site) -> None:
+    """Anybody may put a file of such a name there, also one that another person wrote."""
+    site.bring(asdict(SWEEP), "a")
+    site.intake.take()
+    for name in ("c.1", "c.2"):
+        (site.brought / name).write_bytes(campaign_files.encode(asdict(SWEEP), ("b",)))
+    site = forgotten(site, 1)
+
+    site.intake.recover()
+
+    assert site.campaigns.all() == ()
+
+
+def test_a_note_that_somebody_else_made_counts_for_nothing(tmp_path: Path) -> None:
+    """It is moved aside."""
+    (tmp_path / "given").symlink_to(tmp_path / "other")
+    (tmp_path / "other").write_text(f"c.7 1 {TOKEN}\n")
+
+    given = Given(str(tmp_path))
+
+    assert given.highest() == 0
+    given.note(3, 1, TOKEN)
+    assert Given(str(tmp_path)).has(3, 1, TOKEN)
+    assert (tmp_path / "other").read_text() == f"c.7 1 {TOKEN}\n"
+
+
+def test_a_note_that_was_cut_by_a_crash_is_written_anew(tmp_path: Path) -> None:
+    """What follows begins a line of its own."""
+    Given(str(tmp_path)).note(1, 7, TOKEN)
+    with open(tmp_path / "given", "a", encoding="ascii") as file:
+        file.write("c.2 7 0123")
+
+    cut = Given(str(tmp_path))
+    cut.note(2, 7, TOKEN)
+
+    assert (cut.highest(), [*Given(str(tmp_path)).campaigns()]) == (2, [1, 2])
+    assert Given(str(tmp_path)).has(2, 7, TOKEN)
+
+
+def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
+    """Whatever name it has: it is another person's, or another file."""
+    token = site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    before = (site.brought / "c.1").read_bytes()
+    data = campaign_files.encode(asdict(SWEEP), ("b",))
+    for name in (token, "c.1"):
+        (site.brought / f"new.{name}").write_bytes(data)
+
+    assert site.intake.take() == 0
+    assert site.answer(token) == {"refused": "another file came by this name"}
+    assert (site.brought / "c.1").read_bytes() == before
+
+
+def test_what_somebody_calls_by_a_campaigns_number_is_moved_aside(site: Site) -> None:
+    """Between the campaign's row and its file's name."""
+    token = site.bring(asdict(SWEEP), "a 1")
+    site.intake.take()
+    os.rename(site.brought / "c.1", site.brought / f"in.{token}")
+    (site.brought / "c.1").write_text("another's")
+
+    site.intake.take()
+
+    odd, own = sorted(site.files(), reverse=True)
+    assert (site.brought / odd).read_text() == "another's"
+    assert (own, (site.brought / own).read_bytes()[-4:]) == ("c.1", b"a 1\n")
 
 
 def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> None:
@@ -93,7 +186,7 @@ def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> No
 
     site.intake.sweep()
 
-    assert os.listdir(site.brought) == ["c.2"]
+    assert site.files() == ["c.2"]
 
 
 def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
@@ -121,7 +214,7 @@ def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object,
 
     assert site.intake.take() == 0
     assert site.answer(token)["refused"].startswith(why)
-    assert os.listdir(site.brought) == []
+    assert site.files() == []
 
 
 def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> None:
@@ -231,7 +324,7 @@ def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) 
     late = [site.ask(verb, 1) for verb in (Verb.PURGE, Verb.PURGE, Verb.CANCEL)]
 
     assert (early, late) == (Answer.NOT_ENDED, [Answer.DONE, Answer.UNKNOWN, Answer.UNKNOWN])
-    assert os.listdir(site.brought) == []
+    assert site.files() == []
     token = site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
     assert site.answer(token) == {"campaign": 2}
@@ -271,7 +364,7 @@ def test_what_is_no_request_is_removed(site: Site, data: bytes) -> None:
     (site.brought / f"ask.{TOKEN}").write_bytes(data)
 
     assert site.intake.take() == 0
-    assert os.listdir(site.brought) == []
+    assert site.files() == []
 
 
 def test_what_can_not_be_taken_in_stops_nobody(
@@ -290,7 +383,7 @@ def test_what_can_not_be_taken_in_stops_nobody(
 
     assert site.intake.take() == 1
     assert site.answer(good) == {"campaign": 1}
-    assert os.listdir(site.brought) == ["c.1"]
+    assert site.files() == ["c.1"]
     assert f"event=not_taken token={bad}" in caplog.text
 
 
@@ -312,9 +405,9 @@ def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> N
     """A dry run does so: its owner may still take it back."""
     token = site.bring(asdict(SWEEP), "0")
     campaign_files.ask(Verb.CANCEL, (1,), str(site.brought))
-    before = sorted(os.listdir(site.brought))
+    before = site.files()
 
     assert site.intake.untaken() == 2
-    assert sorted(os.listdir(site.brought)) == before
+    assert site.files() == before
     assert campaign_files.take_back(token, str(site.brought))
     assert site.intake.untaken() == 1

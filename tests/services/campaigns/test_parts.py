@@ -35,7 +35,7 @@ def add(site: Site, *parameters: str, to: int = 1) -> str:
 
 def parts(site: Site) -> list[str]:
     """Return what lies there."""
-    return sorted(os.listdir(site.brought))
+    return site.files()
 
 
 def test_added_tasks_follow_all_that_there_were(site: Site) -> None:
@@ -168,9 +168,11 @@ def test_parts_that_an_older_state_file_does_not_know_pause_their_campaign(site:
     """As campaigns do: its owner says whether it goes on. What was foretold is forgotten."""
     for number in (1, 2):
         data = campaign_files.encode({ADDS_TO: 1, "token": str(number)}, ("c", "d"))
-        (site.brought / f"c.1.{number}").write_bytes(data)
+        site.give(data, 1, number)
+    planted = campaign_files.encode({ADDS_TO: 1, "token": "z"}, ("evil",))
+    (site.brought / "c.1.3").write_bytes(planted)
 
-    site.intake.recover()
+    site.again().intake.recover()
     site.intake.recover()
 
     (found,) = site.campaigns.all()
@@ -183,11 +185,11 @@ def test_parts_that_an_older_state_file_does_not_know_pause_their_campaign(site:
 
 def test_a_forgotten_campaign_is_known_again_with_its_parts(site: Site) -> None:
     """From its files alone."""
-    (site.brought / "c.2").write_bytes(campaign_files.encode(asdict(SWEEP), ("a",)))
+    site.give(campaign_files.encode(asdict(SWEEP), ("a",)), 2)
     data = campaign_files.encode({ADDS_TO: 2, "token": "y"}, ("b", "c"))
-    (site.brought / "c.2.1").write_bytes(data)
+    site.give(data, 2, part=1)
 
-    site.intake.recover()
+    site.again().intake.recover()
 
     found = site.campaigns.find(2)
     assert found

@@ -1,18 +1,23 @@
 """Takes parts in: what an owner adds to a campaign that goes on, each file once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gridbridge.config.jdl_values import MOST_TASKS
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Part
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.places import CAMPAIGNS
+from gridbridge.shell import files
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_files import NewFile
+from gridbridge.state.campaign_given import Given
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_parts import CampaignParts
 from gridbridge.state.database.campaigns import Campaigns
 
 MOST_PARTS = 1000  # of a campaign: root looks through them for each array
+
+ANOTHER = "another file came by this name"
 
 Judge = Callable[[NewFile, Campaign], str]  # what a site's rules have against so many tasks
 
@@ -20,10 +25,13 @@ Judge = Callable[[NewFile, Campaign], str]  # what a site's rules have against s
 class PartIntake:
     """What takes them in."""
 
-    def __init__(self, database: Database, judge: Judge, folder: str = CAMPAIGNS) -> None:
+    def __init__(
+        self, database: Database, judge: Judge, given: Given, folder: str = CAMPAIGNS
+    ) -> None:
         self._campaigns = Campaigns(database)
         self._parts = CampaignParts(database, self._campaigns)
         self._judge = judge
+        self._given = given
         self._folder = folder
         self._grown: set[int] = set()
 
@@ -34,15 +42,18 @@ class PartIntake:
 
     def keep(self, found: NewFile) -> Part | str:
         """Keep a part, unless it is kept already, or return what is wrong with it."""
-        if known := self._parts.of_token(found.token):
-            return known
         campaign = self._campaigns.find(found.adds_to or 0)
+        if known := self._parts.of_token(found.token):
+            is_same = campaign and (campaign.uid, known.digest) == (found.uid, found.digest)
+            return known if is_same else ANOTHER
         if not campaign or (problem := self._problem(found, campaign)):
             return problem if campaign else f"no campaign {found.adds_to}"
         return self._add(found, campaign)
 
     def recover(self) -> tuple[int, ...]:
         """Keep parts that a state file which was restored has forgotten; return whose they are."""
+        for part, uid in self._parts.all():
+            self._given.note(part.campaign, uid, part.digest, part.number)
         return tuple(one.number for one in self._campaigns.all() if self._recover(one))
 
     def _recover(self, campaign: Campaign) -> bool:
@@ -58,8 +69,10 @@ class PartIntake:
         if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
             return None
         found = campaign_files.numbered(campaign.number, self._folder, part)
-        is_theirs = found and (found.adds_to, found.uid) == (campaign.number, campaign.uid)
-        return found if is_theirs else None
+        if not found or (found.adds_to, found.uid) != (campaign.number, campaign.uid):
+            return None
+        is_given = self._given.has(campaign.number, found.uid, found.digest, part)
+        return replace(found, token=files.random_name()) if is_given else None
 
     def _add(self, found: NewFile, campaign: Campaign) -> Part:
         part = Part(

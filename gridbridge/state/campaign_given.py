@@ -1,0 +1,83 @@
+"""The service's own note of which file got which number, beside people's campaign files.
+
+It knows what a state file that was restored has forgotten, and that the service, and nobody else,
+called a file so: anybody may put a file of such a name there.
+"""
+
+import os
+from collections.abc import Iterator
+
+from gridbridge.errors import StateError
+from gridbridge.model.campaigns.names import file_of
+from gridbridge.model.places import CAMPAIGNS
+from gridbridge.shell import files
+
+NAME = "given"
+MAX_BYTES = 512 << 20
+
+Brought = tuple[int, str]  # whose file, and its digest
+
+
+class Given:
+    """The numbers that were given; lines are only ever added."""
+
+    def __init__(self, folder: str = CAMPAIGNS) -> None:
+        self._path = f"{folder}/{NAME}"
+        self._known: dict[tuple[int, int], Brought] = {}  # by campaign and part
+        self._is_whole = True
+        self._load()
+
+    def highest(self) -> int:
+        """Return the highest number of a campaign; 0 for none."""
+        return max((campaign for campaign, _ in self._known), default=0)
+
+    def campaigns(self) -> Iterator[int]:
+        """Give the numbers of all campaigns, in order."""
+        return (campaign for campaign, part in sorted(self._known) if not part)
+
+    def has(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
+        """Say whether this person's file of this digest has that number, or is that part."""
+        return self._known.get((campaign, part)) == (uid, digest)
+
+    def note(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
+        """Note it, before the file is called so; may be repeated. StateError when there is no room.
+
+        What is noted stays: of a number that another file has nothing is noted.
+        """
+        if (campaign, part) in self._known:
+            return
+        line = f"{file_of(campaign, part)} {uid} {digest}\n"
+        try:
+            self._add(line if self._is_whole else f"\n{line}")
+        except OSError as error:
+            self._is_whole = False
+            raise StateError(f"{self._path}: {error.strerror}") from error
+        self._is_whole = True
+        self._known[campaign, part] = (uid, digest)
+
+    def _add(self, line: str) -> None:
+        options = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        end = os.open(self._path, options, 0o600)
+        try:
+            if os.write(end, line.encode("ascii")) != len(line):
+                raise OSError(28, "No space left on device")
+            os.fsync(end)
+        finally:
+            os.close(end)
+
+    def _load(self) -> None:
+        try:
+            text = files.read(self._path, MAX_BYTES, os.geteuid())[0].decode("ascii", "replace")
+        except FileNotFoundError:
+            return
+        except StateError:  # somebody else made it
+            os.rename(self._path, files.random_name(f"{self._path}."))
+            return
+        self._is_whole = text.endswith("\n")
+        for line in text.split("\n")[:-1]:
+            name, _, rest = line.partition(" ")
+            uid, _, digest = rest.partition(" ")
+            numbers = name.split(".")[1:]
+            if digest and uid.isdigit() and all(map(str.isdigit, numbers)):
+                campaign, part = (*map(int, numbers), 0)[:2]
+                self._known[campaign, part] = (int(uid), digest)
