@@ -43,7 +43,7 @@ class NewFile:
 
     token: str
     uid: int
-    owner: str
+    owner: str  # empty while nobody knows that uid
     digest: str
     header: Any  # as JSON has it
     tasks: int
@@ -269,11 +269,18 @@ def _read(path: str, token: str) -> NewFile:
     return NewFile(
         token=token,
         uid=facts.st_uid,
-        owner=pwd.getpwuid(facts.st_uid).pw_name,
+        owner=_name_of(facts.st_uid),
         digest=hashlib.sha256(data).hexdigest(),
         header=json.loads(first),
         tasks=rest.count(b"\n"),
     )
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
 
 
 def _remove(path: str) -> None:

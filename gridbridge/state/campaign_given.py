@@ -25,6 +25,7 @@ class Given:
         self._path = f"{folder}/{NAME}"
         self._known: dict[tuple[int, int], Brought] = {}  # by campaign and part
         self._is_whole = True
+        self._is_ours = True
         self._load()
 
     def highest(self) -> int:
@@ -48,6 +49,9 @@ class Given:
             return
         line = f"{file_of(campaign, part)} {uid} {digest}\n"
         try:
+            if not self._is_ours:  # somebody else made it
+                os.rename(self._path, files.random_name(f"{self._path}."))
+                self._is_ours = True
             self._add(line if self._is_whole else f"\n{line}")
         except OSError as error:
             self._is_whole = False
@@ -70,8 +74,8 @@ class Given:
             text = files.read(self._path, MAX_BYTES, os.geteuid())[0].decode("ascii", "replace")
         except FileNotFoundError:
             return
-        except StateError:  # somebody else made it
-            os.rename(self._path, files.random_name(f"{self._path}."))
+        except StateError:
+            self._is_ours = False
             return
         self._is_whole = text.endswith("\n")
         for line in text.split("\n")[:-1]:

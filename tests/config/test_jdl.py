@@ -1,11 +1,12 @@
 """A campaign's JDL is read as CiGri's users write it, and all its mistakes are told at once."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from gridbridge.config import jdl, jdl_values
+from gridbridge.config import jdl, jdl_ranges, jdl_values
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 
@@ -265,3 +266,12 @@ def test_a_campaign_with_outputs_may_be_copied() -> None:
 
     assert (said.jdl.outputs, said.jdl.may_be_copied) == (("a.dat", "logs/b"), True)
     assert not jdl.load("n.json", SWEEP).jdl.may_be_copied
+
+
+def test_every_field_of_a_clusters_wishes_has_its_range() -> None:
+    """A file that another program wrote is held to what a JDL may ask for."""
+    kinds = {one.name for one in fields(AtCluster)}
+
+    assert kinds - {"is_besteffort"} == {*jdl_ranges.FIELDS}
+    plain = Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")})
+    assert jdl_ranges.out_of_range(plain) == ""

@@ -11,6 +11,8 @@ from datetime import timedelta
 from itertools import count
 
 from gridbridge.config import admission
+from gridbridge.config.jdl_ranges import out_of_range
+from gridbridge.config.jdl_values import MOST_TASKS
 from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.errors import ConfigError, GridbridgeError
@@ -129,6 +131,7 @@ class Intake:
         found = campaign_files.numbered(number, self._folder)
         if not found or not self._given.has(number, found.uid, found.digest):
             return
+        found = replace(found, owner=found.owner or str(found.uid))  # it is paused anyway
         made = self._campaign(found)
         if isinstance(made, str):
             _log.error("event=not_recovered campaign=%s why=%r", number, made)
@@ -162,6 +165,8 @@ class Intake:
 
     def _take(self, token: str, found: NewFile | str) -> bool:
         """Keep a campaign, then the answer, then its number on the file; each may be repeated."""
+        if isinstance(found, NewFile) and not found.owner:
+            raise GridbridgeError(f"uid {found.uid} has no account now")
         if isinstance(found, NewFile) and found.adds_to is not None:
             return self._take_part(found)
         known = self._campaigns.of_token(token)
@@ -214,6 +219,10 @@ class Intake:
             return f"no cluster {', '.join(unknown)} here; the clusters are {known}"
         if not (found.tasks and jdl.clusters):
             return "no task, or no cluster"
+        if found.tasks > MOST_TASKS:
+            return f"{found.tasks} tasks; at most {MOST_TASKS}"
+        if problem := out_of_range(jdl):
+            return problem
         if problem := self._unsettled(found, jdl):
             return problem
         is_test = jdl.type is Type.TEST

@@ -199,6 +199,11 @@ def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
     assert [one.tasks for one in site.campaigns.all()] == [2]
 
 
+def of_beta(**values: object) -> dict[str, object]:
+    """Return a header that only another program than gridsub writes."""
+    return asdict(SWEEP) | {"clusters": {"beta": {"exec_file": "run"} | values}}
+
+
 @pytest.mark.parametrize(
     ("header", "why"),
     [
@@ -206,7 +211,26 @@ def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
         (asdict(SWEEP) | {"clusters": {}}, "no task, or no cluster"),
         ({"name": "sweep", "type": "odd"}, "not what gridsub writes"),
         ([1], "not what gridsub writes"),
+        (asdict(SWEEP) | {"name": ""}, "name = ''"),
+        (asdict(SWEEP) | {"name": "a\nb"}, "name = "),
+        (asdict(SWEEP) | {"name": "\ud800"}, "name = "),
+        (asdict(SWEEP) | {"outputs": ["../x"]}, "outputs = "),
+        (of_beta(slots=10**30), "beta.slots = 1000000"),
+        (of_beta(slots=0), "beta.slots = 0: out of range"),
+        (of_beta(slots=-5), "beta.slots = -5: out of range"),
+        (of_beta(max_jobs=-(10**25)), "beta.max_jobs = -1"),
+        (of_beta(max_jobs=10**25), "beta.max_jobs = 1"),
+        (of_beta(walltime_s=0), "beta.walltime_s = 0: out of range"),
+        (of_beta(walltime_s=10**12), "beta.walltime_s = 1"),
+        (of_beta(slots=float("inf")), "not what gridsub writes"),
+        (of_beta(exec_file=""), "beta.exec_file = "),
+        (of_beta(exec_file="a\0b"), "beta.exec_file = "),
+        (of_beta(exec_directory="a\nb"), "beta.exec_directory = "),
+        (of_beta(project="-x y"), "beta.project = "),
+        (of_beta(queue="a;b"), "beta.queue = "),
+        (of_beta(environment="*"), "beta.environment = "),
     ],
+    ids=range(22),
 )
 def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object, why: str) -> None:
     """Anybody may write there without gridsub."""
@@ -397,6 +421,21 @@ def test_what_the_state_file_refuses_now_is_taken_later(
         taken = [site.intake.take() for _ in range(3)]
 
     assert (taken, caplog.text.count("disk full")) == ([0, 0, 0], 1)
+    assert site.intake.take() == 1
+    assert site.answer(token) == {"campaign": 1}
+
+
+def test_a_campaign_whose_owner_nobody_knows_now_waits(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A directory service that does not answer says the same as an account that is gone."""
+    token = site.bring(asdict(SWEEP), "a")
+    with monkeypatch.context() as away:
+        away.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
+        taken = [site.intake.take() for _ in range(3)]
+
+    why = f"uid {os.getuid()} has no account now"
+    assert (taken, caplog.text.count(why)) == ([0, 0, 0], 1)
     assert site.intake.take() == 1
     assert site.answer(token) == {"campaign": 1}
 

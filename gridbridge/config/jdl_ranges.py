@@ -1,0 +1,68 @@
+"""What no right JDL asks for: a campaign's file may be any program's."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gridbridge.config.jdl_values import (
+    COMMAND,
+    MOST_OUTPUTS,
+    MOST_SLOTS,
+    MOST_TASKS,
+    NAME,
+    OUTPUT,
+    OUTPUTS,
+    PATH,
+    WORD,
+    YEAR_S,
+)
+from gridbridge.model.campaigns.jdl import Jdl
+
+May = Callable[[Any], bool]
+
+
+def _encodes(value: str) -> bool:
+    """Say whether it is text; JSON allows half of a character, which no file or row can have."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _is_of(form: "re.Pattern[str]") -> May:
+    return lambda value: bool(form.fullmatch(value)) and _encodes(value)
+
+
+def _is_none_or(form: "re.Pattern[str]") -> May:
+    return lambda value: value == "" or _is_of(form)(value)
+
+
+def _is_within(low: int, high: int) -> May:
+    return lambda value: low <= value <= high
+
+
+FIELDS: Mapping[str, May] = {  # of what is asked for at a cluster
+    "exec_file": _is_of(COMMAND),
+    "exec_directory": _is_of(PATH),
+    "slots": _is_within(1, MOST_SLOTS),
+    "environment": _is_none_or(WORD),
+    "walltime_s": _is_within(1, YEAR_S),
+    "project": _is_none_or(WORD),
+    "queue": _is_none_or(WORD),
+    "properties": _is_of(PATH),
+    "prologue": _is_none_or(COMMAND),
+    "prologue_walltime_s": _is_within(1, YEAR_S),
+    "epilogue": _is_none_or(COMMAND),
+    "epilogue_walltime_s": _is_within(1, YEAR_S),
+    "max_jobs": _is_within(0, MOST_TASKS),
+}
+
+
+def out_of_range(jdl: Jdl) -> str:
+    """Say what of a campaign no right JDL asks for; empty where there is nothing."""
+    if not _is_of(NAME)(jdl.name):
+        return f"name = {jdl.name!a:.80}: 1 to 255 printable characters"
+    if len(jdl.outputs) > MOST_OUTPUTS or not all(map(OUTPUT.fullmatch, jdl.outputs)):
+        return f"outputs = {jdl.outputs!a:.80}: {OUTPUTS}"
+    for cluster, asked in jdl.clusters.items():
+        for field, may_be in FIELDS.items():
+            if not may_be(value := getattr(asked, field)):
+                return f"{cluster}.{field} = {value!a:.80}: out of range"
+    return ""
