@@ -1,7 +1,7 @@
 """What the service asks of a cell: one query for everything, and one for a job that ended."""
 
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import commands, qconf
@@ -66,16 +66,13 @@ def array_ends(cell: Cell, array: int, account: str) -> dict[int, JobEnd]:
 
     A task whose records tell several ends is left out, as one that nothing tells of.
     """
-    ours = [one for one in records(cell, array) if one.account == account]
+    of_task: dict[int, list[AccountingRecord]] = {}
+    for one in records(cell, array):
+        if one.account == account:
+            of_task.setdefault(one.task, []).append(one)
     now = datetime.now(UTC)
-    ends = {
-        task: settled([one for one in ours if one.task == task], now)[0] for task in _tasks(ours)
-    }
+    ends = {task: settled(some, now)[0] for task, some in of_task.items()}
     return {task: end for task, end in ends.items() if end}
-
-
-def _tasks(records: Sequence[AccountingRecord]) -> set[int]:
-    return {one.task for one in records}
 
 
 def details(cell: Cell, job_id: int) -> tuple[JobDetail, ...]:
