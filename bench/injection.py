@@ -17,8 +17,8 @@ from tests.lab.campaigns.runner import start
 from tests.lab.grid import Grid
 
 SIZE = {"beta": 1000, "gamma": 30}  # tasks of an array
-AT_ONCE = (1, 3, 10)  # arrays of a call; a cycle sends ten of a campaign to a cluster at most
-TARGET = 10
+AT_ONCE = (1, 5, 20)  # arrays of a call; a cycle sends twenty of a campaign to a cluster at most
+TARGET = 20
 TURNS = 5
 LEAST = 0.9
 FIRST = {"beta": 1000, "gamma": 5000}  # numbers of arrays: the runner's own are lower

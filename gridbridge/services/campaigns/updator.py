@@ -44,7 +44,7 @@ from gridbridge.state.database.predictions import Predictions
 
 Judge = Callable[[Array, Mapping[Attempt, float], Mapping[int, JobEnd]], tuple[Attempt, ...]]
 
-ARRAYS_AT_ONCE = 10  # one call sends them
+ARRAYS_AT_ONCE = 20  # one call sends them
 
 _log = logging.getLogger(__name__)
 
