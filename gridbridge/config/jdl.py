@@ -6,12 +6,15 @@ none of its own. Keys that CiGri has and we don't are told as warnings, unknown 
 """
 
 import json
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from itertools import count
+from typing import Any, BinaryIO
 
 from gridbridge.config.jdl_values import (
     KEYS,
@@ -30,6 +33,8 @@ from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.ids import is_cluster_name
 
 LINE_BYTES = 65_536  # of one task's parameters
+FILE_BYTES = 256 << 20  # of all tasks' parameters
+STDIN = "/dev/stdin"
 NOT_YET = (  # CiGri's, which change nothing here
     *("dimensional_grouping", "temporal_grouping", "checkpointing_type", "checkpointing_period"),
     *("output_gathering_method", "output_file", "output_destination", "data_to_transfer"),
@@ -167,14 +172,31 @@ class Reader:
         """
         try:
             with open(f"{self.folder}/{path}" if path[:1] != "/" else path, "rb") as file:
-                for number, line in enumerate(file, start=1):
-                    if len(line) > LINE_BYTES:
-                        wrong = f"{len(line)} bytes; at most {LINE_BYTES}"
-                        self.problems.append(f"{path}:{number}: {wrong}")
-                    elif stripped := line.strip():
+                for number, line in self._bounded(path, file):
+                    if stripped := line.strip():
                         yield number, self._text_of(path, number, stripped)
         except OSError as error:
             self._wrong("param_file", path, str(error.strerror), "a file that can be read")
+
+    def _bounded(self, path: str, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        """Give the lines with their numbers; a device may have no end, and no line's end."""
+        mode = os.fstat(file.fileno()).st_mode
+        if path != STDIN and not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            self._wrong("param_file", path, "no plain file", "a file with a line a task")
+            return
+        left = FILE_BYTES
+        for number in count(1):
+            line = file.readline(left + 1)
+            left -= len(line)
+            if left < 0:
+                self.problems.append(f"{path}:{number}: too large; at most {FILE_BYTES} bytes")
+            if not line or left < 0:
+                return
+            if len(line) > LINE_BYTES:
+                wrong = f"{len(line)} bytes; at most {LINE_BYTES}"
+                self.problems.append(f"{path}:{number}: {wrong}")
+                continue
+            yield number, line
 
     def _text_of(self, path: str, number: int, line: bytes) -> str:
         try:

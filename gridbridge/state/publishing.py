@@ -1,6 +1,8 @@
-"""Puts a published file at its place, and makes the folder for it the first time."""
+"""Puts a published file at its place, makes the folder for it, and removes what is old there."""
 
 import os
+from contextlib import suppress
+from datetime import datetime
 
 from gridbridge.errors import StateError
 from gridbridge.shell import files
@@ -15,6 +17,14 @@ def put(path: str, data: bytes, mode: int = 0o755) -> None:
     except StateError:
         _make_folder(os.path.dirname(path), mode)
         files.replace(path, data, durable=False)
+
+
+def sweep(folder: str, before: datetime) -> None:
+    """Remove the files of a folder that were published before a time."""
+    for name in files.names(folder):
+        with suppress(OSError):
+            if os.lstat(f"{folder}/{name}").st_mtime < before.timestamp():
+                os.unlink(f"{folder}/{name}")
 
 
 def _make_folder(path: str, mode: int) -> None:

@@ -275,3 +275,21 @@ def test_every_field_of_a_clusters_wishes_has_its_range() -> None:
     assert kinds - {"is_besteffort"} == {*jdl_ranges.FIELDS}
     plain = Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")})
     assert jdl_ranges.out_of_range(plain) == ""
+
+
+@pytest.mark.parametrize(("path", "wrong"), [("/dev/zero", "no plain file"), (".", "directory")])
+def test_a_param_file_is_a_plain_file(path: str, wrong: str, tmp_path: Path) -> None:
+    """A device has no end."""
+    text = json.dumps(json.loads(SWEEP) | {"param_file": path})
+    with pytest.raises(ConfigError, match=wrong):
+        jdl.load("a.json", text.replace('"nb_jobs": 3, ', ""), folder=str(tmp_path))
+
+
+def test_a_param_file_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it is kept in memory."""
+    monkeypatch.setattr(jdl, "FILE_BYTES", 9)
+    (tmp_path / "a.txt").write_bytes(b"a\n" * 5)
+    reader = jdl.Reader("a.json", "", str(tmp_path))
+
+    assert len(list(reader.numbered("a.txt"))) == 4
+    assert reader.problems == ["a.txt:5: too large; at most 9 bytes"]

@@ -29,7 +29,7 @@ from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.services.journal import decode
 from gridbridge.shell import files, host
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaign_files
+from gridbridge.state import campaign_files, publishing
 from gridbridge.state.campaign_files import NewFile
 from gridbridge.state.campaign_given import Given
 from gridbridge.state.database import Database
@@ -37,6 +37,7 @@ from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
 
 KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
+ANSWERS_KEPT = timedelta(days=1)
 OF_SUBSCRIPTIONS = (Verb.SUBSCRIBE, Verb.UNSUBSCRIBE, Verb.SUBSCRIPTIONS)
 NO_WISHES = Notifications()
 
@@ -149,8 +150,9 @@ class Intake:
             self._events.put([opened_now(Kind.CAMPAIGN, Code.RESTORED, campaign, "", now)])
 
     def sweep(self) -> None:
-        """Remove the files of campaigns that ended long ago, and forget old events."""
+        """Remove the files of campaigns that ended long ago, and old answers; forget old events."""
         now = self._clock.now()
+        publishing.sweep(campaign_files.answer_path("", self._published), now - ANSWERS_KEPT)
         for number in self._campaigns.ended_before(now - KEPT):
             campaign_files.purge(number, self._folder)
         self._events.forget(now - KEPT)

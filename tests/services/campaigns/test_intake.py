@@ -189,6 +189,19 @@ def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> No
     assert site.files() == ["c.2"]
 
 
+def test_answers_that_nobody_waits_for_are_removed(site: Site) -> None:
+    """Who asked has read it, or waits no more."""
+    old, new = (site.bring(asdict(SWEEP), "a") for _ in range(2))
+    site.intake.take()
+    taken = site.published / "taken"
+    long_ago = (datetime.now(UTC) - timedelta(hours=25)).timestamp()
+    os.utime(taken / old, (long_ago, long_ago))
+
+    site.intake.sweep()
+
+    assert os.listdir(taken) == [new]
+
+
 def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
     """The rest of its tasks are dropped (CiGri scheduler specification)."""
     clusters = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
