@@ -19,7 +19,8 @@ QUEUE = '[queue.transfer-beta]\ncluster = "beta"\npending_limit = 2\nslots = 10\
 GOOD = SITE + CLUSTERS + QUEUE
 
 KEYS_OF_THE_SITE = (
-    "the keys are cluster, service_account, state, min_uid, keep_decisions_h, log_level"
+    "the keys are cluster, service_account, state, min_uid, transfer_host, keep_decisions_h,"
+    " log_level"
 )
 KEYS_OF_A_QUEUE = (
     "the keys are cluster, pending_limit, slots, asks, oar_queue, oar_type, remote_usage, identity,"

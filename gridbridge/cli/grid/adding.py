@@ -1,7 +1,5 @@
 """What gridsub -c does: it adds tasks to a campaign."""
 
-import click
-
 from gridbridge.cli import output
 from gridbridge.services.tools import (
     campaign_check,
@@ -17,8 +15,6 @@ USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
 
 def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> None:
     """Add the lines of a file or of a JSON list; a check stores nothing."""
-    if (file is None) == (text is None):
-        raise click.UsageError(USAGE)
     one = campaign_tasks.find(number)
     if one and not one.state.is_alive:
         raise Refused(f"campaign {number} is {one.state}; submit the rest as another one")

@@ -4,7 +4,8 @@ from dataclasses import asdict
 
 import click
 
-from gridbridge.cli import output, program
+from gridbridge.cli import output
+from gridbridge.cli.grid import onward
 from gridbridge.cli.options import FOLDER
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.shown import ShownGridCluster
@@ -93,4 +94,4 @@ def _known(value: object) -> str:
 
 def main() -> None:
     """Run it."""
-    program.run(gridclusters, "gridclusters")
+    onward.run(gridclusters, "gridclusters")

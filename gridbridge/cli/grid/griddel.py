@@ -2,8 +2,8 @@
 
 import click
 
-from gridbridge.cli import output, program
-from gridbridge.cli.grid import REFUSED, UNREACHABLE
+from gridbridge.cli import output
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.services.tools.campaigns import Unreachable
@@ -97,4 +97,4 @@ def _job(text: str) -> tuple[int, int]:
 
 def main() -> None:
     """Run it."""
-    program.run(griddel, "griddel")
+    onward.run(griddel, "griddel", UNREACHABLE)

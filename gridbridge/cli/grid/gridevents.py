@@ -4,8 +4,8 @@ from datetime import datetime
 
 import click
 
-from gridbridge.cli import output, program
-from gridbridge.cli.grid import REFUSED, UNREACHABLE
+from gridbridge.cli import output
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward
 from gridbridge.cli.options import FOLDER
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.request import Answer, Verb
@@ -126,4 +126,4 @@ def _moment(at: datetime) -> str:
 
 def main() -> None:
     """Run it."""
-    program.run(gridevents, "gridevents")
+    onward.run(gridevents, "gridevents", UNREACHABLE)

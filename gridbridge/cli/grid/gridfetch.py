@@ -2,8 +2,8 @@
 
 import click
 
-from gridbridge.cli import output, program
-from gridbridge.cli.grid import REFUSED
+from gridbridge.cli import output
+from gridbridge.cli.grid import REFUSED, onward
 from gridbridge.cli.options import FOLDER
 from gridbridge.services.tools import campaign_tasks
 from gridbridge.state.campaign_files import NotTheirs
@@ -47,4 +47,4 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
 
 def main() -> None:
     """Run it."""
-    program.run(gridfetch, "gridfetch")
+    onward.run(gridfetch, "gridfetch", kept="gridfetch")

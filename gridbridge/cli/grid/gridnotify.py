@@ -2,8 +2,8 @@
 
 import click
 
-from gridbridge.cli import output, program
-from gridbridge.cli.grid import REFUSED, UNREACHABLE
+from gridbridge.cli import output
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.notices import Severity, Way
 from gridbridge.model.campaigns.request import Answer, Verb
@@ -101,4 +101,4 @@ def _change(way: Way, identity: str, severity: str | None, is_end: bool, is_verb
 
 def main() -> None:
     """Run it."""
-    program.run(gridnotify, "gridnotify")
+    onward.run(gridnotify, "gridnotify", UNREACHABLE)

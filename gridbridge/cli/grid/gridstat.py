@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import click
 
-from gridbridge.cli import output, program
-from gridbridge.cli.grid import REFUSED, listing, showing, watching
+from gridbridge.cli import output
+from gridbridge.cli.grid import REFUSED, listing, onward, showing, watching
 from gridbridge.cli.grid.showing import NothingEnded, Unknown, View
 from gridbridge.cli.options import FOLDER
 from gridbridge.model.campaigns.shown import ShownCampaign
@@ -122,4 +122,4 @@ def _read_job(text: str) -> tuple[int, int]:
 
 def main() -> None:
     """Run it."""
-    program.run(gridstat, "gridstat")
+    onward.run(gridstat, "gridstat", kept="--plot")

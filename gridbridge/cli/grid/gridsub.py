@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import click
 
 from gridbridge.cli import output, program
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, adding, checking, waiting
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, adding, checking, onward, waiting
 from gridbridge.config.jdl import Said
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.places import CAMPAIGNS
 from gridbridge.services.tools import campaign_check, campaign_sources, campaigns
 from gridbridge.services.tools.campaign_sources import Wishes
 from gridbridge.services.tools.campaigns import Refused, Unreachable
@@ -122,6 +123,7 @@ class Typed:
 )
 @click.option("--check", "is_check", is_flag=True, help="Say what would become of it; store none.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for its end: 1 unless all succeed.")
+@click.option("--ready", "is_ready", is_flag=True, hidden=True)  # from a login node
 @click.option("-d", "is_debug", is_flag=True, help="Show where an unexpected error came from.")
 @click.argument("words", metavar="[-|SCRIPT [WORD...]|-- CMD [WORD...]]", nargs=-1)
 def gridsub(
@@ -140,6 +142,7 @@ def gridsub(
     is_idempotent: bool,
     is_check: bool,
     is_wait: bool,
+    is_ready: bool,
     is_debug: bool,
     words: tuple[str, ...],
 ) -> int:
@@ -184,9 +187,11 @@ def gridsub(
             return _add(typed, added_to, added_file, added_text, is_check, is_wait)
         if (added_file, added_text) != (None, None):
             raise click.UsageError(adding.USAGE)
-        said = typed.read()
+        said = _sent_here() if is_ready else typed.read()
         for warning in said.warnings:
             output.complain(f"gridsub: {warning}")
+        if there := onward.host(CAMPAIGNS):
+            return _go_on(there, said, is_check, is_wait)
         if is_check:
             return checking.check(said)
         number = campaigns.submit(campaign_check.require_admitted(said))
@@ -202,15 +207,37 @@ def gridsub(
 def _add(
     typed: Typed, number: int, file: str | None, text: str | None, is_check: bool, is_wait: bool
 ) -> int:
-    if not typed.is_nothing:
+    if not typed.is_nothing or (file is None) == (text is None):
         raise click.UsageError(adding.USAGE)
+    if there := onward.host(CAMPAIGNS):
+        return _go_on_adding(there, number, file, text, is_check, is_wait)
     adding.add(number, file, text, is_check=is_check)
     return _waited(number, is_wait and not is_check)
+
+
+def _go_on_adding(
+    there: str, number: int, file: str | None, text: str | None, is_check: bool, is_wait: bool
+) -> int:
+    words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
+    words += ["--check"] * is_check + ["--wait"] * is_wait
+    lines = None if file is None else _text_of(file).encode("utf-8", "surrogateescape")
+    return onward.go(there, "gridsub", words, UNREACHABLE, lines)
 
 
 def _waited(number: int, is_wait: bool) -> int:
     output.finish()
     return waiting.wait(number) if is_wait else 0
+
+
+def _sent_here() -> Said:
+    """Return the campaign that a login node has read, from standard input."""
+    return campaign_sources.ready(sys.stdin.buffer.read())
+
+
+def _go_on(there: str, said: Said, is_check: bool, is_wait: bool) -> int:
+    """Have a campaign brought where it can be; all that it needs of this host goes with it."""
+    words = ["--ready"] + ["--check"] * is_check + ["--wait"] * is_wait
+    return onward.go(there, "gridsub", words, UNREACHABLE, campaign_sources.encoded(said))
 
 
 def _text_of(path: str) -> str:

@@ -2,8 +2,8 @@
 
 import click
 
-from gridbridge.cli import output, program
-from gridbridge.cli.grid import REFUSED, waiting
+from gridbridge.cli import output
+from gridbridge.cli.grid import REFUSED, onward, waiting
 from gridbridge.cli.options import FOLDER
 from gridbridge.services.tools import campaign_tasks
 from gridbridge.shell.retry import until
@@ -32,4 +32,4 @@ def gridwait(number: int, folder: str) -> int:
 
 def main() -> None:
     """Run it."""
-    program.run(gridwait, "gridwait")
+    onward.run(gridwait, "gridwait")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gridbridge.model.settings import ACCOUNT, CLUSTER_NAME, STATE_URL, known, setting
+from gridbridge.model.settings import ACCOUNT, CLUSTER_NAME, SSH_PLACE, STATE_URL, known, setting
 
 MAX_UID = 2**32 - 2  # the last one but the kernel's "no such uid", (uid_t)-1
 
@@ -25,5 +25,6 @@ class Site:
     service_account: str = setting("gridbridge", "who runs the service, never root", form=ACCOUNT)
     state: str = setting("sqlite:////var/lib/gridbridge/state.db", "the state file", form=STATE_URL)
     min_uid: int = setting(1000, "nothing is done as a uid below this one", "", 1, MAX_UID)
+    transfer_host: str = setting("", "where login nodes run grid commands, by ssh", form=SSH_PLACE)
     keep_decisions_h: float = setting(168.0, "how long decisions are kept for replay", "h", 0, 8760)
     log_level: LogLevel = setting(LogLevel.INFO, "the least important lines that are logged")

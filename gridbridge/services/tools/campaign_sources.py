@@ -1,7 +1,8 @@
 """Where a new campaign comes from: a JDL, or a command or job script that needs none."""
 
+import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from gridbridge.config import added, jdl, typed
 from gridbridge.config.jdl import Said
@@ -76,6 +77,20 @@ def more(
     is_file = text is None
     new = added.of_file(str(file), known) if is_file else added.of_text("-J", str(text), known)
     return Said(jdl=decode(header, Jdl), parameters=known + new), new
+
+
+def encoded(said: Said) -> bytes:
+    """Write a campaign that was read, with all that it needs."""
+    return campaign_files.encode(asdict(said.jdl), said.parameters)
+
+
+def ready(data: bytes) -> Said:
+    """Return what was written so; ConfigError for anything else."""
+    first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
+    try:
+        return Said(jdl=decode(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
+    except Exception as error:  # whatever somebody wrote there
+        raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
 
 
 def clusters(path: str = CONFIG) -> tuple[str, ...]:

@@ -11,12 +11,15 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.names import ADDS_TO
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
-from gridbridge.model.places import CAMPAIGNS, ELSEWHERE, HOME, PUBLISHED, SPOOL
+from gridbridge.model.places import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
 from gridbridge.shell import files
 from gridbridge.shell.retry import until
 from gridbridge.state import campaign_files, campaigns_shown
 
-WHERE = "campaigns are brought on the transfer host, or where its {} and {} are mounted"
+BY_SSH = f"or name it here as transfer_host of [site] in {CONFIG}"
+WHERE = (
+    f"campaigns are brought on the transfer host, or where its {{}} and {{}} are mounted; {BY_SSH}"
+)
 NOBODY = "no gridbridge-runner takes campaigns now; nothing was stored"
 ANSWER_S = 90.0  # a runner from cron takes a minute
 
@@ -120,7 +123,7 @@ def _answer(token: str, published: str) -> dict[str, Any]:
 def require_published(folder: str = PUBLISHED) -> None:
     """Raise StateError on a host that does not see what the service publishes."""
     if not os.path.isdir(folder):
-        raise StateError(f"{folder}: no such folder; {ELSEWHERE}")
+        raise StateError(f"{folder}: no such folder; {ELSEWHERE}, {BY_SSH}")
 
 
 def seen(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:

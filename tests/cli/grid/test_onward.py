@@ -1,0 +1,133 @@
+"""On a login node the grid commands go on to the transfer host, with all that they need."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from gridbridge.cli.grid import UNREACHABLE, onward
+from gridbridge.cli.grid.gridstat import main as gridstat
+from gridbridge.cli.grid.gridsub import gridsub
+from gridbridge.config.jdl import Said
+from gridbridge.errors import ConfigError
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.services.tools import campaign_sources
+
+SITE = '[site]\ncluster = "alpha"\n{}[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
+
+
+def configured(folder: Path, line: str = 'transfer_host = "alpha-master"\n') -> str:
+    """Return a gridbridge.toml."""
+    path = folder / "gridbridge.toml"
+    path.write_text(SITE.format(line))
+    return str(path)
+
+
+@pytest.fixture(name="asked")
+def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Be on a login node; return what is asked of the transfer host, which ends with 3."""
+    asked: list[Any] = []
+
+    def run(host: str, argv: tuple[str, ...], stdin: bytes | None = None) -> int:
+        asked.append((host, *argv, stdin))
+        return 3
+
+    monkeypatch.setattr("gridbridge.shell.onward.run", run)
+    monkeypatch.setattr(onward, "host", lambda *_: "alpha-master")
+    return asked
+
+
+def test_a_command_goes_where_the_service_is(tmp_path: Path) -> None:
+    """Here where its folder is, also by a mount; else where gridbridge.toml says."""
+    path = configured(tmp_path)
+
+    assert onward.host(str(tmp_path), path) == ""
+    assert onward.host(str(tmp_path / "no"), path) == "alpha-master"
+    assert onward.host(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
+    assert onward.host(str(tmp_path / "no"), configured(tmp_path, "")) == ""
+
+
+def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path) -> None:
+    """A file of parameters is read where it is."""
+    (tmp_path / "lines").write_text("a 1\nb \u00e9\n")
+    (tmp_path / "n.json").write_text(
+        '{"name": "n", "param_file": "lines", "exec_file": "x", "clusters": {"beta": {}}}'
+    )
+
+    words = ["-f", str(tmp_path / "n.json"), "--wait"]
+    done = CliRunner().invoke(gridsub, words, standalone_mode=False)
+
+    ((host, program, *options, data),) = asked
+    assert (done.return_value, host, options) == (3, "alpha-master", ["--ready", "--wait"])
+    assert program == "/opt/gridbridge/bin/gridsub"
+    jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")})
+    assert campaign_sources.ready(data) == Said(jdl=jdl, parameters=("a 1", "b \u00e9"))
+
+
+def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> None:
+    """They are named where the campaign is."""
+    (tmp_path / "more").write_text("c\n")
+
+    CliRunner().invoke(gridsub, ["-c", "12", "-F", str(tmp_path / "more")], standalone_mode=False)
+    CliRunner().invoke(gridsub, ["--check", "-c", "12", "-J", '["c"]'], standalone_mode=False)
+
+    assert [one[2:] for one in asked] == [
+        ("-c", "12", "-F", "-", b"c\n"),
+        ("-c", "12", "-J", '["c"]', "--check", None),
+    ]
+
+
+@pytest.mark.parametrize("data", [b"", b"[]\na\n", b"{}\n", b"\xff\n"])
+def test_what_gridsub_does_not_send_is_told(data: bytes) -> None:
+    """In a line."""
+    with pytest.raises(ConfigError, match=r"^standard input: not what gridsub sends: "):
+        campaign_sources.ready(data)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "is_asked"),
+    [
+        (["12", "-f"], 3, True),
+        (["12", "--plot", "a.png"], 2, False),
+        (["12", "--plot=a.png"], 2, False),
+    ],
+)
+def test_what_only_reads_goes_as_it_is(
+    asked: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    status: int,
+    is_asked: bool,
+) -> None:
+    """A picture would be drawn there, so it does not go."""
+    monkeypatch.setattr("sys.argv", ["gridstat", *words])
+
+    with pytest.raises(SystemExit) as ended:
+        gridstat()
+
+    wanted = [("alpha-master", "/opt/gridbridge/bin/gridstat", *words, None)] if is_asked else []
+    assert (ended.value.code, asked) == (status, wanted)
+
+
+def test_help_is_given_here(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the service is."""
+    monkeypatch.setattr("sys.argv", ["gridstat", "--help"])
+
+    with pytest.raises(SystemExit) as ended:
+        gridstat()
+
+    assert (ended.value.code, asked) == (0, [])
+
+
+def test_a_host_that_is_not_reached_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not known whether anything was done."""
+    monkeypatch.setattr("gridbridge.shell.onward.run", lambda *_: 255)
+
+    assert onward.go("there", "griddel", ("12",), UNREACHABLE) == UNREACHABLE
+    told = "griddel: there was not reached, or the connection was lost; look at gridstat before you"
+    assert capsys.readouterr().err.startswith(told)
+    assert os.path.isdir("/")

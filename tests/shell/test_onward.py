@@ -1,0 +1,53 @@
+"""A program runs on another host in this one's place, by the person's own ssh."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from gridbridge.shell import onward
+
+FAKE = """#!/bin/sh
+for word; do echo "<$word>"; done >"$(dirname "$0")/words"
+cat >"$(dirname "$0")/stdin"
+exit {status}
+"""
+
+
+def client(folder: Path, status: int = 0) -> str:
+    """Return a client that notes what it is asked."""
+    path = folder / "ssh"
+    path.write_text(FAKE.format(status=status))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
+    """Whatever shell there is in them."""
+    status = onward.run("login.b", ("gridstat", "it's $HOME", "-s"), b"a\0b", client(tmp_path, 7))
+
+    words = (tmp_path / "words").read_text().splitlines()
+    assert (status, words) == (
+        7,
+        ["<-T>", "<-->", "<login.b>", "<'gridstat' 'it'\\''s $HOME' '-s'>"],
+    )
+    assert (tmp_path / "stdin").read_bytes() == b"a\0b"
+
+
+def test_a_host_may_have_a_port(tmp_path: Path) -> None:
+    """As places of clusters have."""
+    onward.run("login.b:2222", ("x",), b"", client(tmp_path))
+
+    assert (tmp_path / "words").read_text().split()[:5] == [
+        "<-T>",
+        "<-p>",
+        "<2222>",
+        "<-->",
+        "<login.b>",
+    ]
+
+
+@pytest.mark.parametrize("name", ["nothing", "."])
+def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name: str) -> None:
+    """As when it reaches nobody."""
+    assert onward.run("b", ("x",), b"", str(tmp_path / name)) == onward.FAILED
