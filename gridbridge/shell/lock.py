@@ -31,6 +31,26 @@ def take(path: str) -> bool:
     return True
 
 
+class Held:
+    """The lock for a moment, where nobody else holds it: `with Held(path) as is_ours`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> bool:
+        try:
+            self._end = os.open(self._path, os.O_RDWR | os.O_CREAT | OPTIONS, 0o600)
+            fcntl.flock(self._end, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise StateError(f"{self._path}: {error.strerror}") from error
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._end)
+
+
 def beat(path: str, ahead_s: float = 0) -> None:
     """Show that the holder lives, and will do so again within that many seconds.
 

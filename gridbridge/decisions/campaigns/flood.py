@@ -1,12 +1,14 @@
 """Nikita: which tasks of campaigns are wiped, so that no cluster is flooded and none is stuck.
 
 At each cluster, of the tasks that wait longer than the grace, the newest beyond those that may
-wait; any task that waits longer than its timeout; and any that runs long after its walltime (CiGri
-scheduler specification, note on step 9; CiGri v3). Tests are left waiting, for a cluster gets one
-task of them, ever. Ages are differences of aware times: a day has no end.
+wait; any task that waits longer than its timeout; any that runs long after its walltime (CiGri
+scheduler specification, note on step 9; CiGri v3); and all of a campaign that its owner cancelled
+(user frags of the same). Tests are left waiting, for a cluster gets one task of them, ever. Ages
+are differences of aware times: a day has no end.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from gridbridge.model.campaigns.wiping import Listed, Part, Wipe, WipedFor, Wiping
 
@@ -14,29 +16,47 @@ SAID = {
     WipedFor.OVERFLOW: "wait beyond the flood rate",
     WipedFor.WAITED: "waited too long",
     WipedFor.OVERRAN: "run long after their walltime",
+    WipedFor.CANCELLED: "their owner cancelled",
 }
 
 
 def plan(seen: Listed) -> Wiping:
     """Decide about all tasks that are listed; those that were marked before are seen through."""
-    new = tuple(part for part in seen.parts if part.marked is None)
+    going = tuple(part for part in seen.parts if not part.is_cancelled)
+    new = tuple(part for part in going if part.marked is None)
     late = [part for part in new if part.is_waiting and _is_late(part, seen)]
     left = [part for part in new if part.is_waiting and part not in late and not part.is_test]
-    marked = tuple(part for part in seen.parts if part.marked is not None)
+    marked = tuple(part for part in going if part.marked is not None)
     return Wiping(
-        wipes=(
+        wipes=_together(
             *(_wipe(part, WipedFor.OVERRAN) for part in new if _overran(part, seen)),
             *(_wipe(part, WipedFor.WAITED) for part in late),
             *_overflow(left, seen),
         ),
-        repeated=tuple(_wipe(part, part.marked) for part in marked if not _is_spared(part)),
-        spared=tuple(_wipe(part, part.marked) for part in marked if _is_spared(part)),
+        repeated=_together(*(_wipe(part, part.marked) for part in marked if not _is_spared(part))),
+        spared=_together(*(_wipe(part, part.marked) for part in marked if _is_spared(part))),
+        cancelled=_together(
+            *(_wipe(part, WipedFor.CANCELLED) for part in seen.parts if part.is_cancelled)
+        ),
     )
+
+
+def _together(*wipes: Wipe) -> tuple[Wipe, ...]:
+    """Wipe tasks of one array for one reason by one call: some clusters list each for itself."""
+    found: dict[tuple[int, int, WipedFor], Wipe] = {}
+    for one in wipes:
+        key = one.campaign, one.array, one.wiped_for
+        places = found[key].places if key in found else ()
+        found[key] = replace(one, places=(*places, *one.places))
+    return tuple(found.values())
 
 
 def sentences(plan: Wiping) -> list[str]:
     """Tell what is wiped, a sentence for each array and reason."""
-    told = [f"wiped: {_told(one)}, which {SAID[one.wiped_for]}" for one in plan.wipes]
+    told = [
+        f"wiped: {_told(one)}, which {SAID[one.wiped_for]}"
+        for one in (*plan.cancelled, *plan.wipes)
+    ]
     told += [f"wiped again: {_told(one)}" for one in plan.repeated]
     return told + [f"left alone: {_told(one)}, which run now" for one in plan.spared]
 

@@ -7,11 +7,12 @@ from enum import StrEnum
 
 
 class WipedFor(StrEnum):
-    """WipedFor a task was deleted that nobody asked to delete."""
+    """Why a task was deleted."""
 
     OVERFLOW = "overflow"  # more wait at its cluster than may
     WAITED = "waited"  # for too long
     OVERRAN = "overran"  # it ran on long after its walltime
+    CANCELLED = "cancelled"  # its owner cancelled the campaign: it is never marked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,7 @@ class Part:
     walltime_s: int
     is_test: bool = False
     marked: WipedFor | None = None  # they were to be wiped before
+    is_cancelled: bool = False  # their owner cancelled the campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,4 +89,5 @@ class Wiping:
 
     wipes: tuple[Wipe, ...] = ()
     repeated: tuple[Wipe, ...] = ()  # of those that were to be wiped, and are still there
+    cancelled: tuple[Wipe, ...] = ()  # of campaigns that their owners cancelled
     spared: tuple[Wipe, ...] = ()  # of those, too: they were to wait no more, and run

@@ -135,3 +135,24 @@ def test_exactly_what_is_too_much_goes(ages: list[int], sizes: list[int], allowe
     wiped = wiping(*parts, allowed={"beta": allowed}).wipes
 
     assert sum(one.tasks for one in wiped) == max(0, waiting - allowed)
+
+
+def test_all_of_a_cancelled_campaign_is_deleted_whatever_it_does_and_never_marked() -> None:
+    waiting, runs = part(1, is_cancelled=True), running(1, array=2, is_cancelled=True)
+    marked = part(1, array=3, is_cancelled=True, marked=WipedFor.WAITED)
+    found = wiping(waiting, runs, marked)
+
+    cancelled = [wipe(WipedFor.CANCELLED, range(1, 6), array=n) for n in (1, 2, 3)]
+    assert found == Wiping(cancelled=tuple(cancelled))
+    assert sentences(found)[0] == "wiped: 5 of campaign 1 at beta, which their owner cancelled"
+
+
+def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
+    """A call each would take longer than a cycle."""
+    found = wiping(*(part(901, range(n, n + 1)) for n in range(1, 4)), part(901, array=2))
+
+    singles = (range(1, 2), range(2, 3), range(3, 4))
+    assert found.wipes == (
+        wipe(WipedFor.WAITED, *singles),
+        wipe(WipedFor.WAITED, range(1, 6), array=2),
+    )

@@ -139,3 +139,17 @@ def test_a_cancelled_campaign_leaves_nothing_there(site: Campaigns) -> None:
     site.cycles(f"! {EMBEDDED} /mnt/alpha list | grep -q ^id")
 
     assert " C " in site.sh(f"{BIN}/gridstat 1")
+
+
+def test_a_kill_holds_while_the_runner_is_stopped(site: Campaigns) -> None:
+    site.submit({"name": "gone", "nb_jobs": 2, "exec_file": f"echo >>/mnt/ran; {UNTIL} #",
+                 "clusters": {"alpha": {}}})  # fmt: skip
+    site.cycles("[ $(wc -l </mnt/ran) = 2 ]")
+    site.sh(f"{BIN}/griddel 1 >/mnt/killed 2>&1 &")
+    site.until("ls /var/spool/gridbridge/campaigns | grep -q ask")
+    said = site.sh(f"{BIN}/gridbridge-nikita")
+    site.until(f"! {EMBEDDED} /mnt/alpha list | grep -q ^id")
+    site.cycle()
+
+    assert said == "wiped: 2 of campaign 1 at alpha, which their owner cancelled\n"
+    assert " C " in site.sh(f"{BIN}/gridstat 1")

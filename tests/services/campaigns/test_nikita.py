@@ -1,5 +1,6 @@
 """Nikita marks before it deletes; the runner tells what became of a marked task."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,8 +19,11 @@ from gridbridge.model.site.sections import Site
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
 from gridbridge.services.campaigns.nikita import journalled
+from gridbridge.services.campaigns.nikita.cancelling import Cancelling
 from gridbridge.services.campaigns.nikita.service import Nikita
+from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
+from gridbridge.state import campaign_files
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 
@@ -206,3 +210,88 @@ def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: Array
 def wipe(places: range) -> Wipe:
     """Return what is wiped of the one array."""
     return Wipe(campaign=1, array=1, cluster="beta", wiped_for=WipedFor.OVERFLOW, places=(places,))
+
+
+@pytest.mark.parametrize(
+    ("row_state", "queue_state"),
+    [
+        pytest.param(WAITING, None, id="it waits"),
+        pytest.param(JobState([Fact.WAITING, Fact.RESTARTED]), None, id="it was put back"),
+        pytest.param(RUNNING, QueueState([QueueFact.UNREACHABLE], "au"), id="no work can start"),
+    ],
+)
+def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
+    nikita: Nikita, array: Array, cell: Cell, row_state: JobState, queue_state: QueueState | None
+) -> None:
+    """Until they are being deleted."""
+    Campaigns(nikita.database).is_now(1, CampaignState.CANCELLED, NOON)
+    cycle(nikita, array, beta(row(range(1, 6), row_state, since=NOON), state=queue_state))
+    cycle(nikita, array, beta(row(range(1, 6), JobState([Fact.RUNNING, Fact.DELETING]))))
+
+    assert cell.deleted == [(1, (range(1, 6),))]
+    assert not Marks(nikita.database).all()
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path) -> Path:
+    """Return the folder of requests, beside that of the answers and the runner's lock."""
+    for name in ("asked", "published/answers"):
+        (tmp_path / name).mkdir(parents=True)
+    return tmp_path / "asked"
+
+
+def cancelling(nikita: Nikita, folder: Path) -> Cancelling:
+    """Return what takes requests from it."""
+    places = (str(folder), str(folder.parent / "published"), str(folder.parent / "runner.lock"))
+    return Cancelling(nikita.database, Clock(NOON.timestamp), *places)
+
+
+def ask(folder: Path, verb: str, uid: int = 1000) -> str:
+    """Ask for something about campaign 1, as somebody."""
+    token = campaign_files.ask(verb, (1,), str(folder))
+    os.chown(folder / f"{campaign_files.ASKED}{token}", uid, -1)
+    return token
+
+
+def state(nikita: Nikita) -> CampaignState:
+    """Return what the campaign is."""
+    found = Campaigns(nikita.database).find(1)
+    assert found
+    return found.state
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it gives files away")
+
+
+@needs_root
+def test_a_kill_is_taken_while_no_runner_runs_and_all_else_is_left(
+    nikita: Nikita, array: Array, folder: Path
+) -> None:
+    assert array
+    kill, other = ask(folder, "cancel"), ask(folder, "purge")
+    taken = cancelling(nikita, folder).take()
+
+    assert (taken, state(nikita)) == (1, CampaignState.CANCELLED)
+    assert [name.rpartition(".")[2] for name in os.listdir(folder)] == [other]
+    assert kill in "".join(map(str, (folder.parent / "published").rglob("*")))
+    assert cancelling(nikita, folder).take() == 0
+
+
+@needs_root
+def test_nobody_kills_anothers_campaign(nikita: Nikita, array: Array, folder: Path) -> None:
+    assert array
+    ask(folder, "cancel", uid=1001)
+    cancelling(nikita, folder).take()
+
+    assert state(nikita) is CampaignState.IN_TREATMENT
+
+
+@needs_root
+def test_a_kill_is_left_to_a_runner_that_runs(nikita: Nikita, array: Array, folder: Path) -> None:
+    assert array
+    ask(folder, "cancel")
+    with lock.Held(str(folder.parent / "runner.lock")) as is_ours:
+        taken = cancelling(nikita, folder).take()
+
+    assert (is_ours, taken, state(nikita)) == (True, 0, CampaignState.IN_TREATMENT)
+    assert len(os.listdir(folder)) == 1

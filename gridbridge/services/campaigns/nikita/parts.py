@@ -20,19 +20,21 @@ def parts(
     """Give the tasks that wait or run at clusters that answered; those being deleted are left."""
     for array in arrays:
         campaign = campaigns.get(array.campaign)
-        if campaign is None or campaign.state is CampaignState.CANCELLED:
-            continue  # the runner deletes it
+        if campaign is None:
+            continue
         of_array = marks.get((array.campaign, array.number), {})
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
-            if since := _since(array, row):
+            if since := _since(array, row, campaign):
                 yield from _split(array, campaign, row, since, of_array)
 
 
-def _since(array: Array, row: JobStatus) -> datetime | None:
+def _since(array: Array, row: JobStatus, campaign: Campaign) -> datetime | None:
     """Return since when tasks wait or run; None for those that somebody else sees to.
 
     That they wait is by our clock. One that was put back began to wait at a time that no list has.
     """
+    if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
+        return array.intended_at
     if row.state.is_deleting or row.state.is_put_back:
         return None
     if row.state.is_waiting:
@@ -59,6 +61,7 @@ def _split(
             walltime_s=_walltime_s(campaign, array),
             is_test=campaign.jdl.type is Type.TEST,
             marked=marked,
+            is_cancelled=campaign.state is CampaignState.CANCELLED,
         )
 
 

@@ -15,7 +15,7 @@ from gridbridge.apply.clusters import keep_connections
 from gridbridge.decisions.campaigns import flood as rules
 from gridbridge.decisions.campaigns.jobratio import allowed_to_wait
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import Array, ArrayState
+from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.wiping import Listed, Patience, Wipe, Wiping
 from gridbridge.model.policy import Policy
@@ -23,6 +23,7 @@ from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.campaigns.asking import ask
 from gridbridge.services.campaigns.listed import max_slots
 from gridbridge.services.campaigns.nikita import journalled
+from gridbridge.services.campaigns.nikita.cancelling import Cancelling
 from gridbridge.services.campaigns.nikita.parts import parts
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
@@ -72,9 +73,14 @@ class Nikita:
     def listed(self, released: list[Array], answers: dict[str, ClusterSnapshot]) -> Listed:
         """Return what the answers of clusters tell where work can start."""
         slots = {name: max_slots(seen) for name, seen in answers.items()}
-        there = [one for one in released if slots.get(one.cluster)]
-        self._arrays = {(one.campaign, one.number): one for one in there}
         campaigns = {one.number: one for one in self._campaigns.unfinished()}
+        killed = {n for n, one in campaigns.items() if one.state is CampaignState.CANCELLED}
+        there = [
+            one
+            for one in released
+            if slots.get(one.cluster) or (one.cluster in slots and one.campaign in killed)
+        ]
+        self._arrays = {(one.campaign, one.number): one for one in there}
         return Listed(
             now=self._clock.now(),
             parts=tuple(parts(there, answers, campaigns, self._marks.all())),
@@ -97,6 +103,8 @@ class Nikita:
             self._marks.remove(wipe)
         for wipe in (*plan.wipes, *plan.repeated):
             self._marks.put(wipe)
+            self._delete(wipe)
+        for wipe in plan.cancelled:
             self._delete(wipe)
 
     def _delete(self, wipe: Wipe) -> None:
@@ -127,6 +135,7 @@ class Daemon:
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy
         self._clock = clock
+        self._is_dry = is_dry
         self._nikita = Nikita(policy, clock, is_dry=is_dry)
 
     @property
@@ -137,6 +146,8 @@ class Daemon:
     @contextmanager
     def open_cycle(self) -> Iterator[Nikita]:
         """Begin a cycle."""
+        if not self._is_dry:
+            Cancelling(self._nikita.database, self._clock).take()
         yield self._nikita
 
     def has_news(self) -> bool:
