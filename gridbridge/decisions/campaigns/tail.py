@@ -33,6 +33,14 @@ class Decided:
     rivals: ByTask
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What a cycle's sends have left for copies, which take from it one after the other."""
+
+    free: FreeSlots
+    there: Counter[Pair]  # tasks, with those that are sent
+
+
 def copies(seen: Seen, decided: Decided) -> tuple[Copies, ...]:
     """Return the copies of all campaigns, of those first that come first."""
     return tuple(_copies(seen, decided)) if seen.tails else ()
@@ -40,23 +48,32 @@ def copies(seen: Seen, decided: Decided) -> tuple[Copies, ...]:
 
 def _copies(seen: Seen, decided: Decided) -> Iterator[Copies]:
     campaigns = {one.number: one for one in seen.campaigns}
-    free = places(seen).free
+    left = Left(free=places(seen).free, there=_there(seen, decided))
     for send in decided.sends:
-        free.take(send.cluster, _wish(campaigns[send.campaign], send.cluster), send.tasks)
+        left.free.take(send.cluster, _wish(campaigns[send.campaign], send.cluster), send.tasks)
     for tail in seen.tails:
         campaign = campaigns[tail.campaign]
         finalizer = finalizer_of(campaign)
-        end = _end(campaign, tail, seen, decided, free)
+        end = _end(campaign, tail, seen, decided, left)
         for one in finalizer.copies(end) if finalizer else ():
-            free.take(one.cluster, _wish(campaign, one.cluster), len(one.tasks))
+            left.free.take(one.cluster, _wish(campaign, one.cluster), len(one.tasks))
             yield one
+
+
+def _there(seen: Seen, decided: Decided) -> Counter[Pair]:
+    there = Counter[Pair]()
+    for listed in seen.there:
+        there[listed.campaign, listed.cluster] += listed.listed
+    for send in decided.sends:
+        there[send.campaign, send.cluster] += send.tasks
+    return there
 
 
 def _wish(campaign: Campaign, cluster: str) -> AtCluster:
     return campaign.jdl.clusters[cluster]
 
 
-def _end(campaign: Campaign, tail: Tail, seen: Seen, decided: Decided, free: FreeSlots) -> End:
+def _end(campaign: Campaign, tail: Tail, seen: Seen, decided: Decided, left: Left) -> End:
     number = campaign.number
     ends = [one for one in decided.ended if one.campaign == number]
     ended = {(one.task, one.attempt) for one in ends}
@@ -68,7 +85,7 @@ def _end(campaign: Campaign, tail: Tail, seen: Seen, decided: Decided, free: Fre
         left=campaign.tasks - campaign.ended - decided.over[number],
         unsent=seen.waiting.get(number, 0) - sent + again,
         sent_s=tail.sent_s,
-        free=_free(campaign, seen, decided, free),
+        free=_free(campaign, seen, decided, left),
         durations_s=tail.durations_s,
         live=tuple(
             one for one in tail.live if (one.task, one.attempt) not in ended and one.task not in won
@@ -82,14 +99,14 @@ def _end(campaign: Campaign, tail: Tail, seen: Seen, decided: Decided, free: Fre
     )
 
 
-def _free(campaign: Campaign, seen: Seen, decided: Decided, free: FreeSlots) -> Mapping[str, int]:
+def _free(campaign: Campaign, seen: Seen, decided: Decided, left: Left) -> Mapping[str, int]:
     """Return for how many tasks clusters have room, where they end fastest first.
 
     Where that is not known comes last: a copy is no probe.
     """
     mean_s = seen.sharing.mean_s.get(campaign.number, {})
     room = {
-        name: _room(campaign, name, seen, decided, free)
+        name: _room(campaign, name, seen.max_tasks, left)
         for name in campaign.jdl.clusters
         if name in seen.room and (campaign.number, name) not in decided.barred
     }
@@ -97,12 +114,9 @@ def _free(campaign: Campaign, seen: Seen, decided: Decided, free: FreeSlots) -> 
     return {name: room[name] for name in order if room[name]}
 
 
-def _room(campaign: Campaign, cluster: str, seen: Seen, decided: Decided, free: FreeSlots) -> int:
+def _room(campaign: Campaign, cluster: str, max_tasks: int, left: Left) -> int:
     wish = _wish(campaign, cluster)
-    most = seen.max_tasks
+    most = max_tasks
     if wish.max_jobs:
-        pair = campaign.number, cluster
-        there = sum(one.listed for one in seen.there if (one.campaign, one.cluster) == pair)
-        sent = sum(one.tasks for one in decided.sends if (one.campaign, one.cluster) == pair)
-        most = min(most, wish.max_jobs - there - sent)
-    return max(0, min(free.of(cluster, wish) // wish.slots, most))
+        most = min(most, wish.max_jobs - left.there[campaign.number, cluster])
+    return max(0, min(left.free.of(cluster, wish) // wish.slots, most))

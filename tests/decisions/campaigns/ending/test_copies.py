@@ -17,7 +17,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.copies import Copies, Live, Losers, Rival, Tail
 from gridbridge.model.campaigns.events import Code
-from gridbridge.model.campaigns.plan import Again, Plan, Room, Seen, Send
+from gridbridge.model.campaigns.plan import Again, Plan, Room, Seen, Send, There
 from gridbridge.model.campaigns.sharing import Sharing
 from tests.decisions.campaigns.test_events import NOON, SWEEP, event
 
@@ -252,3 +252,21 @@ def test_a_cycle_without_copies_is_as_before() -> None:
     one = Campaign(**{name: getattr(SWEEP, name) for name in SWEEP.__slots__})
 
     assert cycle.plan(seen(campaigns=(one,), arrays=())) == replace(Plan(), finished=(1,))
+
+
+@pytest.mark.parametrize(("listed", "expected"), [(1, (FIRST,)), (2, ())])
+def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
+    listed: int, expected: tuple[Copies, ...]
+) -> None:
+    """Of the same campaign and cluster, and no other."""
+    look = seen(tails=(TAIL,))
+    (campaign,) = look.campaigns
+    gamma = replace(campaign.jdl.clusters["gamma"], max_jobs=2)
+    jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
+    there = (
+        There(campaign=1, cluster="gamma", waiting=0, listed=listed),
+        There(campaign=2, cluster="gamma", waiting=0, listed=9),
+        There(campaign=1, cluster="beta", waiting=0, listed=9),
+    )
+
+    assert copied(replace(look, campaigns=(replace(campaign, jdl=jdl),), there=there)) == expected
