@@ -110,6 +110,13 @@ def test_the_page_on_operations_tells_of_every_event_of_the_log_and_of_no_other(
     assert sorted(told) == sorted(events())
 
 
+def test_every_event_stands_as_such_in_the_text_that_logs_it() -> None:
+    """One that is put in later would be missing on the page, and nobody would see it."""
+    modules = (ROOT / "gridbridge").rglob("*.py")
+
+    assert [str(path) for path in modules if re.search(r"event=[^\w$]", path.read_text())] == []
+
+
 def test_the_readme_counts_its_commands() -> None:
     page = (ROOT / "README.md").read_text()
     told = re.search(r"^## (\w+) commands to a working transfer queue$", page, re.MULTILINE)

@@ -154,7 +154,7 @@ class Actions:
         try:
             self._acts.delete(array)
         except GridbridgeError as error:
-            self._tell("not_deleted", array, error)
+            self._tell("event=not_deleted", array, error)
             return False
         return True
 
@@ -168,18 +168,18 @@ class Actions:
                 raise sent.error
             self._is_released(array)
         except CampaignRefused as error:
-            self._tell("campaign_refused", array, error)
+            self._tell("event=campaign_refused", array, error)
             (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(array)
         except ArrayRefused as error:
-            self._tell("refused", array, error)
+            self._tell("event=array_refused", array, error)
             self._try_elsewhere(array)
         except AlreadySubmitted as error:
-            self._tell("state_is_older", array, error)
+            self._tell("event=state_is_older", array, error)
             self._adopt(array)
         except StateError as error:  # the state file's: no cluster is to blame
-            self._tell("not_noted", array, error)
+            self._tell("event=not_noted", array, error)
         except GridbridgeError as error:
-            self._tell("not_sent", array, error)
+            self._tell("event=not_sent", array, error)
             self._note(array, Code.SUBMIT_JOB)
 
     def _is_released(self, array: Array) -> None:
@@ -233,7 +233,7 @@ class Actions:
         try:
             noted = self._acts.noted(array.campaign)
         except GridbridgeError as error:
-            self._tell("no_ledger", array, error)
+            self._tell("event=no_ledger", array, error)
             return
         now = self._clock.now()
         event = opened_now(Kind.CAMPAIGN, Code.RESTORED, array.campaign, "", now)
@@ -271,7 +271,7 @@ class Actions:
     @staticmethod
     def _tell(event: str, array: Array, error: Exception) -> None:
         name = f"{array.campaign}.{array.number}"
-        _log.warning("event=%s array=%s at=%s why=%r", event, name, array.cluster, str(error))
+        _log.warning("%s array=%s at=%s why=%r", event, name, array.cluster, str(error))
 
 
 def _by_campaign(again: Iterable[Again]) -> dict[int, list[Again]]:
