@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.request import Verb
 from gridbridge.model.campaigns.sections import Notifications
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.services.campaigns.parts.intake import ANOTHER, PartIntake
-from gridbridge.services.campaigns.requests import Requests
+from gridbridge.services.campaigns.requests import Do, Requests, answer
 from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.services.journal import decode
 from gridbridge.shell import files, host
@@ -38,7 +38,6 @@ from gridbridge.state.database.campaigns import Campaigns
 
 KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
 ANSWERS_KEPT = timedelta(days=1)
-OF_SUBSCRIPTIONS = (Verb.SUBSCRIBE, Verb.UNSUBSCRIBE, Verb.SUBSCRIPTIONS)
 NO_WISHES = Notifications()
 
 _log = logging.getLogger(__name__)
@@ -62,7 +61,9 @@ class Intake:
         self._events = CampaignEvents(database)
         self._given = Given(folder)
         self._requests = Requests(database, clock, folder, published)
-        self._subscribing = Subscribing(database, clock, notifications, folder)
+        subscribing = Subscribing(database, clock, notifications, folder)
+        self._does: dict[Verb, Do] = dict.fromkeys(Requests.VERBS, self._requests.do)
+        self._does |= dict.fromkeys(Subscribing.VERBS, subscribing.do)
         self._parts = PartIntake(database, self._unsettled_part, self._given, folder)
         self._clusters = clusters
         self._clock = clock
@@ -105,10 +106,7 @@ class Intake:
         answered = 0
         for one in campaign_files.asked(listed, self._folder):
             with self._one(one.token):
-                act = self._subscribing.do if one.verb in OF_SUBSCRIPTIONS else self._requests.do
-                campaign_files.answer(one.token, act(one), self._published)
-                campaign_files.done(one.token, self._folder)
-                answered += 1
+                answered += answer(one, self._does, self._folder, self._published)
         return answered
 
     def recover(self) -> None:

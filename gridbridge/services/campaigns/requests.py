@@ -1,6 +1,6 @@
 """What owners ask about their campaigns and events: each changes only their own."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -36,9 +36,22 @@ TRUSTING = {
 }
 ROOT = 0
 
+Do = Callable[[Asked], Mapping[int, Answer] | Mapping[str, object]]  # a request; the answer
+
+
+def answer(one: Asked, does: Mapping[Verb, Do], folder: str, published: str) -> bool:
+    """Do what is asked, by its verb; False where nobody here does that, and it is left."""
+    if one.verb not in does:
+        return False
+    campaign_files.answer(one.token, does[one.verb](one), published)
+    campaign_files.done(one.token, folder)
+    return True
+
 
 class Requests:
     """What does them."""
+
+    VERBS = (Verb.CANCEL, Verb.CANCEL_TASK, Verb.PAUSE, Verb.RESUME, Verb.PURGE, *OF_EVENTS)
 
     def __init__(
         self,

@@ -20,6 +20,8 @@ ONE = 0  # the number under which a request about one subscription is answered
 class Subscribing:
     """What does it."""
 
+    VERBS = (Verb.SUBSCRIBE, Verb.UNSUBSCRIBE, Verb.SUBSCRIPTIONS)
+
     def __init__(
         self, database: Database, clock: Clock, policy: Notifications, folder: str
     ) -> None:

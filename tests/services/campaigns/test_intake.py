@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.request import Answer, Verb
-from gridbridge.services.campaigns.intake import OF_SUBSCRIPTIONS
+from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_given import Given
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
@@ -373,7 +373,7 @@ def test_nobody_changes_anothers_campaign(site: Site) -> None:
     site.intake.take()
     site.give_away(1)
 
-    for verb in {*Verb} - {Verb.FIX, Verb.RESUBMIT, *OF_SUBSCRIPTIONS}:  # not of campaigns
+    for verb in {*Verb} - {Verb.FIX, Verb.RESUBMIT, *Subscribing.VERBS}:  # not of campaigns
         assert site.ask(verb, 1) is Answer.NOT_THEIRS
     assert site.ask(Verb.CANCEL, 2) is Answer.UNKNOWN
 

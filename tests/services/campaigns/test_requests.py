@@ -12,6 +12,7 @@ from gridbridge.model.campaigns.events import Code, Event, Kind, Record
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
 from gridbridge.services.campaigns.requests import Requests
+from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_events import CampaignEvents
@@ -131,3 +132,8 @@ def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
 
     assert site.events.open() == ()
     assert site.ask(Verb.RESUBMIT, number) is Answer.CLOSED
+
+
+def test_each_verb_is_done_by_one_of_those_who_do_them() -> None:
+    """A request that nobody does would lie there for ever."""
+    assert sorted((*Requests.VERBS, *Subscribing.VERBS)) == sorted(Verb)

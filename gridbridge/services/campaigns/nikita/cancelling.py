@@ -1,12 +1,16 @@
 """What owners ask to cancel, where no runner is there to take it: kills wait for no program."""
 
-from gridbridge.model.campaigns.request import Verb
+import logging
+
+from gridbridge.model.campaigns.request import Asked, Verb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_LOCK
-from gridbridge.services.campaigns.requests import Requests
+from gridbridge.services.campaigns.requests import Do, Requests, answer
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
 from gridbridge.state.database import Database
+
+_log = logging.getLogger(__name__)
 
 
 class Cancelling:
@@ -31,15 +35,17 @@ class Cancelling:
         if not listed:
             return 0
         with lock.Held(self._runners) as is_ours:
-            return self._do(listed) if is_ours else 0
+            asked = campaign_files.asked(listed, self._folder) if is_ours else ()
+            return sum(map(self._answer, asked))
 
-    def _do(self, listed: list[str]) -> int:
-        asked = campaign_files.asked(listed, self._folder)
-        kills = [one for one in asked if one.verb is Verb.CANCEL]
-        for one in kills:
-            campaign_files.answer(one.token, self._requests.do(one), self._published)
-            campaign_files.done(one.token, self._folder)
-        return len(kills)
+    def _answer(self, one: Asked) -> bool:
+        """Answer a request, if it is a kill; one with which something is wrong is the runner's."""
+        does: dict[Verb, Do] = {Verb.CANCEL: self._requests.do}
+        try:
+            return answer(one, does, self._folder, self._published)
+        except Exception as error:
+            _log.warning("event=not_taken_now token=%s why=%r", one.token, str(error))
+            return False
 
 
 def _is_request(name: str) -> bool:
