@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 
 from gridbridge.decisions.campaigns.cycle import plan
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
@@ -176,6 +176,22 @@ def run(
             cluster.go_on(now, now + CYCLE_S)
         now += CYCLE_S
     return max((end for one in clusters for end, _ in one.ended), default=now)
+
+
+def without_delay(clusters: Sequence[Cluster], lengths: Iterable[float]) -> float:
+    """Return when a campaign would end whose tasks start the moment a slot is free, fastest first.
+
+    No service can do that: it looks now and then. What it has above `bound` comes of lengths that
+    nobody knows, not of a rule.
+    """
+    slots = [(0.0, -one.speed) for one in clusters for _ in range(one.slots)]
+    heapify(slots)
+    last = 0.0
+    for length in lengths:
+        free_at, speed = slots[0]
+        last = max(last, free_at - length / speed)
+        heapreplace(slots, (free_at - length / speed, speed))
+    return last
 
 
 def bound(clusters: Sequence[Cluster], lengths: Sequence[float]) -> float:

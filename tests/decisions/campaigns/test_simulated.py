@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from bench.simulated import Cigri, Cluster, Ours, bound, copied, run
+from bench.simulated import Cigri, Cluster, Ours, bound, copied, run, without_delay
 from bench.simulation import HUNDRED, KINDS, UNEQUAL, ends, filled_s, holding, lengths, waiting_at
 from gridbridge.model.campaigns.jobratio import Law
 
@@ -26,6 +26,16 @@ def test_a_small_campaign_ends_sooner_than_by_turns_and_taps() -> None:
     ours, cigri = (run(copied(UNEQUAL), work, how(UNEQUAL)) for how in (Ours, Cigri))
 
     assert ours < cigri
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_small_campaign_ends_nearly_as_soon_as_without_any_delay(kind: str) -> None:
+    """What it has above the lower bound is of its last tasks' lengths, which nobody knows."""
+    works = [lengths(kind, 1000, Random(seed)) for seed in (1, 2, 3)]
+
+    ours = sum(run(copied(UNEQUAL), work, Ours(UNEQUAL)) for work in works)
+
+    assert ours <= 1.08 * sum(without_delay(UNEQUAL, work) for work in works)
 
 
 def test_copies_of_the_last_tasks_end_a_campaign_sooner() -> None:
