@@ -1,0 +1,87 @@
+"""Who goes first, on real daemons: tests, affinity, priorities and shares decide at two slots."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.lab.campaigns import runner
+from tests.lab.campaigns.runner import CAMPAIGN_S, jobs_of, published, submit
+from tests.lab.configured import configured
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
+
+DELTA = "delta-master"  # two slots, which no other campaign uses
+PRIORITIES = 's/^#priorities = .*/priorities = \\"bob=5\\"/'
+AFFINITY = '$ a [campaigns.delta]\\naffinity = \\"alice\\"'
+SHARES = 's/^#share_by = .*/share_by = \\"user\\"/; s/^#first_tasks = .*/first_tasks = 0/'
+Wanted = tuple[str, str, int]  # a name, whose, and how many tasks
+
+
+def jdl(name: str, tasks: int) -> dict[str, Any]:
+    known = {"name": name, "type": "normal", "exec_file": "true", "walltime": "0:5"}
+    return {**known, "nb_jobs": tasks, "clusters": {"delta": {}}}
+
+
+@contextmanager
+def closed(grid: Grid) -> Iterator[None]:
+    """Have no slot at delta: what is brought meanwhile is decided about in one cycle."""
+    grid.sh(DELTA, "qmod -d all.q")
+    try:
+        yield
+    finally:
+        grid.sh(DELTA, "qmod -e all.q")
+
+
+def turns(grid: Grid, settings: str, *wanted: Wanted) -> list[str]:
+    """Bring campaigns in this order; return their names in the order of their first tasks."""
+    runner.stop(grid)
+    with configured(grid, settings):
+        runner.start(grid)
+        with closed(grid):
+            numbers = {
+                name: submit(grid, jdl(name, tasks), *options(name), user=owner)
+                for name, owner, tasks in wanted
+            }
+        for number in numbers.values():
+            grid.until(
+                lambda: published(grid, number)["state"] == "terminated",  # noqa: B023 - at once
+                f"campaign {number} to end",
+                CAMPAIGN_S,
+            )
+        runner.stop(grid)
+    runner.start(grid)
+    return sorted(numbers, key=lambda name: min(map(int, jobs_of(grid, numbers[name]))))
+
+
+def options(name: str) -> tuple[str, ...]:
+    return ("-t", "test") if name == "test" else ()
+
+
+def test_tests_go_first_and_an_affinity_goes_before_age_and_priority(site: Grid) -> None:
+    """The others were brought after a campaign of higher priority, with tasks for all slots."""
+    found = turns(
+        site,
+        f"{PRIORITIES}; {AFFINITY}",
+        ("higher", "bob", 4),
+        ("at home", "alice", 2),
+        ("test", "alice", 2),
+    )
+
+    assert found == ["test", "at home", "higher"]
+
+
+def test_who_shares_gets_slots_before_the_second_campaign_of_another(site: Grid) -> None:
+    """Else both of alice's would have had all slots before."""
+    found = turns(site, SHARES, ("first", "alice", 2), ("second", "alice", 2), ("bobs", "bob", 1))
+
+    assert found.index("bobs") < found.index("second")
+
+
+@pytest.mark.long
+def test_who_has_the_higher_priority_goes_before_who_came_first(site: Grid) -> None:
+    found = turns(site, PRIORITIES, ("older", "alice", 4), ("higher", "bob", 2))
+
+    assert found == ["higher", "older"]
