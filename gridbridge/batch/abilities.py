@@ -23,8 +23,18 @@ Where = TypeVar("Where", contravariant=True)
 class TellsArrayEnds(Protocol[Where]):
     """How the tasks of a campaign's arrays ended."""
 
-    def array_ends(self, where: Where, array: int, account: str, /) -> dict[int, JobEnd]:
-        """Return how the tasks of an array ended that did, by their places from 1."""
+    def array_ends(self, where: Where, array: int, account: str, /) -> dict[int, JobEnd | None]:
+        """Return how the tasks of an array ended that did, by their places from 1.
+
+        None: what is told of it contradicts itself.
+        """
+        ...
+
+    def array_lives(self, where: Where, array: int, account: str, /) -> frozenset[int] | None:
+        """Return the places of tasks that surely live, by a question about this array alone.
+
+        They are at least those that have begun. None: there is no such array, or none of it lives.
+        """
         ...
 
 

@@ -61,6 +61,13 @@ def told(far: Far, job: str) -> dict[int, JobEnd]:
     return found
 
 
+def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:
+    """Return what a question about the array alone tells of its tasks that live."""
+    found: frozenset[int] | None
+    found = far.cold("array_lives", int(job), account or far.accounts[job])
+    return found
+
+
 def places(far: Far, job: str) -> list[int]:
     rows = far.snapshot(job).jobs.get(int(job), ())
     return sorted(place for row in rows for some in row.tasks for place in some)
@@ -100,10 +107,14 @@ def test_whose_an_array_is_is_told_while_a_task_of_it_lives(far: Far) -> None:
     release(far, job)
     ends(far, job, 1)
     whose = far.hot("owner_and_account", job)
+    until(lambda: begun(far, job, 2), "the second to run")
+    living, others = lives(far, job), lives(far, job, "gc.another.1.1")
     far.reach.sh("touch go")
     ends(far, job, 2)
 
     assert whose == (far.reach.person, far.accounts[job])
+    assert (living, others) == ({2}, None)
+    until(lambda: lives(far, job) is None, "it to be forgotten by what lives")
     assert far.hot("owner_and_account", UNKNOWN) == ("", "")
 
 

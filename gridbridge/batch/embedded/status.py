@@ -62,10 +62,17 @@ def end(folder: Folder, job_id: int, account: str) -> JobEnd | None:
     return _end(line)
 
 
-def array_ends(folder: Folder, array: int, account: str) -> dict[int, JobEnd]:
+def array_ends(folder: Folder, array: int, account: str) -> dict[int, JobEnd | None]:
     """Return how the tasks of an array ended that did, by their places."""
     lines = read_ends(_ask(folder, commands.ended_tasks(folder, str(array))))
     return {int(line.place): _end(line) for line in lines if line.account == account}
+
+
+def array_lives(folder: Folder, array: int, account: str) -> frozenset[int] | None:
+    """Return the places of an array that have not ended; None: all have, or it is not known."""
+    _, listed = read_jobs(_ask(folder, commands.show(folder)))
+    ours = (job for job in listed if job.array == str(array) and job.account == account)
+    return frozenset(int(job.place) for job in ours) or None
 
 
 def _end(line: EndLine) -> JobEnd:

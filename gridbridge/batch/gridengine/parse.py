@@ -85,6 +85,11 @@ def parse_job_detail(data: bytes) -> tuple[JobDetail, ...]:
     return read_xml(data, _read_details)
 
 
+def parse_begun(data: bytes) -> list[int]:
+    """Read the tasks of `qstat -j ARRAY -xml` that have begun; it names no others."""
+    return read_xml(data, _read_begun)
+
+
 def read_xml(data: bytes, read: Callable[[bytes], _Value]) -> _Value:
     """Read a document, repaired if need be; ParseError for anything else."""
     if b"<!" in data:  # a DTD, whose entities could stand for anything; qstat escapes every `<`
@@ -278,6 +283,10 @@ def _read_details(document: bytes) -> tuple[JobDetail, ...]:
         raise ParseError(f"qstat: no job in <{walked.root.tag}>")
     messages = jobs[-1].get("MES_message", []) if jobs else []  # printed once, after all jobs
     return tuple(_detail(job, messages) for job in jobs)
+
+
+def _read_begun(document: bytes) -> list[int]:
+    return [int(text) for tag, text in _leafs(walk(document)) if tag == "JAT_task_number"]
 
 
 def _leafs(walk: Iterable[tuple[str, etree._Element]]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.ends import settled
-from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
+from gridbridge.batch.gridengine.parse import parse_begun, parse_job_detail, parse_status
 from gridbridge.batch.gridengine.records import records
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import Disputed
@@ -61,18 +61,27 @@ def end(cell: Cell, job_id: int, account: str) -> JobEnd | None:
     return end
 
 
-def array_ends(cell: Cell, array: int, account: str) -> dict[int, JobEnd]:
+def array_ends(cell: Cell, array: int, account: str) -> dict[int, JobEnd | None]:
     """Return how the tasks of an array ended that did, by their places.
 
-    A task whose records tell several ends is left out, as one that nothing tells of.
+    None for a task whose records tell several ends: somebody may have forged one.
     """
-    of_task: dict[int, list[AccountingRecord]] = {}
+    now, by_task = datetime.now(UTC), dict[int, list[AccountingRecord]]()
     for one in records(cell, array):
         if one.account == account:
-            of_task.setdefault(one.task, []).append(one)
-    now = datetime.now(UTC)
-    ends = {task: settled(some, now)[0] for task, some in of_task.items()}
-    return {task: end for task, end in ends.items() if end}
+            by_task.setdefault(one.task, []).append(one)
+    told = {task: settled(some, now) for task, some in by_task.items()}
+    return {task: end for task, (end, is_disputed) in told.items() if end or is_disputed}
+
+
+def array_lives(cell: Cell, array: int, account: str) -> frozenset[int] | None:
+    """Return the places of an array that have begun and not ended; None: qmaster knows none.
+
+    qstat -j does not tell which of the others wait.
+    """
+    done = _ask(cell, commands.detail(cell, str(array))).checked()
+    found = [one for one in parse_job_detail(done.stdout) if one.account == account]
+    return frozenset(parse_begun(done.stdout)) if found else None
 
 
 def details(cell: Cell, job_id: int) -> tuple[JobDetail, ...]:

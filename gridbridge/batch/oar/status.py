@@ -92,11 +92,21 @@ def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
     return _end_of(found[0], used.get(found[0].owner, NOT_TOLD))
 
 
-def array_ends(server: OarServer, array: int, account: str) -> dict[int, JobEnd]:
+def array_ends(server: OarServer, array: int, account: str) -> dict[int, JobEnd | None]:
     """Return how the tasks of an array ended that did, by their places."""
-    jobs = read_jobs(_ask(server, commands.show_array(server, str(array))))
-    over = (job for job in jobs if job.is_over and job.account == account)
+    over = (job for job in _of_array(server, array, account) if job.is_over)
     return {job.place: _end_of(job) or DELETED_BEFORE for job in over}
+
+
+def array_lives(server: OarServer, array: int, account: str) -> frozenset[int] | None:
+    """Return the places of an array that have not ended; None: all have, or it is not known."""
+    jobs = _of_array(server, array, account)
+    return frozenset(job.place for job in jobs if not job.is_over) or None
+
+
+def _of_array(server: OarServer, array: int, account: str) -> list[Job]:
+    jobs = read_jobs(_ask(server, commands.show_array(server, str(array))))
+    return [job for job in jobs if job.account == account]
 
 
 def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:

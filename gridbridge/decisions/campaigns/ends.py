@@ -22,20 +22,42 @@ FORGOTTEN = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True)
 
 def ended(
     missing: Mapping[Attempt, float],
-    ends: Mapping[int, JobEnd],
+    ends: Mapping[int, JobEnd | None],
     walltime_s: int,
     forgotten_s: float,
     marks: Mapping[int, Mark] = NO_MARKS,
 ) -> tuple[Attempt, ...]:
     """Return attempts with their outcomes; `missing` says for how long each was not listed.
 
-    They are of one array, and `ends` and `marks` are by its places.
+    They are of one array, and `ends` and `marks` are by its places. What is told of an end and
+    contradicts itself (None) is no end, and does not make it forgotten either.
     """
     return tuple(
         _with(one, end, walltime_s, marks.get(one.place))
         for one, missed_s in missing.items()
         if (end := ends.get(one.place, FORGOTTEN if missed_s > forgotten_s else None))
     )
+
+
+def forgotten(
+    missing: Mapping[Attempt, float], ends: Mapping[int, JobEnd | None], forgotten_s: float
+) -> tuple[Attempt, ...]:
+    """Return the attempts of which nothing was told for too long."""
+    late = (one for one, missed_s in missing.items() if missed_s > forgotten_s)
+    return tuple(one for one in late if one.place not in ends)
+
+
+def still_known(
+    late: Iterable[Attempt], lives: frozenset[int] | None, is_listed: bool
+) -> frozenset[Attempt]:
+    """Return those of which a question about their array alone tells otherwise than the list.
+
+    A list may be cut short. An array that lives (`lives` has what of it has begun) and of which
+    the list has nothing is not known; else what has not begun has been deleted.
+    """
+    if lives is None:
+        return frozenset()
+    return frozenset(one for one in late if not is_listed or one.place in lives)
 
 
 def portions(plan: Plan, most: int = PORTION) -> tuple[Plan, ...]:

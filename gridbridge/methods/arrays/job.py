@@ -6,6 +6,7 @@ from gridbridge.errors import GridbridgeError, NotOurs
 from gridbridge.methods.arrays.order import DELETE, Order
 from gridbridge.methods.arrays.queues import kept_there
 from gridbridge.methods.owner import NotNow, RefusedThere
+from gridbridge.model.campaigns.names import released_name
 from gridbridge.model.request import JobSpec
 
 UNTAKEN = {Result.LATER: NotNow, Result.BARRED: NotNow, Result.UNSURE: GridbridgeError}
@@ -59,7 +60,7 @@ class Site:
 
     @property
     def _name(self) -> str:
-        return f"campaign.{self._order.campaign}"
+        return released_name(self._order.campaign)
 
 
 def _keep_connection() -> None:

@@ -16,6 +16,11 @@ def file_of(campaign: int, part: int = 0) -> str:
     return f"c.{campaign}.{part}" if part else f"c.{campaign}"
 
 
+def released_name(campaign: int) -> str:
+    """Return the name of a campaign's arrays from their release on, where one can be given."""
+    return f"campaign.{campaign}"
+
+
 class ArrayId:
     """One array of tasks of one campaign, as it was submitted to one cluster."""
 

@@ -7,22 +7,24 @@ neither listed nor accounted for is waited for.
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.campaigns import stress
-from gridbridge.apply.clusters import away
 from gridbridge.decisions.campaigns import ends as rules
 from gridbridge.decisions.campaigns.copies import by_task
-from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Campaign
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Attempt,
+    Campaign,
+    CampaignState,
+)
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.plan import Seen
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.services.campaigns.asking import ask
+from gridbridge.services.campaigns.asking import ask, ends_of, lives
 from gridbridge.services.campaigns.listed import (
     elapsed,
     listed_places,
@@ -42,8 +44,10 @@ from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.missing import MissingTasks
 from gridbridge.state.database.predictions import Predictions
 
-Judge = Callable[[Array, Mapping[Attempt, float], Mapping[int, JobEnd]], tuple[Attempt, ...]]
-
+Judge = Callable[
+    [Array, Mapping[Attempt, float], Mapping[int, JobEnd | None], bool], tuple[Attempt, ...]
+]
+NONE = frozenset[Attempt]()
 ARRAYS_AT_ONCE = 20  # one call sends them
 
 _log = logging.getLogger(__name__)
@@ -70,6 +74,7 @@ class Updator:
         self._marks = marks
         self._clock = clock
         self._missing = Missing(MissingTasks(database), clock)
+        self._disputed: set[tuple[int, int, int]] = set()  # campaign, array, place: told once
         self.answers: dict[str, ClusterSnapshot] = {}  # of the last look
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
 
@@ -151,37 +156,46 @@ class Updator:
             gone = self._tries.pending_at(array, pending - listed)
             missing = self._missing.for_s(gone)
             ends = self._ends(array) if missing else {}
-            found = () if ends is None else judge(array, missing, ends)
+            found = () if ends is None else judge(array, missing, ends, bool(listed))
             self._missing.settle(missing, found)
             ended += found
             over += [array] if len(found) == len(pending) else []
         return tuple(ended), tuple(over)
 
     def _judge(self, campaigns: Iterable[Campaign]) -> Judge:
-        walltimes = {
-            (one.number, name): wish.walltime_s
-            for one in campaigns
-            for name, wish in one.jdl.clusters.items()
-        }
+        known = {one.number: one for one in campaigns}
         marks, forgotten_s = self._marks.all(), self._policy.runner.forgotten_s
 
         def ended(
-            array: Array, missing: Mapping[Attempt, float], ends: Mapping[int, JobEnd]
+            array: Array,
+            missing: Mapping[Attempt, float],
+            ends: Mapping[int, JobEnd | None],
+            is_listed: bool,
         ) -> tuple[Attempt, ...]:
-            walltime_s = walltimes.get((array.campaign, array.cluster), 0)
+            campaign = known.get(array.campaign)
+            wish = campaign.jdl.clusters.get(array.cluster) if campaign else None
+            if campaign and campaign.state is CampaignState.CANCELLED:
+                ends = {place: end for place, end in ends.items() if end}  # nobody waits for more
+            self._tell_disputed(array, (place for place, end in ends.items() if not end))
+            kept = self._still_known(array, rules.forgotten(missing, ends, forgotten_s), is_listed)
+            left = {one: missed_s for one, missed_s in missing.items() if one not in kept}
             wiped = marks.get((array.campaign, array.number), {})
-            return rules.ended(missing, ends, walltime_s, forgotten_s, wiped)
+            return rules.ended(left, ends, wish.walltime_s if wish else 0, forgotten_s, wiped)
 
         return ended
 
-    def _ends(self, array: Array) -> dict[int, JobEnd] | None:
-        """Return what the cluster tells of ends; None while it tells nothing, which is no end."""
-        where = away(self._policy, array.cluster)
-        system = adapter_of(where).array_ends
-        assert system  # campaigns are not sent to others
-        name = ArrayId(self._policy.site.cluster, array.campaign, array.number)
-        try:
-            return system.array_ends(where, array.job_id, str(name))
-        except GridbridgeError as error:
-            _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
-            return None
+    def _ends(self, array: Array) -> Mapping[int, JobEnd | None] | None:
+        return ends_of(self._policy, array)
+
+    def _still_known(
+        self, array: Array, late: tuple[Attempt, ...], is_listed: bool
+    ) -> frozenset[Attempt]:
+        return rules.still_known(late, lives(self._policy, array), is_listed) if late else NONE
+
+    def _tell_disputed(self, array: Array, places: Iterable[int]) -> None:
+        """Log the tasks whose records contradict each other: somebody may have forged one."""
+        for place in places:
+            if (key := (array.campaign, array.number, place)) not in self._disputed:
+                self._disputed.add(key)
+                name = f"{array.campaign}.{array.number}"
+                _log.warning("event=disputed array=%s at=%s place=%s", name, array.cluster, place)

@@ -2,7 +2,13 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.ends import FORGOTTEN, ended, portions
+from gridbridge.decisions.campaigns.ends import (
+    FORGOTTEN,
+    ended,
+    forgotten,
+    portions,
+    still_known,
+)
 from gridbridge.model.campaigns.campaign import Attempt, Outcome
 from gridbridge.model.campaigns.plan import Again, Plan
 from gridbridge.model.campaigns.wiping import Mark, WipedFor
@@ -82,3 +88,31 @@ def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
 
 def test_a_plan_without_ends_is_one_portion() -> None:
     assert portions(Plan(finished=(7,))) == (Plan(finished=(7,)),)
+
+
+def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
+    """One of the records is forged: then nobody knows which."""
+    missing = {attempt(1): 9999.0, attempt(2): 9999.0}
+
+    assert forgotten(missing, {1: None}, 60.0) == (attempt(2),)
+    assert [one.place for one in ended(missing, {1: None}, 600, 60.0)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("lives", "is_listed", "kept"),
+    [
+        pytest.param(None, False, [], id="its cluster knows it no more"),
+        pytest.param({1}, True, [1], id="what runs lives, the rest was deleted"),
+        pytest.param({1}, False, [1, 2], id="a list without it is cut short"),
+        pytest.param(frozenset(), False, [1, 2], id="also while all of it waits"),
+    ],
+)
+def test_a_task_that_a_list_leaves_out_is_asked_for(
+    lives: set[int] | None, is_listed: bool, kept: list[int]
+) -> None:
+    """A list that was cut short would have it run twice."""
+    known = None if lives is None else frozenset(lives)
+
+    found = still_known((attempt(1), attempt(2)), known, is_listed)
+
+    assert sorted(one.place for one in found) == kept

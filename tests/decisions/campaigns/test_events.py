@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns.cycle import plan, sentences
+from gridbridge.decisions.campaigns.failures.blacklist import happened
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -172,6 +173,20 @@ def test_after_its_pause_a_cluster_gets_one_task_to_try(probes: int, pause_s: in
     assert sent(look) == {"beta": 1, "gamma": 4}
     again = told(look)[Code.SETUP_ERROR]
     assert (again.probes, again.until) == (probes + 1, NOON + timedelta(seconds=pause_s))
+
+
+def test_what_happens_in_a_pause_makes_it_no_longer() -> None:
+    """Other arrays of the same try fail for the same reason."""
+    first = happened(None, Code.SUBMIT_JOB, (1, "beta"), NOON, Failures())
+    second = happened(first, Code.SUBMIT_JOB, (1, "beta"), NOON + MINUTE / 2, Failures())
+    third = happened(second, Code.SUBMIT_JOB, (1, "beta"), NOON + MINUTE, Failures())
+
+    assert [(one.probes, one.until) for one in (first, second, third)] == [
+        (0, NOON + MINUTE),
+        (0, NOON + MINUTE),
+        (1, NOON + 3 * MINUTE),
+    ]
+    assert second.last_at == NOON + MINUTE / 2
 
 
 def test_in_its_pause_a_cluster_gets_nothing() -> None:

@@ -263,11 +263,15 @@ def test_what_root_refuses_fails_with_all_that_waits(
 
 
 def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
-    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+    campaigns: Campaigns, grid: Grid
 ) -> None:
-    """The pause doubles each time."""
+    """Each time that it is tried after a pause the next one doubles."""
+    now = [NOON]
+    clock = Clock(lambda: now[0].timestamp())
+    do = Actions(campaigns.database, Learnt(campaigns.database), clock, Failures(), grid).do
     grid.failing["submit"] = NotNow("unreachable")
     do(SEND)
+    now[0] += timedelta(seconds=61)
     do(Plan(resumed=(only(campaigns),)))
 
     assert told_of(campaigns) == {(Code.SUBMIT_JOB, "beta", 4, 1)}

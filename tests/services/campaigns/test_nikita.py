@@ -153,6 +153,19 @@ def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
     assert {*Marks(nikita.database).all()[1, 1]} == {2, 3}
 
 
+def test_no_task_ran_before_it_was_sent(
+    nikita: Nikita, array: Array, cell: Cell, now: list[datetime]
+) -> None:
+    """The clock of its cluster may be hours late."""
+    later(now, 60)
+    hours_ago = NOON - timedelta(hours=9)
+
+    plan = cycle(nikita, array, beta(row(range(1, 6), RUNNING, since=hours_ago)))
+
+    assert plan == Wiping()
+    assert cell.deleted == []
+
+
 @pytest.mark.parametrize(
     "facts",
     [(Fact.WAITING, Fact.HELD), (Fact.WAITING, Fact.RESTARTED), (Fact.WAITING, Fact.DELETING)],

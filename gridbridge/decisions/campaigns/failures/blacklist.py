@@ -82,7 +82,12 @@ def _is_only(send: Send, seen: Seen, barred: Mapping[Pair, Bar]) -> bool:
 
 
 def happened(known: Event | None, code: Code, pair: Pair, at: datetime, policy: Failures) -> Event:
-    """Return what has happened once more: the pause before the next try doubles each time."""
+    """Return what has happened once more: the pause before the next try doubles each time.
+
+    What happens in a pause, as to other arrays of the same try, makes it no longer.
+    """
+    if known and known.until and at < known.until:
+        return replace(known, last_at=at)
     event = known or opened_now(Kind.CAMPAIGN, code, *pair, at)
     probes = event.probes + 1 if known else 0
     pause_s = min(policy.probe_s * 2 ** min(probes, MAX_DOUBLINGS), policy.probe_max_s)

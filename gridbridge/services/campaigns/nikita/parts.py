@@ -32,6 +32,7 @@ def _since(array: Array, row: JobStatus, campaign: Campaign) -> datetime | None:
     """Return since when tasks wait or run; None for those that somebody else sees to.
 
     That they wait is by our clock. One that was put back began to wait at a time that no list has.
+    None began before it was sent, whatever the clock of its cluster says.
     """
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
@@ -39,7 +40,9 @@ def _since(array: Array, row: JobStatus, campaign: Campaign) -> datetime | None:
         return None
     if row.state.is_waiting:
         return None if row.state.is_held else array.intended_at
-    return row.since if row.state.is_running else None
+    if row.state.is_running and row.since:
+        return max(row.since, array.intended_at)
+    return None
 
 
 def _split(
