@@ -1,9 +1,9 @@
 """People's campaign files, as the service sees them, and what it answers.
 
-A file is its owner's, in a folder of the service's that everybody may add to (mode 3733: sticky,
-and its files are of the service's group, which may read them). A new one has a random name; the
-service renames it when it begins to take it in, so that nobody takes it back from then on, and at
-last calls it by its campaign's number. Folders that somebody makes there are left alone.
+A file is its owner's, brought in a folder of that person's below one of the service's that
+everybody may add to (mode 3733: sticky, and what is made there is of the service's group, which may
+read and take it). A new one has a random name; the service takes it to a folder of its own when it
+begins, so that nobody takes it back from then on, and at last calls it by its campaign's number.
 """
 
 import hashlib
@@ -25,8 +25,9 @@ from gridbridge.shell import files
 from gridbridge.state import campaign_picking as picked
 from gridbridge.state import publishing
 
-NEW, BEGUN = "new.", "in."
-ASKED, TAKEN = "ask.", "took."
+NEW, BEGUN = "new.", f"{picked.BEGUN}/in."
+ASKED, TAKEN = "ask.", f"{picked.BEGUN}/took."
+KINDS = (NEW, ASKED, "in.", "took.")
 MAX_BYTES = 512 << 20
 ASKED_BYTES = 1 << 16
 NO_WISH: Mapping[str, str] = {}
@@ -52,7 +53,7 @@ class NewFile:
     def adds_to(self) -> int | None:
         """The campaign to which it adds tasks; None: it is a campaign."""
         found = self.header.get(ADDS_TO) if isinstance(self.header, dict) else None
-        return found if isinstance(found, int) else None
+        return min(found, HIGHEST) if isinstance(found, int) else None
 
 
 def encode(header: object, parameters: tuple[str, ...]) -> bytes:
@@ -64,19 +65,18 @@ def encode(header: object, parameters: tuple[str, ...]) -> bytes:
 def put(data: bytes, folder: str = CAMPAIGNS) -> str:
     """Put a campaign file of ours into the folder; return its token."""
     token = files.random_name()
-    path = f"{folder}/{NEW}{token}"
-    files.replace(path, data, mode=0o640)
+    files.replace(f"{picked.mine(folder)}/{NEW}{token}", data, mode=0o640)
     return token
 
 
 def take_back(token: str, folder: str = CAMPAIGNS) -> bool:
     """Remove a file of ours that the service has not taken in; False when it has."""
-    return _unlink(f"{folder}/{NEW}{token}")
+    return _unlink(f"{picked.mine(folder)}/{NEW}{token}")
 
 
 def names(folder: str = CAMPAIGNS) -> list[str]:
     """Return what is there, for `new` and `asked`."""
-    return files.names(folder)
+    return picked.names(folder)
 
 
 def new(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[tuple[str, NewFile | str]]:
@@ -98,9 +98,7 @@ def new(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[tuple[str, N
 def waiting(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
     """Return the names of what `new` and `asked` would give, and leave all as it is."""
     known = list(listed)
-    return [
-        name for kind in (NEW, BEGUN, ASKED, TAKEN) for name in picked.some(known, kind, folder)
-    ]
+    return [name for kind in KINDS for name in picked.some(known, kind, folder)]
 
 
 def ask(
@@ -113,7 +111,7 @@ def ask(
     """Ask for something about what is ours; return the token of the answer."""
     token = files.random_name()
     data = json.dumps({"verb": verb, "campaigns": campaigns, "task": task, **wish}).encode()
-    files.replace(f"{folder}/{ASKED}{token}", data, mode=0o640)
+    files.replace(f"{picked.mine(folder)}/{ASKED}{token}", data, mode=0o640)
     return token
 
 
@@ -178,7 +176,7 @@ def forget_wish(token: str, folder: str = CAMPAIGNS) -> None:
 
 def forget(token: str, folder: str = CAMPAIGNS) -> bool:
     """Take a request of ours back; False when it was answered."""
-    return _unlink(f"{folder}/{ASKED}{token}")
+    return _unlink(f"{picked.mine(folder)}/{ASKED}{token}")
 
 
 def is_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:

@@ -1,36 +1,130 @@
-"""Which of the names in the folder of campaign files are looked at, and in which order."""
+"""Folders in which people bring files, and which of them are looked at, in which order.
+
+Each person has one, `u.UID`, into which nobody but that person and the service's group may write:
+whose a file is does not say who brought it, but who could put it there does.
+"""
 
 import os
 import re
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+
+from gridbridge.errors import StateError
+from gridbridge.shell import files
 
 TOKEN = re.compile("[0-9a-f]{32}")  # as files.random_name makes it
+PERSONS = re.compile(rf"u\.(\d{{1,10}})(?:\.{TOKEN.pattern})?", re.ASCII)
+BEGUN = "begun"  # the service's own folder, where what is taken in lies meanwhile
 A_SCAN = 10  # files of a person in one look
+FOR_US = 0o770  # with the group of the folder, which is the service's
+
+
+def mine(folder: str) -> str:
+    """Return the folder in which we bring files, made if it is missing; StateError without it."""
+    uid = os.geteuid()
+    path = f"{folder}/u.{uid}"
+    for name in (path, f"{path}.{_spare()}"):  # somebody else may have made the first
+        before = os.umask(0)  # no chmod: it would take away that what we bring is the group's
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(name, FOR_US)
+            if _is_persons(os.lstat(name), uid, folder):
+                return name
+        except OSError as error:
+            raise StateError(f"{name}: {error.strerror}") from error
+        finally:
+            os.umask(before)
+    raise StateError(f"{folder}: what is made there is not of its group; is its mode 3733?")
+
+
+@cache
+def _spare() -> str:
+    """Return a name for this process alone, which takes back what it brought."""
+    return files.random_name()
+
+
+def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
+    """Say whether nobody but that person and the service can put anything into it."""
+    is_closed = stat.S_ISDIR(facts.st_mode) and facts.st_mode & 0o777 == FOR_US
+    return is_closed and facts.st_uid == uid and facts.st_gid == os.stat(folder).st_gid
+
+
+def names(folder: str) -> list[str]:
+    """Return the paths of what people brought, and of what is begun, below the folder."""
+    found = [f"{BEGUN}/{name}" for name in files.names(f"{folder}/{BEGUN}")]
+    for person in filter(PERSONS.fullmatch, files.names(folder)):
+        with suppress(OSError), _opened(person, folder) as (end, _):
+            found += [f"{person}/{name}" for name in os.listdir(end)]
+    return found
+
+
+@contextmanager
+def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
+    """Open a person's folder, give it and whose it is; OSError if others may write there."""
+    options = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    end = os.open(f"{folder}/{person}", options)
+    try:
+        uid = int(person.split(".")[1])
+        if not _is_persons(os.fstat(end), uid, folder):
+            raise PermissionError(f"{person}: not uid {uid}'s alone")
+        yield end, uid
+    finally:
+        os.close(end)
 
 
 def begun(listed: Iterable[str], brought: str, taken: str, folder: str) -> list[str]:
-    """Rename what was brought, and return the tokens of all that is begun and not finished."""
+    """Take what was brought, and return the tokens of all that is begun and not finished.
+
+    `taken` is how it is called then, below the folder. Its owner can't change it any more.
+    """
     known = list(listed)
-    for name in some(known, brought, folder):
+    for path in some(known, brought, folder):
         with suppress(OSError):  # taken back, or something odd stands there
-            os.rename(f"{folder}/{name}", f"{folder}/{taken}{name.removeprefix(brought)}")
-            known.append(f"{taken}{name.removeprefix(brought)}")
-    return [name.removeprefix(taken) for name in some(known, taken, folder)]
+            known.append(_move(path, folder))
+    for path in known:
+        with suppress(OSError):
+            _admit(path, brought, taken, folder)
+    prefix = taken.removeprefix(f"{BEGUN}/")
+    finished = (f"{BEGUN}/{name}" for name in files.names(f"{folder}/{BEGUN}"))
+    return [path.removeprefix(taken) for path in some(finished, prefix, folder)]
+
+
+def _move(path: str, folder: str) -> str:
+    """Take a file out of its person's folder; its name says whose that is."""
+    person, _, name = path.partition("/")
+    kind, _, token = name.partition(".")
+    files.make_own_folder(f"{folder}/{BEGUN}")
+    with _opened(person, folder) as (end, uid):
+        moved = f"{BEGUN}/{kind}.{uid}.{token}"
+        os.rename(name, f"{folder}/{moved}", src_dir_fd=end)
+    return moved
+
+
+def _admit(path: str, brought: str, taken: str, folder: str) -> None:
+    """Begin what its owner brought; what another wrote is removed, whoever moved it there."""
+    begin = f"{BEGUN}/{brought}"
+    uid, _, token = path.removeprefix(begin).partition(".")
+    if not path.startswith(begin):
+        return
+    if str(os.lstat(f"{folder}/{path}").st_uid) == uid:
+        os.rename(f"{folder}/{path}", f"{folder}/{taken}{token}")
+    else:
+        files.remove(f"{folder}/{path}")
 
 
 def some(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
-    """Return names of a kind, the first of each person: nobody's many files hide another's."""
-    of_uid: dict[int, list[str]] = {}
-    for name in listed:
-        if not _is_of(name, prefix):
+    """Return paths of a kind, the first of each person: nobody's many files hide another's."""
+    of_each: dict[tuple[str, int], list[str]] = {}
+    for path in listed:
+        if not _is_of(path.rpartition("/")[2], prefix):
             continue
         with suppress(OSError):
-            facts = os.lstat(f"{folder}/{name}")
+            facts = os.lstat(f"{folder}/{path}")
             if not stat.S_ISDIR(facts.st_mode):
-                of_uid.setdefault(facts.st_uid, []).append(name)
-    return [name for names in of_uid.values() for name in sorted(names)[:A_SCAN]]
+                of_each.setdefault((os.path.dirname(path), facts.st_uid), []).append(path)
+    return [path for paths in of_each.values() for path in sorted(paths)[:A_SCAN]]
 
 
 def _is_of(name: str, prefix: str) -> bool:

@@ -31,7 +31,7 @@ from gridbridge.services import cycle
 from gridbridge.services.campaigns.runner import Runner
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import Completed
-from gridbridge.state import campaign_files
+from gridbridge.state import campaign_files, campaign_given, campaign_picking
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
@@ -45,7 +45,10 @@ STATE = f"sqlite:///{HOME}/state.db"
 RAN = sandbox.CELLS / "ran"
 HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
-RUNNERS = ("services/campaigns/", "apply/campaigns/", "state/campaign_files", "state/database/camp")
+RUNNERS = (
+    *("services/campaigns/", "apply/campaigns/", "state/database/camp"),
+    *("state/campaign_files", "state/campaign_given", "state/campaign_picking"),
+)
 OWNERS = ("methods/arrays/", "methods/owner", "state/ledger", "gridengine/submit")
 CONFIGURATION = f"""
 [site]
@@ -159,8 +162,17 @@ def brought(is_idempotent: bool = False) -> None:
     clusters = {name: AtCluster(exec_file="run") for name in CELLS}
     jdl = asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent))
     data = campaign_files.encode(jdl, tuple(map(str, range(TASKS))))
-    token = campaign_files.put(data)
-    os.chown(f"{CAMPAIGNS}/new.{token}", ALICE, -1)
+    hers(f"new.{campaign_files.put(data)}")
+
+
+def hers(name: str) -> None:
+    """Have it lie there as if alice had brought it."""
+    folder = Path(CAMPAIGNS, f"u.{ALICE}")
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o770)
+    os.chown(folder, ALICE, -1)
+    brought = Path(campaign_picking.mine(CAMPAIGNS), name).rename(folder / name)
+    os.chown(brought, ALICE, -1)
 
 
 def hanging() -> None:
@@ -181,8 +193,7 @@ def cancelled() -> None:
     missing = release.rename(release.with_name("missing"))
     program._actions._submissions._submit([array])
     missing.rename(release)
-    token = campaign_files.ask(Verb.CANCEL, (1,))
-    os.chown(f"{CAMPAIGNS}/ask.{token}", ALICE, -1)
+    hers(f"ask.{campaign_files.ask(Verb.CANCEL, (1,))}")
 
 
 def reset() -> None:
@@ -249,7 +260,8 @@ def _is_clean(state: CampaignState, counts: tuple[int, int]) -> list[str]:
     database = Database.open(STATE)
     found = [(one.state, (one.ended, one.failed)) for one in Campaigns(database).all()]
     database.close()
-    left = [name for name in os.listdir(CAMPAIGNS) if not name.startswith(".")]
+    files = (path for path in Path(CAMPAIGNS).rglob("[!.]*") if path.is_file())
+    left = [path.name for path in files if path.name != campaign_given.NAME]
     return [
         *check("the campaign", found, [(state, counts)]),
         *check("what is at the cells", [sandbox.jobs(one) for one in CELLS], [[], []]),

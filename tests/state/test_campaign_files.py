@@ -1,15 +1,31 @@
 """The folder of campaign files: anybody adds to it, and nobody stands in another's way."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gridbridge.state import campaign_files
+from gridbridge.state import campaign_files, campaign_picking
 from gridbridge.state.campaign_files import NewFile
 from gridbridge.state.campaign_picking import A_SCAN
 
 ODD = "0" * 32
+
+
+def folder_of(uid: int, folder: Path, mode: int = 0o770) -> Path:
+    """Make the folder in which a person brings files, as that person's gridsub does."""
+    made = folder / f"u.{uid}"
+    made.mkdir()
+    made.chmod(mode)
+    os.chown(made, uid, -1)
+    return made
+
+
+def of(uid: int, path: Path, data: bytes) -> None:
+    """Write a file of a person's."""
+    path.write_bytes(data)
+    os.chown(path, uid, -1)
 
 
 def test_a_file_is_read_as_it_was_brought(tmp_path: Path) -> None:
@@ -18,9 +34,11 @@ def test_a_file_is_read_as_it_was_brought(tmp_path: Path) -> None:
         campaign_files.encode({"name": "é"}, ("a \udcff", "b")), str(tmp_path)
     )
 
-    assert (tmp_path / f"new.{token}").stat().st_mode & 0o777 == 0o640
+    own = tmp_path / f"u.{os.getuid()}"
+    assert own.stat().st_mode & 0o777 == 0o770
+    assert (own / f"new.{token}").stat().st_mode & 0o777 == 0o640
 
-    ((found_token, found),) = campaign_files.new(os.listdir(tmp_path), str(tmp_path))
+    ((found_token, found),) = campaign_files.new(campaign_files.names(str(tmp_path)), str(tmp_path))
 
     assert isinstance(found, NewFile)
     assert (found_token, found.header, found.tasks) == (token, {"name": "é"}, 2)
@@ -31,21 +49,23 @@ def test_what_was_not_taken_in_can_be_taken_back(tmp_path: Path) -> None:
     first, second = (campaign_files.put(b"{}\n", str(tmp_path)) for _ in range(2))
     assert campaign_files.take_back(first, str(tmp_path))
 
-    ((token, _),) = campaign_files.new(os.listdir(tmp_path), str(tmp_path))
+    ((token, _),) = campaign_files.new(campaign_files.names(str(tmp_path)), str(tmp_path))
 
     assert token == second
     assert not campaign_files.take_back(second, str(tmp_path))
     campaign_files.number(second, 7, str(tmp_path))
-    assert os.listdir(tmp_path) == ["c.7"]
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["c.7"]
 
 
 def test_folders_that_somebody_makes_there_are_left_alone(tmp_path: Path) -> None:
     """They stop nobody: not even one that is called as a file will be."""
-    for name in (f"new.{ODD}", f"ask.{ODD}", f"in.{ODD}", "c.7"):
+    own = f"u.{os.getuid()}"
+    Path(campaign_picking.mine(str(tmp_path)))
+    for name in (f"{own}/new.{ODD}", f"{own}/ask.{ODD}", f"begun/in.{ODD}", "u.1", "c.7"):
         (tmp_path / name / "inside").mkdir(parents=True)
     brought = campaign_files.put(b"{}\n", str(tmp_path))
 
-    listed = os.listdir(tmp_path)
+    listed = campaign_files.names(str(tmp_path))
     assert [token for token, _ in campaign_files.new(listed, str(tmp_path))] == [brought]
     assert list(campaign_files.asked(listed, str(tmp_path))) == []
     assert campaign_files.is_number_taken(7, str(tmp_path))
@@ -56,13 +76,15 @@ def test_folders_that_somebody_makes_there_are_left_alone(tmp_path: Path) -> Non
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
 def test_nobodys_many_files_hide_anothers(tmp_path: Path) -> None:
     """In each look some files of every person are taken."""
+    first, second = folder_of(1, tmp_path), folder_of(2, tmp_path)
     for number in range(3 * A_SCAN):
-        (tmp_path / f"new.{number:032x}").write_bytes(b"{}\na\n")
+        of(1, first / f"new.{number:032x}", b"{}\na\n")
     last = "f" * 32
-    (tmp_path / f"new.{last}").write_bytes(b"{}\na\n")
-    os.chown(tmp_path / f"new.{last}", 1, -1)
+    of(2, second / f"new.{last}", b"{}\na\n")
 
-    tokens = [token for token, _ in campaign_files.new(os.listdir(tmp_path), str(tmp_path))]
+    tokens = [
+        token for token, _ in campaign_files.new(campaign_files.names(str(tmp_path)), str(tmp_path))
+    ]
 
     assert len(tokens) == A_SCAN + 1
     assert last in tokens
@@ -71,9 +93,9 @@ def test_nobodys_many_files_hide_anothers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"", b"[", b"{}", b"\xff\n", b"[" * 100_000, b'{"a": 1e999}'])
 def test_what_is_no_campaign_file_is_told(tmp_path: Path, data: bytes) -> None:
     """A file without a task has none; the rest is no JSON, or more of it than can be read."""
-    (tmp_path / f"new.{32 * '0'}").write_bytes(data)
+    (Path(campaign_picking.mine(str(tmp_path))) / f"new.{ODD}").write_bytes(data)
 
-    ((_, found),) = campaign_files.new(os.listdir(tmp_path), str(tmp_path))
+    ((_, found),) = campaign_files.new(campaign_files.names(str(tmp_path)), str(tmp_path))
 
     assert isinstance(found, str) or found.tasks == 0
 
@@ -84,12 +106,13 @@ def test_what_our_programs_would_not_call_so_is_left_alone(
     tmp_path: Path, kind: str, token: str
 ) -> None:
     """An answer bears the same name, and no place is named by anybody but them."""
-    (tmp_path / f"{kind}{token}").write_bytes(b'{"verb": "cancel", "campaigns": [1]}\na\n')
-    listed = os.listdir(tmp_path)
+    own = Path(campaign_picking.mine(str(tmp_path)))
+    (own / f"{kind}{token}").write_bytes(b'{"verb": "cancel", "campaigns": [1]}\na\n')
+    listed = campaign_files.names(str(tmp_path))
 
     assert list(campaign_files.new(listed, str(tmp_path))) == []
     assert list(campaign_files.asked(listed, str(tmp_path))) == []
-    assert os.listdir(tmp_path) == listed
+    assert campaign_files.names(str(tmp_path)) == listed
 
 
 @pytest.mark.parametrize("data", [b"[" * 100_000, b"[]\na", b"\xff\n"])
@@ -98,3 +121,106 @@ def test_what_is_no_campaign_file_has_no_number(tmp_path: Path, data: bytes) -> 
     (tmp_path / "c.7").write_bytes(data)
 
     assert getattr(campaign_files.numbered(7, str(tmp_path)), "tasks", 0) == 0
+
+
+ALICE, BOB = 1, 2
+SAID = {"new": b"{}\na\n", "ask": b'{"verb": "cancel", "campaigns": [1]}'}
+
+
+def brought(kind: str, folder: Path) -> list[int]:
+    """Return whose files are taken."""
+    listed = campaign_files.names(str(folder))
+    new = [found for _, found in campaign_files.new(listed, str(folder))]
+    asked = campaign_files.asked(listed, str(folder))
+    return [one.uid for one in (new if kind == "new" else asked) if not isinstance(one, str)]
+
+
+def beside(kind: str, folder: Path) -> Path:
+    """Put it where everybody may."""
+    return folder / f"{kind}.{ODD}"
+
+
+def begun(kind: str, folder: Path) -> Path:
+    """Put it there as if it had been taken."""
+    return folder / f"{'in' if kind == 'new' else 'took'}.{ODD}"
+
+
+def bobs(kind: str, folder: Path) -> Path:
+    """Put it into Bob's own folder."""
+    return folder_of(BOB, folder) / f"{kind}.{ODD}"
+
+
+def bobs_by_her_name(kind: str, folder: Path) -> Path:
+    """Put it into a folder that Bob made before Alice had one."""
+    made = folder_of(ALICE, folder)
+    os.chown(made, BOB, -1)
+    return made / f"{kind}.{ODD}"
+
+
+def everybodys(kind: str, folder: Path) -> Path:
+    """Put it into a folder of Alice's that she lets everybody write."""
+    return folder_of(ALICE, folder, 0o777) / f"{kind}.{ODD}"
+
+
+def another_groups(kind: str, folder: Path) -> Path:
+    """Put it into one that a group of people may write."""
+    made = folder_of(ALICE, folder)
+    os.chown(made, -1, 7)
+    return made / f"{kind}.{ODD}"
+
+
+def by_a_link(kind: str, folder: Path) -> Path:
+    """Put it behind a link."""
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    (folder / f"u.{ALICE}").symlink_to(elsewhere)
+    return elsewhere / f"{kind}.{ODD}"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
+@pytest.mark.parametrize("kind", ["new", "ask"])
+@pytest.mark.parametrize(
+    "put", [beside, begun, bobs, bobs_by_her_name, everybodys, another_groups, by_a_link]
+)
+def test_whose_a_file_is_does_not_say_who_brought_it(
+    tmp_path: Path, kind: str, put: Callable[[str, Path], Path]
+) -> None:
+    """Alice copied a file of Bob's into a folder of his: he can move hers."""
+    of(ALICE, put(kind, tmp_path), SAID[kind])
+
+    assert brought(kind, tmp_path) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
+@pytest.mark.parametrize("kind", ["new", "ask"])
+def test_what_a_person_brings_is_taken(tmp_path: Path, kind: str) -> None:
+    """Into a folder that nobody else can write but the service."""
+    of(ALICE, folder_of(ALICE, tmp_path) / f"{kind}.{ODD}", SAID[kind])
+
+    assert brought(kind, tmp_path) == [ALICE]
+    assert (tmp_path / "begun").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
+def test_a_service_killed_while_it_takes_a_file_takes_it_later(tmp_path: Path) -> None:
+    """And another's, moved at the last moment, not at all: the name says in whose folder it lay."""
+    begun = tmp_path / "begun"
+    begun.mkdir(mode=0o700)
+    of(ALICE, begun / f"new.{ALICE}.{ODD}", SAID["new"])
+    of(ALICE, begun / f"new.{BOB}.{'1' * 32}", SAID["new"])
+
+    assert brought("new", tmp_path) == [ALICE]
+    assert [path.name for path in begun.iterdir()] == [f"in.{ODD}"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another person's folder")
+def test_nobody_keeps_another_from_bringing(tmp_path: Path) -> None:
+    """Who makes a folder of another's name before gets no file, and stops none."""
+    made = tmp_path / "u.0"
+    made.mkdir()
+    os.chown(made, BOB, -1)
+
+    campaign_files.put(b"{}\na\n", str(tmp_path))
+
+    assert os.listdir(made) == []
+    assert brought("new", tmp_path) == [0]

@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.names import file_of
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.shell.clock import Clock
-from gridbridge.state import campaign_files
+from gridbridge.state import campaign_files, campaign_picking
 from gridbridge.state.campaign_given import NAME, Given
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
@@ -66,8 +66,14 @@ class Site:
         Given(str(self.brought)).note(number, os.getuid(), digest, part)
 
     def files(self) -> list[str]:
-        """Return what lies in the folder, but the service's own note."""
-        return sorted({*os.listdir(self.brought)} - {NAME})
+        """Return the files that lie there, but the service's own note."""
+        found = (path for path in self.brought.rglob("*") if not path.is_dir())
+        return sorted({str(path.relative_to(self.brought)) for path in found} - {NAME})
+
+    @property
+    def mine(self) -> Path:
+        """The folder in which we bring files."""
+        return Path(campaign_picking.mine(str(self.brought)))
 
     def give_away(self, number: int) -> None:
         """Give a campaign to another person."""

@@ -49,7 +49,7 @@ def test_a_cycle_that_was_killed_takes_nothing_in_twice(site: Site) -> None:
     """The campaign is known by the file's name, and the rest is done again."""
     token = site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
-    os.rename(site.brought / "c.1", site.brought / f"in.{token}")
+    os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
     (site.published / "taken" / token).unlink()
 
     assert site.intake.take() == 0
@@ -154,7 +154,7 @@ def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
     before = (site.brought / "c.1").read_bytes()
     data = campaign_files.encode(asdict(SWEEP), ("b",))
     for name in (token, "c.1"):
-        (site.brought / f"new.{name}").write_bytes(data)
+        (site.mine / f"new.{name}").write_bytes(data)
 
     assert site.intake.take() == 0
     assert site.answer(token) == {"refused": "another file came by this name"}
@@ -165,7 +165,7 @@ def test_what_somebody_calls_by_a_campaigns_number_is_moved_aside(site: Site) ->
     """Between the campaign's row and its file's name."""
     token = site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
-    os.rename(site.brought / "c.1", site.brought / f"in.{token}")
+    os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
     (site.brought / "c.1").write_text("another's")
 
     site.intake.take()
@@ -257,7 +257,7 @@ def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object,
 def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> None:
     """Another's file could be brought by a link."""
     (tmp_path / "other").write_bytes(campaign_files.encode(asdict(SWEEP), ("a",)))
-    os.link(tmp_path / "other", site.brought / f"new.{TOKEN}")
+    os.link(tmp_path / "other", site.mine / f"new.{TOKEN}")
 
     assert site.intake.take() == 0
     assert "not a regular file of one link" in site.answer(TOKEN)["refused"]
@@ -398,7 +398,7 @@ def test_nobody_changes_anothers_campaign(site: Site) -> None:
 )
 def test_what_is_no_request_is_removed(site: Site, data: bytes) -> None:
     """Without a word to anybody."""
-    (site.brought / f"ask.{TOKEN}").write_bytes(data)
+    (site.mine / f"ask.{TOKEN}").write_bytes(data)
 
     assert site.intake.take() == 0
     assert site.files() == []

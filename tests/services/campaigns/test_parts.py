@@ -61,7 +61,7 @@ def test_a_cycle_that_was_killed_takes_no_part_in_twice(site: Site) -> None:
     """It is known by the file's name, and the rest is done again."""
     token = add(site, "c 3")
     site.intake.take()
-    os.rename(site.brought / "c.1.1", site.brought / f"in.{token}")
+    os.rename(site.brought / "c.1.1", site.brought / f"begun/in.{token}")
     (site.published / "taken" / token).unlink()
 
     site.intake.take()
@@ -85,7 +85,7 @@ def test_a_campaign_that_is_over_gets_no_more(site: Site, verbs: list[Verb], why
 
     assert site.intake.take() == 0
     assert site.answer(token)["refused"] == why
-    assert f"in.{token}" not in parts(site)
+    assert f"begun/in.{token}" not in parts(site)
 
 
 def test_a_terminated_campaign_gets_no_more(site: Site) -> None:
