@@ -115,6 +115,12 @@ def ask(
     return token
 
 
+def requests(listed: Iterable[str]) -> list[str]:
+    """Return those of the names that `asked` looks at."""
+    kinds = (ASKED, TAKEN.removeprefix(f"{picked.BEGUN}/"))
+    return [path for path in listed if path.rpartition("/")[2].startswith(kinds)]
+
+
 def asked(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[Asked]:
     """Give what people ask, which they can't take back from then on.
 

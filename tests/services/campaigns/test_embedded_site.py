@@ -41,7 +41,7 @@ class Campaigns(Apart):
         """Submit a campaign, of which the next cycle knows."""
         asked = json.dumps({"exec_directory": "/mnt", "walltime": "0:10", **jdl})
         self.sh(f"{BIN}/gridsub - <<'END' >/mnt/told & \n{asked}\nEND\n")
-        self.until("ls /var/spool/gridbridge/campaigns | grep -q new")
+        self.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^new'")
 
     def until(self, look: str) -> None:
         """Wait until a look succeeds."""
@@ -135,7 +135,7 @@ def test_a_cancelled_campaign_leaves_nothing_there(site: Campaigns) -> None:
                  "clusters": {"alpha": {}}})  # fmt: skip
     site.cycles("[ $(wc -l </mnt/ran) = 2 ]")
     site.sh(f"{BIN}/griddel 1 &")
-    site.until("ls /var/spool/gridbridge/campaigns | grep -q ask")
+    site.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^ask'")
     site.cycles(f"! {EMBEDDED} /mnt/alpha list | grep -q ^id")
 
     assert " C " in site.sh(f"{BIN}/gridstat 1")
@@ -146,7 +146,7 @@ def test_a_kill_holds_while_the_runner_is_stopped(site: Campaigns) -> None:
                  "clusters": {"alpha": {}}})  # fmt: skip
     site.cycles("[ $(wc -l </mnt/ran) = 2 ]")
     site.sh(f"{BIN}/griddel 1 >/mnt/killed 2>&1 &")
-    site.until("ls /var/spool/gridbridge/campaigns | grep -q ask")
+    site.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^ask'")
     said = site.sh(f"{BIN}/gridbridge-nikita")
     site.until(f"! {EMBEDDED} /mnt/alpha list | grep -q ^id")
     site.cycle()

@@ -262,8 +262,20 @@ def cancelling(nikita: Nikita, folder: Path) -> Cancelling:
 def ask(folder: Path, verb: str, uid: int = 1000) -> str:
     """Ask for something about campaign 1, as somebody."""
     token = campaign_files.ask(verb, (1,), str(folder))
-    os.chown(folder / f"{campaign_files.ASKED}{token}", uid, -1)
+    theirs = folder / f"u.{uid}"
+    if not theirs.exists():
+        theirs.mkdir()
+        theirs.chmod(0o770)
+        os.chown(theirs, uid, folder.stat().st_gid)
+    name = f"{campaign_files.ASKED}{token}"
+    (folder / f"u.{os.geteuid()}" / name).rename(theirs / name)
+    os.chown(theirs / name, uid, -1)
     return token
+
+
+def asked(folder: Path) -> list[str]:
+    """Return the tokens of the requests that lie there."""
+    return [path.name.rpartition(".")[2] for path in folder.rglob("*") if path.is_file()]
 
 
 def state(nikita: Nikita) -> CampaignState:
@@ -285,7 +297,7 @@ def test_a_kill_is_taken_while_no_runner_runs_and_all_else_is_left(
     taken = cancelling(nikita, folder).take()
 
     assert (taken, state(nikita)) == (1, CampaignState.CANCELLED)
-    assert [name.rpartition(".")[2] for name in os.listdir(folder)] == [other]
+    assert asked(folder) == [other]
     assert kill in "".join(map(str, (folder.parent / "published").rglob("*")))
     assert cancelling(nikita, folder).take() == 0
 
@@ -307,4 +319,4 @@ def test_a_kill_is_left_to_a_runner_that_runs(nikita: Nikita, array: Array, fold
         taken = cancelling(nikita, folder).take()
 
     assert (is_ours, taken, state(nikita)) == (True, 0, CampaignState.IN_TREATMENT)
-    assert len(os.listdir(folder)) == 1
+    assert len(asked(folder)) == 1

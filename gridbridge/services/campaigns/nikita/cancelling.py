@@ -31,7 +31,7 @@ class Cancelling:
 
     def take(self) -> int:
         """Do what is asked, unless a runner is there; return how many requests that were."""
-        listed = [name for name in campaign_files.names(self._folder) if _is_request(name)]
+        listed = campaign_files.requests(campaign_files.names(self._folder))
         if not listed:
             return 0
         with lock.Held(self._runners) as is_ours:
@@ -46,7 +46,3 @@ class Cancelling:
         except Exception as error:
             _log.warning("event=not_taken_now token=%s why=%r", one.token, str(error))
             return False
-
-
-def _is_request(name: str) -> bool:
-    return name.startswith((campaign_files.ASKED, campaign_files.TAKEN))
