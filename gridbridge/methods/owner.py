@@ -54,8 +54,13 @@ STATUS = {
 
 def leave(error: Exception) -> NoReturn:
     """Say why in a line, and end with the status that stands for it."""
-    os.write(2, f"gridbridge-as-user: {str(error)[:1000]}\n".encode("utf-8", "replace"))
+    os.write(2, f"gridbridge-as-user: {in_a_line(error)}\n".encode("utf-8", "replace"))
     os._exit(status_of(error))
+
+
+def in_a_line(error: Exception) -> str:
+    """Return what it says as a part of a line, whatever a cluster or a person wrote there."""
+    return " ".join(str(error).split())[:1000]
 
 
 def status_of(error: Exception) -> int:

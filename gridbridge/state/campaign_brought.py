@@ -8,7 +8,7 @@ import hashlib
 import json
 
 from gridbridge.errors import NotAsBrought, StateError
-from gridbridge.model.campaigns.names import ADDS_TO, file_of
+from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE, file_of
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.shell import files
 
@@ -33,7 +33,8 @@ class Brought:
 
     def note(self, ledger: "Ledger") -> None:
         """Note whose campaign it is, and its file; NotAsBrought when it was another one."""
-        ledger.require(self.uid, _digest(self._whole))
+        is_unique = _said(self._whole, UNIQUE) is not None  # those of older releases are not
+        ledger.require(self.uid, _digest(self._whole), is_unique)
 
     def header(self) -> bytes:
         """Return what it says of the campaign: JSON."""
@@ -61,7 +62,7 @@ class Brought:
         """Return the lines of a part, which the same person added to this campaign."""
         name = file_of(self._campaign, part)
         whole, uid = self._read(name)
-        if uid != self.uid or _adds_to(whole) != self._campaign:
+        if uid != self.uid or _said(whole, ADDS_TO) != self._campaign:
             raise NotAsBrought(f"{name}: not what the campaign's owner added to it")
         lines = _lines(whole)
         ledger.require_part(part, _digest(whole), len(lines))
@@ -75,9 +76,10 @@ class Brought:
         return whole, facts.st_uid
 
 
-def _adds_to(whole: bytes) -> object:
+def _said(whole: bytes, key: str) -> object:
+    """Return what the first line has under a key."""
     try:
-        return json.loads(whole.partition(b"\n")[0])[ADDS_TO]
+        return json.loads(whole.partition(b"\n")[0])[key]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 

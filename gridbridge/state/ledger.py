@@ -28,7 +28,8 @@ class Ledger:
     def __init__(self, campaign: int, folder: str = LEDGER) -> None:
         """Open it, or begin it; StateError when its folder is not ours alone."""
         _own(folder)
-        self._path = f"{folder}/c.{campaign}"
+        self._folder, self._name = folder, f"c.{campaign}"
+        self._path = f"{folder}/{self._name}"
         options = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         self._end = os.open(self._path, options, 0o600)
         fcntl.flock(self._end, fcntl.LOCK_EX)
@@ -53,13 +54,27 @@ class Ledger:
         """Whose campaign it is; 0 where nothing of it was submitted."""
         return int(self._rows[0][1]) if self._rows else 0
 
-    def require(self, uid: int, digest: str) -> None:
-        """Note the campaign's file; NotAsBrought when it was another at the first call."""
+    def require(self, uid: int, digest: str, is_unique: bool = False) -> None:
+        """Note the campaign's file; NotAsBrought when it was another at the first call.
+
+        A file that says that it is like no other is that of one campaign, whatever it is called.
+        """
         now = [FILE, str(uid), digest]
         if not self._rows:
+            if is_unique:
+                self._claim(f"{FILE}.{uid}.{digest}")
             self._add(now)
         if self._rows[0] != now:
             raise NotAsBrought(f"{self._path}: not the file that it was when it was taken in")
+
+    def _claim(self, file: str) -> None:
+        """Note under which number a file is known; the next line of ours makes that last."""
+        path = f"{self._folder}/{file}"
+        try:
+            os.symlink(self._name, path)  # it has its number, or is not there
+        except FileExistsError:
+            if (known := os.readlink(path)) != self._name:
+                raise NotAsBrought(f"{self._path}: the file is that of {known}") from None
 
     def require_part(self, part: int, digest: str, tasks: int) -> None:
         """Note a part's file, and how many tasks it has; each file is one part of a campaign.

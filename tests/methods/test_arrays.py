@@ -13,8 +13,10 @@ from gridbridge.methods import owner
 from gridbridge.methods.arrays import order
 from gridbridge.methods.arrays.content import words
 from gridbridge.methods.arrays.order import Order
+from gridbridge.methods.arrays.sending import Sent
 from gridbridge.methods.arrays.worker import Gone, Worker
 from gridbridge.methods.owner import NotNow, Refused, RefusedThere
+from gridbridge.model.places import REFUSED_THERE
 
 CONFIG: dict[str, dict[str, object]] = {
     "site": {"cluster": "alpha"},
@@ -148,6 +150,17 @@ def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
     with pytest.raises(Gone, match=r"not done within 0\.2 s"):
         worker.ask("stop")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1]) == -signal.SIGKILL
+
+
+def test_what_became_of_an_array_is_a_line(asked: Callable[[str], Order]) -> None:
+    """Whatever a cluster said: the next line would be told of another array."""
+    (array,) = asked("send-arrays c.12 beta 3 0-9:1").arrays
+    one = Sent(array)
+    one.error = RefusedThere("no queue\n0 77 \r\x85and more\u2028")
+
+    assert one.line() == f"{REFUSED_THERE} 0 no queue 0 77 and more"
+    one.job, one.error = "77", None
+    assert one.line() == "0 77 "
 
 
 def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import NotAsBrought
-from gridbridge.model.campaigns.names import ADDS_TO
+from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_brought import Brought
 from gridbridge.state.ledger import Ledger
@@ -86,6 +86,43 @@ def test_one_file_is_one_part(files: Files) -> None:
 
     with pytest.raises(NotAsBrought, match="part 2 is not the file that it was"):
         files.lines(4)
+
+
+def test_one_file_is_one_campaign(tmp_path: Path, files: Files) -> None:
+    """Whoever has stolen the service account can call it otherwise, and runs nothing twice."""
+    files.put("c.12", {"name": "sweep", UNIQUE: "1"}, "a")
+    files.lines(0)
+    files.put("c.13", {"name": "sweep", UNIQUE: "2"}, "a")
+    os.rename(files.folder / "c.12", files.folder / "c.5000")
+
+    with Ledger(5000, str(tmp_path / "ledger")) as ledger:
+        with pytest.raises(NotAsBrought, match=r"c\.5000: the file is that of c\.12"):
+            Brought(5000, str(files.folder)).note(ledger)
+        assert ledger.uid == 0
+    with Ledger(13, str(tmp_path / "ledger")) as ledger:
+        Brought(13, str(files.folder)).note(ledger)
+    os.rename(files.folder / "c.5000", files.folder / "c.12")
+    assert files.lines(0) == {0: b"a"}
+
+
+def test_what_was_cut_short_after_the_claim_goes_on(tmp_path: Path, files: Files) -> None:
+    """The file's number was noted, and no line of the ledger yet."""
+    files.put("c.12", {"name": "sweep", UNIQUE: "1"}, "a")
+    files.lines(0)
+    (tmp_path / "ledger" / "c.12").write_text("")
+    files.ledger = Ledger(12, str(tmp_path / "ledger"))
+
+    assert files.lines(0) == {0: b"a"}
+
+
+def test_two_files_of_an_older_release_may_be_alike(tmp_path: Path, files: Files) -> None:
+    """They say nothing of their own: a person may have brought the same twice."""
+    files.lines(0)
+    files.put("c.13", {"name": "sweep"}, "a", "b")
+
+    with Ledger(13, str(tmp_path / "ledger")) as ledger:
+        Brought(13, str(files.folder)).note(ledger)
+        assert ledger.uid == os.getuid()
 
 
 @pytest.mark.parametrize("header", [{ADDS_TO: 13}, {"name": "sweep"}, [], {ADDS_TO: "12"}])

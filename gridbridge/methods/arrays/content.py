@@ -19,6 +19,8 @@ LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
 SPECIAL = frozenset(b"'\"\\")  # to sh, in a line of parameters
 BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # to sh: those of Unicode are none
 
+ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what is no such file
+
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.state.ledger import Ledger
@@ -39,7 +41,7 @@ class Content:
             is_declared = header.get("is_idempotent") is True or bool(outputs)
             self._steps = Steps(order, header["clusters"])
             self.tasks = _tasks(order, brought, ledger, self._steps)
-        except (ValueError, KeyError, TypeError, AttributeError, ParseError) as error:
+        except (*ODD, ParseError) as error:
             raise Refused(f"{order.file}: {error!r}") from error
         if order.is_of_copies and not is_declared:
             why = "its tasks are declared neither idempotent nor with outputs"

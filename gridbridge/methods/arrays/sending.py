@@ -59,8 +59,9 @@ class Sent:
 
     def line(self) -> str:
         """Tell it to the service."""
-        status = owner.status_of(self.error) if self.error else 0
-        return f"{status} {self.job or 0} {self.error or ''}"
+        if not self.error:
+            return f"0 {self.job or 0} "
+        return f"{owner.status_of(self.error)} {self.job or 0} {owner.in_a_line(self.error)}"
 
 
 class Sending:

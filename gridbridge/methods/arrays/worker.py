@@ -97,8 +97,7 @@ def _answer(answers: "Answers", words: list[str]) -> bytes:
 
 
 def _told(error: Exception) -> bytes:
-    why = " ".join(str(error).split())[:1000]
-    return f"{owner.status_of(error)} {why}\n".encode("utf-8", "replace")
+    return f"{owner.status_of(error)} {owner.in_a_line(error)}\n".encode("utf-8", "replace")
 
 
 def _become(uid: int) -> str:

@@ -9,6 +9,7 @@ from gridbridge.model.ids import is_cluster_name
 
 PREFIX = "gc"
 ADDS_TO = "adds_to"  # of a part's first line: the campaign whose tasks it adds to
+UNIQUE = "token"  # in a first line: a random word, so that no two files are alike
 
 
 def file_of(campaign: int, part: int = 0) -> str:

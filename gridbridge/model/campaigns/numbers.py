@@ -14,9 +14,12 @@ Attempts = tuple[tuple[int, int], ...]
 
 def read_attempts(text: str) -> Attempts:
     """Read tasks with their attempts, in their order; ParseError for anything else."""
-    found = [one for part in text.split(",") for one in _read(part)]
-    if len(found) > MOST or len(set(found)) != len(found):
-        raise ParseError(f"{text[:40]!r}: each attempt once, at most {MOST}")
+    parts = [_read(part) for part in text.split(",")]
+    if sum(len(tasks) for tasks, _ in parts) > MOST:  # counted before they are made
+        raise ParseError(f"{text[:40]!r}: at most {MOST} attempts")
+    found = [(task, attempt) for tasks, attempt in parts for task in tasks]
+    if len(set(found)) != len(found):
+        raise ParseError(f"{text[:40]!r}: each attempt once")
     return tuple(found)
 
 
@@ -59,7 +62,7 @@ def _write(first: int, last: int, attempt: int) -> str:
     return f"{first}:{attempt}" if first == last else f"{first}-{last}:{attempt}"
 
 
-def _read(part: str) -> Attempts:
+def _read(part: str) -> tuple[range, int]:
     tasks, _, attempt = part.partition(":")
     first, _, last = tasks.partition("-")
     numbers = (first, last or first, attempt)
@@ -68,4 +71,4 @@ def _read(part: str) -> Attempts:
     count = int(numbers[1]) - int(first) + 1
     if not 0 < count <= MOST or not int(attempt):
         raise ParseError(f"{part[:40]!r}: at most {MOST} tasks, attempts from 1")
-    return tuple((task, int(attempt)) for task in range(int(first), int(first) + count))
+    return range(int(first), int(first) + count), int(attempt)

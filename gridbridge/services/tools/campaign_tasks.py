@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gridbridge.model.campaigns.names import UNIQUE
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import Ended, ShownTask
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
@@ -50,7 +51,8 @@ def parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
 
 def jdl(number: int, folder: str = CAMPAIGNS) -> object:
     """Return the JDL of our own campaign as it was taken in; NotTheirs for another's."""
-    return campaign_files.brought(number, folder)[0]
+    header, _ = campaign_files.brought(number, folder)
+    return {key: value for key, value in header.items() if key != UNIQUE}
 
 
 def read_job(text: str) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gridbridge.config.jdl import Said
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.campaigns.names import ADDS_TO
+from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
 from gridbridge.model.places import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
@@ -43,17 +43,19 @@ def submit(said: Said, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> i
 def add(
     number: int, parameters: tuple[str, ...], folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> None:
-    """Add tasks to a campaign of ours, as a file of their own; raises as `submit`.
+    """Add tasks to a campaign of ours, as a file of their own; raises as `submit`."""
+    _brought({ADDS_TO: number}, parameters, folder, published)
 
-    No two such files are alike: root takes each of them once.
+
+def _brought(
+    said: dict[str, object], parameters: tuple[str, ...], folder: str, published: str
+) -> int:
+    """Bring a file, and return the number of its campaign.
+
+    No two files are alike: root takes each of them once, as one campaign or part.
     """
-    header = {ADDS_TO: number, "token": files.random_name()}
-    _brought(header, parameters, folder, published)
-
-
-def _brought(header: object, parameters: tuple[str, ...], folder: str, published: str) -> int:
-    """Bring a file, and return the number of its campaign."""
     _require_spool(folder)
+    header = {**said, UNIQUE: files.random_name()}
     try:
         token = campaign_files.put(campaign_files.encode(header, parameters), folder)
     except StateError as error:

@@ -1,5 +1,7 @@
 """Which attempts an array has is written in ranges, and read back."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +35,18 @@ def test_what_is_no_range_is_refused(text: str) -> None:
     """Root reads it."""
     with pytest.raises(ParseError):
         read_attempts(text)
+
+
+def test_too_many_are_refused_before_they_are_listed() -> None:
+    """In a few words of an argument there may be a thousand million of them."""
+    text = ",".join(f"{first}00000-{first}99999:1" for first in range(1, 60))
+    tracemalloc.start()
+    with pytest.raises(ParseError, match="at most 100000 attempts"):
+        read_attempts(text)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak_bytes < 1 << 20
 
 
 @given(st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 9)), min_size=1, max_size=9))
