@@ -87,6 +87,27 @@ def run_on(argv: tuple[str, ...], env: dict[str, str], timeout_s: float, source:
     return Completed(argv, status, stdout, stderr)
 
 
+def run_unheard(
+    argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes = b""
+) -> Completed:
+    """Do as `run`, but keep nothing of what the program prints, however much that is."""
+    theirs = [in_memory(stdin), os.open(os.devnull, os.O_WRONLY)]
+    try:
+        pid = spawn(argv, env, [*theirs, theirs[-1]])
+    except OSError as error:
+        raise CommandFailed(argv, 127, b"", str(error).encode()) from error
+    finally:
+        close(theirs)
+    poll = select.poll()
+    poll.register(end := os.pidfd_open(pid), select.POLLIN)
+    has_ended = bool(poll.poll(timeout_s * 1000))
+    os.close(end)
+    if not has_ended:
+        kill(pid)
+        raise CommandFailed(argv, None, transient=True)
+    return Completed(argv, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), b"", b"")
+
+
 def quote(text: str) -> str:
     """Quote one word for sh: for text that passes a shell, the wrapper's or one by ssh."""
     return "'" + text.replace("'", "'\\''") + "'"

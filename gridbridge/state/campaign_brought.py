@@ -6,6 +6,8 @@ tasks of a part follow those of the file and of the parts before. Hot programs l
 
 import hashlib
 import json
+from io import BytesIO
+from itertools import islice
 
 from gridbridge.errors import NotAsBrought, StateError
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE, file_of
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from gridbridge.state.ledger import Ledger
 
 MAX_BYTES = 512 << 20
+MAX_FIRST_BYTES = 4 << 20  # a script of 60,000 bytes for each of many clusters
 
 
 class Brought:
@@ -38,35 +41,33 @@ class Brought:
 
     def header(self) -> bytes:
         """Return what it says of the campaign: JSON."""
-        return self._whole.partition(b"\n")[0]
+        return _first_line(self._whole)
 
     def lines(self, tasks: "Iterable[int]", ledger: "Ledger") -> dict[int, bytes]:
         """Return the parameters of some tasks, by number; NotAsBrought where it has none."""
-        own = _lines(self._whole)
         wanted = sorted(tasks)
-        found = {task: own[task] for task in wanted if task < len(own)}
-        first, part, left = len(own), 0, wanted[len(found) :]
+        found = _lines(self._whole, wanted)
+        first, part, left = _count(self._whole), 0, wanted[len(found) :]
         while left:
             part += 1
             count = ledger.tasks_of(part)
             if count is None or left[0] < first + count:
                 added = self._part(part, ledger)
-                count = len(added)
-                here = [task for task in left if task < first + count]
-                found |= {task: added[task - first] for task in here}
+                count = _count(added)
+                here = _lines(added, [task - first for task in left])
+                found |= {first + task: line for task, line in here.items()}
                 left = left[len(here) :]
             first += count
         return found
 
-    def _part(self, part: int, ledger: "Ledger") -> list[bytes]:
-        """Return the lines of a part, which the same person added to this campaign."""
+    def _part(self, part: int, ledger: "Ledger") -> bytes:
+        """Return the file of a part, which the same person added to this campaign."""
         name = file_of(self._campaign, part)
         whole, uid = self._read(name)
         if uid != self.uid or _said(whole, ADDS_TO) != self._campaign:
             raise NotAsBrought(f"{name}: not what the campaign's owner added to it")
-        lines = _lines(whole)
-        ledger.require_part(part, _digest(whole), len(lines))
-        return lines
+        ledger.require_part(part, _digest(whole), _count(whole))
+        return whole
 
     def _read(self, name: str) -> tuple[bytes, int]:
         try:
@@ -79,7 +80,7 @@ class Brought:
 def _said(whole: bytes, key: str) -> object:
     """Return what the first line has under a key."""
     try:
-        return json.loads(whole.partition(b"\n")[0])[key]
+        return json.loads(_first_line(whole))[key]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -88,6 +89,21 @@ def _digest(whole: bytes) -> str:
     return hashlib.sha256(whole).hexdigest()
 
 
-def _lines(whole: bytes) -> list[bytes]:
-    """Return the lines after the first; a last one without its end is none."""
-    return whole.split(b"\n")[1:-1]
+def _first_line(whole: bytes) -> bytes:
+    """Return it; ValueError when it is longer than anybody's has to be."""
+    end = whole.find(b"\n", 0, MAX_FIRST_BYTES)
+    if end < 0:
+        raise ValueError(f"no first line of at most {MAX_FIRST_BYTES} bytes")
+    return whole[:end]
+
+
+def _count(whole: bytes) -> int:
+    """Return how many lines follow the first; a last one without its end is none."""
+    return max(0, whole.count(b"\n") - 1)
+
+
+def _lines(whole: bytes, places: list[int]) -> dict[int, bytes]:
+    """Return some of those lines, counted from 0; there may be a hundred million beside them."""
+    wanted = {place for place in places if place < _count(whole)}
+    lines = islice(BytesIO(whole), 1, 2 + max(wanted, default=-1))
+    return {place: line[:-1] for place, line in enumerate(lines) if place in wanted}

@@ -10,13 +10,14 @@ import pytest
 
 from gridbridge.errors import GridbridgeError, NotOurs
 from gridbridge.methods import owner
-from gridbridge.methods.arrays import order
+from gridbridge.methods.arrays import order, verbs
 from gridbridge.methods.arrays.content import words
 from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.arrays.sending import Sent
 from gridbridge.methods.arrays.worker import Gone, Worker
 from gridbridge.methods.owner import NotNow, Refused, RefusedThere
 from gridbridge.model.places import REFUSED_THERE
+from gridbridge.state.ledger import Ledger
 
 CONFIG: dict[str, dict[str, object]] = {
     "site": {"cluster": "alpha"},
@@ -150,6 +151,15 @@ def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
     with pytest.raises(Gone, match=r"not done within 0\.2 s"):
         worker.ask("stop")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1]) == -signal.SIGKILL
+
+
+def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], Order]) -> None:
+    """Its array can't be released until somebody has put it back: no person is to blame."""
+    with (
+        Ledger(12, str(tmp_path / "ledger")) as ledger,
+        pytest.raises(NotNow, match=r"c\.12: root's ledger has nothing of it"),
+    ):
+        verbs._acted(asked("release-array c.12 beta 3"), ledger)
 
 
 def test_what_became_of_an_array_is_a_line(asked: Callable[[str], Order]) -> None:

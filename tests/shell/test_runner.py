@@ -4,12 +4,13 @@ import os
 import signal
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from gridbridge.errors import CommandFailed
-from gridbridge.shell.runner import run
+from gridbridge.shell.runner import run, run_unheard
 
 ENV = {"PATH": "/usr/bin:/bin"}
 MEGABYTES = b"0123456789abcdef" * 200_000
@@ -118,3 +119,19 @@ def test_no_descriptor_of_ours_reaches_it() -> None:
         _, out, _ = sh("ls -l /proc/$$/fd")
 
     assert os.path.basename(ours.name).encode() not in out
+
+
+def test_what_nobody_hears_is_not_kept() -> None:
+    """However much a program prints; its end and its limit are as of any other."""
+    tracemalloc.start()
+    program = ("/bin/sh", "-c", "cat >/dev/null; head -c 9000000 /dev/zero; exit 3")
+    done = run_unheard(program, ENV, 30, MEGABYTES[:9])
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (done.status, done.stdout, done.stderr) == (3, b"", b"")
+    assert peak_bytes < 1 << 20
+    with pytest.raises(CommandFailed, match="no answer in time"):
+        run_unheard(("/bin/sleep", "60"), ENV, 0.1)
+    with pytest.raises(CommandFailed):
+        run_unheard(("/none",), ENV, 30)

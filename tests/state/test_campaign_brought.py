@@ -1,14 +1,15 @@
 """Root reads a campaign as its owner brought it, each file as it was at its first use."""
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from gridbridge.errors import NotAsBrought
 from gridbridge.model.campaigns.names import ADDS_TO, UNIQUE
-from gridbridge.state import campaign_files
-from gridbridge.state.campaign_brought import Brought
+from gridbridge.state import campaign_brought, campaign_files
+from gridbridge.state.campaign_brought import MAX_FIRST_BYTES, Brought
 from gridbridge.state.ledger import Ledger
 
 
@@ -79,6 +80,26 @@ def test_a_part_that_changed_is_refused(files: Files) -> None:
     assert files.lines(4) == {4: b"e"}
 
 
+def test_lines_beside_those_wanted_cost_nothing() -> None:
+    """A file of short lines would take root twenty times its size."""
+    whole = b"{}\n" + b"a\n" * 300_000 + b"b\nno line"
+    tracemalloc.start()
+    found = campaign_brought._lines(whole, [3, 300_000, 300_001])
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert found == {3: b"a", 300_000: b"b"}
+    assert peak_bytes < 1 << 20
+
+
+def test_a_first_line_without_end_is_not_read(files: Files) -> None:
+    """It is JSON, which takes many times its size."""
+    files.put("c.12", "x" * MAX_FIRST_BYTES, "a")
+
+    with pytest.raises(ValueError, match="no first line of at most"):
+        Brought(12, str(files.folder)).header()
+
+
 def test_one_file_is_one_part(files: Files) -> None:
     """Whoever has stolen the service account can rename them, and runs nothing twice by that."""
     files.lines(2)
@@ -109,6 +130,7 @@ def test_what_was_cut_short_after_the_claim_goes_on(tmp_path: Path, files: Files
     """The file's number was noted, and no line of the ledger yet."""
     files.put("c.12", {"name": "sweep", UNIQUE: "1"}, "a")
     files.lines(0)
+    files.ledger.__exit__(None, None, None)
     (tmp_path / "ledger" / "c.12").write_text("")
     files.ledger = Ledger(12, str(tmp_path / "ledger"))
 

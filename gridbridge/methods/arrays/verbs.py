@@ -14,7 +14,7 @@ from gridbridge.methods import owner
 from gridbridge.methods.arrays.job import Site
 from gridbridge.methods.arrays.order import DELETE, SEND, SEND_COPIES, Order, is_number
 from gridbridge.methods.arrays.worker import Worker
-from gridbridge.methods.owner import Refused
+from gridbridge.methods.owner import NotNow, Refused
 from gridbridge.state.ledger import Ledger
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -56,6 +56,8 @@ def _acted(order: Order, ledger: Ledger) -> str:
     """Release or delete an array; of one that was submitted several times nothing else is left."""
     if not ledger.uid and order.verb == DELETE:
         return ""  # nothing of this campaign was ever submitted
+    if not ledger.uid:  # of what was never submitted nothing is released
+        raise NotNow(f"{order.file}: root's ledger has nothing of it: it was removed, or is older")
     owner.require_person(order.config, order.file, ledger.uid)
     (array,) = order.arrays
     job = ledger.job(array.array)

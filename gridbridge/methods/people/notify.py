@@ -17,7 +17,7 @@ from gridbridge.methods.owner import Refused
 from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.places import CAMPAIGNS, CONFIG, WISH
 from gridbridge.shell import files
-from gridbridge.shell.runner import run
+from gridbridge.shell.runner import run_unheard
 
 MAX_BYTES = 1 << 16
 MOST = 30  # words
@@ -63,8 +63,8 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
     os.chdir(home)
     known = {"HOME": home, "USER": person.pw_name, "LOGNAME": person.pw_name}
     try:
-        done = run((path,), {**known, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}, PROGRAM_S, text)
-        done.checked()
+        environment = {**known, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+        run_unheard((path,), environment, PROGRAM_S, text).checked()
     except CommandFailed as error:
         owner.leave(error)
     os._exit(0)
