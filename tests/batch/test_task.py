@@ -103,9 +103,9 @@ def test_a_task_that_the_array_has_not_ends_without_its_program(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("command", "saved"),
     [
-        ("sleep 60;", False),
-        ("trap 'touch saved; exit 0' USR2; sleep 60 & wait; sh -c", True),
-        ("trap '' USR2; sleep 60; true", False),
+        ("touch began; sleep 60;", False),
+        ("trap 'touch saved; exit 0' USR2; touch began; sleep 60 & wait; sh -c", True),
+        ("trap '' USR2; touch began; sleep 60; true", False),
     ],
     ids=["that knows no checkpoint", "that saves its state", "that takes no notice"],
 )
@@ -113,7 +113,7 @@ def test_a_task_makes_way(tmp_path: Path, command: str, saved: bool) -> None:
     """It gets the checkpoint signal first, and its end is no success, whatever its program says."""
     (tmp_path / "data").mkdir()
     path = tmp_path / "script"
-    settings = SETTINGS | {"exec": f"touch began; {command}"}
+    settings = SETTINGS | {"exec": command}
     path.write_bytes(script(settings, (Task(0, 1, ()),)))
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SGE_TASK_ID": "1"}
     with subprocess.Popen(["/bin/sh", path], env=environment, start_new_session=True) as task:
