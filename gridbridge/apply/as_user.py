@@ -14,19 +14,19 @@ ALONE = (PYTHON, "-I", "-m", "gridbridge.methods.as_user")
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
 
-
-_way: tuple[str, ...] = SUDO
+_is_personal = False
 
 
 def reach(policy: Policy) -> None:
     """Make this process run it as its site demands; may be repeated."""
-    global _way  # of this process, as the connections of shell/ssh
-    _way = ALONE if policy.is_personal else SUDO
+    global _is_personal  # of this process, as the connections of shell/ssh
+    _is_personal = policy.is_personal
 
 
 def call(*words: str) -> Completed:
     """Run it with these words; NotOurs when the id that it acts on is another's job by now."""
-    done = run((*_way, *words), ENVIRONMENT, PATIENCE_S)
+    way = ALONE if _is_personal else SUDO
+    done = run((*way, *words), ENVIRONMENT, PATIENCE_S)
     if done.status == NOT_OURS:
         raise NotOurs(last_words(done))
     return done

@@ -24,7 +24,7 @@ def test_only_a_site_of_several_people_needs_sudo(
         return Completed(argv, 0, b"", b"")
 
     monkeypatch.setattr(as_user, "run", run)
-    monkeypatch.setattr(as_user, "_way", as_user.SUDO)
+    monkeypatch.setattr(as_user, "_is_personal", False)
     site = Site(cluster="alpha")
     as_user.reach(Policy(site=site, clusters={"alpha": Cluster(kind=kind)}, queues={}))
     as_user.call("list-arrays", "c.1")
