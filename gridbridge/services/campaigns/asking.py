@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from gridbridge.apply.adapters import adapter_of, status_of
 from gridbridge.apply.clusters import away
+from gridbridge.batch.abilities import TellsArrayEnds
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.campaigns.names import ArrayId, released_name
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
+from gridbridge.model.route import Away
 from gridbridge.model.snapshot import ClusterSnapshot
 
 _log = logging.getLogger(__name__)
@@ -56,13 +58,11 @@ def _snapshot(policy: Policy, name: str, wanted: frozenset[int]) -> ClusterSnaps
 
 def ends_of(policy: Policy, array: Array) -> dict[int, JobEnd | None] | None:
     """Return what the cluster tells of ends; None while it tells nothing, which is no end."""
-    where = away(policy, array.cluster)
-    system = adapter_of(where).array_ends
-    assert system  # campaigns are not sent to others
+    system, where = _told_by(policy, array)
     try:
         return system.array_ends(where, array.job_id, _account(policy, array))
     except GridbridgeError as error:
-        _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
+        _tell_none(array, error)
         return None
 
 
@@ -71,14 +71,24 @@ def lives(policy: Policy, array: Array) -> frozenset[int] | None:
 
     While the cluster does not tell, all of them may.
     """
-    where = away(policy, array.cluster)
-    system = adapter_of(where).array_ends
-    assert system
+    system, where = _told_by(policy, array)
     try:
         return system.array_lives(where, array.job_id, _account(policy, array))
     except GridbridgeError as error:
-        _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
+        _tell_none(array, error)
         return frozenset(range(1, array.size + 1))
+
+
+def _told_by(policy: Policy, array: Array) -> tuple[TellsArrayEnds[Away], Away]:
+    """Return what tells of an array's ends, and where it asks."""
+    where = away(policy, array.cluster)
+    system = adapter_of(where).array_ends
+    assert system  # campaigns are not sent to others
+    return system, where
+
+
+def _tell_none(array: Array, error: GridbridgeError) -> None:
+    _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
 
 
 def _account(policy: Policy, array: Array) -> str:
