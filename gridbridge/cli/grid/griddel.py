@@ -46,7 +46,8 @@ def griddel(
 ) -> int:
     """Cancel campaigns of yours: nothing more is sent, and what waits or runs is ended.
 
-    --purge removes all that is kept of campaigns that have ended, but not their outputs.
+    --purge removes all that is kept of campaigns that have ended, but not their outputs. Root may
+    do each of these to anybody's campaigns.
 
     Exit status: 0; 1 when a campaign is not there, another's, or in another state, which is told;
     2 usage; 75 nobody takes requests now, and nothing is changed.

@@ -46,9 +46,10 @@ def gridevents(
 ) -> int:
     """Show what went wrong, or close it: then a cluster gets tasks of the campaign again.
 
-    Everybody sees events, and owners close those of their campaigns. With -e an owner sees what
-    the first task was about, and its last words where its output is here. Exit status: 0; 1 there
-    is no such campaign or event, or one can't be closed; 2 usage; 75 nobody takes requests now.
+    Everybody sees events, owners close those of their campaigns, and root all. With -e an owner
+    sees what the first task was about, and its last words where its output is here. Exit status:
+    0; 1 there is no such campaign or event, or one can't be closed; 2 usage; 75 nobody takes
+    requests now.
 
     \b
     Example:

@@ -16,7 +16,6 @@ from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.request import Answer, Verb
-from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_given import Given
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
@@ -365,17 +364,6 @@ def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) 
     token = site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
     assert site.answer(token) == {"campaign": 2}
-
-
-def test_nobody_changes_anothers_campaign(site: Site) -> None:
-    """Whatever the request claims."""
-    site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
-    site.give_away(1)
-
-    for verb in {*Verb} - {Verb.FIX, Verb.RESUBMIT, *Subscribing.VERBS}:  # not of campaigns
-        assert site.ask(verb, 1) is Answer.NOT_THEIRS
-    assert site.ask(Verb.CANCEL, 2) is Answer.UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Owners close their events, and have the tasks tried again that those count."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Code, Event, Kind, Record
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
-from gridbridge.services.campaigns.requests import Requests
+from gridbridge.services.campaigns.requests import OF_EVENTS, Requests
 from gridbridge.services.campaigns.subscribing import Subscribing
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -20,6 +21,11 @@ from gridbridge.state.database.campaigns import Campaigns
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ALICE, BOB, ROOT = 1000, 1001, 0
+AS_OWNER = {  # of a campaign that goes on, whose first task was sent
+    Verb.RESUME: Answer.NOT_PAUSED,
+    Verb.PURGE: Answer.NOT_ENDED,
+    Verb.CANCEL_TASK: Answer.NOT_WAITING,
+}
 
 
 class Site:
@@ -78,14 +84,32 @@ def _site(tmp_path: Path) -> Iterator[Site]:
 
 
 def test_an_owner_closes_an_event_once(site: Site) -> None:
-    """Nobody else does."""
+    """Nobody else but root does."""
     number = site.open(Code.BLACKLIST)
 
-    answers = [site.ask(Verb.FIX, number, uid) for uid in (BOB, ROOT, ALICE, ALICE)]
+    answers = [site.ask(Verb.FIX, number, uid) for uid in (BOB, ALICE, ALICE)]
 
-    assert answers == [Answer.NOT_THEIRS, Answer.NOT_THEIRS, Answer.DONE, Answer.CLOSED]
+    assert answers == [Answer.NOT_THEIRS, Answer.DONE, Answer.CLOSED]
+    assert site.ask(Verb.FIX, site.open(Code.BLACKLIST), ROOT) is Answer.DONE
     assert site.ask(Verb.FIX, 99) is Answer.UNKNOWN
     assert site.events.open() == ()
+
+
+@pytest.mark.parametrize("verb", [one for one in Requests.VERBS if one not in OF_EVENTS])
+def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: Verb) -> None:
+    """Whatever the request claims."""
+    assert site.ask(verb, 1, BOB) is Answer.NOT_THEIRS
+    assert site.ask(verb, 1, ROOT) is AS_OWNER.get(verb, Answer.DONE)
+    assert site.ask(Verb.CANCEL, 2, BOB) is Answer.UNKNOWN
+
+
+def test_what_root_changes_is_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    """Its owner will ask who did that."""
+    caplog.set_level(logging.INFO)
+    site.ask(Verb.PAUSE, 1, ALICE)
+    site.ask(Verb.CANCEL, 1, ROOT)
+
+    assert [one.getMessage() for one in caplog.records] == ["event=by_root verb=cancel numbers=1"]
 
 
 def test_an_event_of_a_cluster_is_roots(site: Site) -> None:
