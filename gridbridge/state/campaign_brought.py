@@ -41,7 +41,7 @@ class Brought:
 
     def header(self) -> bytes:
         """Return what it says of the campaign: JSON."""
-        return _first_line(self._whole)
+        return first_line(self._whole)
 
     def lines(self, tasks: "Iterable[int]", ledger: "Ledger") -> dict[int, bytes]:
         """Return the parameters of some tasks, by number; NotAsBrought where it has none."""
@@ -80,7 +80,7 @@ class Brought:
 def _said(whole: bytes, key: str) -> object:
     """Return what the first line has under a key."""
     try:
-        return json.loads(_first_line(whole))[key]
+        return json.loads(first_line(whole))[key]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -89,8 +89,8 @@ def _digest(whole: bytes) -> str:
     return hashlib.sha256(whole).hexdigest()
 
 
-def _first_line(whole: bytes) -> bytes:
-    """Return it; ValueError when it is longer than anybody's has to be."""
+def first_line(whole: bytes) -> bytes:
+    """Return that of a campaign file; ValueError when it is longer than anybody's has to be."""
     end = whole.find(b"\n", 0, MAX_FIRST_BYTES)
     if end < 0:
         raise ValueError(f"no first line of at most {MAX_FIRST_BYTES} bytes")

@@ -24,6 +24,7 @@ from gridbridge.model.places import CAMPAIGNS, PUBLISHED, WISH
 from gridbridge.shell import files
 from gridbridge.state import campaign_picking as picked
 from gridbridge.state import publishing
+from gridbridge.state.campaign_brought import first_line
 
 NEW, BEGUN = "new.", f"{picked.BEGUN}/in."
 ASKED, TAKEN = "ask.", f"{picked.BEGUN}/took."
@@ -115,10 +116,17 @@ def ask(
     return token
 
 
-def requests(listed: Iterable[str]) -> list[str]:
-    """Return those of the names that `asked` looks at."""
+def requests(listed: Iterable[str], verb: Verb, folder: str = CAMPAIGNS) -> list[str]:
+    """Return those of the names by which people ask for this; all are left where they are."""
+    known = list(listed)
     kinds = (ASKED, TAKEN.removeprefix(f"{picked.BEGUN}/"))
-    return [path for path in listed if path.rpartition("/")[2].startswith(kinds)]
+    paths = [path for kind in kinds for path in picked.some(known, kind, folder)]
+    return [path for path in paths if _asks(f"{folder}/{path}", verb)]
+
+
+def _asks(path: str, verb: Verb) -> bool:
+    found = _request(path)
+    return found is not None and found.verb is verb
 
 
 def asked(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[Asked]:
@@ -127,15 +135,16 @@ def asked(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[Asked]:
     What is no request is removed.
     """
     for token in picked.begun(listed, ASKED, TAKEN, folder):
-        if found := _request(folder, token):
+        if found := _request(f"{folder}/{TAKEN}{token}"):
             yield found
         else:
             done(token, folder)
 
 
-def _request(folder: str, token: str) -> Asked | None:
+def _request(path: str) -> Asked | None:
+    token = path.rpartition(".")[2]
     try:
-        data, facts = files.read(f"{folder}/{TAKEN}{token}", ASKED_BYTES)
+        data, facts = files.read(path, ASKED_BYTES)
         said = json.loads(data)
         numbers = tuple(_number(number) for number in said.get("campaigns", ()))
         verb, task = Verb(said["verb"]), _number(said.get("task", 0))
@@ -269,15 +278,21 @@ def answer(token: str, told: object, published: str = PUBLISHED) -> None:
 
 def _read(path: str, token: str) -> NewFile:
     data, facts = files.read(path, MAX_BYTES)
-    first, _, rest = data.partition(b"\n")
     return NewFile(
         token=token,
         uid=facts.st_uid,
         owner=_name_of(facts.st_uid),
         digest=hashlib.sha256(data).hexdigest(),
-        header=json.loads(first),
-        tasks=rest.count(b"\n"),
+        header=json.loads(_first_line(path, data)),
+        tasks=data.count(b"\n") - 1,
     )
+
+
+def _first_line(path: str, data: bytes) -> bytes:
+    try:
+        return first_line(data)
+    except ValueError as error:
+        raise StateError(f"{path}: {error}") from error
 
 
 def _name_of(uid: int) -> str:

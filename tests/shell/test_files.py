@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -81,6 +82,19 @@ def test_only_a_plain_file_of_its_owner_is_read(
 
     with pytest.raises(StateError):
         files.read(f"{tmp_path}/file", 4)
+
+
+def test_room_is_made_for_what_is_there_and_no_more(tmp_path: Path) -> None:
+    """The limit of a campaign's file is half a gigabyte."""
+    path = tmp_path / "file"
+    path.write_bytes(b"few")
+    tracemalloc.start()
+    data, _ = files.read(str(path), 1 << 29)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert data == b"few"
+    assert most < 1 << 20
 
 
 def test_another_owners_file_is_not_read(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.state import campaign_files
+from gridbridge.state.campaign_brought import MAX_FIRST_BYTES
 from gridbridge.state.campaign_given import Given
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
 from gridbridge.state.database.campaign_tasks import CampaignTasks
@@ -250,6 +251,15 @@ def test_what_can_not_run_is_refused_with_its_reason(site: Site, header: object,
 
     assert site.intake.take() == 0
     assert site.answer(token)["refused"].startswith(why)
+    assert site.files() == []
+
+
+def test_a_first_line_that_root_would_not_read_is_refused(site: Site) -> None:
+    """It has the script of each cluster; the parameters follow it."""
+    token = site.bring(asdict(SWEEP) | {"odd": "x" * MAX_FIRST_BYTES}, "a")
+
+    assert site.intake.take() == 0
+    assert "no first line of at most 4194304 bytes" in site.answer(token)["refused"]
     assert site.files() == []
 
 

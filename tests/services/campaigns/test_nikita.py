@@ -298,6 +298,7 @@ def test_a_kill_is_taken_while_no_runner_runs_and_all_else_is_left(
 
     assert (taken, state(nikita)) == (1, CampaignState.CANCELLED)
     assert asked(folder) == [other]
+    assert list((folder / "u.1000").iterdir()), "who asks may take it back"
     assert kill in "".join(map(str, (folder.parent / "published").rglob("*")))
     assert cancelling(nikita, folder).take() == 0
 

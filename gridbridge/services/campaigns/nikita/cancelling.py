@@ -31,7 +31,8 @@ class Cancelling:
 
     def take(self) -> int:
         """Do what is asked, unless a runner is there; return how many requests that were."""
-        listed = campaign_files.requests(campaign_files.names(self._folder))
+        there = campaign_files.names(self._folder)
+        listed = campaign_files.requests(there, Verb.CANCEL, self._folder)
         if not listed:
             return 0
         with lock.Held(self._runners) as is_ours:
