@@ -56,6 +56,10 @@ class AlreadySubmitted(GridbridgeError):
     """Root's ledger has this array with other tasks, or one of its attempts in another array."""
 
 
+class LedgerLost(GridbridgeError):
+    """Root's ledger of a campaign can't be read, or lacks what was submitted."""
+
+
 class NotAsBrought(GridbridgeError):
     """A campaign's file is not what it was at the first call: nothing more of it is submitted."""
 

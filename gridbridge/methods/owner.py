@@ -12,12 +12,20 @@ from typing import NoReturn
 from gridbridge.errors import (
     AlreadySubmitted,
     GridbridgeError,
+    LedgerLost,
     NotACopy,
     NotAsBrought,
     NotOurs,
     Untrusted,
 )
-from gridbridge.model.places import NOT_NOW, NOT_OURS, REFUSED_THERE, SUBMITTED_BEFORE
+from gridbridge.model.places import (
+    NO_LEDGER,
+    NO_OWNER,
+    NOT_NOW,
+    NOT_OURS,
+    REFUSED_THERE,
+    SUBMITTED_BEFORE,
+)
 from gridbridge.shell import files, trust
 from gridbridge.shell.runner import SIGKILL
 
@@ -43,12 +51,18 @@ class NotNow(GridbridgeError):
     """What may be done later: nothing was done."""
 
 
+class NoOwner(NotNow):
+    """Nobody tells of the owner's account now; nothing was done."""
+
+
 STATUS = {
     **dict.fromkeys((Refused, NoAccount, Untrusted, NotAsBrought, NotACopy), REFUSED),
     NotNow: NOT_NOW,
     RefusedThere: REFUSED_THERE,
     NotOurs: NOT_OURS,
     AlreadySubmitted: SUBMITTED_BEFORE,
+    NoOwner: NO_OWNER,
+    LedgerLost: NO_LEDGER,
 }
 
 

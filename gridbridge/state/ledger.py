@@ -9,7 +9,7 @@ import os
 import stat
 from bisect import bisect_left, bisect_right
 
-from gridbridge.errors import AlreadySubmitted, NotACopy, NotAsBrought, StateError
+from gridbridge.errors import AlreadySubmitted, LedgerLost, NotACopy, NotAsBrought
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.places import LEDGER
 
@@ -20,23 +20,33 @@ if TYPE_CHECKING:
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 COPIES = "copies"  # the last word of an array's line
 MOST_COPIES = 2  # of a task
+OPTIONS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Ledger:
     """What root knows of one campaign; held by one process at a time."""
 
     def __init__(self, campaign: int, folder: str = LEDGER) -> None:
-        """Open it, or begin it; StateError when its folder is not ours alone."""
-        _own(folder)
+        """Open it, or begin it.
+
+        LedgerLost when it can't be read, or its folder is not ours alone.
+        """
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
-        options = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._end = os.open(self._path, options, 0o600)
+        try:
+            _own(folder)
+            self._end = os.open(self._path, OPTIONS, 0o600)
+            self._rows = self._read()
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not a ledger of ours"
+            raise LedgerLost(f"{self._path}: {why}") from error
+
+    def _read(self) -> list[list[str]]:
         fcntl.flock(self._end, fcntl.LOCK_EX)
         with open(os.dup(self._end), "rb") as file:
             whole, end, _ = file.read().rpartition(b"\n")
         os.ftruncate(self._end, len(whole + end))  # power may have gone while a line was written
-        self._rows = [line.split() for line in whole.decode("ascii").split("\n") if line]
+        return [line.split() for line in whole.decode("ascii").split("\n") if line]
 
     def __enter__(self) -> "Ledger":
         return self
@@ -216,4 +226,4 @@ def _own(folder: str) -> None:
     except FileExistsError:
         facts = os.lstat(folder)
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
-            raise StateError(f"{folder}: not a folder of ours alone") from None
+            raise LedgerLost(f"{folder}: not a folder of ours alone") from None

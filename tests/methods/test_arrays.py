@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.errors import GridbridgeError, LedgerLost, NotOurs
 from gridbridge.methods import owner
 from gridbridge.methods.arrays import order, verbs
 from gridbridge.methods.arrays.content import words
@@ -157,7 +157,7 @@ def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], Or
     """Its array can't be released until somebody has put it back: no person is to blame."""
     with (
         Ledger(12, str(tmp_path / "ledger")) as ledger,
-        pytest.raises(NotNow, match=r"c\.12: root's ledger has nothing of it"),
+        pytest.raises(LedgerLost, match=r"c\.12: root's ledger has nothing of it"),
     ):
         verbs._acted(asked("release-array c.12 beta 3"), ledger)
 
@@ -179,7 +179,7 @@ def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(owner, "become", nobody)
 
-    with pytest.raises(NotNow, match="uid 7 has no account"):
+    with pytest.raises(owner.NoOwner, match="uid 7 has no account"):
         Worker(7, answers).ask("submit")
 
 

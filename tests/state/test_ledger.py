@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import AlreadySubmitted, NotACopy, NotAsBrought, StateError
+from gridbridge.errors import AlreadySubmitted, LedgerLost, NotACopy, NotAsBrought
 from gridbridge.model.campaigns.numbers import Attempts, read_attempts
 from gridbridge.state.ledger import Ledger
 
@@ -159,7 +159,23 @@ def test_a_folder_that_others_can_open_is_refused(folder: str) -> None:
     """It would not be root's alone."""
     Path(folder).mkdir(mode=0o755)
 
-    with pytest.raises(StateError, match="not a folder of ours alone"):
+    with pytest.raises(LedgerLost, match="not a folder of ours alone"):
+        brought(folder)
+
+
+@pytest.mark.parametrize("odd", ["folder", "link", b"file 1000 \xff\n"])
+def test_a_ledger_that_can_not_be_read_is_told_by_its_path(folder: str, odd: str | bytes) -> None:
+    """None is begun in its place."""
+    path = Path(folder) / "c.12"
+    path.parent.mkdir(mode=0o700)
+    if odd == "folder":
+        path.mkdir()
+    elif isinstance(odd, str):
+        path.symlink_to("elsewhere")
+    else:
+        path.write_bytes(odd)
+
+    with pytest.raises(LedgerLost, match=f"{path}: "):
         brought(folder)
 
 

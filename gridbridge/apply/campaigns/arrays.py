@@ -1,10 +1,10 @@
 """Submits, releases and deletes arrays as their owners, through gridbridge-as-user."""
 
 from gridbridge.apply import as_user
-from gridbridge.errors import AlreadySubmitted, GridbridgeError, ParseError
+from gridbridge.errors import AlreadySubmitted, GridbridgeError, LedgerLost, ParseError
 from gridbridge.model.campaigns.campaign import Array, Attempt, Noted, Sent
 from gridbridge.model.campaigns.numbers import read_attempts, write_attempts, write_places
-from gridbridge.model.places import NOT_NOW, REFUSED_THERE, SUBMITTED_BEFORE
+from gridbridge.model.places import NO_LEDGER, NO_OWNER, NOT_NOW, REFUSED_THERE, SUBMITTED_BEFORE
 from gridbridge.shell.runner import Completed
 
 REFUSED = 2
@@ -22,12 +22,19 @@ class NotNow(GridbridgeError):
     """A cluster takes no array of this owner now; nothing was submitted."""
 
 
+class OwnerUnknown(GridbridgeError):
+    """Nobody knows the account of a campaign's owner now; nothing was done."""
+
+
 ERRORS: dict[int, type[GridbridgeError]] = {
     REFUSED: CampaignRefused,
     REFUSED_THERE: ArrayRefused,
     SUBMITTED_BEFORE: AlreadySubmitted,
     NOT_NOW: NotNow,
+    NO_OWNER: OwnerUnknown,
+    NO_LEDGER: LedgerLost,
 }
+LATER = (NO_OWNER, NO_LEDGER)  # statuses, of what is released or deleted, too
 
 
 def send(arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[Sent, ...]:
@@ -61,17 +68,24 @@ def _sent(line: str) -> Sent:
 
 def release(array: Array) -> None:
     """Let the tasks of a submitted array start; may be repeated."""
-    _call("release-array", array).checked()
+    _call("release-array", array)
 
 
 def delete(array: Array) -> None:
     """End all tasks of an array; may be repeated."""
-    _call("delete-array", array).checked()
+    _delete(array)
 
 
 def delete_places(array: Array, places: tuple[range, ...]) -> None:
     """End the tasks at some places of an array; may be repeated."""
-    _call("delete-array", array, write_places(places)).checked()
+    _delete(array, write_places(places))
+
+
+def _delete(array: Array, *places: str) -> None:
+    """Delete them; LedgerLost where root does not know what was submitted: it left that there."""
+    done = _call("delete-array", array, *places)
+    if array.job_id and not done.stdout.strip():
+        raise LedgerLost(f"root's ledger has nothing of array {array.number}")
 
 
 def noted(campaign: int) -> tuple[Noted, ...]:
@@ -95,4 +109,7 @@ def _noted(line: str) -> Noted:
 
 
 def _call(verb: str, array: Array, *tasks: str) -> Completed:
-    return as_user.call(verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks)
+    done = as_user.call(verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks)
+    if done.status in LATER:
+        raise ERRORS[done.status](as_user.last_words(done))
+    return done.checked()

@@ -8,6 +8,7 @@ told, and all else is high. CiGri mails each event, 15 in a round; here a messag
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from gridbridge.decisions.campaigns.failures.blacklist import ROOTS
 from gridbridge.decisions.campaigns.failures.event_words import said
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.events import Code, Event, Kind
@@ -32,12 +33,12 @@ MEDIUM = frozenset(
 
 
 def of_event(event: Event, uid: int) -> Happened | None:
-    """Return what is told of an event of somebody's campaign; a cluster's is root's."""
+    """Return what is told of an event of somebody's campaign; what root has to mend is root's."""
     if event.code in UNTOLD:
         return None
     return Happened(
         at=event.opened_at,
-        uid=ROOT if event.kind is Kind.CLUSTER else uid,
+        uid=ROOT if event.kind is Kind.CLUSTER or event.code in ROOTS else uid,
         severity=Severity.MEDIUM if event.code in MEDIUM else Severity.HIGH,
         code=event.code,
         campaign=event.campaign,

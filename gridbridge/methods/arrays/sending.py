@@ -13,6 +13,7 @@ from gridbridge.methods.arrays.content import Content
 from gridbridge.methods.arrays.job import Site
 from gridbridge.methods.arrays.order import Order, is_number
 from gridbridge.methods.arrays.worker import Gone, Worker
+from gridbridge.methods.owner import NoOwner
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.state.campaign_brought import Brought
 from gridbridge.state.ledger import Ledger
@@ -83,7 +84,10 @@ class Sending:
             except (GridbridgeError, OSError) as error:
                 one.error = error
             yield one
-            if isinstance(one.error, Gone | AlreadySubmitted) or time.monotonic() > latest:
+            if (
+                isinstance(one.error, Gone | AlreadySubmitted | NoOwner)
+                or time.monotonic() > latest
+            ):
                 return
 
     def _submit(self, one: Sent, place: int) -> None:

@@ -4,17 +4,19 @@ The service names a person's own campaign file and numbers of tasks, never a com
 stands in that file, which must be as it was at the first call, and each attempt of a task is
 submitted once: root's ledger knows, and `list-arrays` tells it. `send-copies` sends tasks once more
 while earlier attempts run, if that file allows it. Exit status as gridbridge-as-user's, and of an
-array 4: the cluster refuses it, 5: the ledger has these tasks in another array, 75: not now.
+array 4: the cluster refuses it, 5: the ledger has these tasks in another array, 6: nobody knows the
+owner's account, 7: the ledger can't be read, or lacks it, 75: not now.
 """
 
 import os
 from typing import NoReturn
 
+from gridbridge.errors import LedgerLost
 from gridbridge.methods import owner
 from gridbridge.methods.arrays.job import Site
 from gridbridge.methods.arrays.order import DELETE, SEND, SEND_COPIES, Order, is_number
 from gridbridge.methods.arrays.worker import Worker
-from gridbridge.methods.owner import NotNow, Refused
+from gridbridge.methods.owner import Refused
 from gridbridge.state.ledger import Ledger
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -53,11 +55,14 @@ def _list(arguments: list[str]) -> NoReturn:
 
 
 def _acted(order: Order, ledger: Ledger) -> str:
-    """Release or delete an array; of one that was submitted several times nothing else is left."""
+    """Release or delete an array, and return its id; empty for one that the ledger lacks.
+
+    Of one that was submitted several times nothing else is left.
+    """
     if not ledger.uid and order.verb == DELETE:
         return ""  # nothing of this campaign was ever submitted
     if not ledger.uid:  # of what was never submitted nothing is released
-        raise NotNow(f"{order.file}: root's ledger has nothing of it: it was removed, or is older")
+        raise LedgerLost(f"{order.file}: root's ledger has nothing of it")
     owner.require_person(order.config, order.file, ledger.uid)
     (array,) = order.arrays
     job = ledger.job(array.array)

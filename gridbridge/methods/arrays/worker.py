@@ -12,8 +12,8 @@ from typing import NoReturn
 
 from gridbridge.errors import GridbridgeError, NotOurs
 from gridbridge.methods import owner
-from gridbridge.methods.owner import FAILED, NoAccount, NotNow, Refused, RefusedThere
-from gridbridge.model.places import NOT_NOW, NOT_OURS, REFUSED_THERE
+from gridbridge.methods.owner import FAILED, NoAccount, NoOwner, NotNow, Refused, RefusedThere
+from gridbridge.model.places import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
 from gridbridge.shell.runner import SIGKILL, left_ms
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Begin = Callable[[str], Answers]  # as a person
 
 ANSWERED = {owner.REFUSED: Refused, NOT_OURS: NotOurs, REFUSED_THERE: RefusedThere}
-ANSWERED |= {NOT_NOW: NotNow}
+ANSWERED |= {NOT_NOW: NotNow, NO_OWNER: NoOwner}
 CHUNK_BYTES = 65536
 
 
@@ -105,4 +105,4 @@ def _become(uid: int) -> str:
     try:
         return owner.become(uid)
     except NoAccount as error:
-        raise NotNow(str(error)) from error
+        raise NoOwner(str(error)) from error

@@ -23,6 +23,8 @@ class Code(StrEnum):
     GET_JOBS = "GET_JOBS"  # a cluster does not tell how it is
     SUBMIT_JOB = "SUBMIT_JOB"  # a cluster takes no array of the campaign's owner now
     RUNNER_SUBMIT_ERROR = "RUNNER_SUBMIT_ERROR"  # a cluster refuses the campaign's arrays
+    OWNER_UNKNOWN = "OWNER_UNKNOWN"  # nobody knows its owner's account
+    NO_LEDGER = "NO_LEDGER"  # root's ledger of it can't be read, or lacks what is there
     SETUP_ERROR = "SETUP_ERROR"  # a cluster can't start the campaign's tasks
     BLACKLIST = "BLACKLIST"  # tasks in a row failed by themselves there
     SINK = "SINK"  # its successes there are much too short

@@ -49,6 +49,7 @@ class ShownCampaign:
     forecast_error: float | None = None  # of the P50 that was told halfway, once it has ended
     at: tuple[ShownAtCluster, ...] = ()
     events: int = 0  # that are open
+    ending_at: tuple[str, ...] = ()  # clusters at which tasks of a cancelled one may live
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from gridbridge.decisions.campaigns.copies import (
     settled,
 )
 from gridbridge.decisions.campaigns.ends import portions
-from gridbridge.decisions.campaigns.failures.blacklist import happened, opened_now
+from gridbridge.decisions.campaigns.failures.blacklist import ROOTS, opened_now
 from gridbridge.decisions.campaigns.failures.retries import to_run_again
 from gridbridge.errors import AlreadySubmitted, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import (
@@ -42,6 +42,7 @@ from gridbridge.model.campaigns.steps import is_step
 from gridbridge.services.campaigns.acts import Acts
 from gridbridge.services.campaigns.learnt import Learnt
 from gridbridge.services.campaigns.sending.submissions import Submissions
+from gridbridge.services.campaigns.sending.troubles import OF_SUBMISSION, Troubles, code_of
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_copies import CampaignCopies
@@ -50,7 +51,6 @@ from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
 
 PRIORITIES = {Outcome.RESUBMIT: AT_ONCE, Outcome.RESUBMIT_LAST: LAST}
-OF_SUBMISSION = (Code.SUBMIT_JOB, Code.RUNNER_SUBMIT_ERROR)  # over once an array was taken
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +75,7 @@ class Actions:
         self._learnt = learnt
         self._clock = clock
         self._failures = failures
+        self._troubles = Troubles(self._events, clock, failures)
         self._acts = acts
         self._submissions = Submissions(self._campaigns, acts, clock, self._settle, most)
         self._touched: list[Attempt] = []
@@ -155,7 +156,9 @@ class Actions:
             self._acts.delete(array)
         except GridbridgeError as error:
             self._tell("event=not_deleted", array, error)
+            self._troubles.note_undeleted(array, error)
             return False
+        self._troubles.close(ROOTS, array)
         return True
 
     def _settle(self, array: Array, sent: Sent) -> None:
@@ -180,21 +183,19 @@ class Actions:
             self._tell("event=not_noted", array, error)
         except GridbridgeError as error:
             self._tell("event=not_sent", array, error)
-            self._note(array, Code.SUBMIT_JOB)
+            self._troubles.note(array, code_of(error))
 
     def _is_released(self, array: Array) -> None:
         """Note that an array's tasks may start: what kept its cluster from taking it is over."""
         with self._database.transaction():
             self._campaigns.array_is(array, ArrayState.RELEASED)
-            for code in OF_SUBMISSION:
-                if known := self._events.find_open(code, array.campaign, array.cluster):
-                    self._events.put([replace(known, closed_at=self._clock.now())])
+            self._troubles.close(OF_SUBMISSION, array)
 
     def _try_elsewhere(self, array: Array) -> None:
         """Note that none of an array's tasks ran, because its cluster refuses them."""
         with self._database.transaction():
             if not array.is_of_copies:
-                self._note(array, Code.RUNNER_SUBMIT_ERROR)
+                self._troubles.note(array, Code.RUNNER_SUBMIT_ERROR)
             none = self._none_ran(array, Outcome.SETUP_ERROR)
             self._note_ends(replace(none, again=self._again(array, none.ended)))
 
@@ -242,13 +243,6 @@ class Actions:
             self._tries.adopt(adoption)
             self._events.put([event])
         self._touched += adoption.attempts
-
-    def _note(self, array: Array, code: Code) -> None:
-        """Note what happened to an array at its cluster: the next try of it comes later."""
-        known = self._events.find_open(code, array.campaign, array.cluster)
-        pair = array.campaign, array.cluster
-        event = happened(known, code, pair, self._clock.now(), self._failures)
-        self._events.put([replace(event, tasks=event.tasks + array.size)])
 
     def _close(self, array: Array, outcome: Outcome) -> None:
         """Note that none of an array's tasks ran, or will run again."""

@@ -1,7 +1,7 @@
 """What people see of campaigns and their tasks: states and numbers, never parameters."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from gridbridge.decisions.campaigns import why
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
@@ -43,8 +43,9 @@ class Publication:
         """Show all campaigns, with how many of these events they have."""
         waiting = self._campaigns.waiting()
         events = Counter(one.campaign for one in opened)
+        left = self._left()
         shown = (
-            _shown(one, waiting.get(one.number, 0), events[one.number])
+            _shown(one, waiting.get(one.number, 0), events[one.number], left.get(one.number, set()))
             for one in self._campaigns.all()
             if one.state is not CampaignState.PURGED
         )
@@ -54,6 +55,13 @@ class Publication:
             errors=self._forecasts.errors(),
         )
         campaigns_shown.put(whole, self._folder)
+
+    def _left(self) -> dict[int, set[str]]:
+        """Return at which clusters each campaign has arrays of which a task may live."""
+        found: dict[int, set[str]] = {}
+        for one in self._campaigns.open_arrays():
+            found.setdefault(one.campaign, set()).add(one.cluster)
+        return found
 
     def show_cycle(self, seen: Seen, plan: Plan) -> None:
         """Show what a cycle looked at, and why it did what it did."""
@@ -117,7 +125,8 @@ class Publication:
         tasks_shown.add_ends(campaign, tuple(found), self._folder)
 
 
-def _shown(one: Campaign, waiting: int, events: int) -> ShownCampaign:
+def _shown(one: Campaign, waiting: int, events: int, left: Set[str]) -> ShownCampaign:
+    is_cancelled = one.state is CampaignState.CANCELLED
     return ShownCampaign(
         number=one.number,
         name=one.jdl.name,
@@ -131,4 +140,5 @@ def _shown(one: Campaign, waiting: int, events: int) -> ShownCampaign:
         failed=one.failed,
         waiting=waiting,
         events=events,
+        ending_at=tuple(sorted(left)) if is_cancelled else (),
     )

@@ -99,7 +99,7 @@ def _told(
 ) -> Told:
     events = tuple(each for each in campaign_events.seen(folder) if not each.closed_at)
     if not does_wait or one.state is not CampaignState.IN_TREATMENT:
-        state = STATES.get(one.state, "")
+        state = _ending(one) or STATES.get(one.state, "")
         told = (head, state, *_open(one, events))
         return Told(campaign=one, task=task, sentences=tuple(filter(None, told)))
     last = campaigns_shown.read(ShownCycle, folder)
@@ -111,6 +111,12 @@ def _told(
         reasons=found,
         sentences=(head, *_sentences(found, events), *_open(one, events)),
     )
+
+
+def _ending(one: ShownCampaign) -> str:
+    """Say where tasks of a cancelled campaign are still to end."""
+    at = ", ".join(one.ending_at)
+    return f"it is being cancelled: what of it is at {at} has not ended yet" if at else ""
 
 
 def _sentences(reasons: tuple[Reason, ...], events: tuple[Event, ...]) -> Iterator[str]:

@@ -1,13 +1,21 @@
 """One call sends several arrays, and tells of each how far it came."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from gridbridge.apply import as_user
 from gridbridge.apply.campaigns import arrays
-from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused, NotNow
-from gridbridge.errors import AlreadySubmitted, CommandFailed, GridbridgeError, ParseError
+from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused, NotNow, OwnerUnknown
+from gridbridge.errors import (
+    AlreadySubmitted,
+    CommandFailed,
+    GridbridgeError,
+    LedgerLost,
+    ParseError,
+)
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Outcome
 from gridbridge.shell.runner import Completed
 
@@ -103,3 +111,35 @@ def test_what_holds_for_all_of_them_is_raised(
 
     with pytest.raises(error):
         arrays.send((array(1), array(2)))
+
+
+def delete_one(one: Array) -> None:
+    """Delete a task of it."""
+    arrays.delete_places(one, (range(1, 2),))
+
+
+@pytest.mark.parametrize("act", [arrays.delete, delete_one])
+def test_what_root_does_not_know_was_not_deleted(
+    helper: Helper, act: Callable[[Array], None]
+) -> None:
+    """Root acts on what its ledger has alone; of what was never submitted there is nothing."""
+    one, _ = array(1)
+    helper.says = (0, "\n", "")
+    act(one)
+    with pytest.raises(LedgerLost, match="nothing of array 1"):
+        act(replace(one, job_id=71))
+    helper.says = (0, "71\n", "")
+    act(replace(one, job_id=71))
+
+
+@pytest.mark.parametrize("act", [arrays.delete, arrays.release, delete_one])
+@pytest.mark.parametrize(
+    ("status", "error"), [(6, OwnerUnknown), (7, LedgerLost), (75, CommandFailed)]
+)
+def test_why_root_acts_as_nobody_is_told(
+    helper: Helper, act: Callable[[Array], None], status: int, error: type[Exception]
+) -> None:
+    helper.says = (status, "", "gridbridge-as-user: because\n")
+
+    with pytest.raises(error, match="because"):
+        act(array(1)[0])

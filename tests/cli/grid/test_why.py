@@ -108,6 +108,14 @@ def test_what_does_not_run_waits_for_no_cluster(
     assert why(published, "7").output.splitlines()[2:] == [f"  {word}"]
 
 
+def test_a_cancelled_campaign_says_where_its_tasks_are_to_end(published: Path) -> None:
+    """Until they have, it is being cancelled."""
+    show(published, replace(SWEEP, state=CampaignState.CANCELLED, ending_at=("beta", "gamma")))
+
+    told = "  it is being cancelled: what of it is at beta, gamma has not ended yet"
+    assert why(published, "7").output.splitlines()[2:] == [told]
+
+
 def test_a_campaign_that_no_cycle_has_seen_says_so(tmp_path: Path) -> None:
     """It has just been brought."""
     show(tmp_path, SWEEP)

@@ -271,6 +271,14 @@ def test_the_events_of_an_ended_campaign_close_nothing_any_more() -> None:
     }
 
 
+def test_what_root_could_not_do_is_over_with_its_campaign() -> None:
+    """It may have ended by itself."""
+    known = event(Code.NO_LEDGER, until=NOON + MINUTE)
+
+    assert told(seen(events=(known,))) == {}
+    assert told(seen(campaigns=(), arrays=(), events=(known,)))[Code.NO_LEDGER].closed_at == NOON
+
+
 def test_a_submission_that_failed_is_gone_on_with_after_its_pause() -> None:
     """Its release is always."""
     begun = replace(array(), state=ArrayState.INTENDED)

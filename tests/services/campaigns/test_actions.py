@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused, NotNow
+from gridbridge.apply.campaigns.arrays import ArrayRefused, CampaignRefused, NotNow, OwnerUnknown
 from gridbridge.decisions.campaigns.ends import PORTION
-from gridbridge.errors import AlreadySubmitted, GridbridgeError
+from gridbridge.errors import AlreadySubmitted, GridbridgeError, LedgerLost
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -280,6 +280,50 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
     assert event.until - event.last_at == timedelta(seconds=120)
     grid.failing.clear()
     do(Plan(resumed=(only(campaigns),)))
+    assert told_of(campaigns) == set()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "code"),
+    [
+        (OwnerUnknown("uid 1000 has no account"), Code.OWNER_UNKNOWN),
+        (LedgerLost("c.1: Input/output error"), Code.NO_LEDGER),
+    ],
+)
+def test_what_root_can_not_do_for_nobody_is_told_as_that(
+    campaigns: Campaigns,
+    grid: Grid,
+    do: Callable[[Plan], None],
+    trouble: GridbridgeError,
+    code: Code,
+) -> None:
+    """No cluster is to blame. It is over once root acts as the owner again."""
+    grid.failing["submit"] = trouble
+    do(SEND)
+
+    assert told_of(campaigns) == {(code, "beta", 2, 0)}
+    grid.failing.clear()
+    do(Plan(resumed=(only(campaigns),)))
+    assert told_of(campaigns) == set()
+
+
+def test_an_array_that_root_can_not_delete_stays_until_it_can(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """It is told once, however often that is tried."""
+    grid.failing["release"] = NotNow("unreachable")
+    do(SEND)
+    CampaignEvents(campaigns._database).close(1, NOON)
+    held = only(campaigns)
+    grid.failing["delete"] = LedgerLost("root's ledger has nothing of array 1")
+    for _ in range(2):
+        do(Plan(deleted=(held,)))
+
+    assert only(campaigns) == held
+    assert told_of(campaigns) == {(Code.NO_LEDGER, "beta", 2, 0)}
+    grid.failing.clear()
+    do(Plan(deleted=(held,)))
+    assert campaigns.open_arrays() == ()
     assert told_of(campaigns) == set()
 
 

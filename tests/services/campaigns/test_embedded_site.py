@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gridbridge.model.places import LEDGER
 from tests.apart import PYTHON, Apart
 
 pytestmark = pytest.mark.apart
@@ -131,13 +132,23 @@ def test_its_own_ledger_refuses_what_was_submitted_before_and_a_changed_file(
 
 
 def test_a_cancelled_campaign_leaves_nothing_there(site: Campaigns) -> None:
+    """While its ledger is not there it is being cancelled, and says so."""
     site.submit({"name": "gone", "nb_jobs": 9, "exec_file": f"echo >>/mnt/ran; {UNTIL} #",
                  "clusters": {"alpha": {}}})  # fmt: skip
     site.cycles("[ $(wc -l </mnt/ran) = 2 ]")
     site.sh(f"{BIN}/griddel 1 &")
     site.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^ask'")
+    site.sh(f"mv {LEDGER}/c.1 /mnt/c.1")
+    site.cycles(f"{BIN}/gridevents 1 | grep -q NO_LEDGER")
+    why, events = (site.sh(f"{BIN}/{each} 1") for each in ("gridbridge why", "gridevents"))
+    listed = site.embedded("alpha", "list")
+    site.sh(f"mv /mnt/c.1 {LEDGER}/c.1")
     site.cycles(f"! {EMBEDDED} /mnt/alpha list | grep -q ^id")
+    site.cycles(f'[ -z "$({BIN}/gridevents 1 | tail -n +2)" ]')
 
+    assert "it is being cancelled: what of it is at alpha has not ended yet" in why
+    assert f"root can't read {LEDGER}/c.1, or it lacks arrays at alpha" in events
+    assert "id" in listed
     assert " C " in site.sh(f"{BIN}/gridstat 1")
 
 

@@ -15,7 +15,9 @@ from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.plan import Seen, Send
 from gridbridge.model.campaigns.sections import Failures
 
-HEALING = (Code.SUBMIT_JOB, Code.RUNNER_SUBMIT_ERROR, Code.SETUP_ERROR)
+ROOTS = (Code.OWNER_UNKNOWN, Code.NO_LEDGER)  # root acts as nobody; of deletions, too
+PAUSING = (Code.SUBMIT_JOB, *ROOTS)
+HEALING = (*PAUSING, Code.RUNNER_SUBMIT_ERROR, Code.SETUP_ERROR)
 BARRING = (*HEALING, Code.BLACKLIST, Code.SINK)
 MAX_DOUBLINGS = 32
 Pair = tuple[int, str]  # of a campaign and a cluster
@@ -104,6 +106,6 @@ def may_go_on(array: Array, events: Iterable[Event], at: datetime) -> bool:
     pauses = (
         one.until
         for one in events
-        if (one.code, one.campaign, one.cluster) == (Code.SUBMIT_JOB, array.campaign, array.cluster)
+        if one.code in PAUSING and (one.campaign, one.cluster) == (array.campaign, array.cluster)
     )
     return array.state is not ArrayState.INTENDED or all(not each or each <= at for each in pauses)

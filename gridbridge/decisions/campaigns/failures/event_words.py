@@ -1,10 +1,19 @@
 """Events in words, made from their numbers for people."""
 
 from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.places import LEDGER
 
 WORDS = {
     Code.GET_JOBS: "{cluster} does not tell how it is",
     Code.SUBMIT_JOB: "{cluster} takes nothing of it now",
+    Code.OWNER_UNKNOWN: (
+        "nobody here knows its owner's account, so nothing of it is submitted or deleted at"
+        " {cluster}; what runs goes on"
+    ),
+    Code.NO_LEDGER: (
+        "root can't read {ledger}, or it lacks arrays at {cluster}: nothing of it is submitted or"
+        " deleted there; bring that file back"
+    ),
     Code.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays",
     Code.SETUP_ERROR: "{cluster} can not start its tasks, or its prologue failed there",
     Code.BLACKLIST: "its last {tasks} tasks at {cluster} failed by themselves",
@@ -25,7 +34,10 @@ WORDS = {
 def text(event: Event) -> str:
     """Say what happened."""
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
-    return WORDS[event.code].format(cluster=event.cluster, tasks=event.tasks, status=status)
+    ledger = f"{LEDGER}/c.{event.campaign}"
+    return WORDS[event.code].format(
+        cluster=event.cluster, tasks=event.tasks, status=status, ledger=ledger
+    )
 
 
 def said(event: Event) -> str:

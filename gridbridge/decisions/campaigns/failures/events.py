@@ -12,6 +12,7 @@ from datetime import datetime
 
 from gridbridge.decisions.campaigns.failures.blacklist import (
     BARRING,
+    ROOTS,
     Bar,
     Pair,
     bars,
@@ -159,7 +160,7 @@ def _note_records(book: Book, records: tuple[Record, ...], seen: Seen) -> None:
 
 def _note_campaigns(book: Book, seen: Seen, finished: frozenset[int]) -> None:
     """Tell of a campaign to which every cluster is closed; to an ended one none is."""
-    barred = bars(book.open, seen.at)
+    barred, lasting = bars(book.open, seen.at), {one.number for one in seen.campaigns}
     for one in seen.campaigns:
         known = book.find(Code.NO_CLUSTER, one.number)
         if not _is_stuck(one, seen, barred):
@@ -169,6 +170,8 @@ def _note_campaigns(book: Book, seen: Seen, finished: frozenset[int]) -> None:
     for event in book.open:
         is_barring = event.code in BARRING and event.code is not Code.SINK
         if event.campaign in finished and (is_barring or event.code is Code.NO_CLUSTER):
+            book.close(event, seen.at)
+        if event.code in ROOTS and event.campaign not in lasting:
             book.close(event, seen.at)
 
 

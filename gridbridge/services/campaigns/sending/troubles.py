@@ -1,0 +1,52 @@
+"""What keeps arrays from being sent or deleted: an event for each campaign and cluster."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gridbridge.apply.campaigns.arrays import OwnerUnknown
+from gridbridge.decisions.campaigns.failures.blacklist import PAUSING, ROOTS, happened
+from gridbridge.errors import GridbridgeError, LedgerLost
+from gridbridge.model.campaigns.campaign import Array
+from gridbridge.model.campaigns.events import Code, Event
+from gridbridge.model.campaigns.sections import Failures
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database.campaign_events import CampaignEvents
+
+OF_SUBMISSION = (*PAUSING, Code.RUNNER_SUBMIT_ERROR)  # over once an array was taken
+
+
+class Troubles:
+    """What notes them."""
+
+    def __init__(self, events: CampaignEvents, clock: Clock, failures: Failures) -> None:
+        self._events = events
+        self._clock = clock
+        self._failures = failures
+
+    def note(self, array: Array, code: Code) -> None:
+        """Note what happened to an array at its cluster: the next try of it comes later."""
+        pair = array.campaign, array.cluster
+        event = happened(self._known(array, code), code, pair, self._clock.now(), self._failures)
+        self._events.put([replace(event, tasks=event.tasks + array.size)])
+
+    def note_undeleted(self, array: Array, error: GridbridgeError) -> None:
+        """Note once what root has to mend; what else it may be the cluster is known for."""
+        code = code_of(error)
+        if code in ROOTS and not self._known(array, code):
+            self.note(array, code)
+
+    def close(self, codes: Iterable[Code], array: Array) -> None:
+        """Note that these are over."""
+        for code in codes:
+            if known := self._known(array, code):
+                self._events.put([replace(known, closed_at=self._clock.now())])
+
+    def _known(self, array: Array, code: Code) -> Event | None:
+        return self._events.find_open(code, array.campaign, array.cluster)
+
+
+def code_of(error: GridbridgeError) -> Code:
+    """Return what keeps an array from being sent or deleted."""
+    if isinstance(error, LedgerLost):
+        return Code.NO_LEDGER
+    return Code.OWNER_UNKNOWN if isinstance(error, OwnerUnknown) else Code.SUBMIT_JOB
