@@ -3,7 +3,7 @@
 They are CiGri's (v3, keys prologue and epilogue of its JDL). A prologue begins where tasks would be
 sent, which wait for its end; one that fails closes the cluster as what can't start a task does, and
 is tried again as its next probe. An epilogue begins once all tasks of the campaign have ended. What
-the cluster did to either is no failure of it.
+the cluster did to either is no failure of it. Tasks that are tried again later find both anew.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,12 +37,8 @@ class Steps:
         return tuple(one for one in arrays if (one.campaign, one.number) not in self._arrays)
 
     def preparing(self) -> dict[Pair, Bar]:
-        """Return where prologues run or wait: no task is sent there."""
-        return {
-            (one.campaign, one.cluster): Bar.CLOSED
-            for one in self._now
-            if one.step == PROLOGUE and one.outcome is Outcome.PENDING
-        }
+        """Return where prologues or epilogues run or wait: no task is sent there."""
+        return {_pair(one): Bar.CLOSED for one in self._now if one.outcome is Outcome.PENDING}
 
     def first(self, sends: Iterable[Send]) -> tuple[tuple[Send, ...], tuple[Step, ...]]:
         """Return what is sent now, and the prologues that have to be before the rest."""
@@ -97,7 +93,9 @@ class Steps:
         if not self._clusters[send.campaign][send.cluster].prologue:
             return True
         known = self._last.get((send.campaign, send.cluster, PROLOGUE))
-        return known is not None and known.outcome is Outcome.SUCCESS
+        after = self._last.get((send.campaign, send.cluster, EPILOGUE))
+        is_undone = known is not None and after is not None and after.array > known.array
+        return known is not None and known.outcome is Outcome.SUCCESS and not is_undone
 
     def _next(self, campaign: int, cluster: str, step: str) -> Step:
         known = self._last.get((campaign, cluster, step))
@@ -106,14 +104,16 @@ class Steps:
 
     def _epilogues(self, campaign: int) -> Iterator[str]:
         """Give the clusters at which a campaign's epilogue has to run."""
-        visited = self._seen.visited.get(campaign, frozenset())
+        visited = self._seen.last_arrays.get(campaign, {})
         for name, wish in self._clusters[campaign].items():
             if wish.epilogue and name in visited and name in self._seen.asked:
                 yield name
 
     def _is_over(self, campaign: int, cluster: str) -> bool:
+        """Say whether an epilogue has ended there, and nothing was sent after it."""
         known = self._last.get((campaign, cluster, EPILOGUE))
-        return known is not None and _is_over(known)
+        last = self._seen.last_arrays[campaign][cluster]
+        return known is not None and _is_over(known) and known.array >= last
 
     def _is_pending(self, campaign: int, cluster: str, step: str) -> bool:
         known = self._last.get((campaign, cluster, step))

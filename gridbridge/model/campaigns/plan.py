@@ -117,7 +117,7 @@ class Seen:
     arrays_at_once: int = 1  # of a campaign, to a cluster, in one cycle
     steps: tuple[Stepped, ...] = ()  # of unfinished campaigns, as they were before this look
     stepped: tuple[Attempt, ...] = ()  # of those: what has ended
-    visited: Mapping[int, frozenset[str]] = field(default_factory=dict)  # that have epilogues
+    last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)  # with steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

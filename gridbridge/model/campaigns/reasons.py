@@ -14,7 +14,7 @@ class Cause(StrEnum):
     SENT = "sent"
     NO_ANSWER = "no_answer"
     CLOSED = "closed"  # an event closes the cluster to the campaign
-    PREPARING = "preparing"  # its prologue runs there, or waits
+    PREPARING = "preparing"  # its prologue or epilogue runs there, or waits
     STRESSED = "stressed"  # its stress script says that it is above its limit
     TRIED = "tried"  # a test has its task there
     MAX_JOBS = "max_jobs"  # as many of its tasks are there as its JDL allows

@@ -121,8 +121,8 @@ class Updator:
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
             stepped=tuple(one for one in every if is_step(one.task)),
-            visited={
-                one.number: self._campaigns.visited(one.number)
+            last_arrays={
+                one.number: self._campaigns.last_arrays(one.number)
                 for one in campaigns
                 if one.jdl.has_steps
             },

@@ -18,7 +18,7 @@ SENTENCES = {
     Cause.SENT: "{sent} of its tasks were sent there; {free_slots} slots were free{ratio}",
     Cause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
     Cause.CLOSED: "it is closed to it by {code}{what}; {cure}",
-    Cause.PREPARING: "its prologue is to end there first; then its tasks are sent",
+    Cause.PREPARING: "its prologue or epilogue is to end there first; then its tasks are sent",
     Cause.STRESSED: "{stressed}; nothing is sent there until that is below {stress_limit:g}",
     Cause.TRIED: "it has had its task: a test sends one to each cluster",
     Cause.MAX_JOBS: "{listed} of its tasks are there, and max_jobs is {max_jobs}; one has to end",

@@ -47,14 +47,23 @@ _UNFINISHED = _BY_NUMBER.where(
 )
 _OPEN_ARRAYS = select(*_ARRAY).where(_IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
 _IDS_AT = select(ARRAYS.c.job_id).where(ARRAYS.c.cluster == bindparam("cluster"), _IS_OPEN)
-_VISITED = select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == bindparam("campaign")).distinct()
-_TRIED = _VISITED.join(
-    ATTEMPTS,
-    and_(
-        ATTEMPTS.c.campaign == ARRAYS.c.campaign,
-        ATTEMPTS.c.array == ARRAYS.c.number,
-        ATTEMPTS.c.task < FIRST,
-    ),
+_LAST_ARRAYS = (
+    select(ARRAYS.c.cluster, func.max(ARRAYS.c.number).label("number"))
+    .where(ARRAYS.c.campaign == bindparam("campaign"))
+    .group_by(ARRAYS.c.cluster)
+)
+_TRIED = (
+    select(ARRAYS.c.cluster)
+    .join(
+        ATTEMPTS,
+        and_(
+            ATTEMPTS.c.campaign == ARRAYS.c.campaign,
+            ATTEMPTS.c.array == ARRAYS.c.number,
+            ATTEMPTS.c.task < FIRST,
+        ),
+    )
+    .where(ARRAYS.c.campaign == bindparam("campaign"))
+    .distinct()
 )
 _OF_ARRAY = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
@@ -172,10 +181,10 @@ class Campaigns:
         rows = self._database.rows(_TRIED, campaign=campaign)
         return frozenset(row["cluster"] for row in rows)
 
-    def visited(self, campaign: int) -> frozenset[str]:
-        """Return those to which it has sent anything, a prologue too."""
-        rows = self._database.rows(_VISITED, campaign=campaign)
-        return frozenset(row["cluster"] for row in rows)
+    def last_arrays(self, campaign: int) -> dict[str, int]:
+        """Return the last array at each cluster to which it has sent anything, a prologue too."""
+        rows = self._database.rows(_LAST_ARRAYS, campaign=campaign)
+        return {row["cluster"]: int(row["number"]) for row in rows}
 
     def durations(self, campaign: int) -> dict[str, tuple[float, ...]]:
         """Return how many seconds the last tasks took that ended, by cluster."""

@@ -48,7 +48,7 @@ def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> Seen:
         "max_tasks": 100,
         "at": NOON,
         "asked": frozenset(names),
-        "visited": {1: frozenset(names)},
+        "last_arrays": {1: dict.fromkeys(names, 1)},
     }
     return Seen(**known | other)  # type: ignore[arg-type]
 
@@ -152,6 +152,31 @@ def test_an_epilogue_follows_the_last_task() -> None:
     assert (last.steps, last.finished) == ((), (1,))
 
 
+def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() -> None:
+    """What it made is no more; and the epilogue follows them."""
+    before = replace(stepped(PROLOGUE, Outcome.SUCCESS), array=1)
+    after = replace(stepped(EPILOGUE, Outcome.SUCCESS), array=3)
+    first = plan(seen(waiting=2, steps=(before, after), last_arrays={1: {"beta": 3}}))
+    anew = replace(before, attempt=2, array=4)
+    then = plan(seen(waiting=2, steps=(anew, after), last_arrays={1: {"beta": 4}}))
+    last = plan(seen(waiting=0, steps=(anew, after), last_arrays={1: {"beta": 5}}))
+
+    assert (first.sends, first.steps) == ((), (begun(PROLOGUE, 2),))
+    assert (sum(one.tasks for one in then.sends), then.steps) == (2, ())
+    assert (last.steps, last.finished) == ((begun(EPILOGUE, 2),), ())
+
+
+def test_nothing_is_sent_while_an_epilogue_runs() -> None:
+    """Somebody may have tasks tried again meanwhile."""
+    steps = (
+        stepped(PROLOGUE, Outcome.SUCCESS),
+        replace(stepped(EPILOGUE, Outcome.PENDING), array=2),
+    )
+    found = plan(seen(waiting=2, steps=steps, arrays=(replace(array(), number=2),)))
+
+    assert (found.sends, found.steps, found.finished) == ((), (), ())
+
+
 def test_no_epilogue_runs_while_a_task_may_live() -> None:
     """Or waits."""
     other = replace(array(), number=2)
@@ -178,7 +203,7 @@ def test_the_failure_of_a_prologue_that_came_too_late_is_no_event() -> None:
 
 def test_no_epilogue_runs_where_nothing_ran() -> None:
     """Nor at a cluster that is configured no more."""
-    assert plan(seen(waiting=0, visited={1: frozenset()})).finished == (1,)
+    assert plan(seen(waiting=0, last_arrays={1: {}})).finished == (1,)
     assert plan(seen(waiting=0, asked=frozenset())).finished == (1,)
 
 

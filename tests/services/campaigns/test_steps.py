@@ -133,7 +133,7 @@ def test_a_step_is_no_task(site: Site) -> None:
     assert (found.ended, found.failed, site.campaigns.waiting()) == (0, 0, {1: 3})
     assert CampaignTasks(site.database).last(1) == -1
     assert site.campaigns.durations(1) == {}
-    assert (site.campaigns.tried(1), site.campaigns.visited(1)) == (frozenset(), {"gamma"})
+    assert (site.campaigns.tried(1), site.campaigns.last_arrays(1)) == (frozenset(), {"gamma": 1})
     assert site.known() == [(PROLOGUE, "gamma", 1, Outcome.SUCCESS)]
 
 
