@@ -18,6 +18,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns, array_ids
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -100,7 +101,7 @@ def test_what_ended_is_no_longer_pending(campaigns: Campaigns) -> None:
     campaigns.array_is(array, ArrayState.OVER)
     assert array_ids(campaigns._database, "beta") == frozenset()
     assert campaigns.open_arrays() == ()
-    assert campaigns.tried(1) == {"beta"}
+    assert CampaignTries(campaigns.database, campaigns).tried(1) == {"beta"}
     found = campaigns.find(1)
     assert found
     assert (found.ended, found.failed) == (1, 1)

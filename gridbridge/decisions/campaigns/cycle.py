@@ -53,7 +53,8 @@ def plan(seen: Seen) -> Plan:
     predicted = predictor.predict(seen)
     tasks_over = Counter(one.campaign for one in last_ends(seen.ended, again))
     finished, after = steps.last(_finished(seen, left, again, tasks_over))
-    book, records = note(seen, again, finished, steps.noted(Book(seen.events)))
+    wound_up, epilogues = steps.last(_wound_up(seen, left))
+    book, records = note(seen, again, (*finished, *wound_up), steps.noted(Book(seen.events)))
     barred = bars(book.open, seen.at)
     there = opened(seen, barred | steps.preparing())
     sent, before = steps.first(limited(sends(there, predicted), seen, barred, book))
@@ -63,14 +64,15 @@ def plan(seen: Seen) -> Plan:
         again=again,
         over=seen.over,
         finished=finished,
-        deleted=tuple(one for one in lasting if one.campaign not in alive),
+        wound_up=wound_up,
+        deleted=tuple(one for one in lasting if not steps.is_wanted(one)),
         losers=lost,
         resumed=tuple(
-            one for one in _begun(lasting, alive, lost) if may_go_on(one, book.open, seen.at)
+            one for one in _begun(lasting, steps, lost) if may_go_on(one, book.open, seen.at)
         ),
         sends=sent,
         stepped=seen.stepped,
-        steps=(*before, *after),
+        steps=(*before, *after, *epilogues),
         copies=copies(
             there,
             Decided(
@@ -88,11 +90,11 @@ def plan(seen: Seen) -> Plan:
     )
 
 
-def _begun(left: Iterable[Array], alive: Set[int], lost: Iterable[Losers]) -> Iterator[Array]:
+def _begun(left: Iterable[Array], steps: Steps, lost: Iterable[Losers]) -> Iterator[Array]:
     """Return the arrays whose submission goes on."""
     dropped = {(one.array.campaign, one.array.number) for one in lost if is_dropped(one)}
     for one in left:
-        is_wanted = one.campaign in alive and (one.campaign, one.number) not in dropped
+        is_wanted = steps.is_wanted(one) and (one.campaign, one.number) not in dropped
         if is_wanted and one.state in BEGUN:
             yield one
 
@@ -113,6 +115,14 @@ def _finished(
         and one.number not in runs
         and _is_sent(one, seen)
         and (one.number not in busy or one.ended + tasks_over[one.number] >= one.tasks)
+    )
+
+
+def _wound_up(seen: Seen, left: Iterable[Array]) -> tuple[int, ...]:
+    """Return the cancelled campaigns of which no task lives, whose epilogues may run."""
+    busy = {one.campaign for one in left}
+    return tuple(
+        one.number for one in seen.campaigns if one.is_winding_up and one.number not in busy
     )
 
 

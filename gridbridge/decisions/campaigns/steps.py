@@ -2,7 +2,8 @@
 
 They are CiGri's (v3, keys prologue and epilogue of its JDL). A prologue begins where tasks would be
 sent, which wait for its end; one that fails closes the cluster as what can't start a task does, and
-is tried again as its next probe. An epilogue begins once all tasks of the campaign have ended. What
+is tried again as its next probe. An epilogue begins once all tasks of the campaign have ended, a
+cancelled one's, too. What
 the cluster did to either is no failure of it. Tasks that are tried again later find both anew.
 """
 
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 from gridbridge.decisions.campaigns.failures.blacklist import Bar, Pair, happened, opened_now
 from gridbridge.decisions.campaigns.failures.book import Book
-from gridbridge.model.campaigns.campaign import Array, Attempt, Outcome
+from gridbridge.model.campaigns.campaign import Array, Attempt, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Code, Kind
 from gridbridge.model.campaigns.plan import Seen, Send, Step, Stepped
 from gridbridge.model.campaigns.steps import EPILOGUE, PROLOGUE, STEPS
@@ -31,10 +32,23 @@ class Steps:
         self._last = {(one.campaign, one.cluster, one.step): one for one in self._now}
         self._arrays = {(one.campaign, one.array) for one in seen.steps}
         self._just = {(one.campaign, one.array) for one in seen.stepped}
+        self._alive = {
+            one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED
+        }
+        winding_up = {one.number for one in seen.campaigns if one.is_winding_up}
+        self._epilogue = {
+            (one.campaign, one.array)
+            for one in seen.steps
+            if one.step == EPILOGUE and one.campaign in winding_up
+        }
 
     def of_tasks(self, arrays: Iterable[Array]) -> tuple[Array, ...]:
         """Return the arrays that are of tasks."""
         return tuple(one for one in arrays if (one.campaign, one.number) not in self._arrays)
+
+    def is_wanted(self, array: Array) -> bool:
+        """Say whether an array goes on: of a cancelled campaign only its epilogues do."""
+        return array.campaign in self._alive or (array.campaign, array.number) in self._epilogue
 
     def preparing(self) -> dict[Pair, Bar]:
         """Return where prologues or epilogues run or wait: no task is sent there."""
@@ -68,13 +82,15 @@ class Steps:
 
     def noted(self, book: Book) -> Book:
         """Tell of those that failed, and close what a prologue that went well has healed."""
-        known = {one.number for one in self._seen.campaigns if one.state.is_alive}
+        known = {
+            one.number for one in self._seen.campaigns if one.state.is_alive or one.is_winding_up
+        }
         for one in self._now:
             if (one.campaign, one.array) not in self._just or one.campaign not in known:
                 continue
-            if one.step == PROLOGUE:
+            if one.step == PROLOGUE and one.campaign in self._alive:
                 self._note_prologue(book, one)
-            elif one.outcome is not Outcome.SUCCESS and _is_over(one):
+            elif one.step == EPILOGUE and one.outcome is not Outcome.SUCCESS and _is_over(one):
                 event = opened_now(
                     Kind.CAMPAIGN, Code.EPILOG_EXIT_ERROR, *_pair(one), self._seen.at
                 )

@@ -68,6 +68,12 @@ class Campaign:
     failed: int = 0  # of those
     digest: str  # of its file, as it was taken in
     jdl: Jdl
+    ended_at: datetime | None = None
+
+    @property
+    def is_winding_up(self) -> bool:
+        """Whether it was cancelled, and its epilogues are still to run."""
+        return self.state is CampaignState.CANCELLED and self.ended_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

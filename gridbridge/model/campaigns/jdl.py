@@ -50,6 +50,11 @@ class Jdl:
         return any(one.prologue or one.epilogue for one in self.clusters.values())
 
     @property
+    def has_epilogue(self) -> bool:
+        """Whether it has an epilogue anywhere."""
+        return any(one.epilogue for one in self.clusters.values())
+
+    @property
     def may_be_copied(self) -> bool:
         """Whether a task that runs long may get a copy."""
         return (self.is_idempotent or bool(self.outputs)) and self.type is Type.DEFAULT

@@ -139,6 +139,7 @@ class Plan:
     again: tuple[Again, ...] = ()  # of those: their tasks are tried once more
     over: tuple[Array, ...] = ()
     finished: tuple[int, ...] = ()  # campaigns
+    wound_up: tuple[int, ...] = ()  # cancelled ones, whose epilogues are over
     deleted: tuple[Array, ...] = ()  # of cancelled campaigns
     losers: tuple[Losers, ...] = ()  # attempts whose tasks have succeeded otherwise
     resumed: tuple[Array, ...] = ()  # whose submission was begun and not finished

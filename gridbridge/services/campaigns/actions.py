@@ -123,6 +123,8 @@ class Actions:
             self._campaigns.array_is(array, ArrayState.OVER)
         for number in plan.finished:
             self._campaigns.is_now(number, CampaignState.TERMINATED, self._clock.now())
+        for number in plan.wound_up:
+            self._campaigns.is_now(number, CampaignState.CANCELLED, self._clock.now())
         self._events.put(plan.changes.events)
         self._events.put_records(plan.changes.records)
 

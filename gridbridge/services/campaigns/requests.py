@@ -27,8 +27,6 @@ AS_IT_IS = {
 NEXT = {
     (CampaignState.IN_TREATMENT, Verb.PAUSE): CampaignState.PAUSED,
     (CampaignState.PAUSED, Verb.RESUME): CampaignState.IN_TREATMENT,
-    (CampaignState.IN_TREATMENT, Verb.CANCEL): CampaignState.CANCELLED,
-    (CampaignState.PAUSED, Verb.CANCEL): CampaignState.CANCELLED,
 }
 OF_EVENTS = (Verb.FIX, Verb.RESUBMIT)
 TRUSTING = {
@@ -101,15 +99,21 @@ class Requests:
             return self._purge(found)
         if asked.verb is Verb.CANCEL_TASK:
             return self._cancel_task(found, asked.task)
+        if asked.verb is Verb.CANCEL and (found.state.is_alive or found.is_winding_up):
+            return self._cancel(found)
         state = NEXT.get((found.state, asked.verb))
         if not state:
             return AS_IT_IS[found.state]
+        self._campaigns.is_now(number, state)
+        return Answer.DONE
+
+    def _cancel(self, found: Campaign) -> Answer:
+        """Drop what waits; its epilogues are still to run, unless it is cancelled once more."""
         now = self._clock.now()
-        is_end = state is CampaignState.CANCELLED
-        self._campaigns.is_now(number, state, now if is_end else None)
-        if is_end:
-            self._campaigns.drop_waiting(number)
-            self._events.close(number, now)
+        is_over = found.is_winding_up or not found.jdl.has_epilogue
+        self._campaigns.is_now(found.number, CampaignState.CANCELLED, now if is_over else None)
+        self._campaigns.drop_waiting(found.number)
+        self._events.close(found.number, now)
         return Answer.DONE
 
     def _purge(self, found: Campaign) -> Answer:

@@ -104,7 +104,7 @@ class Updator:
             room=room(self._policy, answers, stress.ask(self._scripts(campaigns, waiting))),
             max_tasks=self._policy.runner.max_tasks,
             there=there(of_tasks, answers, self._clock.now()),
-            tried={one.number: self._campaigns.tried(one.number) for one in tests},
+            tried={one.number: self._tries.tried(one.number) for one in tests},
             ended=ended,
             over=over,
             missed=tuple(self._missing.changed),
@@ -122,7 +122,7 @@ class Updator:
             steps=steps,
             stepped=tuple(one for one in every if is_step(one.task)),
             last_arrays={
-                one.number: self._campaigns.last_arrays(one.number)
+                one.number: self._tries.last_arrays(one.number)
                 for one in campaigns
                 if one.jdl.has_steps
             },

@@ -78,7 +78,24 @@ _FAILED = (
     )
     .order_by(ATTEMPTS.c.task)
 )
-
+_LAST_ARRAYS = (
+    select(ARRAYS.c.cluster, func.max(ARRAYS.c.number).label("number"))
+    .where(ARRAYS.c.campaign == bindparam("campaign"))
+    .group_by(ARRAYS.c.cluster)
+)
+_TRIED_AT = (
+    select(ARRAYS.c.cluster)
+    .join(
+        ATTEMPTS,
+        and_(
+            ATTEMPTS.c.campaign == ARRAYS.c.campaign,
+            ATTEMPTS.c.array == ARRAYS.c.number,
+            ATTEMPTS.c.task < FIRST,
+        ),
+    )
+    .where(ARRAYS.c.campaign == bindparam("campaign"))
+    .distinct()
+)
 _STEPS = (
     select(
         *(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "array")),
@@ -143,6 +160,16 @@ class CampaignTries:
             known = row | {"outcome": Outcome(row["outcome"])}
             found[number, task] = Stepped(**known, step=step, cluster=cluster)
         return tuple(found.values())
+
+    def tried(self, campaign: int) -> frozenset[str]:
+        """Return the clusters to which a campaign has ever sent tasks."""
+        rows = self._database.rows(_TRIED_AT, campaign=campaign)
+        return frozenset(row["cluster"] for row in rows)
+
+    def last_arrays(self, campaign: int) -> dict[str, int]:
+        """Return the last array at each cluster to which it has sent anything, a prologue too."""
+        rows = self._database.rows(_LAST_ARRAYS, campaign=campaign)
+        return {row["cluster"]: int(row["number"]) for row in rows}
 
     def intend_step(self, step: Step, at: datetime) -> Array | None:
         """Put a prologue or epilogue into a new array; None for a campaign that is no more."""

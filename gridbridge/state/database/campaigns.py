@@ -42,29 +42,12 @@ _BY_TOKEN = _BY_NUMBER.where(CAMPAIGNS.c.token == bindparam("token"))
 _UNFINISHED = _BY_NUMBER.where(
     or_(
         CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
+        and_(CAMPAIGNS.c.state == CampaignState.CANCELLED, CAMPAIGNS.c.ended_at.is_(None)),
         CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(_IS_OPEN)),
     )
 )
 _OPEN_ARRAYS = select(*_ARRAY).where(_IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
 _IDS_AT = select(ARRAYS.c.job_id).where(ARRAYS.c.cluster == bindparam("cluster"), _IS_OPEN)
-_LAST_ARRAYS = (
-    select(ARRAYS.c.cluster, func.max(ARRAYS.c.number).label("number"))
-    .where(ARRAYS.c.campaign == bindparam("campaign"))
-    .group_by(ARRAYS.c.cluster)
-)
-_TRIED = (
-    select(ARRAYS.c.cluster)
-    .join(
-        ATTEMPTS,
-        and_(
-            ATTEMPTS.c.campaign == ARRAYS.c.campaign,
-            ATTEMPTS.c.array == ARRAYS.c.number,
-            ATTEMPTS.c.task < FIRST,
-        ),
-    )
-    .where(ARRAYS.c.campaign == bindparam("campaign"))
-    .distinct()
-)
 _OF_ARRAY = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
 )
@@ -156,7 +139,7 @@ class Campaigns:
         return self._found(_BY_NUMBER)
 
     def unfinished(self) -> tuple[Campaign, ...]:
-        """Return the campaigns of which a task may be sent or live, by number."""
+        """Return the campaigns of which a task may be sent or live, or an epilogue, by number."""
         return self._found(_UNFINISHED)
 
     def waiting(self) -> dict[int, int]:
@@ -175,16 +158,6 @@ class Campaigns:
         """Return the tasks of a campaign that wait to be sent, the most urgent first."""
         rows = self._database.rows(_NEXT_WAITING, campaign=campaign)
         return tuple(_waiting(dict(row)) for row in rows)
-
-    def tried(self, campaign: int) -> frozenset[str]:
-        """Return the clusters to which a campaign has ever sent tasks."""
-        rows = self._database.rows(_TRIED, campaign=campaign)
-        return frozenset(row["cluster"] for row in rows)
-
-    def last_arrays(self, campaign: int) -> dict[str, int]:
-        """Return the last array at each cluster to which it has sent anything, a prologue too."""
-        rows = self._database.rows(_LAST_ARRAYS, campaign=campaign)
-        return {row["cluster"]: int(row["number"]) for row in rows}
 
     def durations(self, campaign: int) -> dict[str, tuple[float, ...]]:
         """Return how many seconds the last tasks took that ended, by cluster."""

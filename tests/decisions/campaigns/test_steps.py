@@ -34,6 +34,7 @@ ONE = Campaign(
     digest="",
     jdl=Jdl(name="n", clusters={"beta": WISH}),
 )
+CANCELLED = replace(ONE, state=CampaignState.CANCELLED)
 BOTH = replace(ONE, jdl=Jdl(name="n", clusters=CLUSTERS))
 
 
@@ -207,6 +208,49 @@ def test_no_epilogue_runs_where_nothing_ran() -> None:
     assert plan(seen(waiting=0, asked=frozenset())).finished == (1,)
 
 
+def test_a_cancelled_campaign_runs_its_epilogue_once_its_tasks_are_gone() -> None:
+    """What its prologue made is removed; a prologue is not waited for, but deleted."""
+    ready = stepped(PROLOGUE, Outcome.SUCCESS)
+    of_tasks = replace(array(), number=2)
+    early = plan(seen(CANCELLED, waiting=0, steps=(ready,), arrays=(of_tasks,)))
+    running = stepped(PROLOGUE, Outcome.PENDING)
+    preparing = plan(seen(CANCELLED, waiting=0, steps=(running,), arrays=(array(),)))
+    then = plan(seen(CANCELLED, waiting=0, steps=(ready,)))
+
+    assert (early.deleted, early.steps) == ((of_tasks,), ())
+    assert (preparing.deleted, preparing.steps) == ((array(),), ())
+    assert (then.steps, then.wound_up, then.finished) == ((begun(EPILOGUE),), (), ())
+
+
+@pytest.mark.parametrize("state", [ArrayState.INTENDED, ArrayState.RELEASED])
+def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArrayState) -> None:
+    """Unless it was cancelled once more."""
+    known = {"steps": (stepped(EPILOGUE, Outcome.PENDING),), "arrays": (array(state),)}
+    found = plan(seen(CANCELLED, waiting=0, **known))
+    over = plan(seen(replace(CANCELLED, ended_at=NOON), waiting=0, **known))
+
+    assert (found.deleted, found.wound_up, found.steps) == ((), (), ())
+    assert bool(found.resumed) == (state is ArrayState.INTENDED)
+    assert (over.deleted, over.resumed, over.wound_up) == ((array(state),), (), ())
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SUCCESS, Outcome.SIGNAL])
+def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: Outcome) -> None:
+    """Its failure is told as any other's."""
+    found = plan(seen(CANCELLED, waiting=0, **ended(EPILOGUE, outcome)))
+
+    assert (found.wound_up, found.finished) == ((1,), ())
+    failed = outcome is Outcome.SIGNAL
+    assert [one.code for one in found.changes.events] == [Code.EPILOG_EXIT_ERROR] * failed
+
+
+def test_a_prologue_that_was_deleted_is_no_event() -> None:
+    """Its campaign was cancelled."""
+    found = plan(seen(CANCELLED, waiting=0, **ended(PROLOGUE, Outcome.CANCELLED)))
+
+    assert found.changes.events == ()
+
+
 def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
     """It is not tried again."""
     found = plan(seen(waiting=0, **ended(EPILOGUE, Outcome.PROGRAM_ERROR)))
@@ -225,13 +269,12 @@ def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: b
 
 
 def test_the_submission_of_a_step_goes_on() -> None:
-    """As that of any array; that of a cancelled campaign is deleted."""
+    """As that of any array; a prologue of a cancelled campaign is deleted."""
     begun_one = array(ArrayState.INTENDED)
     steps = (stepped(PROLOGUE, Outcome.PENDING),)
-    cancelled = replace(ONE, state=CampaignState.CANCELLED)
 
     found: Plan = plan(seen(steps=steps, arrays=(begun_one,)))
-    dropped = plan(seen(cancelled, waiting=0, steps=steps, arrays=(begun_one,)))
+    dropped = plan(seen(CANCELLED, waiting=0, steps=steps, arrays=(begun_one,)))
 
     assert (found.resumed, found.deleted) == ((begun_one,), ())
     assert (dropped.resumed, dropped.deleted, dropped.steps) == ((), (begun_one,), ())

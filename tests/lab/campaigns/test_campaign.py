@@ -17,7 +17,7 @@ from tests.lab.campaigns.runner import (
     ledger,
     until_state,
 )
-from tests.lab.campaigns.together import AT, BOTH, PARAMETERS, Brought
+from tests.lab.campaigns.together import AT, BOTH, FOLDER, PARAMETERS, Brought
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
@@ -114,12 +114,18 @@ def test_nobody_but_root_changes_a_campaign(site: Grid, sleeping: int) -> None:
 
 
 def test_what_is_cancelled_ends_at_every_cluster(site: Grid, sleeping: int) -> None:
-    """And nothing more of it is sent."""
+    """And nothing more of it is sent but its epilogue, once to each."""
     done = site.on(HOST, "griddel", str(sleeping), user="alice", timeout_s=200)
 
     assert (0, f"Campaign {sleeping} cancelled") == (done.status, done.out.strip())
     until_state(site, sleeping, CANCELLED)
+    at = [place for name, place in AT.items() if name in clusters_of(site, sleeping)]
+    site.until(lambda: {"after\n"} == {_cancelled(site, *one) for one in at}, "its epilogue to run")
     site.until(lambda: not _living(site, sleeping), "no cluster to have any of it", CAMPAIGN_S)
+
+
+def _cancelled(grid: Grid, host: str, user: str) -> str:
+    return grid.sh(host, f"cat {FOLDER}/cancelled 2>/dev/null; :", user=user)
 
 
 def _living(grid: Grid, number: int) -> list[str]:

@@ -73,7 +73,7 @@ JDLS: Mapping[str, dict[str, Any]] = {
     "once": jdl(ONCE, nb_jobs=40, max_jobs=8),
     "test": jdl("true", nb_jobs=9),
     "first": jdl("sh -c 'test $1 = 0 || sleep 600' sh", {"gamma": {}}, nb_jobs=2),
-    "sleeping": jdl("sleep 600", nb_jobs=40, max_jobs=2),
+    "sleeping": jdl("sleep 600", nb_jobs=40, max_jobs=2, epilogue="echo after >>cancelled"),
     "changed": jdl(f"sh -c '{UNTIL.format('changed')}'", BETA, nb_jobs=4, max_jobs=1),
     "typo": jdl("sh -c 'echo what is that >&2; exit 3'", BETA, nb_jobs=60),
     "steps": jdl(STEP, ASKING, nb_jobs=12, **STEPS),

@@ -324,6 +324,22 @@ def test_an_owner_changes_a_campaign(
     assert site.campaigns.waiting() == ({} if state is CampaignState.CANCELLED else {1: 1})
 
 
+def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more(
+    site: Site,
+) -> None:
+    """So an epilogue that hangs can be ended."""
+    wish = AtCluster(exec_file="run", epilogue="clean")
+    site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
+    site.intake.take()
+
+    told = [site.ask(Verb.CANCEL, 1)]
+    (kept,) = site.campaigns.unfinished()
+    told += [site.ask(verb, 1) for verb in (Verb.PURGE, Verb.CANCEL)]
+
+    assert (kept.is_winding_up, told) == (True, [Answer.DONE, Answer.NOT_ENDED, Answer.DONE])
+    assert (site.campaigns.unfinished(), site.ask(Verb.CANCEL, 1)) == ((), Answer.CANCELLED)
+
+
 def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
     """It has ended without success; the others are sent as before."""
     site.bring(asdict(SWEEP), "a", "b", "c", "d")

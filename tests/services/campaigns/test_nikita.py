@@ -12,6 +12,8 @@ import pytest
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.plan import Step
+from gridbridge.model.campaigns.steps import EPILOGUE
 from gridbridge.model.campaigns.wiping import Listed, Wipe, WipedFor, Wiping
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
@@ -24,6 +26,7 @@ from gridbridge.services.campaigns.nikita.service import Nikita
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
+from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 
@@ -243,6 +246,26 @@ def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
 
     assert cell.deleted == [(1, (range(1, 6),))]
     assert not Marks(nikita.database).all()
+
+
+def test_the_epilogue_of_a_cancelled_campaign_is_left_alone(nikita: Nikita, cell: Cell) -> None:
+    """The runner sends it once the tasks are gone."""
+    campaigns = Campaigns(nikita.database)
+    wish = AtCluster(exec_file="run", epilogue="clean")
+    campaigns.add(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
+    tries = CampaignTries(nikita.database, campaigns)
+    step = Step(campaign=1, cluster="beta", step=EPILOGUE, attempt=1)
+    made = tries.intend_step(step, NOON)
+    assert made
+    campaigns.array_is(made, ArrayState.RELEASED, 77)
+    campaigns.is_now(1, CampaignState.CANCELLED)
+
+    cycle(nikita, replace(made, job_id=77), beta(row(range(1, 2), RUNNING, since=NOON)))
+    left = [*cell.deleted]
+    campaigns.is_now(1, CampaignState.CANCELLED, NOON)  # once more
+    cycle(nikita, replace(made, job_id=77), beta(row(range(1, 2), RUNNING, since=NOON)))
+
+    assert (left, cell.deleted) == ([], [(1, (range(1, 2),))])
 
 
 @pytest.fixture(name="folder")

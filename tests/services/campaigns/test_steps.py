@@ -133,7 +133,7 @@ def test_a_step_is_no_task(site: Site) -> None:
     assert (found.ended, found.failed, site.campaigns.waiting()) == (0, 0, {1: 3})
     assert CampaignTasks(site.database).last(1) == -1
     assert site.campaigns.durations(1) == {}
-    assert (site.campaigns.tried(1), site.campaigns.last_arrays(1)) == (frozenset(), {"gamma": 1})
+    assert (site.tries.tried(1), site.tries.last_arrays(1)) == (frozenset(), {"gamma": 1})
     assert site.known() == [(PROLOGUE, "gamma", 1, Outcome.SUCCESS)]
 
 
@@ -151,6 +151,22 @@ def test_one_that_is_refused_has_failed_and_fails_no_task(
     assert (found.ended, found.failed) == (failed, failed)
     assert site.known() == [(PROLOGUE, "gamma", 1, Outcome.SETUP_ERROR)]
     assert site.campaigns.open_arrays() == ()
+
+
+def test_a_cancelled_campaign_is_unfinished_until_it_is_wound_up(site: Site) -> None:
+    """Then it may be purged; one that was cancelled before there were epilogues is so, too."""
+    site.campaigns.is_now(1, CampaignState.CANCELLED)
+    (before,) = site.campaigns.unfinished()
+    site.actions.do(Plan(wound_up=(1,)))
+
+    found = site.campaigns.find(1)
+    assert found
+    assert (before.is_winding_up, found.is_winding_up, found.state) == (
+        True,
+        False,
+        CampaignState.CANCELLED,
+    )
+    assert site.campaigns.unfinished() == ()
 
 
 def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Site) -> None:

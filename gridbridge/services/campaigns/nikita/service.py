@@ -6,7 +6,7 @@ work can start, is left alone.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -15,8 +15,9 @@ from gridbridge.apply.clusters import keep_connections
 from gridbridge.decisions.campaigns import flood as rules
 from gridbridge.decisions.campaigns.jobratio import allowed_to_wait
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.sections import CampaignsAt
+from gridbridge.model.campaigns.steps import EPILOGUE
 from gridbridge.model.campaigns.wiping import Listed, Patience, Wipe, Wiping
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -28,6 +29,7 @@ from gridbridge.services.campaigns.nikita.parts import parts
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 
@@ -59,6 +61,7 @@ class Nikita:
         self.database = Database.open(policy.site.state, is_unchanged=is_dry)
         self.journal = Journal(self.database)
         self._campaigns = Campaigns(self.database)
+        self._tries = CampaignTries(self.database, self._campaigns)
         self._marks = Marks(self.database)
         self._arrays: dict[tuple[int, int], Array] = {}
 
@@ -75,10 +78,12 @@ class Nikita:
         slots = {name: max_slots(seen) for name, seen in answers.items()}
         campaigns = {one.number: one for one in self._campaigns.unfinished()}
         killed = {n for n, one in campaigns.items() if one.state is CampaignState.CANCELLED}
+        left = self._epilogues(campaigns)
         there = [
             one
             for one in released
-            if slots.get(one.cluster) or (one.cluster in slots and one.campaign in killed)
+            if (slots.get(one.cluster) or (one.cluster in slots and one.campaign in killed))
+            and (one.campaign, one.number) not in left
         ]
         self._arrays = {(one.campaign, one.number): one for one in there}
         return Listed(
@@ -87,6 +92,12 @@ class Nikita:
             allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
             patience=_patience(self._policy),
         )
+
+    def _epilogues(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
+        """Return the arrays of cancelled campaigns that are still to run."""
+        winding_up = [one for one in campaigns.values() if one.is_winding_up]
+        steps = self._tries.steps(winding_up)
+        return {(one.campaign, one.array) for one in steps if one.step == EPILOGUE}
 
     def decide(self, seen: Listed) -> Wiping:
         """Decide about all tasks."""
