@@ -7,7 +7,6 @@ none of its own. Keys that CiGri has and we don't are told as warnings, unknown 
 
 import json
 import os
-import re
 import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -16,17 +15,27 @@ from difflib import get_close_matches
 from itertools import count
 from typing import Any, BinaryIO
 
+from gridbridge.config.jdl_lines import Lines, is_json, lines_of
 from gridbridge.config.jdl_values import (
+    COMMANDS,
+    IDLE,
+    JOBS_TYPES,
     KEYS,
+    LATER,
     NAME,
     NUL,
     OUTPUTS,
     PARAMETERS,
     TRUTHS,
+    Key,
+    asks_for_nothing,
+    jobs_type,
+    named_once,
     one_of,
     outputs,
     text_of,
     truth,
+    with_macros,
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
@@ -35,13 +44,7 @@ from gridbridge.model.ids import is_cluster_name
 LINE_BYTES = 65_536  # of one task's parameters
 FILE_BYTES = 256 << 20  # of all tasks' parameters
 STDIN = "/dev/stdin"
-NOT_YET = (  # CiGri's, which change nothing here
-    *("dimensional_grouping", "temporal_grouping", "checkpointing_type", "checkpointing_period"),
-    *("output_gathering_method", "output_file", "output_destination", "data_to_transfer"),
-    *("test_mode", "cluster_job_type"),
-)
-
-
+CLUSTERS, TEST = "clusters", "test_mode"
 WHOLE = ("idempotent", "outputs")  # ours, of the whole campaign: a copy runs at another cluster
 
 
@@ -78,10 +81,13 @@ class Reader:
     folder: str
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    lines: Lines | None = None
+    is_typed: bool = False  # without a JDL: nothing in it is CiGri's
 
     def read(self, type_: Type, parameters: tuple[str, ...] = ()) -> Said:
         """Read all of it, then tell what is wrong."""
         said = self._lower(self._parsed())
+        self.is_typed = bool(parameters)
         clusters = self._clusters(said)
         parameters = parameters or self._parameters(said)
         name = self._value(said, "name", text_of(NAME), "1 to 255 printable characters", "")
@@ -89,6 +95,7 @@ class Reader:
         files = self._value(said, "outputs", outputs, OUTPUTS, ())
         if files and said.get("idempotent") is False:
             self._wrong("idempotent", False, "unclear with outputs", "one of them")
+        self._value(said, "jobs_type", jobs_type, JOBS_TYPES, None)
         self._known(said, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
@@ -98,13 +105,25 @@ class Reader:
         return Said(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings))
 
     def _parsed(self) -> Mapping[str, Any]:
-        read = json.loads if self.text.lstrip()[:1] in "{[" else tomllib.loads
         try:
-            said = read(self.text)
+            said = self._json() if is_json(self.text) else tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:
             raise ConfigError((f"{self.path}: {error}; JSON or TOML",)) from error
         if not isinstance(said, dict):
             raise ConfigError((f"{self.path}: {said!r:.40}: not a table; {{ ... }}",))
+        return said
+
+    def _json(self) -> Any:
+        """Read JSON, in which a key may stand twice: the last would count."""
+        are_twice: list[bool] = []
+
+        def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            are_twice.append(len({*dict(pairs)}) < len(pairs))
+            return dict(pairs)
+
+        said = json.loads(self.text, object_pairs_hook=table)
+        for path, line in self._lines().twice if any(are_twice) else ():
+            self.problems.append(f"{self.path}:{line}: {path[-1]}: the same key twice; once")
         return said
 
     def _lower(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
@@ -140,11 +159,17 @@ class Reader:
     def _values(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
         """Return the fields of AtCluster that a table sets; wrong ones are noted and left out."""
         found = {
-            key.field: self._value(table, name, key.read, key.right, None, within)
+            key.field: self._value(table, name, self._form(key), key.right, None, within)
             for name, key in KEYS.items()
             if name in table
         }
         return {name: value for name, value in found.items() if value is not None}
+
+    def _form(self, key: Key) -> Callable[[Any], Any]:
+        """Return how a key is read; in a command of a JDL CiGri's macros are known."""
+        if self.is_typed or key.field not in COMMANDS:
+            return key.read
+        return lambda value: with_macros(key.read(value))
 
     def _parameters(self, said: Mapping[str, Any]) -> tuple[str, ...]:
         given = [key for key in PARAMETERS if key in said]
@@ -229,8 +254,12 @@ class Reader:
 
     def _known(self, table: Mapping[str, Any], keys: Any, within: str = "") -> None:
         for key in table:
-            if key in NOT_YET:
+            if key in IDLE or (key in (*LATER, TEST) and asks_for_nothing(table[key])):
                 self.warnings.append(f"{self._at(key, within)}: changes nothing yet")
+            elif key in LATER:
+                self._wrong(key, table[key], "not yet", "leave it out", within)
+            elif key == TEST:
+                self._wrong(key, table[key], "not in a JDL", "gridsub -t test", within)
             elif within and key in WHOLE:
                 wrong = "for some clusters alone; outside of clusters, for all of them"
                 self.problems.append(f"{self._at(key, within)}: {wrong}")
@@ -244,32 +273,15 @@ class Reader:
         self.problems.append(f"{self._at(key, within)}{shown}: {wrong}; {right}")
 
     def _at(self, key: str, within: str) -> str:
-        """Return where a key stands, as far as its text shows."""
-        begin = self._end_of(within, 0) if within else 0
-        end = self._end_of(key, begin) or begin
-        line = self.text.count("\n", 0, end) + 1 if end else 0
+        """Return where a key stands, as far as its text shows, and how it is called there."""
+        above = (CLUSTERS, within) if within and within != CLUSTERS else (within,) * bool(within)
+        line = self._lines().of(*above, key)
+        word = self._lines().word(*above, key)
         place = f"{self.path}:{line}" if line else self.path
-        return f"{place}: {within}.{key}" if within else f"{place}: {key}"
+        return f"{place}: {within}.{word}" if within else f"{place}: {word}"
 
-    def _end_of(self, key: str, begin: int) -> int:
-        """Return where a key or a table's name ends in the text, 0 when it is not seen."""
-        form = rf'["\s.]?{re.escape(key)}["\s]*[:=\]]'
-        found = re.compile(form, re.IGNORECASE).search(self.text, begin)
-        return found.end() if found else 0
-
-
-def named_once(lines: tuple[str, ...], before: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Give each line a first word that no other has: the second `a` is `a#2`."""
-    names = {line.partition(" ")[0] for line in before}
-    seen: dict[str, int] = {}
-    return tuple(_renamed(line, names, seen) for line in lines)
-
-
-def _renamed(line: str, names: set[str], seen: dict[str, int]) -> str:
-    first, blank, rest = line.partition(" ")
-    name = first
-    while name in names:
-        seen[first] = seen.get(first, 1) + 1
-        name = f"{first}#{seen[first]}"
-    names.add(name)
-    return f"{name}{blank}{rest}" if name != first else line
+    def _lines(self) -> Lines:
+        """Return where its keys stand; only what is wrong has to know."""
+        if self.lines is None:
+            self.lines = lines_of(self.text)
+        return self.lines

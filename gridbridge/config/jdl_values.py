@@ -30,6 +30,22 @@ PROPERTIES = "NAME = VALUE, with AND between; a value of several words is '...'"
 LINES = '["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "true or false"
 NUL = "a NUL byte in it"
+IDLE = (  # CiGri's, which change nothing here
+    *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
+)
+LATER = (  # what is not there yet, so that a campaign which needs it is refused
+    *("dimensional_grouping", "temporal_grouping", "checkpointing_type", "checkpointing_period"),
+    *("data_to_transfer", "dependencies"),
+)
+NOTHING = ("false", "no", "none", "")  # words that ask for nothing
+COMMANDS = ("exec_file", "prologue", "epilogue")
+MACROS = {  # CiGri's (scheduler 3.2, JDL), and what they are to sh
+    "{HOME}": "${HOME}",
+    "{CAMPAIGN_ID}": "${CIGRI_CAMPAIGN_ID}",
+    "{OAR_JOB_ID}": "${OAR_JOB_ID:-$JOB_ID}",
+}
+MACRO = re.compile("(?<![$])({})".format("|".join(map(re.escape, MACROS))))
+JOBS_TYPES = "normal"  # of CiGri's no other one
 BEST_EFFORT = ("best-effort", "besteffort")
 TYPES = (*BEST_EFFORT, "normal")
 
@@ -89,11 +105,24 @@ def _encodable(text: str) -> str:
 
 
 def _directory(value: object) -> str:
-    """Read a folder: $HOME and ~ are the owner's home there, and nothing else is expanded."""
+    """Read a folder: $HOME, {HOME} and ~ are the owner's home there; nothing else is expanded."""
     text = text_of(PATH)(value)
-    home = re.match(r"(~|\$HOME|\$\{HOME\})(/|$)", text)
+    home = re.match(r"(~|\$HOME|\$?\{HOME\})(/|$)", text)
     rest = text[home.end() :] if home else text
+    if macro := MACRO.search(rest):
+        raise ValueError(f"{macro[0]} is not known there")
     return f"{'$HOME/' if home else ''}{rest}".rstrip("/") if (home or rest) else ""
+
+
+def with_macros(command: str) -> str:
+    """Return a command line of CiGri's as sh reads it."""
+    return MACRO.sub(lambda found: MACROS[found[0]], command)
+
+
+def jobs_type(value: object) -> None:
+    """Read CiGri's kind of campaign."""
+    if str(value).lower() != JOBS_TYPES:
+        raise ValueError("not here")
 
 
 def _count(low: int, high: int) -> Callable[[object], int]:
@@ -195,3 +224,25 @@ PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
     "params": (_texts, '["FIRST TASK", "SECOND TASK"]'),
     "param_file": (text_of(PATH), "a file with a line a task"),
 }
+
+
+def asks_for_nothing(value: object) -> bool:
+    """Say whether a key with this value might as well not be there."""
+    return value.lower() in NOTHING if isinstance(value, str) else not value
+
+
+def named_once(lines: tuple[str, ...], before: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Give each line a first word that no other has: the second `a` is `a#2`."""
+    names = {line.partition(" ")[0] for line in before}
+    seen: dict[str, int] = {}
+    return tuple(_renamed(line, names, seen) for line in lines)
+
+
+def _renamed(line: str, names: set[str], seen: dict[str, int]) -> str:
+    first, blank, rest = line.partition(" ")
+    name = first
+    while name in names:
+        seen[first] = seen.get(first, 1) + 1
+        name = f"{first}#{seen[first]}"
+    names.add(name)
+    return f"{name}{blank}{rest}" if name != first else line

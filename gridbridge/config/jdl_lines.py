@@ -1,0 +1,108 @@
+"""Where the keys of a JDL stand in its text, and how they are written there.
+
+Neither JSON's reader nor TOML's tells. A key is found by the tables that it is in, in any case of
+letters; of one that TOML has on a line with its table, that line is known.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+Path = tuple[str, ...]  # of a key: the tables that it is in, and its name
+
+JSON = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
+NAME = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+NAMES = rf"{NAME}(?:\s*\.\s*{NAME})*"
+TOML = re.compile(rf"\s*(?:\[(?P<table>\s*{NAMES}\s*)\]|(?P<key>{NAMES})\s*=)")
+LONG = re.compile("\"\"\"|'''")
+
+
+@dataclass(slots=True)
+class Lines:
+    """The lines of keys."""
+
+    lines: dict[Path, int] = field(default_factory=dict)
+    written: dict[Path, str] = field(default_factory=dict)  # the key as it stands there
+    twice: list[tuple[Path, int]] = field(default_factory=list)
+
+    def of(self, *path: str) -> int:
+        """Return the line of a key, or of the table that it would be in; 0 for none."""
+        known = (self.lines.get(_low(path[:end])) for end in range(len(path), 0, -1))
+        return next(filter(None, known), 0)
+
+    def word(self, *path: str) -> str:
+        """Return a key as it is written."""
+        return self.written.get(_low(path), path[-1])
+
+    def note(self, path: Path, line: int) -> None:
+        """Note a key; the first one counts."""
+        low = _low(path)
+        if low in self.lines:
+            self.twice.append((path, line))
+            return
+        self.lines[low], self.written[low] = line, path[-1]
+
+
+def lines_of(text: str) -> Lines:
+    """Return where the keys of a text stand that was read as JSON or TOML."""
+    found = Lines()
+    for path, line in _of_json(text) if is_json(text) else _of_toml(text):
+        found.note(path, line)
+    return found
+
+
+def is_json(text: str) -> bool:
+    """Say whether a text is to be read as JSON."""
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def _of_json(text: str) -> Iterator[tuple[Path, int]]:
+    tables: list[str] = []  # what is open: a table's key, or nothing for a list
+    kinds, key, is_key = "", "", False
+    line, counted = 1, 0
+    for token in JSON.finditer(text):
+        word = token[0]
+        if word in "{[":
+            tables.append(key)
+            kinds, is_key = kinds + word, word == "{"
+        elif word in "}]":
+            tables, kinds = tables[:-1], kinds[:-1]
+        elif word in ",:":
+            is_key = word == "," and kinds[-1:] == "{"
+        elif is_key:
+            line, counted = line + text.count("\n", counted, token.start()), token.start()
+            key = str(json.loads(word, strict=False))
+            yield (*tables[1:], key), line
+
+
+def _of_toml(text: str) -> Iterator[tuple[Path, int]]:
+    table: Path = ()
+    is_long = False
+    for number, line in enumerate(text.split("\n"), start=1):
+        was_long, is_long = is_long, is_long ^ bool(len(LONG.findall(line)) % 2)
+        found = None if was_long else TOML.match(line)
+        if found and found["table"]:
+            table = _split(found["table"])
+            yield table, number
+        elif found:
+            path = (*table, *_split(found["key"]))
+            yield path, number
+            yield from ((each, number) for each in _inner(path, line[found.end() :]))
+
+
+def _inner(path: Path, rest: str) -> Iterable[Path]:
+    """Give the keys of a table that stands on its key's line, one in the other."""
+    if not rest.lstrip().startswith("{"):
+        return
+    for found in re.finditer(rf"[{{,]\s*({NAME})\s*=\s*(\{{?)", rest):
+        yield (*path, *_split(found[1]))
+        path = (*path, *_split(found[1])) if found[2] else path
+
+
+def _split(names: str) -> Path:
+    return tuple(each.strip().strip("\"'") for each in re.findall(NAME, names))
+
+
+def _low(path: Iterable[str]) -> Path:
+    return tuple(map(str.lower, path))

@@ -1,0 +1,61 @@
+"""What CiGri's users have in their JDLs is done here, told as idle, or refused: never ignored."""
+
+import json
+
+import pytest
+
+from gridbridge.config import jdl
+from tests.config.test_jdl_lines import wrong_with
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("temporal_grouping", True, 'n:1: temporal_grouping = true: not yet'),
+        ("checkpointing_type", "blcr", 'n:1: checkpointing_type = "blcr": not yet'),
+        ("data_to_transfer", ["in"], 'n:1: data_to_transfer = ["in"]: not yet'),
+        ("dependencies", [3], "n:1: dependencies = [3]: not yet"),
+        ("test_mode", "true", 'n:1: test_mode = "true": not in a JDL'),
+        ("jobs_type", "desktop_computing", 'n:1: jobs_type = "desktop_computing": not here'),
+        ("exec_directory", "{HOME}/{CAMPAIGN_ID}", 'n:1: exec_directory = "{HOME}/{CAMPAIGN_ID}": {CAMPAIGN_ID} is not known there'),  # noqa: E501
+    ],
+)  # fmt: skip
+def test_what_is_not_there_yet_is_refused(key: str, value: object, expected: str) -> None:
+    """A campaign that needs it would do something else."""
+    known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {}}, key: value}
+
+    assert wrong_with(json.dumps(known)) == [expected]
+
+
+def test_keys_of_cigris_that_ask_for_nothing_here_are_warned_of() -> None:
+    """Most of its JDLs have some."""
+    idle = {
+        "temporal_grouping": "false",
+        "test_mode": False,
+        "output_file": "x",
+        "jobs_type": "Normal",
+    }
+    known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {}}, **idle}
+
+    assert jdl.load("n", json.dumps(known)).warnings == tuple(
+        f"n:1: {key}: changes nothing yet" for key in idle if key != "jobs_type"
+    )
+
+
+def test_cigris_macros_are_known_in_commands_and_folders() -> None:
+    """In a command that somebody typed they are words as any other."""
+    known = {
+        "name": "n",
+        "nb_jobs": 1,
+        "exec_file": "{HOME}/run ${HOME} {CAMPAIGN_ID}.{OAR_JOB_ID} {}",
+        "exec_directory": "{HOME}/x",
+        "prologue": ["mkdir {CAMPAIGN_ID}"],
+        "clusters": {"beta": {}},
+    }
+    text = json.dumps(known)
+    there = jdl.load("n", text).jdl.clusters["beta"]
+    typed = jdl.load("n", text, parameters=("1",)).jdl.clusters["beta"]
+
+    assert there.exec_file == ("${HOME}/run ${HOME} ${CIGRI_CAMPAIGN_ID}.${OAR_JOB_ID:-$JOB_ID} {}")
+    assert (there.exec_directory, there.prologue) == ("$HOME/x", "mkdir ${CIGRI_CAMPAIGN_ID}")
+    assert typed.exec_file == known["exec_file"]

@@ -1,0 +1,64 @@
+"""A mistake in a JDL is told with the line in which it stands, and as it is written there."""
+
+import pytest
+
+from gridbridge.config import jdl
+from gridbridge.errors import ConfigError
+
+
+def wrong_with(text: str) -> list[str]:
+    """Return what is told of a JDL, each up to what would be right."""
+    with pytest.raises(ConfigError) as told:
+        jdl.load("n", text)
+    return [problem.partition(";")[0] for problem in str(told.value).splitlines()]
+
+
+GLOBAL_LAST = """{
+  "name": "a",
+  "clusters": {
+    "beta": {"walltime": "1:0", "exec_file": "x"},
+    "gamma": {"Nosuch": ["walltime"]}
+  },
+  "WallTime": "bad", "exec_file": "y", "nb_jobs": 1, "name":
+    "b"
+}"""
+IN_TOML = """name = "a"
+nb_jobs = 1
+walltime = '''
+exec_file = no'''
+exec_file = "x"
+[clusters.beta]
+walltime = "1:0"
+Nosuch = 1
+[clusters]
+"gamma" = { max_jobs = 0 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            GLOBAL_LAST,
+            [
+                "n:7: name: the same key twice",
+                'n:7: WallTime = "bad": no time',
+                "n:5: gamma.Nosuch: unknown key",
+            ],
+        ),
+        (
+            IN_TOML,
+            [
+                'n:3: walltime = "exec_file = no": no time',
+                "n:8: beta.Nosuch: unknown key",
+                "n:10: gamma.max_jobs = 0: out of range",
+            ],
+        ),
+    ],
+    ids=["JSON", "TOML"],
+)
+def test_a_mistake_is_told_with_its_own_line_as_it_is_written(
+    text: str, expected: list[str]
+) -> None:
+    """The same key may stand in a cluster before; what stands twice would count once."""
+    assert wrong_with(text) == expected
