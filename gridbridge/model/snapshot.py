@@ -116,3 +116,12 @@ class ClusterSnapshot:
             alone = {row.task: row for row in reversed(rows) if row.task}
             self._by_task[job_id] = alone, tuple(row for row in rows if not row.task)
         return self._by_task[job_id]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What campaigns have sent to a cluster, as it is recorded before the cluster is asked."""
+
+    jobs: frozenset[int] = frozenset()  # ids, also of what is not released yet
+    released: frozenset[str] = frozenset()  # names
+    is_watched: bool = False  # some program wants to know what the cluster answers

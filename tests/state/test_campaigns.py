@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns, array_ids
+from gridbridge.state.database.campaigns import Campaigns, sent_to
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = Campaign(
@@ -96,10 +96,10 @@ def test_what_ended_is_no_longer_pending(campaigns: Campaigns) -> None:
     kept = replace(array, state=ArrayState.SUBMITTED, job_id=77)
     assert campaigns.pending(array) == (second,)
     assert campaigns.open_arrays() == (kept,)
-    assert array_ids(campaigns._database, "beta") == {77}
-    assert array_ids(campaigns._database, "gamma") == frozenset()
+    assert sent_to(campaigns.database, "beta").jobs == {77}
+    assert sent_to(campaigns.database, "gamma").jobs == frozenset()
     campaigns.array_is(array, ArrayState.OVER)
-    assert array_ids(campaigns._database, "beta") == frozenset()
+    assert sent_to(campaigns.database, "beta").jobs == frozenset()
     assert campaigns.open_arrays() == ()
     assert CampaignTries(campaigns.database, campaigns).tried(1) == {"beta"}
     found = campaigns.find(1)

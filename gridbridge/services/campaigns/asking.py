@@ -1,7 +1,7 @@
 """What is asked of clusters: how they are, all at once, and then about single arrays."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -14,22 +14,76 @@ from gridbridge.model.campaigns.names import ArrayId, released_name
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
-from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.snapshot import ClusterSnapshot, Sent
+from gridbridge.services.watch.sharing import Found, Sharing, answer_of, place_of
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import sent_to
+from gridbridge.state.database.snapshots import LastAnswer
 
 _log = logging.getLogger(__name__)
 
 
-def ask(
-    policy: Policy, clusters: Iterable[str], arrays: Iterable[Array]
-) -> dict[str, ClusterSnapshot]:
-    """Return what these clusters say, with our arrays; one that does not answer is left out."""
-    names = sorted(frozenset(clusters) & policy.clusters.keys())
-    submitted = tuple(one for one in arrays if one.job_id)
-    wanted = frozenset(one.job_id for one in submitted)
-    with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
-        answers = threads.map(lambda name: _snapshot(policy, name, wanted), names)
-        found = zip(names, answers, strict=True)
-        return {name: ours_alone(policy, seen, submitted) for name, seen in found if seen}
+class Asking:
+    """Asks clusters how they are, unless some program of the service did a moment ago."""
+
+    def __init__(
+        self, policy: Policy, database: Database, clock: Clock, *, is_dry: bool = False
+    ) -> None:
+        self._policy = policy
+        self._database = database
+        self._sharing = Sharing(database, clock, is_dry=is_dry)
+        self._clock = clock
+        self.has_read = False  # an answer of somebody else's, last time
+
+    def ask(
+        self, clusters: Iterable[str], arrays: Iterable[Array], limit_s: float
+    ) -> dict[str, ClusterSnapshot]:
+        """Return what these clusters say, with our arrays; one that does not answer is left out.
+
+        An answer that somebody else had may be so old; with a limit of 0 each cluster is asked.
+        """
+        submitted = tuple(one for one in arrays if one.job_id)
+        names = sorted(frozenset(clusters) & self._policy.clusters.keys())
+        sent = {name: sent_to(self._database, name) for name in names}  # after the arrays
+        known = {name: one for name in names if (one := self._known(name, sent[name], limit_s))}
+        self.has_read = bool(known)
+        found = known | self._ask({name: sent[name] for name in names if name not in known})
+        for name in found:
+            if why := found[name].trouble:
+                _log.warning("event=no_answer cluster=%s why=%r", name, why)
+        answers = ((name, found[name].snapshot) for name in names)
+        return {name: ours_alone(self._policy, seen, submitted) for name, seen in answers if seen}
+
+    def _known(self, name: str, sent: Sent, limit_s: float) -> Found | None:
+        if not limit_s:
+            return None
+        return self._sharing.find(name, self._place(name), sent.released, limit_s)
+
+    def _place(self, name: str) -> str:
+        return place_of(away(self._policy, name), self._policy.queues_at(name))
+
+    def _ask(self, sent: Mapping[str, Sent]) -> dict[str, Found]:
+        """Ask clusters all at once, and share what they say."""
+        with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
+            answers = dict(zip(sent, threads.map(self._one, sent, sent.values()), strict=True))
+        with self._database.transaction():
+            for name, (_, shared) in answers.items():
+                self._sharing.put(name, shared)
+        return {name: found for name, (found, _) in answers.items()}
+
+    def _one(self, name: str, sent: Sent) -> tuple[Found, LastAnswer]:
+        where, queues = away(self._policy, name), self._policy.queues_at(name)
+        found = _found(where, name, sent, queues)
+        place, now = place_of(where, queues), self._clock.now()
+        return found, answer_of(found.snapshot, sent, place, now, trouble=found.trouble)
+
+
+def _found(where: Away, name: str, sent: Sent, queues: tuple[str, ...]) -> Found:
+    try:
+        return Found(snapshot=status_of(where).snapshot(where, name, sent.jobs, queues)[0])
+    except (GridbridgeError, OSError) as error:
+        return Found(trouble=str(error) or "no answer")
 
 
 def ours_alone(policy: Policy, seen: ClusterSnapshot, arrays: Iterable[Array]) -> ClusterSnapshot:
@@ -45,15 +99,6 @@ def ours_alone(policy: Policy, seen: ClusterSnapshot, arrays: Iterable[Array]) -
         if (ours := tuple(row for row in rows if row.name in names.get(number, (row.name,))))
     }
     return replace(seen, jobs=jobs)
-
-
-def _snapshot(policy: Policy, name: str, wanted: frozenset[int]) -> ClusterSnapshot | None:
-    where = away(policy, name)
-    try:
-        return status_of(where).snapshot(where, name, wanted, policy.queues_at(name))[0]
-    except (GridbridgeError, OSError) as error:
-        _log.warning("event=no_answer cluster=%s why=%r", name, str(error))
-        return None
 
 
 def ends_of(policy: Policy, array: Array) -> dict[int, JobEnd | None] | None:

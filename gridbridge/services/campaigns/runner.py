@@ -55,7 +55,8 @@ class Runner:
         campaigns, predictions = Campaigns(self.database), Predictions(self.database)
         self._forecasts = Forecasts(campaigns, predictions, clock, policy.runner.interval_s)
         self._shares = Shares(policy, campaigns, CampaignUsage(self.database), clock)
-        self._updator = Updator(policy, self.database, predictions, Marks(self.database), clock)
+        marks = Marks(self.database)
+        self._updator = Updator(policy, self.database, predictions, marks, clock, is_dry=is_dry)
         learnt, most = Learnt(self.database), policy.runner.max_tasks
         self._actions = Actions(self.database, learnt, clock, policy.failures, most=most)
         self._publication = Publication(self.database, campaigns, self._forecasts, clock)

@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.services.campaigns.asking import ask, ends_of, lives
+from gridbridge.services.campaigns.asking import Asking, ends_of, lives
 from gridbridge.services.campaigns.listed import (
     elapsed,
     listed_places,
@@ -63,8 +63,11 @@ class Updator:
         predictions: Predictions,
         marks: Marks,
         clock: Clock,
+        *,
+        is_dry: bool = False,
     ) -> None:
         self._policy = policy
+        self._asking = Asking(policy, database, clock, is_dry=is_dry)
         self._campaigns = Campaigns(database)
         self._tries = CampaignTries(database, self._campaigns)
         self._copies = CampaignCopies(database, self._campaigns)
@@ -84,7 +87,7 @@ class Updator:
         waiting = self._campaigns.waiting()
         used = {name for one in campaigns for name in one.jdl.clusters}
         used |= {one.cluster for one in arrays}
-        answers = self.answers = ask(self._policy, used, arrays)
+        answers = self.answers = self._asking.ask(used, arrays, self._policy.poller.interval_s)
         released = [
             one for one in arrays if one.state is ArrayState.RELEASED and one.cluster in answers
         ]

@@ -14,6 +14,7 @@ from gridbridge.decisions.reload import AwayJob
 from gridbridge.decisions.transfer import dropped_clusters
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import Sent
 from gridbridge.services import cycle
 from gridbridge.services.transfer.parts import acting, knowledge, maintenance, program
 from gridbridge.services.transfer.parts.acting import Acting
@@ -21,7 +22,7 @@ from gridbridge.services.transfer.parts.knowledge import Knowledge
 from gridbridge.services.transfer.parts.maintenance import Maintenance
 from gridbridge.services.transfer.parts.resources import Resources
 from gridbridge.services.transfer.round.program import TransferProgram
-from gridbridge.state.database.campaigns import array_ids
+from gridbridge.state.database.campaigns import sent_to
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class TransferService:
         self.known.mail.put_away()
         self.program.upkeep.send()
         for observer in self.resources.observers.values():
-            observer.ask_if_due(self.wanted, self.uncounted)
+            observer.ask_if_due(self.wanted, self.sent)
         self.known.usage_records.look_if_due()
 
     def _keep_time(self) -> None:
@@ -126,9 +127,9 @@ class TransferService:
         others = known.unheard_ends.jobs() | known.breakers.jobs() | known.mail.unproved.jobs()
         return frozenset(remote | local | others | self.acting.late_guards.jobs())
 
-    def uncounted(self, cluster: str) -> frozenset[int]:
-        """Return the ids of campaigns' arrays at a cluster: no transfer has to wait for these."""
-        return array_ids(self.resources.database, cluster)
+    def sent(self, cluster: str) -> Sent:
+        """Return what campaigns sent to a cluster: no transfer has to wait for their tasks."""
+        return sent_to(self.resources.database, cluster)
 
     def shut_down(self) -> None:
         """Give back what is held of the machine: files, threads, programs. May be repeated."""

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.watch.observer import Answer, Observer
+from gridbridge.services.watch.sharing import Sharing
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.snapshots import Snapshots
@@ -32,6 +33,7 @@ class Answers:
         self._failed: Counter[str] = Counter()  # in a row
         self._observers = observers
         self._snapshots = Snapshots(database)
+        self._sharing = Sharing(database, clock)
         self._show = show
 
     def take(self) -> tuple[Answer, ...]:
@@ -64,6 +66,8 @@ class Answers:
             took=timedelta(seconds=answer.took_s),
             summary=_summary(answer),
         )
+        if answer.shared:
+            self._sharing.put(answer.cluster, answer.shared)
         self._show(answer, self.good.get(answer.cluster))
 
 

@@ -1,7 +1,7 @@
 """Ask one cluster for its status now and then, in a thread of its own, and never too often."""
 
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -9,10 +9,14 @@ from typing import Protocol
 from gridbridge.apply.adapters import status_of
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.route import Away
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, Sent
 from gridbridge.model.users import Users
 from gridbridge.model.vocabulary import Vocabulary
+from gridbridge.services.watch.sharing import answer_of, place_of, without
 from gridbridge.shell.clock import Clock
+from gridbridge.state.database.snapshots import LastAnswer
+
+ROUND_S = 2.0  # an answer is shared by the round after it
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +30,7 @@ class Answer:
     snapshot: ClusterSnapshot | None = None
     vocabulary: Vocabulary | None = None  # now and then
     trouble: str = ""
+    shared: LastAnswer | None = None  # where other programs want to know it
 
 
 class Pace(Protocol):
@@ -52,8 +57,8 @@ class Pace(Protocol):
         ...
 
 
-def _none(_cluster: str) -> frozenset[int]:
-    return frozenset()
+def _none(_cluster: str) -> Sent:
+    return Sent()
 
 
 def stretched(usual_s: float, pace: Pace) -> float:
@@ -76,7 +81,7 @@ class Observer:
         pace: Pace,
         clock: Clock,
         users: Users | None = None,
-        transfer_queues: Container[str] = (),
+        transfer_queues: Collection[str] = (),
     ) -> None:
         self.cluster = cluster
         self.interval_s = pace.interval_s
@@ -93,7 +98,7 @@ class Observer:
         self._usual_s = 0.0
         self._words_due = clock.steady_s()
 
-    def follow(self, where: Away, pace: Pace, transfer_queues: Container[str]) -> None:
+    def follow(self, where: Away, pace: Pace, transfer_queues: Collection[str]) -> None:
         """Go on under another configuration, in which the cluster is the same.
 
         The cluster has often changed as well, so its words are asked for again.
@@ -107,17 +112,16 @@ class Observer:
     def ask_if_due(
         self,
         wanted: Callable[[], frozenset[int]],
-        uncounted: Callable[[str], frozenset[int]] = _none,
+        sent: Callable[[str], Sent] = _none,
     ) -> None:
         """Ask when it is time and no question is open.
 
-        `wanted` tells the jobs to keep, `uncounted` those of a cluster that are not pending.
+        `wanted` tells the jobs to keep, `sent` what others sent to a cluster: it is not pending.
         """
         if self._asked is None and self._clock.steady_s() >= self._due:
             self._asked_at = self._clock.steady_s()
             self._due = self._asked_at + self.interval_s
-            counted_out = uncounted(self.cluster)
-            self._asked = self._threads.submit(self._ask, wanted(), counted_out)
+            self._asked = self._threads.submit(self._ask, wanted(), sent(self.cluster))
 
     def answer(self) -> Answer | None:
         """Return the answer once, None while there is none.
@@ -142,19 +146,31 @@ class Observer:
 
     def _dated(self, answer: Answer) -> Answer:
         """Date an answer by its age, since the clock may have been set after the question."""
-        if answer.snapshot is None:
-            return answer
         taken_at = self._clock.moment(self._asked_at)
-        return replace(answer, snapshot=replace(answer.snapshot, taken_at=taken_at))
+        shared = answer.shared and replace(
+            answer.shared, asked_at=taken_at, every_s=self.interval_s + answer.took_s + ROUND_S
+        )
+        seen = answer.snapshot and replace(answer.snapshot, taken_at=taken_at)
+        return replace(answer, snapshot=seen, shared=shared)
 
     def dismiss(self) -> None:
         """Stop asking; a question that is under way ends by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, wanted: frozenset[int], uncounted: frozenset[int]) -> Answer:
+    def _ask(self, wanted: frozenset[int], sent: Sent) -> Answer:
+        """Ask for both at once; what others sent is in what they read alone."""
+        answer = self._answered(wanted, sent)
+        seen = answer.snapshot
+        if sent.is_watched:
+            place = place_of(self._where, self._transfer_queues)
+            shared = answer_of(seen, sent, place, self._clock.now(), trouble=answer.trouble)
+            answer = replace(answer, shared=shared)
+        return replace(answer, snapshot=seen and without(seen, sent.jobs - wanted))
+
+    def _answered(self, wanted: frozenset[int], sent: Sent) -> Answer:
         try:
             seen, took_s = status_of(self._where).snapshot(
-                self._where, self.cluster, wanted, self._transfer_queues, uncounted
+                self._where, self.cluster, wanted | sent.jobs, self._transfer_queues, sent.jobs
             )
         except (GridbridgeError, OSError) as error:
             return Answer(cluster=self.cluster, trouble=str(error))

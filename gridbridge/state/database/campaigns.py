@@ -27,6 +27,7 @@ from gridbridge.model.campaigns.campaign import (
     Waiting,
 )
 from gridbridge.model.campaigns.steps import FIRST
+from gridbridge.model.snapshot import Sent
 from gridbridge.state.database.campaign_rows import campaign_of, values_of
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, WAITING
 from gridbridge.state.database.core import Database
@@ -36,18 +37,30 @@ _ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
 _ATTEMPT = tuple(ATTEMPTS.c[field.name] for field in fields(Attempt))
 # Not `!= OVER`: an index finds the few that are open among all that ever were.
 _IS_OPEN = ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
+_IS_GOING = or_(
+    CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
+    and_(CAMPAIGNS.c.state == CampaignState.CANCELLED, CAMPAIGNS.c.ended_at.is_(None)),
+)
 _BY_NUMBER = select(*_CAMPAIGN).order_by(CAMPAIGNS.c.number)
 _ONE = _BY_NUMBER.where(CAMPAIGNS.c.number == bindparam("number"))
 _BY_TOKEN = _BY_NUMBER.where(CAMPAIGNS.c.token == bindparam("token"))
 _UNFINISHED = _BY_NUMBER.where(
-    or_(
-        CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
-        and_(CAMPAIGNS.c.state == CampaignState.CANCELLED, CAMPAIGNS.c.ended_at.is_(None)),
-        CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(_IS_OPEN)),
-    )
+    or_(_IS_GOING, CAMPAIGNS.c.number.in_(select(ARRAYS.c.campaign).where(_IS_OPEN)))
 )
 _OPEN_ARRAYS = select(*_ARRAY).where(_IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
-_IDS_AT = select(ARRAYS.c.job_id).where(ARRAYS.c.cluster == bindparam("cluster"), _IS_OPEN)
+_SENT_TO = select(*_ARRAY).where(
+    ARRAYS.c.cluster == bindparam("cluster"), ARRAYS.c.job_id > 0, _IS_OPEN
+)
+_ANY = select(CAMPAIGNS.c.number).where(_IS_GOING).limit(1)
+_VISITED = select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == bindparam("campaign")).distinct()
+_TRIED = _VISITED.join(
+    ATTEMPTS,
+    and_(
+        ATTEMPTS.c.campaign == ARRAYS.c.campaign,
+        ATTEMPTS.c.array == ARRAYS.c.number,
+        ATTEMPTS.c.task < FIRST,
+    ),
+)
 _OF_ARRAY = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.array == bindparam("of_array")
 )
@@ -97,9 +110,18 @@ _LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
 )
 
 
-def array_ids(database: Database, cluster: str) -> frozenset[int]:
-    """Return the ids of the arrays at a cluster of which a task may live."""
-    return frozenset(row["job_id"] for row in database.rows(_IDS_AT, cluster=cluster))
+def sent_to(database: Database, cluster: str) -> Sent:
+    """Return the arrays at a cluster of which a task may live."""
+    rows = database.rows(_SENT_TO, cluster=cluster)
+    return Sent(
+        jobs=frozenset(row["job_id"] for row in rows),
+        released=frozenset(
+            f"{row['campaign']}.{row['number']}"
+            for row in rows
+            if row["state"] == ArrayState.RELEASED
+        ),
+        is_watched=bool(rows or database.rows(_ANY)),
+    )
 
 
 class Campaigns:

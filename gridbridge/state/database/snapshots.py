@@ -1,9 +1,22 @@
-"""When each cluster was asked, and in short what it answered."""
+"""When each cluster was asked, in short what it answered, and its last answer whole."""
 
+import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Boolean, Column, Float, Table, delete, insert
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Float,
+    LargeBinary,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    select,
+)
 
 from gridbridge.state.database.columns import COUNTED, METADATA, Json, Moment, Words
 from gridbridge.state.database.core import Database
@@ -18,8 +31,48 @@ SNAPSHOTS = Table(
     Column("took_s", Float, nullable=False),
     Column("summary", Json, nullable=False),
 )
+ANSWERS = Table(
+    "answers",
+    METADATA,
+    Column("cluster", Words, primary_key=True),
+    Column("place", Words, nullable=False),
+    Column("asked_at", Moment, nullable=False),
+    Column("every_s", Float, nullable=False),
+    Column("covers", Words, nullable=False),
+    Column("trouble", Words, nullable=False),
+    Column("digest", Words, nullable=False),
+)
+CONTENTS = Table(
+    "answer_contents",
+    METADATA,
+    Column("cluster", Words, primary_key=True),
+    Column("digest", Words, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
 
 _ADD = insert(SNAPSHOTS)
+_DIGEST = select(CONTENTS.c.digest).where(CONTENTS.c.cluster == bindparam("cluster"))
+_LAST = (
+    select(ANSWERS, CONTENTS.c.content)
+    .outerjoin_from(
+        ANSWERS,
+        CONTENTS,
+        and_(ANSWERS.c.cluster == CONTENTS.c.cluster, ANSWERS.c.digest == CONTENTS.c.digest),
+    )
+    .where(ANSWERS.c.cluster == bindparam("cluster"))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastAnswer:
+    """What a cluster answered whoever asked it last."""
+
+    place: str  # by which program and where it was asked
+    asked_at: datetime
+    every_s: float  # after so long a better one is there, if all is well
+    covers: frozenset[str] = frozenset()  # what was sent before it was asked
+    trouble: str = ""  # why there is no answer
+    content: bytes = b""  # what it lists
 
 
 class Snapshots:
@@ -45,3 +98,31 @@ class Snapshots:
     def forget(self, before: datetime) -> None:
         """Remove answers from before that time."""
         self._database.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
+
+
+class LastAnswers:
+    """The last answer of each cluster, for all programs that have the state file."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put(self, cluster: str, answer: LastAnswer) -> None:
+        """Keep an answer in the place of the one before; what it lists, if that has changed."""
+        digest = hashlib.sha256(answer.content).hexdigest()
+        of = {"cluster": cluster, "digest": digest}
+        head = {"place": answer.place, "asked_at": answer.asked_at, "every_s": answer.every_s}
+        head |= {"covers": " ".join(sorted(answer.covers)), "trouble": answer.trouble}
+        with self._database.transaction():
+            kept = self._database.rows(_DIGEST, cluster=cluster)
+            if [row["digest"] for row in kept] != [digest]:
+                values = of | {"content": answer.content}
+                self._database.execute(self._database.upsert(CONTENTS), values)
+            self._database.execute(self._database.upsert(ANSWERS), of | head)
+
+    def find(self, cluster: str) -> LastAnswer | None:
+        """Return the last answer; None where nobody has asked."""
+        for row in self._database.rows(_LAST, cluster=cluster):
+            known = {name: row[name] for name in ("place", "asked_at", "every_s", "trouble")}
+            covers, content = frozenset(row["covers"].split()), row["content"] or b""
+            return LastAnswer(**known, covers=covers, content=content)
+        return None

@@ -1,15 +1,25 @@
-"""Of what a cluster lists only our own arrays are ours, whatever numbers others have."""
+"""A cluster is asked once for all, and of what it lists only our own arrays are ours."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from gridbridge.model.campaigns.campaign import Array, ArrayState
-from gridbridge.model.policy import Policy, Site
+from gridbridge.batch.gridengine import status
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import Fact, JobState
-from gridbridge.services.campaigns.asking import ours_alone
+from gridbridge.services.campaigns.asking import Asking, ours_alone
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.campaigns import Campaigns, sent_to
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OURS = Array(
@@ -44,9 +54,115 @@ def test_a_job_with_the_number_of_an_array_has_its_name(name: str, is_ours: bool
         pending=0,
         free_slots=0,
     )
-    policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
 
     found = ours_alone(policy, seen, [OURS, replace(OURS, cluster="gamma", job_id=78)])
 
     assert (77 in found.jobs) is is_ours
     assert found.jobs[78] == (transfer,)
+
+
+class Site:
+    """A campaign, and a cluster that lists all that it is asked about."""
+
+    def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.database = database
+        self.campaigns = Campaigns(database)
+        self.asked: list[frozenset[int]] = []
+        self.is_silent = False
+        self.after_s = 0.0
+        jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")})
+        known = {"uid": 1, "owner": "a", "submitted_at": NOON, "tasks": 9, "digest": ""}
+        state = CampaignState.IN_TREATMENT
+        self.campaigns.add(Campaign(number=0, state=state, jdl=jdl, **known), "token")  # type: ignore[arg-type]
+        monkeypatch.setattr(status, "snapshot", self._snapshot)
+
+    def send(self, job_id: int, state: ArrayState = ArrayState.RELEASED) -> Array:
+        """Note an array of two tasks."""
+        made = self.campaigns.intend(1, "beta", 2, NOON)
+        assert made
+        self.campaigns.array_is(made, state, job_id)
+        return made
+
+    def ask(self, limit_s: float = 5.0) -> dict[str, ClusterSnapshot]:
+        """Ask as a program that was just started."""
+        site = SiteSection(cluster="alpha")
+        policy = Policy(site=site, clusters={"beta": Cluster()}, queues={})
+        clock = Clock(lambda: NOON.timestamp() + self.after_s)
+        asking = Asking(policy, self.database, clock)
+        return asking.ask({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
+
+    def _snapshot(
+        self, _: object, cluster: str, wanted: frozenset[int], *__: object
+    ) -> tuple[ClusterSnapshot, float]:
+        self.asked.append(wanted)
+        if self.is_silent:
+            raise GridbridgeError("refused")
+        rows = {number: (job(number, "campaign.1"),) for number in wanted}
+        now = datetime.fromtimestamp(NOON.timestamp() + self.after_s, UTC)
+        known = {"cluster": cluster, "taken_at": now, "pending": 0, "free_slots": 3}
+        return ClusterSnapshot(jobs=rows, **known), 0.1  # type: ignore[arg-type]
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    yield Site(database, monkeypatch)
+    database.close()
+
+
+def test_a_cluster_is_asked_once_for_all_programs(site: Site) -> None:
+    site.send(7)
+    first, second = site.ask(), site.ask()
+
+    assert first == second
+    assert first["beta"].jobs.keys() == {7}
+    assert site.asked == [{7}]
+
+
+def test_it_is_asked_again_after_the_interval_and_by_who_must_know_now(site: Site) -> None:
+    site.send(7)
+    site.ask()
+    site.after_s = 6.0
+    site.ask()
+    site.ask(limit_s=0)
+
+    assert len(site.asked) == 3
+
+
+def test_what_was_released_since_is_not_missing_but_asked_about(site: Site) -> None:
+    """One that is only submitted does not matter: nobody looks for its tasks yet."""
+    site.send(7)
+    site.ask()
+    site.send(8, ArrayState.SUBMITTED)
+    site.ask()
+    site.send(9)
+    found = site.ask()
+
+    assert site.asked == [{7}, {7, 8, 9}]
+    assert found["beta"].jobs.keys() == {7, 8, 9}
+
+
+def test_one_that_did_not_answer_is_left_out_and_not_asked_by_the_next_at_once(site: Site) -> None:
+    site.is_silent = True
+    site.send(7)
+    answers = site.ask(), site.ask()
+    site.is_silent, site.after_s = False, 6.0
+
+    assert answers == ({}, {})
+    assert len(site.asked) == 1
+    assert site.ask().keys() == {"beta"}
+
+
+def test_others_learn_what_was_sent_to_a_cluster(site: Site) -> None:
+    """Even before it is released; where no campaign is under way nobody wants to know."""
+    site.send(7)
+    site.send(8, ArrayState.SUBMITTED)
+    site.campaigns.array_is(site.send(9), ArrayState.OVER)
+    sent = sent_to(site.database, "beta")
+    elsewhere = sent_to(site.database, "gamma")
+    site.campaigns.is_now(1, CampaignState.TERMINATED)
+    later = sent_to(site.database, "gamma")
+
+    assert (sent.jobs, sent.released, sent.is_watched) == ({7, 8}, {"1.1"}, True)
+    assert (elsewhere.jobs, elsewhere.is_watched, later.is_watched) == (frozenset(), True, False)

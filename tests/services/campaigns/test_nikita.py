@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from gridbridge.apply.clusters import away
+from gridbridge.batch.gridengine import status
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
@@ -23,11 +25,12 @@ from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
 from gridbridge.services.campaigns.nikita import journalled
 from gridbridge.services.campaigns.nikita.cancelling import Cancelling
 from gridbridge.services.campaigns.nikita.service import Nikita
+from gridbridge.services.watch.sharing import Sharing, answer_of, place_of
 from gridbridge.shell import lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
 from gridbridge.state.database.campaign_tries import CampaignTries
-from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.campaigns import Campaigns, sent_to
 from gridbridge.state.database.marks import Marks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -98,7 +101,8 @@ def campaign(type_: Type = Type.DEFAULT) -> Campaign:
 
 def row(places: range, state: JobState = WAITING, **other: Any) -> JobStatus:
     """Return a row of beta's list."""
-    return JobStatus(job_id=77, tasks=(places,), name="", owner="alice", state=state, **other)
+    known = {"job_id": 77, "tasks": (places,), "name": "campaign.1", "owner": "alice"}
+    return JobStatus(**known | {"state": state} | other)
 
 
 def beta(*rows: JobStatus, state: QueueState | None = None) -> dict[str, ClusterSnapshot]:
@@ -154,6 +158,33 @@ def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
 
     assert cell.deleted == [(1, (range(2, 4),))]
     assert {*Marks(nikita.database).all()[1, 1]} == {2, 3}
+
+
+@pytest.mark.parametrize(("waiting", "asked"), [(1, 0), (5, 1)], ids=["few", "a flood"])
+def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
+    nikita: Nikita,
+    now: list[datetime],
+    monkeypatch: pytest.MonkeyPatch,
+    array: Array,
+    waiting: int,
+    asked: int,
+) -> None:
+    """What waited a moment ago may run now."""
+    later(now, 61)
+    told, policy = [], nikita._policy
+    told_then = beta(row(range(1, waiting + 1)))["beta"]
+    runs_now = beta(row(range(1, 6), RUNNING, since=now[0]))["beta"]
+    seen = replace(told_then, taken_at=now[0])
+    sent = sent_to(nikita.database, "beta")
+    shared = answer_of(seen, sent, place_of(away(policy, "beta"), ()), now[0])
+    Sharing(nikita.database, Clock()).put("beta", shared)
+    monkeypatch.setattr(status, "snapshot", lambda *_: told.append(1) or (runs_now, 0.1))  # type: ignore[func-returns-value]
+    later(now, 10)
+
+    plan = nikita.decide(nikita.gather())
+
+    assert plan == Wiping()
+    assert len(told) == asked
 
 
 def test_no_task_ran_before_it_was_sent(

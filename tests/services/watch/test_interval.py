@@ -2,16 +2,22 @@
 
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from gridbridge.batch.gridengine import status
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.route import Cell
-from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, Sent
+from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer.sections import Poller
 from gridbridge.services.watch.observer import Answer, Observer, stretched
 from gridbridge.shell.clock import Clock
+from gridbridge.state.answer_rows import decode
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NOWHERE = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
 
 
 @pytest.mark.parametrize(
@@ -37,8 +43,7 @@ def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(
         raise IndexError("list index out of range")
 
     monkeypatch.setattr(status, "snapshot", fault)
-    nowhere = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
-    observer = Observer("beta", nowhere, Poller(), Clock())
+    observer = Observer("beta", NOWHERE, Poller(), Clock())
     observer.ask_if_due(frozenset)
 
     assert _answer(observer).trouble == "IndexError: list index out of range"
@@ -112,8 +117,8 @@ def test_its_words_are_asked_for_anew_with_the_first_question_after_a_change(
     assert sleepy.words_asked_at == [0, 240]
 
 
-def test_what_does_not_count_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Campaigns' arrays: their tasks that wait keep no transfer away."""
+def test_what_campaigns_sent_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Campaigns' arrays: their tasks that wait keep no transfer away, and the runner wants them."""
     told: list[tuple[object, ...]] = []
 
     def note(*words: object) -> None:
@@ -121,9 +126,40 @@ def test_what_does_not_count_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyP
         raise GridbridgeError("silent")
 
     monkeypatch.setattr(status, "snapshot", note)
-    nowhere = Cell(root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1)
-    observer = Observer("beta", nowhere, Poller(), Clock())
-    observer.ask_if_due(lambda: frozenset({1}), {"beta": frozenset({7})}.__getitem__)
+    observer = Observer("beta", NOWHERE, Poller(), Clock())
+    observer.ask_if_due(lambda: frozenset({1}), {"beta": Sent(jobs=frozenset({7}))}.__getitem__)
     _answer(observer)
 
-    assert told == [(nowhere, "beta", frozenset({1}), (), frozenset({7}))]
+    assert told == [(NOWHERE, "beta", frozenset({1, 7}), (), frozenset({7}))]
+
+
+def _observed(monkeypatch: pytest.MonkeyPatch, sent: Sent, **seen: Any) -> Answer:
+    """Return the answer of a cluster that lists a job of ours, 1, and an array, 7."""
+    rows = {n: (JobStatus(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
+    known = {"cluster": "beta", "taken_at": NOON, "pending": 0, "free_slots": 3, "jobs": rows}
+    answer = ClusterSnapshot(**known | seen), 0.5
+    monkeypatch.setattr(status, "snapshot", lambda *_: answer)
+    observer = Observer("beta", NOWHERE, Poller(interval_s=5), Clock())
+    observer.ask_if_due(lambda: frozenset({1}), lambda _: sent)
+    return _answer(observer)
+
+
+def test_what_campaigns_sent_is_told_to_them_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = Sent(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
+    answer = _observed(monkeypatch, sent)
+
+    assert answer.snapshot
+    assert answer.snapshot.jobs.keys() == {1}
+    assert answer.shared
+    assert answer.shared.covers == {"3.1"}
+    assert answer.shared.asked_at == answer.snapshot.taken_at
+    assert answer.shared.every_s > 5.5
+    told = decode(answer.shared.content, "beta", NOON)
+    assert (told.jobs.keys(), told.free_slots) == ({7}, 3)
+
+
+def test_nothing_is_told_where_nobody_wants_to_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = _observed(monkeypatch, Sent())
+
+    assert answer.snapshot
+    assert answer.shared is None

@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.steps import EPILOGUE
 from gridbridge.model.campaigns.wiping import Listed, Patience, Wipe, Wiping
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.services.campaigns.asking import ask
+from gridbridge.services.campaigns.asking import Asking
 from gridbridge.services.campaigns.listed import max_slots
 from gridbridge.services.campaigns.nikita import journalled
 from gridbridge.services.campaigns.nikita.cancelling import Cancelling
@@ -60,18 +60,24 @@ class Nikita:
         self._acts = acts
         self.database = Database.open(policy.site.state, is_unchanged=is_dry)
         self.journal = Journal(self.database)
+        self._asking = Asking(policy, self.database, clock, is_dry=is_dry)
         self._campaigns = Campaigns(self.database)
         self._tries = CampaignTries(self.database, self._campaigns)
         self._marks = Marks(self.database)
         self._arrays: dict[tuple[int, int], Array] = {}
 
     def gather(self) -> Listed:
-        """Ask the clusters that have tasks."""
+        """Look at what clusters said a moment ago; ask them before anything is deleted."""
+        seen = self._look(self._policy.runner.interval_s)
+        is_old = self._asking.has_read and rules.plan(seen) != Wiping()
+        return self._look(0.0) if is_old else seen
+
+    def _look(self, limit_s: float) -> Listed:
         released = [
             one for one in self._campaigns.open_arrays() if one.state is ArrayState.RELEASED
         ]
-        answers = ask(self._policy, {one.cluster for one in released}, released)
-        return self.listed(released, answers)
+        clusters = {one.cluster for one in released}
+        return self.listed(released, self._asking.ask(clusters, released, limit_s))
 
     def listed(self, released: list[Array], answers: dict[str, ClusterSnapshot]) -> Listed:
         """Return what the answers of clusters tell where work can start."""

@@ -1,0 +1,140 @@
+"""Whose answer about a cluster a program takes in the place of a question of its own."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.route import Cell, OarServer, login
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, Sent
+from gridbridge.model.states import UNSEEN
+from gridbridge.services.watch.sharing import Found, Sharing, answer_of, place_of
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import Database
+from gridbridge.state.database.snapshots import LastAnswer
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SENT = Sent(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
+ROW = JobStatus(job_id=7, name="campaign.3", owner="alice", state=UNSEEN)
+SEEN = ClusterSnapshot(cluster="beta", taken_at=NOON, jobs={7: (ROW,)}, pending=0, free_slots=4)
+LIMIT_S = 5.0
+
+
+class Site:
+    """A state file, and a clock that is set by hand."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = f"sqlite:///{path}/state.db"
+        self.after_s = 1.0
+        self.clock = Clock(lambda: NOON.timestamp() + self.after_s)
+        self.database = Database.open(self.path)
+        self.sharing = Sharing(self.database, self.clock)
+
+    def put(self, seen: ClusterSnapshot | None = SEEN, sent: Sent = SENT, **other: object) -> None:
+        """Share an answer."""
+        known = {"every_s": 0.0, "place": "there", "trouble": ""} | other
+        self.sharing.put("beta", answer_of(seen, sent, now=self.clock.now(), **known))  # type: ignore[arg-type]
+
+    def find(self, *released: str, place: str = "there") -> Found | None:
+        """Look for one that knows these arrays."""
+        return self.sharing.find("beta", place, frozenset(released), LIMIT_S)
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path)
+    yield made
+    made.database.close()
+
+
+def test_a_young_answer_is_taken(site: Site) -> None:
+    nobody_asked = site.find()
+    site.put()
+
+    assert nobody_asked is None
+    assert site.find("3.1") == Found(snapshot=SEEN)
+    assert site.find() == Found(snapshot=SEEN)
+
+
+def test_one_that_was_asked_before_an_array_was_released_knows_nothing_of_it(site: Site) -> None:
+    site.put()
+
+    assert site.find("3.1", "3.2") is None
+
+
+@pytest.mark.parametrize(
+    ("after_s", "every_s", "is_taken"),
+    [(4.9, 0, True), (5, 0, False), (7, 8, True), (8, 8, False), (-0.5, 0, True), (-9, 0, False)],
+    ids=["young", "old", "the next is due later", "the next is late", "slewed", "clock set back"],
+)
+def test_its_age_counts(site: Site, after_s: float, every_s: float, is_taken: bool) -> None:
+    site.put(every_s=every_s)
+    site.after_s = after_s
+
+    assert (site.find("3.1") is not None) is is_taken
+
+
+def test_what_another_program_or_another_place_answered_is_not_read(site: Site) -> None:
+    site.put()
+
+    assert site.find("3.1", place="elsewhere") is None
+
+
+def test_a_question_that_failed_a_moment_ago_has_no_answer(site: Site) -> None:
+    """Unknown: nobody takes it for a list without our jobs."""
+    site.put(None, trouble="refused")
+
+    assert site.find("3.1") == Found(trouble="refused")
+
+
+def test_what_can_not_be_read_is_asked_for(site: Site) -> None:
+    odd = LastAnswer(
+        place="there", asked_at=NOON, every_s=0, covers=SENT.released, content=b"no such form"
+    )
+    site.sharing.put("beta", odd)
+
+    assert site.find("3.1") is None
+
+
+def test_a_dry_run_shares_nothing(site: Site) -> None:
+    Sharing(site.database, site.clock, is_dry=True).put(
+        "beta", answer_of(SEEN, SENT, "there", NOON)
+    )
+
+    assert site.find("3.1") is None
+
+
+def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
+    def cell(port: str, host: str = "") -> Cell:
+        return Cell(
+            root="/r",
+            cell="b",
+            qmaster_port=port,
+            execd_port="2",
+            binaries="/bin",
+            timeout_s=1,
+            login=login(host, "me"),
+        )
+
+    there = place_of(cell("1"), ("transfer-a",))
+    others = [
+        place_of(cell("2"), ("transfer-a",)),
+        place_of(cell("1", "h"), ("transfer-a",)),
+        place_of(cell("1"), ()),
+        place_of(OarServer(timeout_s=1), ("transfer-a",)),
+    ]
+
+    assert there == place_of(cell("1"), ("transfer-a",))
+    assert there not in others
+    assert len(set(others)) == 4
+
+
+def test_of_two_programs_one_reads_what_the_other_wrote(site: Site) -> None:
+    site.put()
+    other = Database.open(site.path)
+    found = Sharing(other, site.clock).find("beta", "there", SENT.released, LIMIT_S)
+    other.close()
+
+    assert found == Found(snapshot=replace(SEEN))

@@ -1,0 +1,107 @@
+"""The last answer of a cluster, as all programs of the service read it in the state file."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import Fact, JobState, QueueFact, QueueState
+from gridbridge.state.answer_rows import decode, encode
+from gridbridge.state.database import Database
+from gridbridge.state.database.snapshots import LastAnswer, LastAnswers
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MANY = 100_000
+WAITING = JobStatus(
+    job_id=7,
+    tasks=(range(3, 9), range(10, 20, 2)),
+    name="campaign.1",
+    owner="al\udce9ce",
+    state=JobState([Fact.WAITING, Fact.HELD], "h qw"),
+)
+RUNNING = replace(
+    WAITING,
+    tasks=(range(1, 2),),
+    state=JobState([Fact.RUNNING], "r"),
+    queue="all.q@n1",
+    since=NOON,
+    slots=4,
+)
+QUEUE = QueueStatus(
+    name="all.q@n1",
+    slots_used=1,
+    slots_reserved=2,
+    slots_total=30,
+    state=QueueState([QueueFact.LOADED], "a"),
+    takes_batch=False,
+    is_besteffort=True,
+    slots_yielding=1,
+)
+SEEN = ClusterSnapshot(
+    cluster="beta",
+    taken_at=NOON,
+    queues=(QUEUE, replace(QUEUE, name="b@n1", state=QueueState(), says_stay=True)),
+    jobs={7: (RUNNING, WAITING), 8: (replace(WAITING, job_id=8, tasks=()),)},
+    pending=5,
+    free_slots=6,
+)
+
+
+@pytest.fixture(name="answers")
+def _answers(tmp_path: Path) -> Iterator[LastAnswers]:
+    database = Database.open(f"sqlite:///{tmp_path}/state.db")
+    yield LastAnswers(database)
+    database.close()
+
+
+def answer(content: bytes = b"rows", **other: object) -> LastAnswer:
+    """Return an answer that lists something."""
+    known = {"place": "0.1.0 there", "asked_at": NOON, "every_s": 5.0, "content": content}
+    return LastAnswer(**known | other)  # type: ignore[arg-type]
+
+
+def test_what_is_written_is_read_again() -> None:
+    assert decode(encode(SEEN, {7, 8}), "beta", NOON) == SEEN
+    assert decode(encode(SEEN, {7}), "beta", NOON).jobs.keys() == {7}
+
+
+def test_the_last_answer_is_kept(answers: LastAnswers) -> None:
+    covers = frozenset({"3.1", "3.12"})
+    answers.put("beta", answer(b"old"))
+    answers.put("beta", answer(covers=covers))
+    answers.put("gamma", answer(b"", trouble="refused: é"))
+
+    assert answers.find("beta") == answer(covers=covers)
+    assert answers.find("gamma") == answer(b"", trouble="refused: é")
+    assert answers.find("delta") is None
+
+
+def test_a_list_that_stays_the_same_is_not_written_again(
+    answers: LastAnswers, tmp_path: Path
+) -> None:
+    answers.put("beta", answer())
+    with sqlite3.connect(tmp_path / "state.db") as file:
+        file.execute("UPDATE answer_contents SET content = ?", (b"untouched",))
+    answers.put("beta", answer(every_s=9.0))
+
+    assert answers.find("beta") == answer(b"untouched", every_s=9.0)
+
+
+def test_an_answer_about_many_tasks_is_cheap(answers: LastAnswers) -> None:
+    """A row for each of 100,000 tasks: no lock is held for half a second."""
+    rows = tuple(replace(RUNNING, tasks=(range(n, n + 1),)) for n in range(1, MANY + 1))
+    content = encode(replace(SEEN, jobs={7: rows}), {7})
+    began = time.process_time()
+    answers.put("beta", answer(content))
+    took_s = time.process_time() - began
+    found = answers.find("beta")
+
+    assert found
+    assert len(decode(found.content, "beta", NOON).jobs[7]) == MANY
+    assert len(content) < 20 * MANY
+    assert took_s < 0.5
