@@ -180,10 +180,14 @@ class Ledger:
         """Add a line, which lasts before anything is done; OSError when there is no room."""
         line = f"{' '.join(row)}\n".encode("ascii")
         before = os.lseek(self._end, 0, os.SEEK_END)
-        if os.write(self._end, line) != len(line):
+        try:
+            written = os.write(self._end, line)
+            os.fsync(self._end)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from None
+        if written != len(line):
             os.ftruncate(self._end, before)
             raise OSError(28, "No space left on device", self._path)
-        os.fsync(self._end)
         self._rows.append(row)
 
 

@@ -3,6 +3,7 @@
 # ruff: noqa: SIM300 - `expected == actual` (style.md 33)
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ FOLDER = "~/faults"
 AT = {"beta": (HOST, "alice"), "gamma": (FAR, ACCOUNT)}
 BOTH: dict[str, Any] = {"beta": {}, "gamma": {}}
 TASKS, SOME = 40, 12
+OUTAGE_S = 600
 SILENT = "GET_JOBS"
 TERMINATED = "terminated"
 
@@ -120,6 +122,24 @@ def test_no_task_is_lost_or_runs_twice_by_that(site: Grid, away: Away) -> None:
     assert 0 == away.failed
     assert (TASKS, 0) == (found["ended"], found["failed"])
     assert each_once(away.number, TASKS) == ran(site, away.number, "away")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+def test_nothing_is_lost_in_ten_minutes_without_servers(folders: Grid) -> None:
+    grid = folders
+    number = bring(grid, "long", TASKS, BOTH)
+    grid.until(lambda: clusters_of(grid, number) == {*BOTH}, "both to have tasks", CAMPAIGN_S)
+    with no_servers(grid):
+        back_at = time.monotonic() + OUTAGE_S
+        grid.until(lambda: time.monotonic() > back_at, "ten minutes to pass", OUTAGE_S + 60)
+        failed = published(grid, number)["failed"]
+    until_state(grid, number, TERMINATED)
+    found = shown(grid, number)
+
+    assert 0 == failed
+    assert (TASKS, 0) == (found["ended"], found["failed"])
+    assert each_once(number, TASKS) == ran(grid, number, "long")
 
 
 @pytest.fixture
