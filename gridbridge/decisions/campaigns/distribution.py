@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from statistics import fmean
 
 from gridbridge.decisions.campaigns.fairshare import HORIZON_S, Wish, shared
 from gridbridge.decisions.campaigns.matching import Matching, Pair
@@ -62,17 +63,23 @@ class Distribution:
                 self._give(campaign, cluster, self._matching.to_start(campaign, cluster))
 
     def _fairly(self, turn: tuple[Offer, ...]) -> None:
-        """Share each cluster among those who are offered it, those with the most room first.
+        """Share each cluster among those who are offered it, their best one first.
 
-        Best-effort slots are shared after those of ordinary tasks.
+        That is the one which comes first for them in the mean, then one with more room. Best-effort
+        slots are shared after those of ordinary tasks.
         """
         offered: dict[tuple[str, bool], list[Campaign]] = {}
+        places: dict[tuple[str, bool], list[int]] = {}
         for campaign, clusters in turn:
-            for cluster in clusters:
+            for place, cluster in enumerate(self._best_first(campaign, clusters)):
                 key = cluster, campaign.jdl.clusters[cluster].is_besteffort
                 offered.setdefault(key, []).append(campaign)
-        room = {key: self._free(some[0], key[0]) for key, some in offered.items()}
-        for key in sorted(offered, key=lambda each: (each[1], -room[each], each)):
+                places.setdefault(key, []).append(place)
+        order = {
+            key: (key[1], fmean(places[key]), -self._free(some[0], key[0]), key[0])
+            for key, some in offered.items()
+        }
+        for key in sorted(offered, key=lambda each: order[each]):
             self._share(key[0], offered[key])
 
     def _share(self, cluster: str, campaigns: list[Campaign]) -> None:

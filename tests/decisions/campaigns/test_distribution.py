@@ -212,6 +212,28 @@ def test_free_slots_are_shared_by_what_each_has_had(
     assert {one.campaign: one.tasks for one in sends(seen)} == expected
 
 
+@pytest.mark.parametrize(
+    ("fastest", "expected"),
+    [("gamma", {(1, "gamma"): 2, (2, "gamma"): 2}), ("beta", {(1, "beta"): 2, (2, "beta"): 2})],
+)
+def test_where_slots_are_shared_the_fastest_cluster_comes_first_too(
+    fastest: str, expected: dict[tuple[int, str], int]
+) -> None:
+    """However much room another one has."""
+    bobs, alices = (campaign(number, {"beta": at(), "gamma": at()}) for number in (1, 2))
+    mean_s = {"beta": 60.0, "gamma": 60.0} | {fastest: 20.0}
+    seen = Seen(
+        campaigns=(replace(bobs, owner="bob"), alices),
+        waiting={1: 2, 2: 2},
+        arrays=(),
+        max_tasks=100,
+        room=room(beta=9, gamma=5),
+        sharing=Sharing(by=ShareBy.USER, mean_s={1: mean_s, 2: mean_s}),
+    )
+
+    assert {(one.campaign, one.cluster): one.tasks for one in sends(seen)} == expected
+
+
 def test_slots_that_somebody_holds_count_as_used() -> None:
     bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
     seen = Seen(
