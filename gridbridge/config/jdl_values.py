@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gridbridge.model.places import is_place
+from gridbridge.config.jdl_properties import properties
 
 MOST_TASKS = 10_000_000
 MOST_SLOTS = 100_000
@@ -19,14 +19,7 @@ PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
 COMMAND = re.compile(r"[^\x00]{1,65536}")
 OUTPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*", re.ASCII)
 OUTPUTS = '["FILE", "FOLDER/FILE"], relative, of letters, digits and _.+-'
-AND = re.compile(r",|\s+AND\s+", re.IGNORECASE)
-QUOTED = r"'([A-Za-z0-9_*][^\x00-\x1f\x7f',\\]{0,254})'"
-BARE = r"([A-Za-z0-9_*][A-Za-z0-9_.:/@*|+-]{0,254})"
-CONDITION = re.compile(
-    rf"([A-Za-z_][A-Za-z0-9_]{{0,63}})\s*(=|<>|<=|>=|<|>)\s*(?:{QUOTED}|{BARE})", re.ASCII
-)
-TIMES = ("h_rt", "s_rt")  # of Grid Engine: the walltime says it
-PROPERTIES = "NAME = VALUE, with AND between; a value of several words is '...'"
+PROPERTIES = "NAME = VALUE, with AND, OR and ( ); a value of several words is '...'"
 LINES = '["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "true or false"
 NUL = "a NUL byte in it"
@@ -171,19 +164,6 @@ def _texts(value: object) -> tuple[str, ...]:
     if not found:
         raise ValueError("no parameters in it")
     return found
-
-
-def properties(value: object) -> str:
-    """Read conditions of hosts; each is written without blanks and quotation marks."""
-    if not isinstance(value, str):
-        raise TypeError("no text")
-    found = [CONDITION.fullmatch(one.strip()) for one in AND.split(value)]
-    if not all(found):
-        raise ValueError("unclear")
-    for name in (one[1] for one in found if one):
-        if name in TIMES or is_place(name):
-            raise ValueError(f"{name} is not asked for so")
-    return ",".join(f"{one[1]}{one[2]}{one[3] or one[4]}" for one in found if one)
 
 
 def _lines(value: object) -> str:

@@ -22,6 +22,7 @@ class Request:
     __slots__ = (
         "checkpoint",
         "context",
+        "either",
         "groups",
         "hard",
         "notify",
@@ -47,6 +48,7 @@ class Request:
         owner: str = "",
         hard: Pairs = (),
         soft: Pairs = (),
+        either: tuple[Pairs, ...] = (),
         context: Pairs = (),
         variables: frozenset[str] = frozenset(),
         queues: str = "",
@@ -67,6 +69,7 @@ class Request:
         self.owner = owner
         self.hard = hard
         self.soft = soft
+        self.either = either  # of each of these one resource is enough, as hard as those
         self.context = context
         self.variables = variables  # names of those that its owner gave it
         self.queues = queues

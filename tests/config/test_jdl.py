@@ -62,6 +62,12 @@ def test_what_is_no_epilogue_is_refused(value: object) -> None:
         ("mem >= 2000 AND gpu='YES'", "mem>=2000,gpu=YES"),
         ("cpu = 'Intel Xeon' and zone <> b", "cpu=Intel Xeon,zone<>b"),
         ("h_vmem=2G,arch=lx-*", "h_vmem=2G,arch=lx-*"),
+        ("a=1 OR b=2", "a=1;b=2"),
+        ("(a = 1 or b <> 'x y') AND c=3", "a=1;b<>x y,c=3"),
+        ("a=1 OR b=2 AND c=3", "a=1;b=2,a=1;c=3"),
+        ("(a=1)", "a=1"),
+        ("or=1 and and=2", "or=1,and=2"),
+        ("a=1 OR a=1", "a=1"),
     ],
 )
 def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
@@ -82,7 +88,10 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
             for each in ("", "a", "a=", "a=1;rm", "a=$(id)", "a='$(id)'", "a=`id`")
         ],
         *[(each, "unclear") for each in ("a='it''s'", "a=b'", 'a="b"', "a='x\\'", "a='x\ny'")],
-        *[(each, "unclear") for each in ("a=1 OR b=2", "a==b", "-a=b", "a=-b", "(a=1)", "a=1 AND")],
+        *[(each, "unclear") for each in ("a=1 OR", "a==b", "-a=b", "a=-b", "(a=1", "a=1 AND")],
+        *[(each, "unclear") for each in ("a=1)", "()", "a=1 b=2", "OR a=1", "a='x;y'", "NOT a=1")],
+        (" OR ".join(f"(a=1{n} AND b=1{n})" for n in range(9)), "too many conditions"),
+        ("(" * 9999 + "a=1" + ")" * 9999, "too many conditions"),
         ("hostname=n1", "hostname is not asked for so"),
         ("gb_besteffort=0", "gb_besteffort is not asked for so"),
         ("h_rt=9", "h_rt is not asked for so"),

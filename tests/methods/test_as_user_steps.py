@@ -16,7 +16,7 @@ from gridbridge.state.campaign_brought import Brought
 from gridbridge.state.ledger import Ledger
 
 AT: dict[str, Any] = {"exec_file": "run", "slots": 8, "environment": "mpi", "walltime_s": 60}
-PROPERTIES = {"properties": "mem>=2,arch=lx-*"}
+PROPERTIES = {"properties": "mem>=2,arch=lx-*,a=1;b=2"}
 ASKED = (("mem>=", "2"), ("arch", "lx-*"))
 STEPS = {"prologue": "make\nls", "prologue_walltime_s": 900, "epilogue": ""}
 HEADER = {
@@ -52,6 +52,7 @@ def test_a_prologue_is_one_task_of_one_slot(tmp_path: Path) -> None:
     assert (prologue.slots, prologue.pe, tasks.slots, tasks.pe) == (1, "", 8, "mpi")
     assert prologue.request.hard == (("h_rt", "900"), *ASKED)
     assert tasks.request.hard == (("h_rt", "60"), *ASKED)
+    assert prologue.request.either == tasks.request.either == ((("a", "1"), ("b", "2")),)
     assert b"gb_number=prologue gb_attempt=2 gb_copy=0 gb_name='prologue'" in prologue.script
     assert b"set -- 'make\nls'" in prologue.script
     assert b"gb_number=0 gb_attempt=1" in tasks.script

@@ -88,6 +88,7 @@ def refusal(request: Request, *, is_array: bool = False) -> str:
     """
     given = (WALLTIME,) if is_array else ()
     asked = [name for name, _ in request.hard if not (is_place(name) or name in given)]
+    asked += [name for some in request.either for name, _ in some]
     asked += ["checkpointing"] if request.checkpoint else []
     asked += ["-notify"] if request.notify else []
     return f"an embedded cluster has no {', '.join(asked)}" if asked else ""

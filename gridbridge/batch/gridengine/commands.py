@@ -16,6 +16,7 @@ from gridbridge.model.request import (
     YIELDS,
     JobSpec,
     Pairs,
+    Request,
 )
 from gridbridge.model.route import Cell
 
@@ -26,6 +27,7 @@ ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
 LAST = -1023  # the priority of jobs that others overtake (qsub(1), -p)
 LONG_PAST_S = 86400  # that of one that may start: Grid Engine takes no 0 back
 STAYS = f"{OURS}stays"  # in a job's context: it asks for remote=false when it is not pinned
+RELATIONS = ("<", ">", "=")  # end the name of a property of OAR's that is not just compared
 STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
 UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
 
@@ -176,8 +178,24 @@ def submit_held(cell: Cell, spec: JobSpec) -> Argv:
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
     stays = request.stays and not is_yielding  # best-effort queues send nothing on
-    options += resource_options(request.hard, request.soft, stays)
+    options += resource_options((*request.hard, *_either(request)), request.soft, stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
+
+
+def _either(request: Request) -> Pairs:
+    """Return what may have one of several values: `arch=a|b` (complex(5), matching of strings)."""
+    return tuple((some[0][0], "|".join(value for _, value in some)) for some in request.either)
+
+
+def refusal(request: Request) -> str:
+    """Return why no cell can be asked for this; empty when one can, as far as we know."""
+    every = (request.hard, *request.either)
+    odd = [f"{name}{value}" for some in every for name, value in some if name[-1:] in RELATIONS]
+    if odd:
+        return f"Grid Engine is asked for NAME=VALUE alone, not {', '.join(odd)}"
+    several = [some for some in request.either if len({name for name, _ in some}) > 1]
+    told = " or ".join(f"{name}={value}" for some in several[:1] for name, value in some)
+    return f"Grid Engine can't be asked for one of several resources, {told}" if told else ""
 
 
 def without_way(spec: JobSpec) -> JobSpec:

@@ -75,9 +75,9 @@ def environment(cell: Cell) -> str:
     return qconf.environment(cell)
 
 
-def refusal(_request: Request) -> str:
-    """Return nothing: only its qmaster knows what a cell can't give."""
-    return ""
+def refusal(request: Request) -> str:
+    """Return why no cell can be asked for it: what a cell can't give only its qmaster knows."""
+    return commands.refusal(request)
 
 
 def submission(cell: Cell, spec: JobSpec) -> Argv:

@@ -55,6 +55,8 @@ def submit(cell: Cell, spec: JobSpec) -> Submission:
 
     Where no queue has jobs that make way for others, one of these is the last of the ordinary ones.
     """
+    if reason := commands.refusal(spec.request):
+        return Submission(Result.REFUSED, reason=reason)
     try:
         done = call(cell, commands.submit_held(cell, spec), spec.script)
         if done.status and NO_BEST_EFFORT in done.stderr + done.stdout:

@@ -90,7 +90,9 @@ def _walltime(request: Request) -> str:
 def properties(request: Request) -> str:
     """Return the resources that are properties there, as a condition of SQL."""
     asked = ((name, value) for name, value in _asked(request) if not name.startswith(LEVEL))
-    return " AND ".join(_condition(name, value) for name, value in asked)
+    found = [_condition(name, value) for name, value in asked]
+    found += [f"({' OR '.join(_condition(*each) for each in some)})" for some in request.either]
+    return " AND ".join(found)
 
 
 def _condition(name: str, value: str) -> str:
@@ -102,8 +104,10 @@ def refusal(request: Request) -> str:
     """Return why OAR can't give what a job asked for; empty when it can, as far as we know."""
     lacking = ["checkpointing"] if request.checkpoint else []
     lacking += ["-notify"] if request.notify else []
-    lacking += [name for name, _ in _asked(request) if not _is_property(name)]
-    wrong = [f"{name}={value}" for name, value in request.hard if not _is_right(name, value)]
+    either = [each for some in request.either for each in some]
+    lacking += [name for name, _ in (*_asked(request), *either) if not _is_property(name)]
+    every = (*request.hard, *either)
+    wrong = [f"{name}={value}" for name, value in every if not _is_right(name, value)]
     lacking += [each for each in wrong if each.partition("=")[0] not in lacking]
     lacking += [f"-q {request.targets}, only one queue"] if "," in request.targets else []
     return f"OAR has no {', '.join(lacking)}" if lacking else ""

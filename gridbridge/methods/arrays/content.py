@@ -7,7 +7,7 @@ from gridbridge.errors import NotACopy, ParseError
 from gridbridge.methods.arrays.order import Order
 from gridbridge.methods.arrays.steps import Steps
 from gridbridge.methods.owner import Refused
-from gridbridge.model.campaigns.hosts.properties import wanted
+from gridbridge.model.campaigns.hosts.properties import either, wanted
 from gridbridge.model.campaigns.names import ArrayId
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.campaigns.steps import is_step
@@ -54,8 +54,10 @@ class Content:
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
         amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
         assert isinstance(section, dict)
+        hosts = str(header.get("properties", ""))
         request = Request(
-            hard=(("h_rt", str(amounts["walltime_s"])), *wanted(str(header.get("properties", "")))),
+            hard=(("h_rt", str(amounts["walltime_s"])), *wanted(hosts)),
+            either=either(hosts),
             types=("besteffort",) if header.get("is_besteffort") else (),
             project=text["project"],
             targets=text["queue"],

@@ -50,11 +50,17 @@ def admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Ad
     return rules.admit(admission.load(folder, owner), _candidate(said))
 
 
-def require_admitted(said: Said, folder: str = ADMISSION, owner: int = trust.ROOT) -> Said:
-    """Return a campaign of ours as the site's rules want it; ConfigError when they refuse it."""
+def require_admitted(
+    said: Said, folder: str = ADMISSION, owner: int = trust.ROOT, path: str = CONFIG
+) -> Said:
+    """Return a campaign of ours as the site's rules want it.
+
+    Raises ConfigError when they refuse it, or a cluster can't be asked for such hosts.
+    """
     told = admitted(said, folder, owner)
     if told.refusal:
         raise ConfigError((told.refusal,))
+    _refuse_hosts(told.jdl, path)
     return replace(said, jdl=told.jdl)
 
 
@@ -65,8 +71,12 @@ def require_as_it_is(said: Said, folder: str = ADMISSION, owner: int = trust.ROO
 
 
 def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFIG) -> Checked:
-    """Return what would become of an admitted campaign; ConfigError for an unknown cluster."""
+    """Return what would become of an admitted campaign.
+
+    Raises ConfigError for an unknown cluster, and one that can't be asked for such hosts.
+    """
     _refuse_unknown(told.jdl, path)
+    _refuse_hosts(told.jdl, path)
     tasks = len(said.parameters)
     is_test = told.jdl.type is Type.TEST
     tasks = min(tasks, len(told.jdl.clusters)) if is_test else tasks
@@ -121,3 +131,14 @@ def _refuse_unknown(jdl: Jdl, path: str) -> None:
     if unknown:
         known = ", ".join(sorted(policy.clusters))
         raise ConfigError((f"no cluster {', '.join(unknown)} here; the clusters are {known}",))
+
+
+def _refuse_hosts(jdl: Jdl, path: str) -> None:
+    asked = {name: one.properties for name, one in jdl.clusters.items() if one.properties}
+    if not asked:
+        return
+    from gridbridge.apply.campaigns import hosts  # batch systems are slow to load
+
+    policy, _ = configured.load(path)
+    if problems := tuple(hosts.refused(policy, asked)):
+        raise ConfigError(problems)

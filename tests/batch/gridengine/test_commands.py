@@ -119,3 +119,23 @@ def test_a_start_time_is_put_far_ahead_and_given_back_with_its_note() -> None:
     assert commands.defer(CELL, "7", "1767225600") == far
     assert commands.undefer(CELL, "7", 1767225600) == back
     assert commands.undefer(CELL, "7", 0)[2] == "197001020000.00"
+
+
+def test_a_resource_may_have_one_of_several_values() -> None:
+    """As complex(5) has it for strings; a cell whose resource is a number refuses it."""
+    asked = Request(either=((("arch", "lx-*"), ("arch", "sol-*")),))
+
+    assert submit(asked)[-3:] == ("-hard", "-l", "arch=lx-*|sol-*")
+    assert commands.refusal(asked) == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (Request(hard=(("mem>=", "2G"),)), "asked for NAME=VALUE alone, not mem>=2G"),
+        (Request(either=((("a", "1"), ("a<>", "2")),)), "asked for NAME=VALUE alone, not a<>2"),
+        (Request(either=((("a", "1"), ("b", "2")),)), "one of several resources, a=1 or b=2"),
+    ],
+)
+def test_what_qsub_has_no_words_for_is_refused_here(asked: Request, reason: str) -> None:
+    assert reason in commands.refusal(asked)

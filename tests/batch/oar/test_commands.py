@@ -100,6 +100,16 @@ def test_a_property_is_compared_as_its_rule_says(name: str, value: str, expected
     assert commands.properties(request_of((name, value))) == expected
 
 
+def test_of_several_properties_one_is_enough_where_that_is_asked_for() -> None:
+    """Names and values are no more than that there, either."""
+    asked = Request(hard=(("c", "3"),), either=((("a", "1"), ("b<>", "it's")),))
+
+    assert commands.properties(asked) == "c = '3' AND (a = '1' OR b <> 'it''s')"
+    assert commands.refusal(asked) == ""
+    assert "1 OR 1" in commands.refusal(Request(either=((("a", "1"), ("1 OR 1", "x")),)))
+    assert commands.refusal(Request(either=((("a", "x\\"), ("b", "y")),)))
+
+
 @pytest.mark.parametrize(
     ("slots", "expected"),
     [(1, "/nodes=1/gpu=2/resource_id=1"), (5, "/nodes=1/gpu=2/resource_id=3")],

@@ -1,5 +1,6 @@
 """gridsub --check stores nothing; --wait and gridwait end as the campaign does."""
 
+import json
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -69,7 +70,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
     monkeypatch.setattr(campaign_check.admitted, "__defaults__", rules)
-    monkeypatch.setattr(campaign_check.require_admitted, "__defaults__", rules)
+    monkeypatch.setattr(campaign_check.require_admitted, "__defaults__", (*rules, config))
     monkeypatch.setattr(campaign_check.check, "__defaults__", (published, config))
     monkeypatch.setattr(campaigns.submit, "__defaults__", ("/nonexistent", published))
     return tmp_path
@@ -96,6 +97,24 @@ def test_a_check_tells_the_rules_and_what_would_go_where() -> None:
             "beta: 3 free slots, 2 tasks would go there now",
             "7 would wait for free slots",
             "17 tasks of campaigns before it wait as well, and go first",
+        ],
+    )
+
+
+@pytest.mark.usefixtures("site")
+@pytest.mark.parametrize("check", [["--check"], []])
+def test_hosts_that_a_cluster_can_not_be_asked_for_are_refused(check: list[str]) -> None:
+    """With one line for each cluster, before anything is stored."""
+    known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "properties": "a=1 OR b=2"}
+    clusters = {"alpha": {"properties": "mem > 2"}, "beta": {}}
+    status, lines = sub(*check, "-j", json.dumps(known | {"clusters": clusters}))
+
+    assert (status, lines[-2:]) == (
+        1,
+        [
+            "gridsub: alpha.properties: Grid Engine is asked for NAME=VALUE alone, not mem>2",
+            "gridsub: beta.properties: Grid Engine can't be asked for one of several resources,"
+            " a=1 or b=2",
         ],
     )
 

@@ -46,8 +46,10 @@ STEPS: Mapping[str, Any] = {
 }
 STEP = "sh -c 'echo $CIGRI_JOB_ID >>steps; test -d there-$CIGRI_CLUSTER'"
 ASKING: Mapping[str, Any] = {
-    "beta": {"properties": "arch = lx-*"},
-    "gamma": {"properties": "type = 'default' AND network_address <> 'nowhere'"},
+    "beta": {"properties": "arch = lx-* OR arch = nosuch"},
+    "gamma": {
+        "properties": "type = 'default' AND (type = 'nosuch' OR network_address <> 'nowhere')"
+    },
 }
 NOSUCH: Mapping[str, Any] = {name: {"properties": "nosuch = 1"} for name in BOTH}
 UNREADY: Mapping[str, Any] = {

@@ -1,18 +1,28 @@
 """Which properties of hosts a campaign's tasks ask for at a cluster, as the service keeps them.
 
-`mem>=2000,gpu=YES` is two. OAR takes each as a condition of `oarsub -p`, Grid Engine as one of
-`qsub -l`. Hot programs load this module.
+`mem>=2000,gpu=YES;gpu=2` is two conditions, of which the second has two ways to hold. OAR takes
+them as the condition of `oarsub -p`, Grid Engine each as one of `qsub -l`. Hot programs load this
+module.
 """
 
 RELATIONS = "<>="  # what a relation is made of
+ALL, ANY = ",", ";"  # between what has to hold, and between the ways in which it may
+
+Pair = tuple[str, str]
 
 
-def wanted(text: str) -> tuple[tuple[str, str], ...]:
+def wanted(text: str) -> tuple[Pair, ...]:
     """Return the names, each with its relation unless that is `=`, and their values."""
-    return tuple(_pair(one) for one in text.split(",") if one)
+    return tuple(_pair(one) for one in text.split(ALL) if one and ANY not in one)
 
 
-def _pair(text: str) -> tuple[str, str]:
+def either(text: str) -> tuple[tuple[Pair, ...], ...]:
+    """Return what may hold in several ways, each as its pairs."""
+    clauses = (one.split(ANY) for one in text.split(ALL) if ANY in one)
+    return tuple(tuple(map(_pair, one)) for one in clauses)
+
+
+def _pair(text: str) -> Pair:
     at = min((text.index(each) for each in RELATIONS if each in text), default=len(text))
     value = text[at:].lstrip(RELATIONS)
     relation = text[at : len(text) - len(value)]
