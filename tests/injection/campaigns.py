@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
@@ -25,7 +25,9 @@ from gridbridge.apply import as_user
 from gridbridge.methods import as_user as as_user_program
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.names import ADDS_TO
 from gridbridge.model.campaigns.request import Verb
+from gridbridge.model.campaigns.steps import STEPS
 from gridbridge.model.places import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
 from gridbridge.services import cycle
 from gridbridge.services.campaigns.runner import Runner
@@ -39,6 +41,7 @@ from tests.injection import killing, sandbox
 
 ALICE = 4000
 TASKS = 12  # more than the nine slots of a cell, for which one call sends three arrays
+ADDED = 3  # of them, where they come as a part
 CELLS = ("beta", "delta")
 CYCLES = 12
 STATE = f"sqlite:///{HOME}/state.db"
@@ -165,6 +168,24 @@ def brought(is_idempotent: bool = False) -> None:
     hers(f"new.{campaign_files.put(data)}")
 
 
+def whole() -> None:
+    """Bring it with a prologue and an epilogue at each cell, and its last tasks as a part."""
+    wish = AtCluster(exec_file="run", prologue="make", epilogue="clean")
+    jdl = asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish)))
+    parameters = tuple(map(str, range(TASKS)))
+    hers(f"new.{campaign_files.put(campaign_files.encode(jdl, parameters[:-ADDED]))}")
+    runner().take_in()
+    data = campaign_files.encode({ADDS_TO: 1}, parameters[-ADDED:])
+    hers(f"new.{campaign_files.put(data)}")
+
+
+def prepared() -> None:
+    """Bring it so, have its prologues run, and cancel it."""
+    whole()
+    _a_cycle()
+    hers(f"ask.{campaign_files.ask(Verb.CANCEL, (1,))}")
+
+
 def hers(name: str) -> None:
     """Have it lie there as if alice had brought it."""
     folder = Path(CAMPAIGNS, f"u.{ALICE}")
@@ -229,6 +250,46 @@ def ran_once(is_done: Callable[[Campaigns], bool] = is_over) -> list[str]:
     ]
 
 
+def whole_once() -> list[str]:
+    """Go on to the end; at each cell that had tasks one prologue came first, one epilogue last."""
+    KILLER.aim(())
+    status = killing.run(cycles(is_over))
+    rows = [line.split() for line in RAN.read_text().splitlines()]
+    attempts = Counter((task, attempt) for task, attempt, *_ in rows if task.isdigit())
+    successes = Counter(task for task, _, _, code in rows if code == "0" and task.isdigit())
+    return [
+        *check("the runner's end", status, 0),
+        *check("what ran twice", [one for one, times in attempts.items() if times > 1], []),
+        *check("successes", successes, Counter(map(str, range(TASKS)))),
+        *_has_steps(rows),
+        *_is_clean(CampaignState.TERMINATED, (TASKS, 0), ["c.1", "c.1.1"]),
+    ]
+
+
+def wound_up() -> list[str]:
+    """Go on until the cancelled campaign is over; no task ran, and the epilogues did once."""
+    KILLER.aim(())
+    status = killing.run(GONE)
+    rows = [line.split() for line in RAN.read_text().splitlines()]
+    return [
+        *check("the runner's end", status, 0),
+        *check("the cells", {cell for _, _, cell, _ in rows}, {*CELLS}),
+        *check("tasks", [task for task, *_ in rows if task.isdigit()], []),
+        *_has_steps(rows),
+        *_is_clean(CampaignState.CANCELLED, (0, 0), ["c.1", "c.1.1"]),
+    ]
+
+
+def _has_steps(rows: list[list[str]]) -> list[str]:
+    """Return what is wrong with the prologue and epilogue at each cell where something ran."""
+    at = {cell: [task for task, _, where, _ in rows if where == cell] for cell in CELLS}
+    ran = {cell: tasks for cell, tasks in at.items() if tasks}
+    steps = {cell: [one for one in tasks if not one.isdigit()] for cell, tasks in ran.items()}
+    ends = {cell: [tasks[0], tasks[-1]] for cell, tasks in ran.items()}
+    right = {cell: [*STEPS] for cell in ran}
+    return [*check("the steps", steps, right), *check("first and last", ends, right)]
+
+
 def copied_once() -> list[str]:
     """Go on to the end; the hanging task has succeeded as a copy, and its other attempt is one."""
     found = ran_once()
@@ -256,16 +317,18 @@ def is_gone() -> list[str]:
     ]
 
 
-def _is_clean(state: CampaignState, counts: tuple[int, int]) -> list[str]:
+def _is_clean(
+    state: CampaignState, counts: tuple[int, int], files: Sequence[str] = ("c.1",)
+) -> list[str]:
     database = Database.open(STATE)
     found = [(one.state, (one.ended, one.failed)) for one in Campaigns(database).all()]
     database.close()
-    files = (path for path in Path(CAMPAIGNS).rglob("[!.]*") if path.is_file())
-    left = [path.name for path in files if path.name != campaign_given.NAME]
+    there = (path.name for path in Path(CAMPAIGNS).rglob("[!.]*") if path.is_file())
+    left = sorted(name for name in there if name != campaign_given.NAME)
     return [
         *check("the campaign", found, [(state, counts)]),
         *check("what is at the cells", [sandbox.jobs(one) for one in CELLS], [[], []]),
-        *check("the folder", left, ["c.1"]),
+        *check("the folder", left, [*files]),
         *check("answers", bool(os.listdir(f"{PUBLISHED}/taken")), True),
     ]
 
@@ -286,6 +349,10 @@ KILLED = {
     "as-user": Scenario(brought, WHOLE, ran_once, OWNERS),
     "runner-copy": Scenario(hanging, WHOLE, copied_once, RUNNERS),
     "as-user-copy": Scenario(hanging, WHOLE, copied_once, OWNERS),
+    "runner-whole": Scenario(whole, WHOLE, whole_once, RUNNERS),
+    "as-user-whole": Scenario(whole, WHOLE, whole_once, OWNERS),
+    "runner-wind-up": Scenario(prepared, GONE, wound_up, RUNNERS),
+    "as-user-wind-up": Scenario(prepared, GONE, wound_up, OWNERS),
     "runner-cancel": Scenario(cancelled, GONE, is_gone, RUNNERS),
     "as-user-cancel": Scenario(cancelled, GONE, is_gone, OWNERS),
 }
@@ -430,6 +497,10 @@ SCENARIOS = (*KILLED, *OTHERS)
 SAMPLE = {"runner": 110, "as-user": 60, "runner-cancel": 90, "as-user-cancel": 60} | {
     "runner-copy": 110,
     "as-user-copy": 60,
+    "runner-whole": 150,
+    "as-user-whole": 90,
+    "runner-wind-up": 150,
+    "as-user-wind-up": 90,
     "clients": 13,
     "late": 2,
     "restored": 4,
