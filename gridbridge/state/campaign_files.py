@@ -173,7 +173,7 @@ def done(token: str, folder: str = CAMPAIGNS) -> None:
 
 
 def drop(token: str, folder: str = CAMPAIGNS) -> None:
-    """Remove what can't be done, a new file or a request."""
+    """Remove what is refused or can't be done, a new file or a request."""
     for begun in (BEGUN, TAKEN):
         _remove(f"{folder}/{begun}{token}")
 
@@ -259,11 +259,6 @@ def _owner_of(path: str) -> int | None:
 def _texts(path: str) -> list[str]:
     data, _ = files.read(path, MAX_BYTES)
     return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
-
-
-def refuse(token: str, folder: str = CAMPAIGNS) -> None:
-    """Remove a new file."""
-    _remove(f"{folder}/{BEGUN}{token}")
 
 
 def answer_path(token: str, published: str = PUBLISHED) -> str:

@@ -169,23 +169,29 @@ class Actions:
             if sent.job_id:
                 self._campaigns.array_is(array, ArrayState.SUBMITTED, sent.job_id)
                 array = replace(array, state=ArrayState.SUBMITTED, job_id=sent.job_id)
-            if sent.error:
-                raise sent.error
-            self._is_released(array)
-        except CampaignRefused as error:
-            self._tell("event=campaign_refused", array, error)
-            (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(array)
-        except ArrayRefused as error:
-            self._tell("event=array_refused", array, error)
-            self._try_elsewhere(array)
-        except AlreadySubmitted as error:
-            self._tell("event=state_is_older", array, error)
-            self._adopt(array)
-        except StateError as error:  # the state file's: no cluster is to blame
+            if not sent.error:
+                self._is_released(array)
+        except StateError as error:  # no cluster is to blame
             self._tell("event=not_noted", array, error)
-        except GridbridgeError as error:
-            self._tell("event=not_sent", array, error)
-            self._troubles.note(array, code_of(error))
+            return
+        if sent.error:
+            self._is_not_released(array, sent.error)
+
+    def _is_not_released(self, array: Array, error: GridbridgeError) -> None:
+        """Do what follows from what kept an array from starting."""
+        match error:
+            case CampaignRefused():
+                self._tell("event=campaign_refused", array, error)
+                (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(array)
+            case ArrayRefused():
+                self._tell("event=array_refused", array, error)
+                self._try_elsewhere(array)
+            case AlreadySubmitted():
+                self._tell("event=state_is_older", array, error)
+                self._adopt(array)
+            case _:
+                self._tell("event=not_sent", array, error)
+                self._troubles.note(array, code_of(error))
 
     def _is_released(self, array: Array) -> None:
         """Note that an array's tasks may start: what kept its cluster from taking it is over."""

@@ -205,7 +205,7 @@ class Intake:
     def _refuse(self, token: str, problem: str) -> None:
         _log.warning("event=no_campaign token=%s why=%r", token, problem)
         campaign_files.answer(token, {"refused": problem}, self._published)
-        campaign_files.refuse(token, self._folder)
+        campaign_files.drop(token, self._folder)
 
     def _campaign(self, found: NewFile) -> Campaign | str:
         """Return a file's campaign, or what is wrong: any program may have written it."""
