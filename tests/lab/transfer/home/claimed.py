@@ -8,6 +8,7 @@ from tests.lab.configured import configured, pollers
 from tests.lab.grid import Grid
 
 SILENT_S = 12  # after which what waits at a silent cluster comes home
+GIVEN_UP_S = 6  # after which a command over a cut link is: sooner than a site would have it
 GRANTS = "~gb_{0}/.gridbridge/grants"
 
 
@@ -18,6 +19,7 @@ def claimed(grid: Grid, cluster: str, kind: str, wait_s: int = 60) -> Iterator[N
     with configured(
         grid,
         rf'/^\[cluster.{cluster}\]/a claim = "{kind}"\nclaim_wait_s = {wait_s}'
+        rf"\ncommand_timeout_s = {GIVEN_UP_S}"
         f"\n{queue}\n/^.poller./a interval_s = 5",
     ):
         yield
