@@ -11,13 +11,12 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.bag import NOON, campaign
 from bench.rows import Row
-from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignState, Outcome
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.campaign import ArrayState, Outcome
 from gridbridge.services.campaigns.forecasts import Forecasts
 from gridbridge.services.campaigns.publication import Publication
 from gridbridge.shell.clock import Clock
@@ -28,7 +27,6 @@ from gridbridge.state.database.predictions import Predictions
 ARRAY = 1000
 MOST_BYTES, MOST_S, MOST_TIMES = 300.0, 0.5, 1.2
 RUNS = 5
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def rows(tasks: int) -> list[Row]:
@@ -68,22 +66,12 @@ class _Site:
         self._publication = Publication(
             self._database, self._campaigns, forecasts, clock, published
         )
-        one = Campaign(
-            number=0,
-            uid=1000,
-            owner="bench",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=NOW,
-            tasks=tasks,
-            digest="",
-            jdl=Jdl(name="bench", clusters={"beta": AtCluster(exec_file="run")}),
-        )
-        self._number = self._campaigns.add(one, "token")
+        self._number = self._campaigns.add(campaign(tasks), "token")
 
     def end(self, tasks: int) -> None:
         """Have more tasks sent and ended."""
         while tasks > 0:
-            array = self._campaigns.intend(self._number, "beta", min(ARRAY, tasks), NOW)
+            array = self._campaigns.intend(self._number, "beta", min(ARRAY, tasks), NOON)
             assert array
             ended = tuple(
                 replace(one, outcome=Outcome.SUCCESS, exit_status=0, wallclock_s=60)

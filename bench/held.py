@@ -9,14 +9,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 
 from sqlalchemy import Connection
 
+from bench.bag import NOON, campaign
 from bench.rows import Row
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.plan import Again, Plan
 from gridbridge.model.campaigns.sections import Failures
 from gridbridge.services.campaigns.actions import Actions
@@ -29,7 +28,6 @@ from gridbridge.state.database.campaigns import Campaigns
 TASKS = 100_000  # that end between two cycles, as after a cluster was away
 AN_ARRAY = 10_000
 MOST_S = 0.5
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def rows() -> list[Row]:
@@ -64,7 +62,7 @@ def _held(tasks: int) -> dict[str, float]:
         database = _Watched.open(f"sqlite:///{folder}/state.db")
         assert isinstance(database, _Watched)
         campaigns = Campaigns(database)
-        number = campaigns.add(_campaign(tasks), "token")
+        number = campaigns.add(campaign(tasks), "token")
         _send(campaigns, number, tasks)
         first_s = database.told()
         _end(database, campaigns)
@@ -81,22 +79,9 @@ def _held(tasks: int) -> dict[str, float]:
     }
 
 
-def _campaign(tasks: int) -> Campaign:
-    return Campaign(
-        number=0,
-        uid=1000,
-        owner="bench",
-        state=CampaignState.IN_TREATMENT,
-        submitted_at=NOW,
-        tasks=tasks,
-        digest="",
-        jdl=Jdl(name="bench", clusters={"beta": AtCluster(exec_file="run")}),
-    )
-
-
 def _send(campaigns: Campaigns, number: int, tasks: int) -> None:
     for _ in range(0, tasks, AN_ARRAY):
-        assert campaigns.intend(number, "beta", AN_ARRAY, NOW)
+        assert campaigns.intend(number, "beta", AN_ARRAY, NOON)
 
 
 def _end(database: Database, campaigns: Campaigns) -> None:

@@ -7,13 +7,12 @@ some, so that nothing else on the machine counts.
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.bag import NOON, campaign
 from bench.rows import Row
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.campaign import Array, ArrayState
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
@@ -28,7 +27,6 @@ from gridbridge.state.database.predictions import Predictions
 
 SIZE, FEW, MANY, RUNS = 1000, 10, 100, 5  # tasks of an array, arrays, looks
 MOST_S = 1.0  # of a cycle's decisions altogether
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUNNING = JobState([Fact.RUNNING])
 
 
@@ -48,10 +46,7 @@ def rows() -> list[Row]:
 def _measured(path: str, arrays: int) -> tuple[float, float]:
     database = Database.open(f"sqlite:///{Path(path)}")
     campaigns = Campaigns(database)
-    jdl = Jdl(name="sent", clusters={"beta": AtCluster(exec_file="run")})
-    known = {"uid": 1000, "owner": "alice", "digest": "", "submitted_at": NOON, "jdl": jdl}
-    state = CampaignState.IN_TREATMENT
-    campaigns.add(Campaign(number=0, state=state, tasks=SIZE * arrays, **known), "token")  # type: ignore[arg-type]
+    campaigns.add(campaign(SIZE * arrays), "token")
     for _ in range(arrays):
         array = campaigns.intend(1, "beta", SIZE, NOON)
         assert array

@@ -7,19 +7,16 @@ gridbridge-runner's and CiGri's do. Nothing is known of how long tasks take.
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from heapq import heapify, heappop, heappush, heapreplace
 
+from bench.bag import campaign
 from gridbridge.decisions.campaigns.cycle import plan
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.forecast import Progress, Service
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.jobratio import Law, Ratio
 from gridbridge.model.campaigns.plan import Room, Seen, There
 
 CYCLE_S = 15.0
 WINDOW_S = 3600.0
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -56,17 +53,7 @@ class Ours:
     """The cycle of gridbridge-runner, without a world."""
 
     def __init__(self, clusters: Sequence[Cluster], law: Law = Law.MEASURED) -> None:
-        wish = AtCluster(exec_file="run")
-        self._campaign = Campaign(
-            number=1,
-            uid=1000,
-            owner="alice",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=NOON,
-            tasks=1,
-            digest="",
-            jdl=Jdl(name="n", clusters={one.name: wish for one in clusters}),
-        )
+        self._campaign = campaign(1, [one.name for one in clusters], number=1)
         self._law = law
         self._ratios: dict[str, Ratio] = {}
         self._fresh: dict[str, int] = {}

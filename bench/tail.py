@@ -12,11 +12,11 @@ from datetime import timedelta
 from heapq import heapify, heappop, heappush
 from random import Random
 
-from bench.simulated import CYCLE_S, NOON, Cluster
+from bench.bag import NOON, campaign
+from bench.simulated import CYCLE_S, Cluster
 from gridbridge.decisions.campaigns.cycle import plan
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.copies import Live, Rival, Tail
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.jobratio import Ratio
 from gridbridge.model.campaigns.plan import Plan, Room, Seen, There
 from gridbridge.model.campaigns.sections import Finalize
@@ -123,23 +123,13 @@ class Straggling:
         place.waiting.append((task, len(of_task)))
 
     def _seen(self, now: float) -> Seen:
-        clusters = {name: AtCluster(exec_file="run") for name in self._places}
-        campaign = Campaign(
-            number=1,
-            uid=1000,
-            owner="alice",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=NOON,
-            tasks=len(self._lengths),
-            ended=len(self._won),
-            digest="",
-            jdl=Jdl(name="n", clusters=clusters, is_idempotent=True),
-        )
+        tasks, ended = len(self._lengths), len(self._won)
+        one = campaign(tasks, self._places, number=1, ended=ended, is_idempotent=True)
         live = tuple(self._live(now))
         sent_s = now - self._sent_at
         tail = Tail(campaign=1, sent_s=sent_s, durations_s=tuple(self._took[-600:]), live=live)
         return Seen(
-            campaigns=(campaign,),
+            campaigns=(one,),
             waiting={1: len(self._left)},
             arrays=(),
             max_tasks=1000,

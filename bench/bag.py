@@ -1,0 +1,32 @@
+"""A campaign that measurements of its tasks look at."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def campaign(
+    tasks: int,
+    clusters: Iterable[str] = ("beta",),
+    *,
+    number: int = 0,
+    ended: int = 0,
+    is_idempotent: bool = False,
+) -> Campaign:
+    """Return one that goes on; it has no number yet where none is given."""
+    wishes = {name: AtCluster(exec_file="run") for name in clusters}
+    return Campaign(
+        number=number,
+        uid=1000,
+        owner="alice",
+        state=CampaignState.IN_TREATMENT,
+        submitted_at=NOON,
+        tasks=tasks,
+        ended=ended,
+        digest="",
+        jdl=Jdl(name="bench", clusters=wishes, is_idempotent=is_idempotent),
+    )
