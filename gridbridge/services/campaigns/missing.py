@@ -10,6 +10,8 @@ from gridbridge.model.campaigns.wiping import Missed
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.missing import MissingTasks, Place
 
+Key = tuple[int, int]  # of an array: its campaign and number
+
 
 class Missing:
     """The tasks that their clusters don't list, and whose ends are not known."""
@@ -18,38 +20,42 @@ class Missing:
         self._kept = kept
         self._clock = clock
         self._known = kept.all()
-        self._since_s: dict[Place, float] = {}  # by the steady clock, which nobody sets
+        self._of: dict[Key, set[Place]] = {}  # of each array those that are known
+        self._since_s: dict[Key, dict[Place, float]] = {}  # by the steady clock, which nobody sets
         self.changed: list[Missed] = []  # in this cycle
 
     def begin(self) -> None:
         """Begin a cycle."""
-        self._known, self.changed = self._kept.all(), []
+        self._known, self.changed, self._of = self._kept.all(), [], {}
+        for place in self._known:
+            self._of.setdefault(place[:2], set()).add(place)
 
     def see(self, array: Array, listed: Set[int]) -> None:
         """Note which places of an array are listed."""
         of = array.campaign, array.number
-        for one in [one for one in self._since_s if one[:2] == of and one[2] in listed]:
-            del self._since_s[one]
-        for one in [one for one in self._known if one[:2] == of and one[2] in listed]:
-            self._change(one, is_missing=False)
+        if since_s := self._since_s.get(of):
+            self._since_s[of] = {one: at for one, at in since_s.items() if one[2] not in listed}
+        for one in self._of.get(of, ()):
+            if one[2] in listed:
+                self._change(one, is_missing=False)
 
     def for_s(self, gone: Iterable[Attempt]) -> dict[Attempt, float]:
         """Return for how long attempts that are not listed now have not been."""
         now_s = self._clock.steady_s()
-        return {
-            one: now_s - self._since_s.setdefault(_place(one), now_s - self._before_s(one))
-            for one in gone
-        }
+        found = {}
+        for one in gone:
+            since_s = self._since_s.setdefault((one.campaign, one.array), {})
+            found[one] = now_s - since_s.setdefault(_place(one), now_s - self._before_s(one))
+        return found
 
     def settle(self, gone: Iterable[Attempt], ended: Iterable[Attempt]) -> None:
         """Keep those of which that is not the end."""
         over = {_place(one) for one in ended}
         for place in over:
-            self._since_s.pop(place, None)
-        known = over | self._known.keys()
-        for one in gone:
-            if _place(one) not in known:
-                self._change(_place(one), is_missing=True)
+            self._since_s.get(place[:2], {}).pop(place, None)
+        for place in map(_place, gone):
+            if place not in over and place not in self._known:
+                self._change(place, is_missing=True)
 
     def _before_s(self, one: Attempt) -> float:
         """Return for how long it was missing when this run of the program saw it first."""
