@@ -51,3 +51,34 @@ def test_a_host_may_have_a_port(tmp_path: Path) -> None:
 def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name: str) -> None:
     """As when it reaches nobody."""
     assert onward.run("b", ("x",), b"", str(tmp_path / name)) == onward.FAILED
+
+
+RUNS_IT = """#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+eval "$3"
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "files"),
+    [
+        ("mkdir out/0; echo b >out/0/b; echo done; exit 3", 3, {"said", "out/0/b"}),
+        ("kill -9 $PPID", onward.FAILED, set()),
+    ],
+)
+def test_what_a_program_writes_there_is_brought(
+    tmp_path: Path, script: str, status: int, files: set[str]
+) -> None:
+    """With what it prints; nothing of it stays there."""
+    path, folder, spare = tmp_path / "ssh", tmp_path / "here", tmp_path / "there"
+    path.write_text(RUNS_IT)
+    path.chmod(0o755)
+    for each in (folder, spare):
+        each.mkdir()
+    path.write_text(RUNS_IT.replace("eval", f"export TMPDIR={spare}; eval"))
+
+    found = onward.bring("b", ("/bin/sh", "-c", script), str(folder), str(path))
+
+    there = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
+    assert (found, there) == (status, files)
+    assert not list(spare.iterdir()) or status == onward.FAILED

@@ -1,5 +1,8 @@
 """gridfetch: bring the outputs of a campaign's ended tasks here."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import click
 
 from gridbridge.cli import output
@@ -45,6 +48,12 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     return REFUSED if any(each.problem for each in done) else 0
 
 
+def _outputs(asked: Mapping[str, Any], _: Sequence[str]) -> onward.Files:
+    """Return what is fetched to the transfer host first."""
+    number = asked["number"]
+    return onward.Files(words=(str(number), "out"), to=asked["to"] or f"campaign.{number}")
+
+
 def main() -> None:
     """Run it."""
-    onward.run(gridfetch, "gridfetch", kept="gridfetch")
+    onward.run(gridfetch, "gridfetch", writes=_outputs)

@@ -1,6 +1,8 @@
 """gridstat: campaigns, how far they are, and what became of their tasks."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -120,6 +122,15 @@ def _read_job(text: str) -> tuple[int, int]:
         raise click.UsageError(f"-j {error}") from error
 
 
+def _picture(asked: Mapping[str, Any], words: Sequence[str]) -> onward.Files | None:
+    """Return what is drawn on the transfer host, which names it otherwise."""
+    folder, name = os.path.split(asked["picture"] or "")
+    if not name:
+        return None
+    drawn = (*words, "--plot", f"out/{name}")  # the last one counts
+    return onward.Files(words=drawn, to=folder or ".", says=asked["picture"])
+
+
 def main() -> None:
     """Run it."""
-    onward.run(gridstat, "gridstat", kept="--plot")
+    onward.run(gridstat, "gridstat", writes=_picture)

@@ -1,12 +1,15 @@
 """On a login node the grid commands go on to the transfer host, by the person's own ssh.
 
 Only there are the spool and the published files; where those are mounted nothing goes on. Whoever
-asks for help, or for other published files, is answered here.
+asks for help, or for other published files, is answered here. What a command writes is brought.
 """
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 
@@ -31,16 +34,35 @@ def host(folder: str = PUBLISHED, path: str = CONFIG) -> str:
         return ""  # the command itself says what is missing
 
 
-def run(command: click.Command, name: str, lost: int = program.ERROR, kept: str = "") -> None:
-    """Run a command here or there; an option that writes a file (`kept`) can't go on."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """What a command writes into the folder `out` when it is called with these words."""
+
+    words: tuple[str, ...]
+    to: str  # the folder here to which that belongs
+    says: str = ""  # instead of what it says there
+
+
+Writes = Callable[[Mapping[str, Any], Sequence[str]], Files | None]
+
+
+def run(
+    command: click.Command,
+    name: str,
+    lost: int = program.ERROR,
+    writes: Writes = lambda *_: None,
+) -> None:
+    """Run a command here or there; what it would write (`writes`) is brought here."""
     words = sys.argv[1:]
     there = "" if any(word.partition("=")[0] in HERE for word in words) else host()
+    try:
+        asked = command.make_context(name, [*words]).params if there else {}
+    except click.exceptions.ClickException:
+        there = ""  # a mistake is told here
     if not there:
         program.run(command, name)
-    if kept and any(word.partition("=")[0] in kept.split() for word in (name, *words)):
-        output.complain(f"{name}: it writes files where it runs; run it on {there}")
-        sys.exit(program.ERROR)
-    sys.exit(go(there, name, words, lost))
+    files = writes(asked, words)
+    sys.exit(bring(there, name, files) if files else go(there, name, words, lost))
 
 
 def go(there: str, name: str, words: Sequence[str], lost: int, stdin: bytes | None = None) -> int:
@@ -50,3 +72,30 @@ def go(there: str, name: str, words: Sequence[str], lost: int, stdin: bytes | No
         return status
     output.complain(LOST.format(name, there))
     return lost
+
+
+def bring(there: str, name: str, files: Files) -> int:
+    """Run a command of ours there that writes files, and put them where they belong here."""
+    try:
+        os.makedirs(files.to, exist_ok=True)
+        with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
+            status = onward.bring(there, (f"{PROGRAMS}/{name}", *files.words), folder)
+            if status == onward.FAILED:
+                output.complain(LOST.format(name, there))
+                return program.ERROR
+            _put(f"{folder}/out", files.to)
+            with open(f"{folder}/said", encoding="utf-8", errors="replace") as said:
+                output.line((files.says if not status else "") or said.read().removesuffix("\n"))
+    except OSError as error:
+        output.complain(f"{name}: {files.to}: {error.strerror}")
+        return program.ERROR
+    return status
+
+
+def _put(source: str, to: str) -> None:
+    """Move all files below a folder to the same places below another."""
+    for folder, _, names in os.walk(source):
+        there = os.path.join(to, os.path.relpath(folder, source))
+        os.makedirs(there, exist_ok=True)
+        for name in names:
+            os.replace(f"{folder}/{name}", f"{there}/{name}")

@@ -1,6 +1,7 @@
 """On a login node the grid commands go on to the transfer host, with all that they need."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge.cli.grid import UNREACHABLE, onward
+from gridbridge.cli.grid.gridfetch import main as gridfetch
 from gridbridge.cli.grid.gridstat import main as gridstat
 from gridbridge.cli.grid.gridsub import gridsub
 from gridbridge.config.jdl import Said
@@ -86,39 +88,69 @@ def test_what_gridsub_does_not_send_is_told(data: bytes) -> None:
         campaign_sources.ready(data)
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "is_asked"),
-    [
-        (["12", "-f"], 3, True),
-        (["12", "--plot", "a.png"], 2, False),
-        (["12", "--plot=a.png"], 2, False),
-    ],
-)
-def test_what_only_reads_goes_as_it_is(
-    asked: list[Any],
-    monkeypatch: pytest.MonkeyPatch,
-    words: list[str],
-    status: int,
-    is_asked: bool,
+def test_what_only_reads_goes_as_it_is(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["gridstat", "12", "-f"])
+
+    with pytest.raises(SystemExit) as ended:
+        gridstat()
+
+    wanted = ("alpha-master", "/opt/gridbridge/bin/gridstat", "12", "-f", None)
+    assert (ended.value.code, asked) == (3, [wanted])
+
+
+@pytest.mark.parametrize(("words", "status"), [(["--help"], 0), (["--nosuch"], 2)])
+def test_help_and_mistakes_are_told_here(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch, words: list[str], status: int
 ) -> None:
-    """A picture would be drawn there, so it does not go."""
+    """Wherever the service is."""
     monkeypatch.setattr("sys.argv", ["gridstat", *words])
 
     with pytest.raises(SystemExit) as ended:
         gridstat()
 
-    wanted = [("alpha-master", "/opt/gridbridge/bin/gridstat", *words, None)] if is_asked else []
-    assert (ended.value.code, asked) == (status, wanted)
+    assert (ended.value.code, asked) == (status, [])
 
 
-def test_help_is_given_here(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the service is."""
-    monkeypatch.setattr("sys.argv", ["gridstat", "--help"])
+@pytest.mark.parametrize(
+    ("program", "words", "there", "said"),
+    [
+        (gridstat, ["12", "--plot=new/a.png"], ("12", "--plot=new/a.png", "--plot", "out/a.png"), "new/a.png"),  # noqa: E501
+        (gridfetch, ["12", "new"], ("12", "out"), "done"),
+    ],
+)  # fmt: skip
+def test_what_is_written_there_is_brought_here(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    program: Callable[[], None],
+    words: list[str],
+    there: tuple[str, ...],
+    said: str,
+) -> None:
+    """A picture under its own name; what was there before is replaced."""
+    asked: list[tuple[str, ...]] = []
+
+    def bring(_: str, argv: tuple[str, ...], folder: str) -> int:
+        asked.append(argv[1:])
+        (Path(folder) / "out/0").mkdir(parents=True)
+        (Path(folder) / "out/a.png").write_text("new")
+        (Path(folder) / "out/0/b").write_text("b")
+        (Path(folder) / "said").write_text("done\n")
+        return 0
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new/a.png").write_text("old")
+    monkeypatch.setattr("gridbridge.shell.onward.bring", bring)
+    monkeypatch.setattr(onward, "host", lambda *_: "alpha-master")
+    monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:
-        gridstat()
+        program()
 
-    assert (ended.value.code, asked) == (0, [])
+    files = {str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*") if each.is_file()}
+    assert (ended.value.code, asked, capsys.readouterr().out) == (0, [there], f"{said}\n")
+    assert (files, (tmp_path / "new/a.png").read_text()) == ({"new/a.png", "new/0/b"}, "new")
 
 
 def test_a_host_that_is_not_reached_is_told(

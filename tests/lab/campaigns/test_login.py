@@ -61,9 +61,21 @@ def test_a_campaign_is_brought_with_files_of_the_login_node(login: Grid) -> None
     assert (0, "") == (done.status, done.err)
     shown = ask(login, "gridstat", number, "-f", "-H").out
     assert ["a 1", "b 2"] == [line[-3:] for line in shown.splitlines() if "success" in line]
+    _is_brought(login, number)
     assert 1 == ask(login, "gridsub", "-c", number, "-F", "-", stdin="c\n").status
     assert 0 == ask(login, "griddel", "--purge", number).status
     assert 1 == ask(login, "gridstat", number).status
+
+
+def _is_brought(login: Grid, number: str) -> None:
+    """Look at what is written there and brought to the login node: outputs and a picture."""
+    fetched = ask(login, "gridfetch", number, "/tmp/login.out")
+    drawn = ask(login, "gridstat", number, "--plot", "/tmp/login.png")
+
+    assert (0, "beta: 4 files\n") == (fetched.status, fetched.out), fetched
+    assert 4 == len(login.sh(LOGIN, "ls /tmp/login.out").split())
+    assert (0, "/tmp/login.png\n") == (drawn.status, drawn.out), drawn
+    assert "PNG" in login.sh(LOGIN, "head -c 4 /tmp/login.png | tail -c 3")
 
 
 def test_who_is_not_let_in_is_told(login: Grid) -> None:
