@@ -1,14 +1,14 @@
 """Which campaigns are near their ends, and for how long the last of their tasks have run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from heapq import nlargest
 
 from gridbridge.decisions.campaigns.copies import ByTask, by_task
 from gridbridge.decisions.campaigns.schedulers.finalize import is_at_end
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
-    Attempt,
     Campaign,
     CampaignState,
     Outcome,
@@ -17,9 +17,10 @@ from gridbridge.model.campaigns.copies import Live, Rival, Tail
 from gridbridge.model.campaigns.sections import Finalize
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
 
-MOST = 1000  # tasks of a campaign that are looked at, those that have run longest
+MOST = 1000  # attempts of a campaign that are looked at, those that have run longest
 
 Answers = Mapping[str, ClusterSnapshot]
 
@@ -29,6 +30,7 @@ class Tails:
 
     def __init__(self, campaigns: Campaigns, limits: Finalize) -> None:
         self._campaigns = campaigns
+        self._tries = CampaignTries(campaigns.database, campaigns)
         self._limits = limits
 
     def look(
@@ -76,26 +78,47 @@ class Tails:
         now: datetime,
     ) -> Tail:
         durations = self._campaigns.durations(one.number).values()
-        live: dict[int, list[Live]] = {}
-        for array in arrays:
-            for attempt in self._campaigns.pending(array):
-                if is_step(attempt.task):
-                    continue
-                elapsed_s = _elapsed_s(array, attempt, answers, now)
-                live.setdefault(attempt.task, []).append(_live(array, attempt, elapsed_s))
-        late = [
-            some
-            for task, some in live.items()
-            if min(each.elapsed_s for each in some) >= self._limits.least_s
-            and not _has_won(rivals.get((one.number, task), ()))
-        ]
-        late.sort(key=lambda some: -min(each.elapsed_s for each in some))
+        known = {each.number: each for each in arrays}
+        late: dict[int, tuple[Live, ...]] = {}
+        for array, places in self._late_places(known.values(), answers, now):
+            for attempt in self._tries.pending_at(array, places):
+                of_task = rivals.get((one.number, attempt.task), ())
+                if not is_step(attempt.task) and not _has_won(of_task):
+                    every = _attempts(of_task) or ((attempt.attempt, array.number, attempt.place),)
+                    late[attempt.task] = tuple(
+                        _live(attempt.task, number, known[at], place, answers, now)
+                        for number, at, place in every
+                        if at in known
+                    )
+        all_late = [some for some in late.values() if _least_s(some) >= self._limits.least_s]
+        all_late.sort(key=lambda some: -_least_s(some))
         return Tail(
             campaign=one.number,
             sent_s=_sent_s(arrays, now),
             durations_s=tuple(each for some in durations for each in some),
-            live=tuple(each for some in late[:MOST] for each in some),
+            live=tuple(each for some in all_late for each in some),
         )
+
+    def _late_places(
+        self, arrays: Iterable[Array], answers: Answers, now: datetime
+    ) -> Iterator[tuple[Array, frozenset[int]]]:
+        """Give the places at which attempts have run longest, by array; no others are read."""
+        longest = nlargest(
+            MOST,
+            (
+                (elapsed_s, array.number, place, array)
+                for array in arrays
+                for place, elapsed_s in _elapsed_of(array, answers, now)
+                if elapsed_s >= self._limits.least_s
+            ),
+            key=lambda each: each[:3],
+        )
+        by_array: dict[int, set[int]] = {}
+        known = {array.number: array for *_, array in longest}
+        for _, number, place, _ in longest:
+            by_array.setdefault(number, set()).add(place)
+        for number, places in by_array.items():
+            yield known[number], frozenset(places)
 
 
 def _free(seen: ClusterSnapshot) -> int:
@@ -108,26 +131,49 @@ def _sent_s(arrays: Iterable[Array], now: datetime) -> float:
     return (now - max(sent, default=now)).total_seconds()
 
 
-def _elapsed_s(array: Array, attempt: Attempt, answers: Answers, now: datetime) -> float:
-    """Return for how long an attempt has run; 0 for one that does not run, or may have ended.
+def _elapsed_of(array: Array, answers: Answers, now: datetime) -> Iterator[tuple[int, float]]:
+    """Give the places of an array with how long each has run, but for those that don't run.
 
-    Where its cluster does not answer it is taken to run: then nobody knows whether it ever ends.
+    Where its cluster does not answer they are taken to run: nobody knows whether they ever end.
     """
     if array.state is not ArrayState.RELEASED:
-        return 0.0
+        return
     if array.cluster not in answers:
-        return (now - array.intended_at).total_seconds()
+        sent_s = (now - array.intended_at).total_seconds()
+        yield from ((place, sent_s) for place in range(1, array.size + 1))
+        return
     seen = answers[array.cluster]
-    row = seen.find(array.job_id, attempt.place)
+    for row in seen.jobs.get(array.job_id, ()):
+        if row.since and row.state.has_begun and not row.state.is_deleting:
+            elapsed_s = (seen.taken_at - row.since).total_seconds()
+            yield from ((place, elapsed_s) for some in row.tasks for place in some)
+
+
+def _elapsed_s(array: Array, place: int, answers: Answers, now: datetime) -> float:
+    """Return how long one has run; 0 for one that does not run, or may have ended."""
+    seen = answers.get(array.cluster)
+    if array.state is not ArrayState.RELEASED or not seen:
+        return next((each for at, each in _elapsed_of(array, answers, now) if at == place), 0.0)
+    row = seen.find(array.job_id, place)
     is_running = row is not None and row.state.has_begun and not row.state.is_deleting
     return (seen.taken_at - row.since).total_seconds() if row and row.since and is_running else 0.0
 
 
-def _live(array: Array, attempt: Attempt, elapsed_s: float) -> Live:
-    number = attempt.attempt
-    return Live(
-        task=attempt.task, attempt=number, cluster=array.cluster, elapsed_s=max(0.0, elapsed_s)
-    )
+def _live(
+    task: int, attempt: int, array: Array, place: int, answers: Answers, now: datetime
+) -> Live:
+    elapsed_s = max(0.0, _elapsed_s(array, place, answers, now))
+    return Live(task=task, attempt=attempt, cluster=array.cluster, elapsed_s=elapsed_s)
+
+
+def _least_s(attempts: Iterable[Live]) -> float:
+    return min((each.elapsed_s for each in attempts), default=0.0)
+
+
+def _attempts(rivals: Iterable[Rival]) -> tuple[tuple[int, int, int], ...]:
+    """Return the live attempts of a task that had copies, with their arrays and places."""
+    live = (one for one in rivals if one.outcome is Outcome.PENDING)
+    return tuple((one.attempt, one.array, one.place) for one in live)
 
 
 def _has_won(rivals: Iterable[Rival]) -> bool:

@@ -14,6 +14,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
+    Attempt,
     Campaign,
     CampaignState,
     Outcome,
@@ -334,6 +335,33 @@ def test_the_end_of_a_campaign_is_seen_with_what_runs_long(site: Site) -> None:
     assert look(site, row(1), row(2, WAITING)) == (late,)
     assert look(site, row(1)) == (late,)
     assert look(site, row(1), row(2)) == (late, replace(late, task=1))
+
+
+def test_a_copy_and_the_attempt_beside_it_have_both_run_long_or_neither_is_seen(
+    site: Site,
+) -> None:
+    """Gamma does not list the copy, so it may have ended."""
+    site.copy()
+
+    assert [one.task for one in look(site, row(1), row(2))] == [0]
+
+
+def test_attempts_that_have_not_run_long_are_not_read(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An array may have very many of them."""
+    read: list[frozenset[int]] = []
+    pending_at = CampaignTries.pending_at
+
+    def noted(tries: CampaignTries, array: Array, places: frozenset[int]) -> tuple[Attempt, ...]:
+        read.append(places)
+        return pending_at(tries, array, places)
+
+    monkeypatch.setattr(CampaignTries, "pending_at", noted)
+    monkeypatch.setattr(Campaigns, "pending", None)
+
+    assert [one.task for one in look(site, row(1), row(2, minutes=2))] == [0]
+    assert read == [{1}]
 
 
 def test_tasks_at_a_cluster_that_does_not_answer_run_as_far_as_is_known(site: Site) -> None:
