@@ -7,7 +7,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward
 from gridbridge.cli.options import FOLDER
-from gridbridge.model.campaigns.events import Event
+from gridbridge.model.campaigns.events import Code, Event
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_events, campaigns
 from gridbridge.services.tools.campaigns import Unreachable
@@ -112,7 +112,8 @@ def _show(events: tuple[Event, ...], is_json: bool, is_one: bool) -> None:
 
 
 def _row(one: Event) -> tuple[str, ...]:
-    again = f"; it is tried again at {_moment(one.until)}" if one.until else ""
+    is_tried = one.until and one.code is not Code.DROPPED
+    again = f"; it is tried again at {_moment(one.until)}" if one.until and is_tried else ""
     state = "closed" if one.closed_at else "open"
     campaign = str(one.campaign or "-")
     return (

@@ -65,10 +65,14 @@ def plan(seen: Seen) -> Plan:
         over=seen.over,
         finished=finished,
         wound_up=wound_up,
-        deleted=tuple(one for one in lasting if not steps.is_wanted(one)),
+        deleted=tuple(
+            one for one in lasting if not steps.is_wanted(one) and one.cluster not in seen.dropped
+        ),
         losers=lost,
         resumed=tuple(
-            one for one in _begun(lasting, steps, lost) if may_go_on(one, book.open, seen.at)
+            one
+            for one in _begun(lasting, steps, lost)
+            if one.cluster not in seen.dropped and may_go_on(one, book.open, seen.at)
         ),
         sends=sent,
         stepped=seen.stepped,

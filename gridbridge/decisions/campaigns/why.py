@@ -68,6 +68,8 @@ class _Cycle:
         """Judge a campaign at one of its clusters."""
         room = self._seen.room.get(cluster)
         known = self._known(campaign, cluster, wish)
+        if room is None and cluster in self._seen.dropped:
+            return replace(known, cause=Cause.DROPPED)
         if room is None:
             return known
         if known.sent:

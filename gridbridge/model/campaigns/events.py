@@ -21,6 +21,7 @@ class Code(StrEnum):
     """What happened; a closed set."""
 
     GET_JOBS = "GET_JOBS"  # a cluster does not tell how it is
+    DROPPED = "DROPPED"  # a cluster with tasks has left gridbridge.toml; until: root wrote them off
     SUBMIT_JOB = "SUBMIT_JOB"  # a cluster takes no array of the campaign's owner now
     RUNNER_SUBMIT_ERROR = "RUNNER_SUBMIT_ERROR"  # a cluster refuses the campaign's arrays
     OWNER_UNKNOWN = "OWNER_UNKNOWN"  # nobody knows its owner's account

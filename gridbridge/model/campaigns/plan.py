@@ -107,6 +107,7 @@ class Seen:
     sharing: Sharing = field(default_factory=Sharing)
     at: datetime = EPOCH
     asked: frozenset[str] = frozenset()  # clusters, of which `room` has those that answered
+    dropped: frozenset[str] = frozenset()  # that are used and left gridbridge.toml
     earlier: tuple[Tried, ...] = ()  # attempts of the tasks that have ended now
     events: tuple[Event, ...] = ()  # that are open
     records: tuple[Record, ...] = ()  # of unfinished campaigns

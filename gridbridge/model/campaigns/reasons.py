@@ -13,6 +13,7 @@ class Cause(StrEnum):
 
     SENT = "sent"
     NO_ANSWER = "no_answer"
+    DROPPED = "dropped"  # it has left gridbridge.toml
     CLOSED = "closed"  # an event closes the cluster to the campaign
     PREPARING = "preparing"  # its prologue or epilogue runs there, or waits
     STRESSED = "stressed"  # its stress script says that it is above its limit

@@ -1,11 +1,11 @@
 """What people see of campaigns and their tasks: states and numbers, never parameters."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 
 from gridbridge.decisions.campaigns import why
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Outcome
-from gridbridge.model.campaigns.events import Event
+from gridbridge.model.campaigns.events import Code, Event
 from gridbridge.model.campaigns.plan import Plan, Seen
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
@@ -41,9 +41,8 @@ class Publication:
 
     def show(self, opened: Iterable[Event]) -> None:
         """Show all campaigns, with how many of these events they have."""
-        waiting = self._campaigns.waiting()
-        events = Counter(one.campaign for one in opened)
-        left = self._left()
+        waiting, left = self._campaigns.waiting(), self._left()
+        events = _counted(opened, left)
         shown = (
             _shown(one, waiting.get(one.number, 0), events[one.number], left.get(one.number, set()))
             for one in self._campaigns.all()
@@ -123,6 +122,17 @@ class Publication:
             for name in sorted({name for name, _ in counts})
         )
         tasks_shown.add_ends(campaign, tuple(found), self._folder)
+
+
+def _counted(opened: Iterable[Event], left: Mapping[int, Set[str]]) -> Counter[int]:
+    """Count events by campaign; one of a cluster that was dropped is everybody's who is there."""
+    found = Counter[int]()
+    for event in opened:
+        if event.code is Code.DROPPED:
+            found.update(number for number, clusters in left.items() if event.cluster in clusters)
+        else:
+            found[event.campaign] += 1
+    return found
 
 
 def _shown(one: Campaign, waiting: int, events: int, left: Set[str]) -> ShownCampaign:

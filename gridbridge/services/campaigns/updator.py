@@ -5,17 +5,20 @@ neither listed nor accounted for is waited for.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from gridbridge.apply.campaigns import stress
 from gridbridge.decisions.campaigns import ends as rules
 from gridbridge.decisions.campaigns.copies import by_task
+from gridbridge.decisions.campaigns.failures.dropped import written_off
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Attempt,
     Campaign,
     CampaignState,
+    Outcome,
 )
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Seen
@@ -98,6 +101,9 @@ class Updator:
         self.elapsed = elapsed(of_tasks, answers, besides(rivals))
         self._missing.begin()
         every, over = self._ended(released, answers, self._judge(campaigns))
+        events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
+        lost = [one for one in arrays if one.cluster in written_off(events, dropped)]
+        every, over = (*every, *self._written_off(lost)), (*over, *lost)
         ended = tuple(one for one in every if not is_step(one.task))
         tests = (one for one in campaigns if one.jdl.type is Type.TEST)
         return Seen(
@@ -114,8 +120,9 @@ class Updator:
             ratios=self._predictions.ratios(one.number for one in campaigns),
             at=self._clock.now(),
             asked=frozenset(used & self._policy.clusters.keys()),
+            dropped=dropped,
             earlier=self._tries.earlier(ended),
-            events=self._events.open(),
+            events=events,
             records=self._events.records(one.number for one in campaigns),
             failures=self._policy.failures,
             rivals=rivals,
@@ -164,6 +171,12 @@ class Updator:
             ended += found
             over += [array] if len(found) == len(pending) else []
         return tuple(ended), tuple(over)
+
+    def _written_off(self, arrays: Iterable[Array]) -> Iterator[Attempt]:
+        """Give the attempts of arrays whose cluster nobody asks any more, as root said."""
+        for array in arrays:
+            for one in self._campaigns.pending(array):
+                yield replace(one, outcome=Outcome.SITE_FAULT)
 
     def _judge(self, campaigns: Iterable[Campaign]) -> Judge:
         known = {one.number: one for one in campaigns}

@@ -17,6 +17,7 @@ from gridbridge.state import campaigns_shown
 SENTENCES = {
     Cause.SENT: "{sent} of its tasks were sent there; {free_slots} slots were free{ratio}",
     Cause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
+    Cause.DROPPED: "gridbridge.toml has it no more; nothing is sent there",
     Cause.CLOSED: "it is closed to it by {code}{what}; {cure}",
     Cause.PREPARING: "its prologue or epilogue is to end there first; then its tasks are sent",
     Cause.STRESSED: "{stressed}; nothing is sent there until that is below {stress_limit:g}",
@@ -165,7 +166,8 @@ def _others(one: Reason) -> str:
 def _open(one: ShownCampaign, events: tuple[Event, ...]) -> Iterator[str]:
     """Tell the open events of a campaign; those that close a cluster are told there, too."""
     for each in events:
-        if each.campaign == one.number:
+        is_dropped = each.code is Code.DROPPED and each.cluster in one.clusters
+        if each.campaign == one.number or is_dropped:
             yield f"event {each.number}, {each.code}: {campaign_events.words(each)}"
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from gridbridge.decisions.campaigns.cycle import plan, sentences
 from gridbridge.decisions.campaigns.failures.blacklist import happened
+from gridbridge.decisions.campaigns.failures.dropped import written_off
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -244,6 +245,34 @@ def test_a_cluster_that_does_not_answer_is_told_of_once() -> None:
     known = replace(found, number=3)
     assert told(replace(down, events=(known,))) == {}
     assert told(seen(events=(known,)))[Code.GET_JOBS].closed_at == NOON
+
+
+def test_a_cluster_that_left_is_told_of_until_its_section_is_back() -> None:
+    """Nothing is asked of it meanwhile, and nothing goes on there."""
+    begun = replace(array(2), state=ArrayState.INTENDED)
+    left = {"room": {"gamma": Room(free_slots=4)}, "asked": frozenset({"gamma"})}
+    gone = seen(**left, dropped=frozenset({"beta"}), arrays=(array(), begun))
+
+    found = told(gone)[Code.DROPPED]
+
+    assert (found.kind, found.campaign, found.cluster) == (Kind.CLUSTER, 0, "beta")
+    assert plan(gone).resumed == ()
+    cancelled = replace(SWEEP, state=CampaignState.CANCELLED)
+    assert plan(replace(gone, campaigns=(cancelled,))).deleted == ()
+    known, silent = replace(found, number=3), event(Code.GET_JOBS, kind=Kind.CLUSTER, campaign=0)
+    assert told(replace(gone, events=(known,))) == {}
+    assert told(replace(gone, events=(known, silent)))[Code.GET_JOBS].closed_at == NOON
+    assert told(seen(events=(known,)))[Code.DROPPED].closed_at == NOON
+
+
+def test_only_what_root_has_said_to_be_lost_is_written_off() -> None:
+    """And only as long as the cluster is not back."""
+    known = event(Code.DROPPED, kind=Kind.CLUSTER, campaign=0)
+    said, both = replace(known, until=NOON), frozenset({"beta", "gamma"})
+
+    assert written_off([known], both) == frozenset()
+    assert written_off([said], both) == {"beta"}
+    assert written_off([said], frozenset({"gamma"})) == frozenset()
 
 
 def test_a_sink_closes_the_cluster_and_tells_of_its_results() -> None:

@@ -71,6 +71,12 @@ EIGHT = {"beta": Room(free_slots=4, max_slots=8)}
     [
         (seen(campaign(WISH)), SENT, Cause.SENT, {"sent": 2}),
         (seen(campaign(WISH), None), (), Cause.NO_ANSWER, {"free_slots": 0, "job_ratio": None}),
+        (
+            seen(campaign(WISH), None, dropped=frozenset({"beta"})),
+            (),
+            Cause.DROPPED,
+            {"free_slots": 0, "job_ratio": None},
+        ),
         (seen(campaign(WISH), 1), (), Cause.FULL, {"free_slots": 1}),
         (
             seen(campaign(WISH), there=THERE),
@@ -125,7 +131,17 @@ EIGHT = {"beta": Room(free_slots=4, max_slots=8)}
         ),
     ],
     ids=[
-        *("sent", "no answer", "full", "max_jobs", "others", "tried", "blacklist", "probed later"),
+        *(
+            "sent",
+            "no answer",
+            "dropped",
+            "full",
+            "max_jobs",
+            "others",
+            "tried",
+            "blacklist",
+            "probed later",
+        ),
         *("stressed", "stress unknown", "others wait", "ratio", "elsewhere"),
     ],
 )

@@ -164,3 +164,22 @@ def test_a_kill_holds_while_the_runner_is_stopped(site: Campaigns) -> None:
 
     assert said == "wiped: 2 of campaign 1 at alpha, which their owner cancelled\n"
     assert " C " in site.sh(f"{BIN}/gridstat 1")
+
+
+def test_tasks_at_a_cluster_that_left_are_told_and_written_off(site: Campaigns) -> None:
+    """They run again elsewhere, and those that ran elsewhere were not touched."""
+    run = f"echo $CIGRI_JOB_ID >>/mnt/ran; {UNTIL} #"
+    clusters: dict[str, object] = {"alpha": {}, "gamma": {}}
+    site.submit({"name": "left", "nb_jobs": 4, "exec_file": run, "clusters": clusters})
+    site.cycles("[ $(wc -l </mnt/ran) = 4 ]")
+    site.sh("sed -i '/cluster.gamma/,/folder/d' /etc/gridbridge/gridbridge.toml; touch /mnt/go")
+    site.cycles(f"{BIN}/gridstat 1 -f | grep -c success | grep -q 2")
+    told = site.sh(f"{BIN}/gridevents -g; {BIN}/gridbridge why 1; {BIN}/gridstat 1")
+    site.sh(f"{BIN}/gridevents -e $({BIN}/gridevents -g | awk '/DROPPED/ {{print $1}}') -r &")
+    site.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^ask'")
+    site.until_ended()
+    outcomes = sorted(site.outcomes().values())
+
+    assert told.count("gridbridge.toml has no [cluster.gamma] any more") == 2
+    assert " Re " in told
+    assert outcomes == [("success", 1), ("success", 1), ("success", 2), ("success", 2)]

@@ -20,7 +20,7 @@ from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaigns import Campaigns
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ALICE, BOB, ROOT = 1000, 1001, 0
+ALICE, BOB, ROOT = 41000, 41001, 0
 AS_OWNER = {  # of a campaign that goes on, whose first task was sent
     Verb.RESUME: Answer.NOT_PAUSED,
     Verb.PURGE: Answer.NOT_ENDED,
@@ -117,6 +117,17 @@ def test_an_event_of_a_cluster_is_roots(site: Site) -> None:
     number = site.open(Code.GET_JOBS, kind=Kind.CLUSTER, campaign=0)
 
     assert site.ask(Verb.FIX, number) is Answer.NOT_THEIRS
+    assert site.ask(Verb.FIX, number, ROOT) is Answer.DONE
+
+
+def test_tasks_at_a_cluster_that_left_are_written_off_by_root(site: Site) -> None:
+    """The next cycle counts them as lost. To close the event alone opens it again."""
+    number = site.open(Code.DROPPED, kind=Kind.CLUSTER, campaign=0)
+
+    assert site.ask(Verb.RESUBMIT, number) is Answer.NOT_THEIRS
+    assert site.ask(Verb.RESUBMIT, number, ROOT) is Answer.DONE
+    (known,) = site.events.open()
+    assert known.until
     assert site.ask(Verb.FIX, number, ROOT) is Answer.DONE
 
 

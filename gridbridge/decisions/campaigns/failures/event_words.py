@@ -5,6 +5,10 @@ from gridbridge.model.places import LEDGER
 
 WORDS = {
     Code.GET_JOBS: "{cluster} does not tell how it is",
+    Code.DROPPED: (
+        "gridbridge.toml has no [cluster.{cluster}] any more, so nobody knows what became of tasks"
+        " there: put it back, or as root write them off by gridevents -e {number} -r"
+    ),
     Code.SUBMIT_JOB: "{cluster} takes nothing of it now",
     Code.OWNER_UNKNOWN: (
         "nobody here knows its owner's account, so nothing of it is submitted or deleted at"
@@ -34,9 +38,14 @@ WORDS = {
 def text(event: Event) -> str:
     """Say what happened."""
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
-    ledger = f"{LEDGER}/c.{event.campaign}"
+    if event.code is Code.DROPPED and event.until:
+        return f"the tasks at {event.cluster} count as lost: root has written them off"
     return WORDS[event.code].format(
-        cluster=event.cluster, tasks=event.tasks, status=status, ledger=ledger
+        number=event.number or "ID",
+        cluster=event.cluster,
+        tasks=event.tasks,
+        status=status,
+        ledger=f"{LEDGER}/c.{event.campaign}",
     )
 
 
