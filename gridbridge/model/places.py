@@ -6,6 +6,7 @@ IN_FORCE = f"{HOME}/gridbridge.toml"  # the file in force: the jobs that are awa
 LOCK = f"{HOME}/poller.lock"  # held by the poller while it runs
 RUNNER_LOCK = f"{HOME}/runner.lock"  # held by the campaign runner while it runs
 NIKITA_LOCK = f"{HOME}/nikita.lock"  # held by nikita while it runs
+NIKITA_CLOCKS = f"{HOME}/nikita.clocks"  # what this host's clocks said when it last looked
 PUBLISHED = f"{HOME}/published"
 SPOOL = "/var/spool/gridbridge"
 CAMPAIGNS = f"{SPOOL}/campaigns"  # people's campaign files

@@ -51,6 +51,15 @@ def _group_name(gid: int) -> str:
         return str(gid)
 
 
+def boot(path: str = "/proc/sys/kernel/random/boot_id") -> str:
+    """Return which start of this machine this is; empty where the kernel does not tell."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def gids() -> frozenset[int]:
     """Return the ids of all groups."""
     return frozenset(group.gr_gid for group in grp.getgrall())

@@ -23,6 +23,24 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Leap:
+    """The clock of this host was set forward."""
+
+    at: datetime  # by the new time
+    by_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """What this host's clocks said at one moment, and how the settable one was set before that."""
+
+    boot: str  # which start of the machine
+    wall: datetime
+    steady_s: float  # since that start
+    leaps: tuple[Leap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
     """Since when a cluster has not listed a task whose end is not known; None: it lists it."""
 

@@ -62,14 +62,23 @@ def _now() -> list[datetime]:
     return [NOON]
 
 
+@pytest.fixture(name="leapt")
+def _leapt() -> list[timedelta]:
+    """Return by how much somebody has set this host's clock, which tests set."""
+    return [timedelta()]
+
+
 @pytest.fixture(name="nikita")
-def _nikita(tmp_path: Path, cell: Cell, now: list[datetime]) -> Iterator[Nikita]:
+def _nikita(
+    tmp_path: Path, cell: Cell, now: list[datetime], leapt: list[timedelta]
+) -> Iterator[Nikita]:
     policy = Policy(
         site=Site(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
         clusters={"beta": Cluster()},
         queues={},
     )
-    made = Nikita(policy, Clock(lambda: now[0].timestamp()), cell)
+    clock = Clock(lambda: now[0].timestamp(), lambda: (now[0] - leapt[0]).timestamp())
+    made = Nikita(policy, clock, cell, f"{tmp_path}/nikita.clocks")
     yield made
     made.database.close()
 
@@ -198,6 +207,34 @@ def test_no_task_ran_before_it_was_sent(
 
     assert plan == Wiping()
     assert cell.deleted == []
+
+
+@pytest.mark.parametrize(
+    ("state", "since", "wiped_for"),
+    [(WAITING, None, WipedFor.WAITED), (RUNNING, NOON, WipedFor.OVERRAN)],
+    ids=["waits", "runs"],
+)
+def test_a_clock_that_leaps_ahead_kills_nothing(
+    nikita: Nikita,
+    array: Array,
+    now: list[datetime],
+    leapt: list[timedelta],
+    caplog: pytest.LogCaptureFixture,
+    state: JobState,
+    since: datetime | None,
+    wiped_for: WipedFor,
+) -> None:
+    """It is told, and their time still comes."""
+    there = beta(row(range(1, 2), state, since=since))
+    assert cycle(nikita, array, there) == Wiping()
+    leapt[0] += timedelta(hours=9)
+    later(now, 9 * 3600 + 60)
+
+    assert [cycle(nikita, array, there) for _ in range(2)] == [Wiping()] * 2
+    assert [one.getMessage() for one in caplog.records] == ["event=clock_set by_s=+32400"]
+    later(now, 3600 + 1800)
+    (wipe,) = cycle(nikita, array, there).wipes
+    assert wipe.wiped_for is wiped_for
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
 
+from gridbridge.decisions.campaigns.failures.leaps import moved
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.wiping import Mark, Part, WipedFor
+from gridbridge.model.campaigns.wiping import Leap, Mark, Part, WipedFor
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.state.database.marks import Marked
 
@@ -16,8 +17,13 @@ def parts(
     answers: Mapping[str, ClusterSnapshot],
     campaigns: Mapping[int, Campaign],
     marks: Marked,
+    leaps: Iterable[Leap] = (),
 ) -> Iterator[Part]:
-    """Give the tasks that wait or run at clusters that answered; those being deleted are left."""
+    """Give the tasks that wait or run at clusters that answered; those being deleted are left.
+
+    Their ages are right though this host's clock leapt.
+    """
+    every = tuple(leaps)
     for array in arrays:
         campaign = campaigns.get(array.campaign)
         if campaign is None:
@@ -25,7 +31,7 @@ def parts(
         of_array = marks.get((array.campaign, array.number), {})
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
             if since := _since(array, row, campaign):
-                yield from _split(array, campaign, row, since, of_array)
+                yield from _split(array, campaign, row, moved(since, every), of_array)
 
 
 def _since(array: Array, row: JobStatus, campaign: Campaign) -> datetime | None:

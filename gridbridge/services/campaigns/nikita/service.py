@@ -19,6 +19,7 @@ from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, Cam
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import EPILOGUE
 from gridbridge.model.campaigns.wiping import Listed, Patience, Wipe, Wiping
+from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.services.campaigns.asking import Asking
@@ -26,6 +27,7 @@ from gridbridge.services.campaigns.listed import max_slots
 from gridbridge.services.campaigns.nikita import journalled
 from gridbridge.services.campaigns.nikita.cancelling import Cancelling
 from gridbridge.services.campaigns.nikita.parts import parts
+from gridbridge.services.campaigns.nikita.watch import Watch
 from gridbridge.services.journal import Entry, Journal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -48,7 +50,13 @@ class Nikita:
     """The verbs of a cycle."""
 
     def __init__(
-        self, policy: Policy, clock: Clock, acts: Deletes = arrays, *, is_dry: bool = False
+        self,
+        policy: Policy,
+        clock: Clock,
+        acts: Deletes = arrays,
+        watched: str = NIKITA_CLOCKS,
+        *,
+        is_dry: bool = False,
     ) -> None:
         """Open the state file; StateError when that can't be done.
 
@@ -65,6 +73,7 @@ class Nikita:
         self._tries = CampaignTries(self.database, self._campaigns)
         self._marks = Marks(self.database)
         self._arrays: dict[tuple[int, int], Array] = {}
+        self._watch = Watch(clock, watched)
 
     def gather(self) -> Listed:
         """Look at what clusters said a moment ago; ask them before anything is deleted."""
@@ -94,7 +103,7 @@ class Nikita:
         self._arrays = {(one.campaign, one.number): one for one in there}
         return Listed(
             now=self._clock.now(),
-            parts=tuple(parts(there, answers, campaigns, self._marks.all())),
+            parts=tuple(parts(there, answers, campaigns, self._marks.all(), self._watch.look())),
             allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
             patience=_patience(self._policy),
         )
@@ -116,6 +125,7 @@ class Nikita:
     def apply(self, seen: Listed, plan: Wiping) -> None:
         """Mark tasks, then delete them: what is not marked would count as deleted by its owner."""
         del seen
+        self._watch.keep()
         for wipe in plan.spared:
             self._marks.remove(wipe)
         for wipe in (*plan.wipes, *plan.repeated):

@@ -1,0 +1,65 @@
+"""A clock that was set forward makes nothing older."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gridbridge.decisions.campaigns.failures.leaps import moved, noted
+from gridbridge.model.campaigns.wiping import Clocks, Leap
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+def at(wall: datetime, steady_s: float, *leaps: Leap, boot: str = "a") -> Clocks:
+    """Return what the clocks say."""
+    return Clocks(boot=boot, wall=wall, steady_s=steady_s, leaps=leaps)
+
+
+def leap(by_s: float, when: datetime = NOON) -> Leap:
+    """Return a leap."""
+    return Leap(at=when, by_s=by_s)
+
+
+BEFORE = at(NOON, 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "leaps"),
+    [
+        pytest.param(None, at(NOON, 5), (), id="the first look"),
+        pytest.param(BEFORE, at(NOON + HOUR, 4600), (), id="an hour passed"),
+        pytest.param(BEFORE, at(NOON + HOUR, 4555), (), id="and the clock was slewed"),
+        pytest.param(
+            BEFORE, at(NOON + HOUR, 1060), (leap(3540, NOON + HOUR),), id="a minute passed"
+        ),
+        pytest.param(
+            BEFORE,
+            at(NOON + HOUR, 600, boot="b"),
+            (leap(3000, NOON + HOUR),),
+            id="switched on ten minutes ago",
+        ),
+        pytest.param(
+            at(NOON, 1000, leap(7200)), at(NOON - HOUR, 1000), (leap(3600),), id="half set back"
+        ),
+        pytest.param(
+            at(NOON, 1000, leap(9), leap(3600)), at(NOON - HOUR, 1000), (leap(9),), id="set back"
+        ),
+        pytest.param(at(NOON, 0, leap(90)), at(NOON - DAY, 0), (), id="set back by more"),
+        pytest.param(at(NOON, 0, leap(90)), at(NOON + 31 * DAY, 31 * 86400), (), id="long ago"),
+    ],
+)
+def test_a_leap_is_time_that_the_steady_clock_did_not_see(
+    before: Clocks | None, now: Clocks, leaps: tuple[Leap, ...]
+) -> None:
+    """Nor did anybody see the time in which the machine was off."""
+    assert noted(before, now).leaps == leaps
+
+
+def test_what_was_noted_before_leaps_is_moved_by_them() -> None:
+    """What was noted later is as old as it looks."""
+    leaps = (leap(60), leap(3600, NOON + HOUR))
+
+    assert moved(NOON - HOUR, leaps) == NOON + timedelta(seconds=60)
+    assert moved(NOON, leaps) == NOON + HOUR
+    assert moved(NOON + HOUR, leaps) == NOON + HOUR

@@ -1,0 +1,29 @@
+"""What this host's clocks said is kept from one run of nikita to the next."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.model.campaigns.wiping import Clocks, Leap
+from gridbridge.state import clocks
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+KNOWN = Clocks(boot="b", wall=NOON, steady_s=7.5, leaps=(Leap(at=NOON, by_s=3600.0),))
+
+
+def test_what_is_kept_is_read(tmp_path: Path) -> None:
+    path = f"{tmp_path}/nikita.clocks"
+    clocks.put(KNOWN, path)
+
+    assert clocks.read(path) == KNOWN
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", '{"leaps": 1}', '{"leaps": [], "wall": "noon"}'])
+def test_what_can_not_be_read_is_none(tmp_path: Path, text: str | None) -> None:
+    """Then nothing is known of the time before."""
+    path = tmp_path / "nikita.clocks"
+    if text is not None:
+        path.write_text(text)
+
+    assert clocks.read(str(path)) is None
