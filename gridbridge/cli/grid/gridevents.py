@@ -112,7 +112,7 @@ def _show(events: tuple[Event, ...], is_json: bool, is_one: bool) -> None:
 
 
 def _row(one: Event) -> tuple[str, ...]:
-    is_tried = one.until and one.code is not Code.DROPPED
+    is_tried = one.until and one.code not in (Code.DROPPED, Code.DISPUTED)
     again = f"; it is tried again at {_moment(one.until)}" if one.until and is_tried else ""
     state = "closed" if one.closed_at else "open"
     campaign = str(one.campaign or "-")

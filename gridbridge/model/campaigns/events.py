@@ -32,6 +32,7 @@ class Code(StrEnum):
     NO_CLUSTER = "NO_CLUSTER"  # every cluster of the campaign is closed to it
     FILE_REFUSED = "FILE_REFUSED"  # root submits nothing of the campaign's file
     RESTORED = "RESTORED"  # the state file was older than what root's ledger knows
+    DISPUTED = "DISPUTED"  # records tell several ends of tasks; until: they are given up
     EXIT_ERROR = "EXIT_ERROR"  # tasks failed by themselves
     WALLTIME = "WALLTIME"  # tasks ran too long, and are not tried again
     FRAG = "FRAG"  # tasks were deleted at their cluster

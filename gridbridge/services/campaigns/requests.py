@@ -34,6 +34,7 @@ TRUSTING = {
     Code.BLACKLIST: {"errors_in_row": 0},
     Code.SINK: {"is_trusted": True},
 }
+GIVEN_UP = (Code.DROPPED, Code.DISPUTED)  # nobody knows what became of those tasks
 ROOT = 0
 
 _log = logging.getLogger(__name__)
@@ -150,7 +151,7 @@ class Requests:
             return Answer.NOT_THEIRS
         if event.closed_at:
             return Answer.CLOSED
-        if asked.verb is Verb.RESUBMIT and event.code is Code.DROPPED:
+        if asked.verb is Verb.RESUBMIT and event.code in GIVEN_UP:
             self._events.put([replace(event, until=self._clock.now())])  # the next cycle obeys
             return Answer.DONE
         if asked.verb is Verb.RESUBMIT:

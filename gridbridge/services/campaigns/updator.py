@@ -11,6 +11,7 @@ from dataclasses import replace
 from gridbridge.apply.campaigns import stress
 from gridbridge.decisions.campaigns import ends as rules
 from gridbridge.decisions.campaigns.copies import by_task
+from gridbridge.decisions.campaigns.failures.disputed import given_up
 from gridbridge.decisions.campaigns.failures.dropped import written_off
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -20,6 +21,7 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     Outcome,
 )
+from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.plan import Seen
 from gridbridge.model.campaigns.sections import CampaignsAt
@@ -50,6 +52,7 @@ from gridbridge.state.database.predictions import Predictions
 Judge = Callable[
     [Array, Mapping[Attempt, float], Mapping[int, JobEnd | None], bool], tuple[Attempt, ...]
 ]
+UNSEEN = JobEnd()
 NONE = frozenset[Attempt]()
 ARRAYS_AT_ONCE = 20  # one call sends them
 
@@ -80,7 +83,8 @@ class Updator:
         self._marks = marks
         self._clock = clock
         self._missing = Missing(MissingTasks(database), clock)
-        self._disputed: set[tuple[int, int, int]] = set()  # campaign, array, place: told once
+        self._disputed: list[Attempt] = []  # of the last look
+        self._told: set[tuple[int, int, int]] = set()  # campaign, array, place
         self.answers: dict[str, ClusterSnapshot] = {}  # of the last look
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
 
@@ -100,8 +104,9 @@ class Updator:
         of_tasks = [one for one in released if (one.campaign, one.number) not in once]
         self.elapsed = elapsed(of_tasks, answers, besides(rivals))
         self._missing.begin()
-        every, over = self._ended(released, answers, self._judge(campaigns))
         events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
+        self._disputed.clear()
+        every, over = self._ended(released, answers, self._judge(campaigns, events))
         lost = [one for one in arrays if one.cluster in written_off(events, dropped)]
         every, over = (*every, *self._written_off(lost)), (*over, *lost)
         ended = tuple(one for one in every if not is_step(one.task))
@@ -116,6 +121,7 @@ class Updator:
             tried={one.number: self._tries.tried(one.number) for one in tests},
             ended=ended,
             over=over,
+            disputed=tuple(self._disputed),
             missed=tuple(self._missing.changed),
             ratios=self._predictions.ratios(one.number for one in campaigns),
             at=self._clock.now(),
@@ -178,8 +184,8 @@ class Updator:
             for one in self._campaigns.pending(array):
                 yield replace(one, outcome=Outcome.SITE_FAULT)
 
-    def _judge(self, campaigns: Iterable[Campaign]) -> Judge:
-        known = {one.number: one for one in campaigns}
+    def _judge(self, campaigns: Iterable[Campaign], events: Iterable[Event] = ()) -> Judge:
+        known, lost = {one.number: one for one in campaigns}, given_up(events)
         marks, forgotten_s = self._marks.all(), self._policy.runner.forgotten_s
 
         def ended(
@@ -192,7 +198,10 @@ class Updator:
             wish = campaign.jdl.clusters.get(array.cluster) if campaign else None
             if campaign and campaign.state is CampaignState.CANCELLED:
                 ends = {place: end for place, end in ends.items() if end}  # nobody waits for more
-            self._tell_disputed(array, (place for place, end in ends.items() if not end))
+            if (array.campaign, array.cluster) in lost:
+                ends = {place: end or UNSEEN for place, end in ends.items()}
+            contradicted = (one for one in missing if ends.get(one.place, UNSEEN) is None)
+            self._tell_disputed(array.cluster, contradicted)
             kept = self._still_known(array, rules.forgotten(missing, ends, forgotten_s), is_listed)
             left = {one: missed_s for one, missed_s in missing.items() if one not in kept}
             wiped = marks.get((array.campaign, array.number), {})
@@ -208,10 +217,11 @@ class Updator:
     ) -> frozenset[Attempt]:
         return rules.still_known(late, lives(self._policy, array), is_listed) if late else NONE
 
-    def _tell_disputed(self, array: Array, places: Iterable[int]) -> None:
-        """Log the tasks whose records contradict each other: somebody may have forged one."""
-        for place in places:
-            if (key := (array.campaign, array.number, place)) not in self._disputed:
-                self._disputed.add(key)
-                name = f"{array.campaign}.{array.number}"
-                _log.warning("event=disputed array=%s at=%s place=%s", name, array.cluster, place)
+    def _tell_disputed(self, cluster: str, attempts: Iterable[Attempt]) -> None:
+        """Note the tasks whose records contradict each other: somebody may have forged one."""
+        for one in attempts:
+            self._disputed.append(one)
+            if (key := (one.campaign, one.array, one.place)) not in self._told:
+                self._told.add(key)
+                name = f"{one.campaign}.{one.array}"
+                _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, one.place)

@@ -7,6 +7,7 @@ import pytest
 
 from gridbridge.decisions.campaigns.cycle import plan, sentences
 from gridbridge.decisions.campaigns.failures.blacklist import happened
+from gridbridge.decisions.campaigns.failures.disputed import given_up
 from gridbridge.decisions.campaigns.failures.dropped import written_off
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -263,6 +264,25 @@ def test_a_cluster_that_left_is_told_of_until_its_section_is_back() -> None:
     assert told(replace(gone, events=(known,))) == {}
     assert told(replace(gone, events=(known, silent)))[Code.GET_JOBS].closed_at == NOON
     assert told(seen(events=(known,)))[Code.DROPPED].closed_at == NOON
+
+
+def test_tasks_of_disputed_ends_are_told_together_until_their_owner_gives_them_up() -> None:
+    """What they came to is not known, and they keep their campaign from its end."""
+    three = ended(Outcome.PENDING, Outcome.PENDING, Outcome.PENDING)
+    look = seen(disputed=three[1:])
+
+    found = told(look)[Code.DISPUTED]
+
+    assert (found.kind, found.cluster, found.tasks, found.first_task) == (
+        *(Kind.CAMPAIGN, "beta", 2),
+        1,
+    )
+    known = replace(found, number=3)
+    assert told(replace(look, events=(known,))) == {}
+    assert told(replace(look, events=(known,), disputed=three))[Code.DISPUTED].tasks == 3
+    assert told(seen(events=(known,)))[Code.DISPUTED].closed_at == NOON
+    assert told(seen(events=(known,), room={})).keys() == {Code.GET_JOBS}
+    assert (given_up([known]), given_up([replace(known, until=NOON)])) == (set(), {(1, "beta")})
 
 
 def test_only_what_root_has_said_to_be_lost_is_written_off() -> None:

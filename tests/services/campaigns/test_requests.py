@@ -131,6 +131,15 @@ def test_tasks_at_a_cluster_that_left_are_written_off_by_root(site: Site) -> Non
     assert site.ask(Verb.FIX, number, ROOT) is Answer.DONE
 
 
+def test_tasks_of_disputed_ends_are_given_up_by_their_owner(site: Site) -> None:
+    number = site.open(Code.DISPUTED)
+
+    assert site.ask(Verb.RESUBMIT, number, BOB) is Answer.NOT_THEIRS
+    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    (known,) = site.events.open()
+    assert known.until
+
+
 def test_what_closed_a_cluster_is_counted_anew(site: Site) -> None:
     """Else the next cycle would close it again."""
     record = Record(campaign=1, cluster="beta", errors_in_row=5, durations_s=(1, 1))

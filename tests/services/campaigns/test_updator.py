@@ -16,6 +16,7 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     Outcome,
 )
+from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
@@ -25,6 +26,7 @@ from gridbridge.model.states import Fact, JobState
 from gridbridge.services.campaigns.updator import Updator
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
+from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
 from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.predictions import Predictions
@@ -56,8 +58,9 @@ class Site:
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
         self.updator = Updator(policy, database, Predictions(database), Marks(database), Clock())
         self.asked = 0
+        self.events: tuple[Event, ...] = ()
 
-    def look(self, *rows: range, ended: Mapping[int, JobEnd]) -> tuple[list[int], bool]:
+    def look(self, *rows: range, ended: Mapping[int, JobEnd | None]) -> tuple[list[int], bool]:
         """Return the places whose attempts have ended, and whether the array is over."""
         seen = ClusterSnapshot(
             cluster="beta",
@@ -68,13 +71,13 @@ class Site:
             jobs={7: tuple(_row(some) for some in rows)},
         )
 
-        def ends(_: Array) -> Mapping[int, JobEnd]:
+        def ends(_: Array) -> Mapping[int, JobEnd | None]:
             self.asked += 1
             return ended
 
         vars(self.updator)["_ends"] = ends
         self.updator._missing.begin()
-        judge = self.updator._judge(self.campaigns.unfinished())
+        judge = self.updator._judge(self.campaigns.unfinished(), self.events)
         found, over = self.updator._ended([self.array], {"beta": seen}, judge)
         self.campaigns.ended(found)
         return [one.place for one in found], over == (self.array,)
@@ -128,3 +131,24 @@ def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
     assert tries.pending_places(site.array) == {2, 3, 4, 5}
     assert [one.place for one in tries.pending_at(site.array, {1, 3, 5})] == [3, 5]
     assert all(isinstance(one, Attempt) for one in tries.pending_at(site.array, {3}))
+
+
+def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
+    """Nobody saw what it came to, then; what was told of others counts."""
+    well = JobEnd(exit_status=0, wallclock_s=3.0)
+    given_up = Event(
+        kind=Kind.CAMPAIGN,
+        code=Code.DISPUTED,
+        campaign=1,
+        cluster="beta",
+        opened_at=NOON,
+        last_at=NOON,
+        until=NOON,
+    )
+
+    assert site.look(range(3, 6), ended={1: None, 2: well}) == ([2], False)
+    assert [one.place for one in site.updator._disputed] == [1]
+    site.events = (given_up,)
+    assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
+    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    assert (first.outcome, second.outcome) == (Outcome.SITE_FAULT, Outcome.SUCCESS)

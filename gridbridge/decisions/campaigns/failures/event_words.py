@@ -25,6 +25,10 @@ WORDS = {
     Code.NO_CLUSTER: "every cluster of it is closed to it",
     Code.FILE_REFUSED: "nothing more of it is submitted: its file is not what it was",
     Code.RESTORED: "the state file was an older one; resume it once you have looked",
+    Code.DISPUTED: (
+        "the records of {tasks} tasks at {cluster} tell several ends, and none is believed:"
+        " gridevents -e {number} -r runs them again"
+    ),
     Code.EXIT_ERROR: "{tasks} tasks failed at {cluster}{status}",
     Code.WALLTIME: "{tasks} tasks ran longer than their walltime at {cluster}",
     Code.FRAG: "{tasks} tasks were deleted at {cluster}",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.campaigns.failures import dropped
+from gridbridge.decisions.campaigns.failures import disputed, dropped
 from gridbridge.decisions.campaigns.failures.blacklist import (
     BARRING,
     ROOTS,
@@ -69,6 +69,7 @@ def note(
     ]
     _note_clusters(book, seen)
     dropped.note(book, seen)
+    disputed.note(book, seen)
     _note_tasks(book, ended, {(one.campaign, one.task) for one in again}, seen.at)
     _note_starts(book, ended, seen)
     records = recorded(seen.records, ended)

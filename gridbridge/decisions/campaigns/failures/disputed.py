@@ -1,0 +1,39 @@
+"""Tasks whose records tell several ends: none is believed, and their owner says what follows.
+
+Somebody may have forged a record. Such a task does not run any more, but nobody knows what it came
+to (docs/decisions 0279).
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gridbridge.decisions.campaigns.failures.blacklist import Pair, opened_now
+from gridbridge.decisions.campaigns.failures.book import Book
+from gridbridge.model.campaigns.campaign import clusters_of
+from gridbridge.model.campaigns.events import Code, Event, Kind
+from gridbridge.model.campaigns.plan import Seen
+from gridbridge.model.campaigns.steps import is_step
+
+
+def note(book: Book, seen: Seen) -> None:
+    """Tell of them, together of a campaign's at a cluster, until none is left."""
+    where, of = clusters_of(seen.arrays), dict[Pair, list[int]]()
+    for one in seen.disputed:
+        cluster = where.get((one.campaign, one.array), "")
+        of.setdefault((one.campaign, cluster), []).append(one.task)
+    for (campaign, cluster), tasks in of.items():
+        fresh = opened_now(Kind.CAMPAIGN, Code.DISPUTED, campaign, cluster, seen.at)
+        known = book.find(Code.DISPUTED, campaign, cluster) or fresh
+        if known.tasks != len(tasks):
+            first = min((task for task in tasks if not is_step(task)), default=None)
+            book.put(replace(known, tasks=len(tasks), first_task=first, last_at=seen.at))
+    for event in book.open:
+        pair = event.campaign, event.cluster
+        if event.code is Code.DISPUTED and pair not in of and event.cluster in seen.room:
+            book.close(event, seen.at)
+
+
+def given_up(events: Iterable[Event]) -> frozenset[Pair]:
+    """Return the campaigns with the clusters at which their owners want no end of such tasks."""
+    said = (one for one in events if one.code is Code.DISPUTED and one.until)
+    return frozenset((one.campaign, one.cluster) for one in said)
