@@ -103,6 +103,14 @@ class SubmitsArrays(Protocol[Where]):
         """Return whose array it is and its account, both empty when it is not known."""
         ...
 
+    def living(self, where: Where, array: str, names: tuple[str, str], /) -> tuple[range, ...]:
+        """Return the places of the caller's array at which tasks wait or run, in any order.
+
+        `names` are what it is called before and after its release. A job of that id and of another
+        name is not it.
+        """
+        ...
+
     def release_arrays(self, where: Where, arrays: tuple[str, ...], name: str, /) -> None:
         """Let the tasks start, under their real name where the system can give one."""
         ...

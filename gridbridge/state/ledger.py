@@ -17,6 +17,8 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from types import TracebackType
 
+    Earlier = tuple[int, str, str, list[int]]  # an array, its cluster and id, and places of it
+
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 COPIES = "copies"  # the last word of an array's line
 MOST_COPIES = 2  # of a task
@@ -125,9 +127,18 @@ class Ledger:
         wanted = Wanted(tasks)
         if any(wanted.meets(row[3]) for row in arrays):
             raise AlreadySubmitted(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
+        if wanted.is_twofold and not is_of_copies:
+            raise AlreadySubmitted(f"{self._path}: a task comes twice in {tasks[:40]}")
         if is_of_copies:
             self._require_copies(tasks)
         self._add(now)
+
+    def earlier(self, array: int, tasks: str) -> "list[Earlier]":
+        """Return the other arrays that have some of these tasks, whichever attempts of them."""
+        wanted = sorted({task for task, _ in read_attempts(tasks)})
+        rows = (row for row in self._rows if row[0] == ARRAY and row[1] != str(array))
+        found = ((row, _places(row[3], wanted)) for row in rows)
+        return [(int(row[1]), row[2], self.job(int(row[1])), some) for row, some in found if some]
 
     def _require_copies(self, tasks: str) -> None:
         wanted = [task for task, _ in read_attempts(tasks)]
@@ -200,6 +211,12 @@ class Wanted:
         for task, attempt in sorted(read_attempts(tasks)):
             self._tasks.setdefault(str(attempt), []).append(task)
 
+    @property
+    def is_twofold(self) -> bool:
+        """Whether a task has several attempts among them."""
+        every = [task for some in self._tasks.values() for task in some]
+        return len({*every}) < len(every)
+
     def meets(self, earlier: str) -> bool:
         """Say whether one of them is in what an earlier array of ours has."""
         for part in earlier.split(","):
@@ -210,6 +227,17 @@ class Wanted:
                 if at < len(wanted) and wanted[at] <= int(last or first):
                     return True
         return False
+
+
+def _places(earlier: str, wanted: list[int]) -> list[int]:
+    """Return at which places an earlier array has some tasks, which are in order."""
+    found, before = [], 0
+    for part in earlier.split(","):
+        first, _, last = part.partition(":")[0].partition("-")
+        here = wanted[bisect_left(wanted, int(first)) : bisect_right(wanted, int(last or first))]
+        found += [before + task - int(first) + 1 for task in here]
+        before += int(last or first) - int(first) + 1
+    return found
 
 
 def _without(tasks: list[int], earlier: str) -> list[int]:

@@ -68,6 +68,12 @@ def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:
     return found
 
 
+def listed(far: Far, job: str, *names: str) -> list[int]:
+    """Return the places of its tasks as its owner is told of them."""
+    found = far.hot("living", job, names or (far.accounts[job], "campaign.7"))
+    return sorted(place for some in found for place in some)
+
+
 def places(far: Far, job: str) -> list[int]:
     rows = far.snapshot(job).jobs.get(int(job), ())
     return sorted(place for row in rows for some in row.tasks for place in some)
@@ -92,6 +98,7 @@ def test_a_held_array_waits_and_is_found_by_its_name_until_it_is_released(far: F
     person = far.reach.person
     found = far.hot("find_held", name, person), far.hot("find_others", name, person, first)
     rows = far.snapshot(first).jobs[int(first)]
+    held = listed(far, first)
     release(far, first)
     ends(far, first, 2)
     left = far.hot("find_held", name, person)
@@ -99,6 +106,7 @@ def test_a_held_array_waits_and_is_found_by_its_name_until_it_is_released(far: F
 
     assert (found, left) == ((first, [second]), second)
     assert all(row.state.is_held for row in rows)
+    assert held == [1, 2]
     until(lambda: not far.hot("find_held", name, person), "the other one to be gone")
 
 
@@ -109,11 +117,14 @@ def test_whose_an_array_is_is_told_while_a_task_of_it_lives(far: Far) -> None:
     whose = far.hot("owner_and_account", job)
     until(lambda: begun(far, job, 2), "the second to run")
     living, others = lives(far, job), lives(far, job, "gc.another.1.1")
+    there, not_it = listed(far, job), listed(far, job, "gc.another.1.1", "another")
     far.reach.sh("touch go")
     ends(far, job, 2)
 
     assert whose == (far.reach.person, far.accounts[job])
     assert (living, others) == ({2}, None)
+    assert (there, not_it) == ([2], [])
+    until(lambda: not listed(far, job), "none of it to be listed")
     until(lambda: lives(far, job) is None, "it to be forgotten by what lives")
     assert far.hot("owner_and_account", UNKNOWN) == ("", "")
 

@@ -179,6 +179,28 @@ def test_a_ledger_that_can_not_be_read_is_told_by_its_path(folder: str, odd: str
         brought(folder)
 
 
+def test_which_arrays_have_tasks_and_at_which_places(folder: str) -> None:
+    """Whichever attempts of them they have."""
+    with brought(folder) as ledger:
+        ledger.intend(1, "beta", "5-9:1,2:1")
+        ledger.submitted(1, "71")
+        ledger.intend(2, "gamma", "20-29:1")
+        ledger.intend(3, "gamma", "9:2,7:2")
+
+        assert ledger.earlier(4, "7-8:3,2:2") == [
+            (1, "beta", "71", [3, 4, 6]),
+            (3, "gamma", "", [2]),
+        ]
+        assert ledger.earlier(3, "7:2,9:2") == [(1, "beta", "71", [3, 5])]
+        assert ledger.earlier(4, "10-19:1") == []
+
+
+def test_no_array_has_a_task_twice(folder: str) -> None:
+    """They would run at the same time."""
+    with brought(folder) as ledger, pytest.raises(AlreadySubmitted, match="a task comes twice"):
+        ledger.intend(1, "beta", "0-4:1,3:2")
+
+
 def test_a_copy_is_of_a_task_that_was_submitted_and_the_second_is_the_last(folder: str) -> None:
     """Whatever the service asks for; each attempt is submitted once all the same."""
     with brought(folder) as ledger:

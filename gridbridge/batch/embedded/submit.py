@@ -61,6 +61,13 @@ def owner_and_account(folder: Folder, job: str) -> tuple[str, str]:
     return (found[0].owner, found[0].account) if found else ("", "")
 
 
+def living(folder: Folder, array: str, names: tuple[str, str]) -> tuple[range, ...]:
+    """Return the places at which tasks of an array wait or run."""
+    jobs = _jobs(folder, commands.show(folder))
+    ours = (int(job.place) for job in jobs if (job.array, job.account) == (array, names[0]))
+    return tuple(range(place, place + 1) for place in ours)
+
+
 def state(folder: Folder, job: str) -> "JobState":
     """Return what a job is; UNSEEN when it neither waits nor runs."""
     from gridbridge.model.states import UNSEEN, JobState  # most transfers do without them

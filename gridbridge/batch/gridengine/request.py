@@ -7,6 +7,7 @@ would cut at 10 kB. See tests/golden/gridengine-8.1.9.
 """
 
 from gridbridge.errors import ParseError
+from gridbridge.model.ids import read_tasks
 from gridbridge.model.request import Pairs, Request
 
 AUTOMATIC = b"__SGE_PREFIX__"  # variables that qsub adds by itself
@@ -54,6 +55,15 @@ def owner_and_account_of(xml: bytes) -> tuple[str, str]:
     if b"<JB_job_number>" not in xml:
         raise ParseError("qstat -j: neither a job nor an unknown one")
     return _leaf(xml, b"JB_owner"), _leaf(xml, b"JB_account")
+
+
+def listed_places(xml: bytes, array: str, names: tuple[str, str]) -> tuple[range, ...]:
+    """Return the places that `qstat -xml` lists of an array; ParseError for half an answer."""
+    if not xml.rstrip().endswith(b"</job_info>"):
+        raise ParseError("qstat -xml: not a whole answer")
+    rows = [row for row in xml.split(b"<job_list ")[1:] if _leaf(row, b"JB_job_number") == array]
+    ours = (row for row in rows if _leaf(row, b"JB_name") in names)
+    return tuple(some for row in ours for some in read_tasks(_leaf(row, b"tasks")))
 
 
 def read_environment(data: bytes) -> dict[str, str]:

@@ -6,7 +6,7 @@ by its words (facts: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where marked).
 
 from gridbridge.batch.gridengine import commands
 from gridbridge.batch.gridengine.commands import Argv
-from gridbridge.batch.gridengine.request import owner_and_account_of, read_request
+from gridbridge.batch.gridengine.request import listed_places, owner_and_account_of, read_request
 from gridbridge.batch.submission import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.ids import read_tasks
@@ -130,6 +130,11 @@ def owner_and_account(cell: Cell, job: str) -> tuple[str, str]:
     if UNKNOWN_JOB in xml:
         return "", ""
     return owner_and_account_of(xml)
+
+
+def living(cell: Cell, array: str, names: tuple[str, str]) -> tuple[range, ...]:
+    """Return the places at which tasks of the caller's array wait or run."""
+    return listed_places(call(cell, commands.own_status(cell)).checked().stdout, array, names)
 
 
 def request_of(cell: Cell, job: str) -> Request:

@@ -175,6 +175,13 @@ def release(server: OarServer, job: str) -> None:
         done.checked()
 
 
+def living(server: OarServer, array: str, names: tuple[str, str]) -> tuple[range, ...]:
+    """Return the places at which tasks of an array wait or run; they keep their first name."""
+    jobs = _jobs(server, commands.show_array(server, array))
+    ours = (job.place for job in jobs if job.account == names[0] and not job.is_over)
+    return tuple(range(place, place + 1) for place in ours)
+
+
 def suspend_any(server: OarServer, job: str) -> None:
     """Stop a running job, keep a waiting one from starting; a gone one is left alone.
 

@@ -50,6 +50,18 @@ class Order:
         """The places of the array that is to be deleted; empty: all of it."""
         return "".join(self._told)
 
+    def knows(self, cluster: str) -> bool:
+        """Say whether root has configured a cluster."""
+        return isinstance(self.config.get("cluster", {}).get(cluster), dict)
+
+    def at(self, cluster: str) -> "Order":
+        """Return the same order at another cluster that is known."""
+        from copy import copy  # few orders are about several
+
+        other = copy(self)
+        other.cluster, other.section = cluster, self.config["cluster"][cluster]
+        return other
+
     def reached_by(self, person: str) -> "tuple[Away, str]":
         """Return the cluster as its owner reaches it, and whose account that is there."""
         assert isinstance(self.section, dict)

@@ -10,6 +10,7 @@ import time
 from gridbridge.errors import AlreadySubmitted, GridbridgeError
 from gridbridge.methods import owner
 from gridbridge.methods.arrays.content import Content
+from gridbridge.methods.arrays.earlier import require_ended
 from gridbridge.methods.arrays.job import Site
 from gridbridge.methods.arrays.order import Order, is_number
 from gridbridge.methods.arrays.worker import Gone, Worker
@@ -94,6 +95,8 @@ class Sending:
         """Intend it and have it submitted held; its id is in the ledger before it is told."""
         number, ledger, order = one.array.array, self._ledger, self._order
         one.job = ledger.job(number)
+        if not (one.job or order.is_of_copies):
+            require_ended(order, ledger, place)
         ledger.intend(number, order.cluster, order.tasks[place], order.is_of_copies)
         if one.job:
             return

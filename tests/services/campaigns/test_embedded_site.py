@@ -131,6 +131,22 @@ def test_its_own_ledger_refuses_what_was_submitted_before_and_a_changed_file(
     assert "not the file that it was" in told
 
 
+def test_no_attempt_is_sent_while_an_earlier_one_lives(site: Campaigns) -> None:
+    """Whatever the service says of that, at whichever cluster it is."""
+    site.submit({"name": "one", "nb_jobs": 1, "exec_file": f"echo >>/mnt/ran; {UNTIL} #",
+                 "clusters": {"alpha": {}, "beta": {}}})  # fmt: skip
+    site.cycles("[ -s /mnt/ran ]")
+    early, _ = site.type(f"{AS_USER} send-arrays c.1 beta 98 0:2")
+    twice, _ = site.type(f"{AS_USER} send-arrays c.1 beta 98 0:2,0:3")
+    site.sh("touch /mnt/go")
+    site.until_ended()
+    late, _ = site.type(f"{AS_USER} send-arrays c.1 beta 99 0:2")
+
+    assert early.startswith("75 0 an earlier attempt of a task is at alpha, in array 1")
+    assert twice.startswith("75 0 ")
+    assert late.startswith("0 ")
+
+
 def test_a_cancelled_campaign_leaves_nothing_there(site: Campaigns) -> None:
     """While its ledger is not there it is being cancelled, and says so."""
     site.submit({"name": "gone", "nb_jobs": 9, "exec_file": f"echo >>/mnt/ran; {UNTIL} #",
