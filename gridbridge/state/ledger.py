@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 COPIES = "copies"  # the last word of an array's line
 MOST_COPIES = 2  # of a task
+NO_ROOM = 28
 OPTIONS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -40,6 +41,8 @@ class Ledger:
             self._end = os.open(self._path, OPTIONS, 0o600)
             self._rows = self._read()
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno == NO_ROOM:
+                raise  # nothing is lost
             why = error.strerror if isinstance(error, OSError) else "not a ledger of ours"
             raise LedgerLost(f"{self._path}: {why}") from error
 
@@ -198,7 +201,7 @@ class Ledger:
             raise OSError(error.errno, error.strerror, self._path) from None
         if written != len(line):
             os.ftruncate(self._end, before)
-            raise OSError(28, "No space left on device", self._path)
+            raise OSError(NO_ROOM, "No space left on device", self._path)
         self._rows.append(row)
 
 

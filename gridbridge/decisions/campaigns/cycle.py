@@ -48,6 +48,7 @@ def plan(seen: Seen) -> Plan:
     over = {(one.campaign, one.number) for one in seen.over}
     lasting = tuple(one for one in every if (one.campaign, one.number) not in over)
     left = steps.of_tasks(lasting)
+    reached = [one for one in lasting if one.cluster not in seen.dropped]
     ending = {(one.campaign, one.array) for one in seen.ended}
     lost = losers(seen.ended, rivals, (one for one in left if one.campaign in alive))
     predicted = predictor.predict(seen)
@@ -65,14 +66,10 @@ def plan(seen: Seen) -> Plan:
         over=seen.over,
         finished=finished,
         wound_up=wound_up,
-        deleted=tuple(
-            one for one in lasting if not steps.is_wanted(one) and one.cluster not in seen.dropped
-        ),
+        deleted=tuple(one for one in reached if not steps.is_wanted(one)),
         losers=lost,
         resumed=tuple(
-            one
-            for one in _begun(lasting, steps, lost)
-            if one.cluster not in seen.dropped and may_go_on(one, book.open, seen.at)
+            one for one in _begun(reached, steps, lost) if may_go_on(one, book.open, seen.at)
         ),
         sends=sent,
         stepped=seen.stepped,

@@ -103,7 +103,7 @@ class Seen:
     ended: tuple[Attempt, ...] = ()  # with their outcomes
     over: tuple[Array, ...] = ()  # whose tasks all have ended
     ratios: tuple[Ratio, ...] = ()  # that are kept
-    disputed: tuple[Attempt, ...] = ()  # of whose ends the records tell several
+    disputed: tuple[Tried, ...] = ()  # of whose ends the records tell several
     missed: tuple[Missed, ...] = ()  # which tasks are missing: what has changed of that
     sharing: Sharing = field(default_factory=Sharing)
     at: datetime = EPOCH

@@ -23,7 +23,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.jdl import Type
-from gridbridge.model.campaigns.plan import Seen
+from gridbridge.model.campaigns.plan import Seen, Tried
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.job import JobEnd
@@ -83,7 +83,7 @@ class Updator:
         self._marks = marks
         self._clock = clock
         self._missing = Missing(MissingTasks(database), clock)
-        self._disputed: list[Attempt] = []  # of the last look
+        self._disputed: list[Tried] = []  # of the last look
         self._told: set[tuple[int, int, int]] = set()  # campaign, array, place
         self.answers: dict[str, ClusterSnapshot] = {}  # of the last look
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
@@ -105,9 +105,8 @@ class Updator:
         self.elapsed = elapsed(of_tasks, answers, besides(rivals))
         self._missing.begin()
         events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
-        self._disputed.clear()
-        every, over = self._ended(released, answers, self._judge(campaigns, events))
         lost = [one for one in arrays if one.cluster in written_off(events, dropped)]
+        every, over = self._ended(released, answers, self._judge(campaigns, events))
         every, over = (*every, *self._written_off(lost)), (*over, *lost)
         ended = tuple(one for one in every if not is_step(one.task))
         tests = (one for one in campaigns if one.jdl.type is Type.TEST)
@@ -137,12 +136,13 @@ class Updator:
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
             stepped=tuple(one for one in every if is_step(one.task)),
-            last_arrays={
-                one.number: self._tries.last_arrays(one.number)
-                for one in campaigns
-                if one.jdl.has_steps
-            },
+            last_arrays=self._last_arrays(campaigns),
         )
+
+    def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
+        """Return the last array at each cluster, of campaigns that have epilogues."""
+        with_steps = (one.number for one in campaigns if one.jdl.has_steps)
+        return {number: self._tries.last_arrays(number) for number in with_steps}
 
     def _scripts(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
@@ -185,6 +185,7 @@ class Updator:
                 yield replace(one, outcome=Outcome.SITE_FAULT)
 
     def _judge(self, campaigns: Iterable[Campaign], events: Iterable[Event] = ()) -> Judge:
+        self._disputed.clear()
         known, lost = {one.number: one for one in campaigns}, given_up(events)
         marks, forgotten_s = self._marks.all(), self._policy.runner.forgotten_s
 
@@ -220,7 +221,15 @@ class Updator:
     def _tell_disputed(self, cluster: str, attempts: Iterable[Attempt]) -> None:
         """Note the tasks whose records contradict each other: somebody may have forged one."""
         for one in attempts:
-            self._disputed.append(one)
+            self._disputed.append(
+                Tried(
+                    campaign=one.campaign,
+                    task=one.task,
+                    attempt=one.attempt,
+                    cluster=cluster,
+                    outcome=one.outcome,
+                )
+            )
             if (key := (one.campaign, one.array, one.place)) not in self._told:
                 self._told.add(key)
                 name = f"{one.campaign}.{one.array}"

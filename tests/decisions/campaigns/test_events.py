@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.events import Code, Event, Kind, Record
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
-from gridbridge.model.campaigns.plan import Room, Seen, Send
+from gridbridge.model.campaigns.plan import Room, Seen, Send, Tried
 from gridbridge.model.campaigns.sections import Failures
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -268,7 +268,10 @@ def test_a_cluster_that_left_is_told_of_until_its_section_is_back() -> None:
 
 def test_tasks_of_disputed_ends_are_told_together_until_their_owner_gives_them_up() -> None:
     """What they came to is not known, and they keep their campaign from its end."""
-    three = ended(Outcome.PENDING, Outcome.PENDING, Outcome.PENDING)
+    three = tuple(
+        Tried(campaign=1, task=task, attempt=1, cluster="beta", outcome=Outcome.PENDING)
+        for task in range(3)
+    )
     look = seen(disputed=three[1:])
 
     found = told(look)[Code.DISPUTED]

@@ -147,7 +147,7 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     )
 
     assert site.look(range(3, 6), ended={1: None, 2: well}) == ([2], False)
-    assert [one.place for one in site.updator._disputed] == [1]
+    assert [(one.task, one.cluster) for one in site.updator._disputed] == [(0, "beta")]
     site.events = (given_up,)
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
     first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)

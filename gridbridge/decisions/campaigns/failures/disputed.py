@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from gridbridge.decisions.campaigns.failures.blacklist import Pair, opened_now
 from gridbridge.decisions.campaigns.failures.book import Book
-from gridbridge.model.campaigns.campaign import clusters_of
 from gridbridge.model.campaigns.events import Code, Event, Kind
 from gridbridge.model.campaigns.plan import Seen
 from gridbridge.model.campaigns.steps import is_step
@@ -17,10 +16,9 @@ from gridbridge.model.campaigns.steps import is_step
 
 def note(book: Book, seen: Seen) -> None:
     """Tell of them, together of a campaign's at a cluster, until none is left."""
-    where, of = clusters_of(seen.arrays), dict[Pair, list[int]]()
+    of: dict[Pair, list[int]] = {}
     for one in seen.disputed:
-        cluster = where.get((one.campaign, one.array), "")
-        of.setdefault((one.campaign, cluster), []).append(one.task)
+        of.setdefault((one.campaign, one.cluster), []).append(one.task)
     for (campaign, cluster), tasks in of.items():
         fresh = opened_now(Kind.CAMPAIGN, Code.DISPUTED, campaign, cluster, seen.at)
         known = book.find(Code.DISPUTED, campaign, cluster) or fresh
