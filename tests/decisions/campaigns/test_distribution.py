@@ -112,6 +112,19 @@ def test_a_campaign_keeps_its_own_limit() -> None:
     assert sends(seen) == (Send(campaign=1, cluster="beta", tasks=2),)
 
 
+@pytest.mark.parametrize("listed", [5, 9])
+def test_a_campaign_that_has_its_limit_or_more_gets_none(listed: int) -> None:
+    """CiGri v3 failed where nothing was allowed, and where nothing was said."""
+    one = campaign(1, {"beta": at(max_jobs=5), "gamma": at()})
+    there = There(campaign=1, cluster="beta", waiting=0, listed=listed)
+    known = Seen(campaigns=(one,), waiting={1: 50}, arrays=(), max_tasks=100, room=room(beta=9))
+
+    assert sends(replace(known, there=(there,))) == ()
+    assert sends(replace(known, there=(there,), room=room(beta=9, gamma=2))) == (
+        Send(campaign=1, cluster="gamma", tasks=2),
+    )
+
+
 def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() -> None:
     """However many tasks it has, and however much room there is."""
     usual = campaign(1, {"beta": at()})

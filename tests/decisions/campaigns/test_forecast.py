@@ -81,6 +81,16 @@ def test_a_rate_that_was_seen_counts_more_than_a_guess() -> None:
     assert forecast(progress(100, seen)).throughput == pytest.approx(1 / 6)
 
 
+def test_the_rate_of_an_hour_tells_when_ninety_more_will_have_ended() -> None:
+    """CiGri's throughput method: 120 ended in an hour, 95 are left as it counts: 2850 s."""
+    hour = {"durations_s": (60.0,) * 120, "elapsed_s": (30.0,) * 10}
+    seen = Service(cluster="beta", ended=120, watched_s=3600.0, **hour)
+    told = forecast(progress(90, seen))
+
+    assert told.throughput == pytest.approx(1 / 30)
+    assert told.p50_s == pytest.approx(2850, rel=0.1)
+
+
 def test_short_tasks_that_ended_first_don_t_deceive() -> None:
     """Three of ten were short; the others run three times as long already."""
     curve = curve_of([10.0] * 3, [30.0] * 7)

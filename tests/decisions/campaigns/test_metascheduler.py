@@ -72,6 +72,14 @@ def test_tests_come_first_whatever_the_priorities() -> None:
     ]
 
 
+def test_several_tests_in_a_row_all_come_first_the_oldest_of_them_before_the_others() -> None:
+    """CiGri v3 took them out of the list that it went through: the second lost its place."""
+    usual = campaign(1, "alice", "beta")
+    tests = [campaign(number, "alice", "beta", type_=Type.TEST) for number in (2, 3, 4)]
+
+    assert [number for number, _ in offered(seen(usual, *tests, beta=""))] == [2, 3, 4, 1]
+
+
 def test_higher_priorities_go_before_older_campaigns() -> None:
     older, newer = campaign(1, "alice", "beta"), campaign(2, "bob", "beta")
 
