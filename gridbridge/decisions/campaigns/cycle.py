@@ -1,11 +1,12 @@
 """What one cycle of the runner does about all campaigns."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
-from dataclasses import replace
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, replace
 
 from gridbridge.decisions.campaigns import predictor
 from gridbridge.decisions.campaigns.copies import (
+    ByTask,
     by_task,
     is_dropped,
     last_ends,
@@ -38,93 +39,127 @@ from gridbridge.model.campaigns.plan import Again, Plan, Seen, Tried
 BEGUN = (ArrayState.INTENDED, ArrayState.SUBMITTED)  # what another cycle has to go on with
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ends:
+    """What a cycle has found ended, and what that leaves."""
+
+    seen: Seen  # with what ended settled, and the arrays of tasks
+    steps: Steps
+    rivals: ByTask
+    again: tuple[Again, ...]
+    over: Counter[int]  # tasks of each campaign
+    lasting: tuple[Array, ...]  # arrays, with those of steps
+    lost: tuple[Losers, ...]
+
+    @property
+    def reached(self) -> tuple[Array, ...]:
+        """The arrays at clusters that there are still."""
+        return tuple(one for one in self.lasting if one.cluster not in self.seen.dropped)
+
+    @property
+    def busy(self) -> frozenset[int]:
+        """The campaigns of which a task may live."""
+        return frozenset(one.campaign for one in self.steps.of_tasks(self.lasting))
+
+
 def plan(seen: Seen) -> Plan:
     """Decide from what is seen; the same rows give the same plan."""
-    rivals, steps = by_task(seen.rivals), Steps(seen)
-    every = seen.arrays
-    seen = replace(seen, ended=settled(seen.ended, rivals), arrays=steps.of_tasks(every))
-    alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
-    again = numbered(_again(seen, alive), rivals)
-    over = {(one.campaign, one.number) for one in seen.over}
-    lasting = tuple(one for one in every if (one.campaign, one.number) not in over)
-    left = steps.of_tasks(lasting)
-    reached = [one for one in lasting if one.cluster not in seen.dropped]
+    ends = _ends(seen)
+    steps, seen = ends.steps, ends.seen
+    finished, after = steps.last(_finished(ends))
+    wound_up, epilogues = steps.last(_wound_up(ends))
+    book, records = note(seen, ends.again, (*finished, *wound_up), steps.noted(Book(seen.events)))
+    sending = _sending(ends, book)
     ending = {(one.campaign, one.array) for one in seen.ended}
-    lost = losers(seen.ended, rivals, (one for one in left if one.campaign in alive))
-    predicted = predictor.predict(seen)
-    tasks_over = Counter(one.campaign for one in last_ends(seen.ended, again))
-    finished, after = steps.last(_finished(seen, left, again, tasks_over))
-    wound_up, epilogues = steps.last(_wound_up(seen, left))
-    book, records = note(seen, again, (*finished, *wound_up), steps.noted(Book(seen.events)))
-    barred = bars(book.open, seen.at)
-    there = opened(seen, barred | steps.preparing())
-    sent, before = steps.first(limited(sends(there, predicted), seen, barred, book))
-    return Plan(
+    return replace(
+        sending,
         ended=seen.ended,
         arrays=tuple(one for one in seen.arrays if (one.campaign, one.number) in ending),
-        again=again,
+        again=ends.again,
         over=seen.over,
         finished=finished,
         wound_up=wound_up,
-        deleted=tuple(one for one in reached if not steps.is_wanted(one)),
-        losers=lost,
-        resumed=tuple(
-            one for one in _begun(reached, steps, lost) if may_go_on(one, book.open, seen.at)
-        ),
-        sends=sent,
+        deleted=tuple(one for one in ends.reached if not steps.is_wanted(one)),
+        losers=ends.lost,
         stepped=seen.stepped,
-        steps=(*before, *after, *epilogues),
-        copies=copies(
-            there,
-            Decided(
-                ended=seen.ended,
-                over=tasks_over,
-                again=again,
-                sends=sent,
-                barred=barred.keys(),
-                rivals=rivals,
-            ),
-        ),
+        steps=(*sending.steps, *after, *epilogues),
         missed=seen.missed,
-        predicted=predictor.kept(predicted, seen.ratios, sent),
         changes=Changes(events=book.changed, records=records),
     )
 
 
-def _begun(left: Iterable[Array], steps: Steps, lost: Iterable[Losers]) -> Iterator[Array]:
+def _ends(seen: Seen) -> _Ends:
+    rivals, steps = by_task(seen.rivals), Steps(seen)
+    over = {(one.campaign, one.number) for one in seen.over}
+    lasting = tuple(one for one in seen.arrays if (one.campaign, one.number) not in over)
+    tasks = steps.of_tasks(seen.arrays)
+    seen = replace(seen, ended=settled(seen.ended, rivals), arrays=tasks)
+    alive = {one.number for one in seen.campaigns if one.state is not CampaignState.CANCELLED}
+    left = (one for one in steps.of_tasks(lasting) if one.campaign in alive)
+    again = numbered(_again(seen, alive), rivals)
+    return _Ends(
+        seen=seen,
+        steps=steps,
+        rivals=rivals,
+        again=again,
+        over=Counter(one.campaign for one in last_ends(seen.ended, again)),
+        lasting=lasting,
+        lost=losers(seen.ended, rivals, left),
+    )
+
+
+def _sending(ends: _Ends, book: Book) -> Plan:
+    """Decide what is sent, and which submissions go on."""
+    seen, steps = ends.seen, ends.steps
+    barred, predicted = bars(book.open, seen.at), predictor.predict(seen)
+    there = opened(seen, barred | steps.preparing())
+    sent, before = steps.first(limited(sends(there, predicted), seen, barred, book))
+    decided = Decided(
+        ended=seen.ended,
+        over=ends.over,
+        again=ends.again,
+        sends=sent,
+        barred=barred.keys(),
+        rivals=ends.rivals,
+    )
+    return Plan(
+        resumed=tuple(one for one in _begun(ends) if may_go_on(one, book.open, seen.at)),
+        sends=sent,
+        steps=before,
+        copies=copies(there, decided),
+        predicted=predictor.kept(predicted, seen.ratios, sent),
+    )
+
+
+def _begun(ends: _Ends) -> Iterator[Array]:
     """Return the arrays whose submission goes on."""
-    dropped = {(one.array.campaign, one.array.number) for one in lost if is_dropped(one)}
-    for one in left:
-        is_wanted = steps.is_wanted(one) and (one.campaign, one.number) not in dropped
+    dropped = {(one.array.campaign, one.array.number) for one in ends.lost if is_dropped(one)}
+    for one in ends.reached:
+        is_wanted = ends.steps.is_wanted(one) and (one.campaign, one.number) not in dropped
         if is_wanted and one.state in BEGUN:
             yield one
 
 
-def _finished(
-    seen: Seen, left: Iterable[Array], again: tuple[Again, ...], tasks_over: Counter[int]
-) -> tuple[int, ...]:
+def _finished(ends: _Ends) -> tuple[int, ...]:
     """Return the campaigns that end: no task of them is left but copies that have lost.
 
     Those are ended later, and a cluster that is away keeps no campaign from its end.
     """
-    runs = {one.campaign for one in again}
-    busy = {one.campaign for one in left}
+    runs, busy = {one.campaign for one in ends.again}, ends.busy
     return tuple(
         one.number
-        for one in seen.campaigns
+        for one in ends.seen.campaigns
         if one.state.is_alive
         and one.number not in runs
-        and _is_sent(one, seen)
-        and (one.number not in busy or one.ended + tasks_over[one.number] >= one.tasks)
+        and _is_sent(one, ends.seen)
+        and (one.number not in busy or one.ended + ends.over[one.number] >= one.tasks)
     )
 
 
-def _wound_up(seen: Seen, left: Iterable[Array]) -> tuple[int, ...]:
+def _wound_up(ends: _Ends) -> tuple[int, ...]:
     """Return the cancelled campaigns of which no task lives, whose epilogues may run."""
-    busy = {one.campaign for one in left}
-    return tuple(
-        one.number for one in seen.campaigns if one.is_winding_up and one.number not in busy
-    )
+    busy, campaigns = ends.busy, ends.seen.campaigns
+    return tuple(one.number for one in campaigns if one.is_winding_up and one.number not in busy)
 
 
 def _again(seen: Seen, alive: Set[int]) -> tuple[Again, ...]:
