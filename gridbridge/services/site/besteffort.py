@@ -12,9 +12,8 @@ from gridbridge.decisions.site.besteffort.blocks import (
     Blocks,
     local_queues,
     model_of,
-    ours,
+    strangers,
 )
-from gridbridge.decisions.site.besteffort.blocks import NAME as NAMES
 from gridbridge.decisions.site.besteffort.removal import removal
 from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted
 from gridbridge.model.places import CONFIG
@@ -66,7 +65,9 @@ def _checked(policy: Policy, cluster: str) -> Iterator[Finding]:
             decisions.shut(item) if is_shut else Finding(item=item, state=State.WARNING, found=told)
         )
         return
-    if not rules.is_set_up(cell):
+    if strange := strangers(cell):
+        yield from (rules.stranger(cluster, name) for name in strange)
+    elif not rules.is_set_up(cell):
         yield rules.none(cluster)
     elif model := model_of(cell, None):
         yield from rules.findings(cluster, cell, model, None)
@@ -100,9 +101,9 @@ def _why_not(policy: Policy, cluster: str) -> str:
 
 def _model(cell: BestEffortCell, order: BestEffortOrder) -> str:
     """Return the queue that the best-effort queues are like; refuse what can't be one."""
-    strange = [name for name in cell.queues if NAMES.fullmatch(name) and not ours(cell, name)]
-    if strange:
-        raise GridbridgeError(f"queue {strange[0]} is no best-effort queue; rename or delete it")
+    if strange := strangers(cell):
+        found = rules.stranger(order.cluster, strange[0])
+        raise GridbridgeError(f"queue {strange[0]} has {found.found}: {found.hint}")
     model = model_of(cell, order.like)
     if not model:
         local = ", ".join(local_queues(cell)) or "none"

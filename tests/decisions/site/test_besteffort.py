@@ -132,6 +132,20 @@ def test_each_attribute_is_put_right(attribute: str, value: str) -> None:
     assert (edit.verb, edit.name, edit.attribute) == (Verb.REPLACE, "gb-be1", attribute)
 
 
+def without_resource() -> BestEffortCell:
+    """Return a set-up of which somebody took gb_besteffort from a queue."""
+    cell = ready()
+    queue = cell.queues["gb-be1"] | {"complex_values": "NONE"}
+    return replace(cell, queues={**cell.queues, "gb-be1": queue})
+
+
+def test_a_queue_that_lost_its_resource_is_put_right_and_no_local_queue() -> None:
+    """It would take everybody's jobs and end them; nothing else is changed for it."""
+    (edit,) = edits(without_resource())
+
+    assert (edit.verb, edit.name, edit.value) == (Verb.MERGE, "gb-be1", "gb_besteffort=TRUE")
+
+
 def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
     cell = ready()
     done = edits(replace(cell, slots={**cell.slots, "all.q": {"n1": 2, "n2": 3}}))
@@ -232,6 +246,12 @@ def test_removal_has_the_tasks_make_way_first_and_leaves_what_others_made() -> N
         (Verb.DROP_COMPLEX, "gb_besteffort"),
     ]
     assert done[3].value == "gb-be1=1,gb-be2=2"
+
+
+def test_a_queue_that_lost_its_resource_is_removed_with_the_others() -> None:
+    dropped = [one.name for one in removal("alpha", without_resource()) if one.verb == Verb.DROP_QUEUE]
+
+    assert dropped == ["gb-be1", "gb-be2"]
 
 
 def test_a_resource_that_another_queue_offers_stays() -> None:

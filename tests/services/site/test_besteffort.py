@@ -97,10 +97,13 @@ def test_where_none_can_be_made_that_is_said(
 def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(
     policy: Policy, tmp_path: Path
 ) -> None:
+    """And check tells of it, with how it is taken away."""
     (tmp_path / "queues/gb-be1").write_text(LOCAL)
 
-    with pytest.raises(GridbridgeError, match="gb-be1 is no best-effort queue"):
+    with pytest.raises(GridbridgeError, match="gb-be1 has neither.*then qconf -dq gb-be1"):
         besteffort.besteffort_steps(policy, order())
+    (told,) = besteffort.check(policy, FACTS)
+    assert (told.item, told.state) == ("alpha: queue gb-be1", State.WARNING)
 
 
 def test_that_there_are_none_is_right_and_half_of_a_set_up_is_not(

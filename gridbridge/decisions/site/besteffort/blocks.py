@@ -9,11 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
+from gridbridge.model.places import METHODS
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.setup import Settings, is_besteffort, is_transfer, words
 
 MOST = 8  # queues, unless somebody asked for another number: the scheduler looks at each
 NAME = re.compile(r"gb-be([1-9][0-9]*)")
+PREEMPT = f"{METHODS}/preempt"
 HOSTLIST = "hostlist"
 
 
@@ -27,8 +29,19 @@ def local_queues(cell: BestEffortCell) -> tuple[str, ...]:
 
 
 def ours(cell: BestEffortCell, name: str) -> bool:
-    """Say whether a queue is a best-effort queue of this set-up."""
-    return bool(NAME.fullmatch(name)) and is_besteffort(cell.queues.get(name, {}))
+    """Say whether a queue is a best-effort queue of this set-up, by what it offers or does.
+
+    One that has lost gb_besteffort takes everybody's jobs and ends them: it is put right or removed,
+    and never taken for a local queue.
+    """
+    queue = cell.queues.get(name, {})
+    does = queue.get("suspend_method", "").startswith(PREEMPT)
+    return bool(NAME.fullmatch(name)) and (does or is_besteffort(queue))
+
+
+def strangers(cell: BestEffortCell) -> tuple[str, ...]:
+    """Return the queues that have the name of a best-effort queue alone."""
+    return tuple(name for name in cell.queues if NAME.fullmatch(name) and not ours(cell, name))
 
 
 def own_queues(cell: BestEffortCell) -> tuple[str, ...]:

@@ -7,19 +7,20 @@ from collections.abc import Iterator
 
 from gridbridge.decisions.site.besteffort.blocks import (
     HOSTLIST,
+    PREEMPT,
     Blocks,
     own_queues,
     subordinate_lists,
     superordinate,
     written,
 )
-from gridbridge.model.places import BEST_EFFORT, METHODS
+from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.setup import Complex, Edit, Finding, State, Verb, pairs, words
 
 SEQ_NO = 900  # the one that makes way last has the lowest, and is filled first
 NICE = "19"
-METHOD = f"{METHODS}/preempt || kill -s 55 $job_pid"  # a host without gridbridge does without grace
+METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # a host without gridbridge does without grace
 RULE_NAME = "name gb-besteffort"  # of sge_resource_quota(5)
 RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
 ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
@@ -54,6 +55,17 @@ def none(cluster: str) -> Finding:
     """Return the item of a cell without best-effort queues."""
     found = "none: best-effort tasks are ordinary jobs of the lowest priority"
     return Finding(item=f"{cluster}: best-effort queues", state=State.OK, found=found)
+
+
+def stranger(cluster: str, name: str) -> Finding:
+    """Return the item of a queue that has a best-effort queue's name and nothing else of one."""
+    return Finding(
+        item=f"{cluster}: queue {name}",
+        state=State.WARNING,
+        found=f"neither {BEST_EFFORT}=TRUE nor our suspend_method",
+        right="no queue of that name but a best-effort one",
+        hint=f"take it out of each subordinate_list, then qconf -dq {name}, or give it another name",
+    )
 
 
 def is_set_up(cell: BestEffortCell) -> bool:
