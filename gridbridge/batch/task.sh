@@ -1,7 +1,7 @@
 # Runs one task of a campaign's array. What stands above was written for that array: gb_*, and the
 # task's parameters as our own. It ends as the task did; 99 and 100 would be orders to Grid Engine
 # (sge_shepherd(8)): 199 and 200 stand for them, and for those signals that nobody sends.
-# shellcheck shell=sh disable=SC2154,SC2172,SC3045,SC3067 # set above; every sh has ulimit -c, -O and these signals
+# shellcheck shell=sh disable=SC2154,SC2172,SC3028,SC3045,SC3067 # set above or by execd; every sh has ulimit -c, -O and these signals
 umask 022
 gb_preempted=
 trap 'gb_preempted=1' 56 # of sge-methods/preempt: a local job needs the place, and 55 tells that it made way
@@ -14,6 +14,14 @@ is_ours_alone() { # whatever others do above: we stand in it, and cd -P followed
     case $PWD in "${gb_above%/}/$gb_folder") ;; *) return 1 ;; esac
     [ -O . ] || return 1
     case $(ls -ld .) in d????-??-*) ;; *) return 1 ;; esac
+}
+
+nodes() { # a line a slot; a parallel job's are where sge_pe(5) says, and OAR has a file of its own
+    case ${OAR_NODEFILE:-} in ?*) return ;; esac
+    case ${PE_HOSTFILE:-} in ?*) cat -- "$PE_HOSTFILE" ;; *) echo "${HOSTNAME:-$(uname -n)} $gb_slots" ;; esac |
+        while read -r gb_host gb_n _; do
+            while [ "$gb_n" -gt 0 ]; do echo "$gb_host" && gb_n=$((gb_n - 1)) || exit; done
+        done
 }
 
 put() { # let the folder of a success be the task's, unless that of another attempt is
@@ -40,10 +48,11 @@ mkdir -m 700 -- "$gb_folder" 2>/dev/null
     die 57
     exit 1
 }
-rm -f -- "$gb_output.out" "$gb_output.err"
+rm -f -- "$gb_output.out" "$gb_output.err" "$gb_output.nodes"
 set -C # what a link names is never written
-true >"$gb_output.out" 2>"$gb_output.err" || { die 59; exit 1; }
+{ true >"$gb_output.out" 2>"$gb_output.err" && nodes >"$gb_output.nodes"; } || { die 59; exit 1; }
 set +C
+export CIGRI_NODE_FILE="${OAR_NODEFILE:-$PWD/$gb_output.nodes}"
 gb_own=
 case $gb_outputs in ?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_own ;; esac
 [ -z "$gb_own" ] || mkdir -p -- "$gb_own" || { die 57; exit 1; }
@@ -54,6 +63,7 @@ make_way # before it began
     exec sh -c "$gb_exec \"\$@\"" sh "$@"
 ) </dev/null >"$gb_output.out" 2>"$gb_output.err"
 gb_status=$?
+rm -f -- "$gb_output.nodes"
 make_way
 case $gb_status$gb_outputs in 0?*) put || gb_status=1 ;; esac
 case $gb_status in 99 | 100) gb_status=$((gb_status + 100)) ;; 199 | 200) die $((gb_status - 136)) ;; esac

@@ -130,11 +130,14 @@ def _script_line(text: str, arguments: tuple[str, ...], asked: Asked, name: str)
 
 
 def _redirected(asked: Asked) -> str:
-    """Return the lines that send a task's output where a script's -o, -e and -j say."""
-    lines = _to(">", asked.output, "o") if asked.output else ""
+    """Return the lines that send a task's output where a script's -o, -e and -j say.
+
+    It is added there, as Grid Engine does: the tasks of an array may share a file.
+    """
+    lines = _to(">>", asked.output, "o") if asked.output else ""
     if asked.is_joined:
         return f"{lines}exec 2>&1\n"
-    return lines + (_to("2>", asked.error, "e") if asked.error else "")
+    return lines + (_to("2>>", asked.error, "e") if asked.error else "")
 
 
 def _to(sign: str, path: str, letter: str) -> str:

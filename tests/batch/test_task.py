@@ -69,6 +69,7 @@ def test_it_knows_what_it_is_on_either_batch_system(tmp_path: Path) -> None:
 
     shown = dict(line.partition("=")[::2] for line in output(tmp_path, "41.1.out").splitlines())
     assert {key: value for key, value in shown.items() if key.startswith("CIGRI")} == {
+        "CIGRI_NODE_FILE": f"{tmp_path}/data/campaign.12/41.1.nodes",
         "CIGRI_CAMPAIGN_ID": "12",
         "CIGRI_CAMPAIGNID": "12",
         "CIGRI_JOB_ID": "12.41",
@@ -150,6 +151,50 @@ def test_a_folder_that_is_not_there_is_told_by_the_signal_of_transfers(tmp_path:
     done = subprocess.run(["/bin/sh", path], env={"HOME": str(tmp_path)}, check=False)
 
     assert done.returncode == -57
+
+
+@pytest.mark.parametrize(
+    ("file", "shown"),
+    [
+        ("OAR_NODEFILE", "n1\nn1\nn2\n"),
+        ("PE_HOSTFILE", "n1\nn1\nn2\n"),
+        ("", "here\nhere\n"),
+    ],
+    ids=["OAR", "Grid Engine, parallel", "one host"],
+)
+def test_the_node_file_has_a_line_a_slot(tmp_path: Path, file: str, shown: str) -> None:
+    """Whatever the batch system tells of hosts; nothing is left of it."""
+    lines = "n1\nn1\nn2\n" if file == "OAR_NODEFILE" else "n1 2 q@n1 UNDEFINED\nn2 1 q@n2 <NULL>\n"
+    (tmp_path / "hosts").write_text(lines)
+    told = {file: str(tmp_path / "hosts")} if file else {}
+
+    run(
+        tmp_path,
+        'cat "$CIGRI_NODE_FILE"; :',
+        1,
+        Task(0, 1, ()),
+        HOSTNAME="here",
+        SGE_TASK_ID="1",
+        **told,
+    )
+
+    assert output(tmp_path, "0.1.out") == shown
+    left = {path.name for path in (tmp_path / "data/campaign.12").iterdir()}
+    assert left == {"0.1.out", "0.1.err"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_node_file_that_cannot_be_written_is_no_endless_loop(tmp_path: Path) -> None:
+    """As on a full disk: the task does not begin, and it ends by the signal that says so."""
+    text = script(SETTINGS | {"exec": "true", "slots": "2"}, (Task(0, 1, ()),))
+    (tmp_path / "data").mkdir()
+    full = text.replace(b'nodes >"$gb_output.nodes"', b"nodes >|/dev/full")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SGE_TASK_ID": "1"}
+
+    done = subprocess.run(["/bin/sh"], input=full, env=environment, check=False, timeout=20)
+
+    assert full != text
+    assert done.returncode == -59
 
 
 def test_a_copy_knows_which_one_it_is(tmp_path: Path) -> None:

@@ -136,6 +136,17 @@ def test_output_goes_where_a_script_says(tmp_path: Path) -> None:
     assert (tmp_path / "e$(touch${IFS}evil).2").read_text() == "err\n"
 
 
+def test_tasks_that_share_a_file_add_to_it(tmp_path: Path) -> None:
+    """As with qsub, whose jobs keep what was there."""
+    lines = f"#$ -t 1-2 -o both -j y -wd {tmp_path}\necho $SGE_TASK_ID\n"
+    said = typed.script("job.sh", lines, (), AT)
+
+    for place in (2, 1):
+        run(said, tmp_path, place)
+
+    assert (tmp_path / "both").read_text() == "2\n1\n"
+
+
 def test_a_script_without_an_array_is_one_task(tmp_path: Path) -> None:
     """Its shell is the one of -S, else its first line's, else sh."""
     said = typed.script("a/job.sh", 'echo "$SGE_TASK_ID $V"\n#$ -v V=1,W', (), AT)

@@ -249,7 +249,9 @@ def test_removal_has_the_tasks_make_way_first_and_leaves_what_others_made() -> N
 
 
 def test_a_queue_that_lost_its_resource_is_removed_with_the_others() -> None:
-    dropped = [one.name for one in removal("alpha", without_resource()) if one.verb == Verb.DROP_QUEUE]
+    dropped = [
+        one.name for one in removal("alpha", without_resource()) if one.verb == Verb.DROP_QUEUE
+    ]
 
     assert dropped == ["gb-be1", "gb-be2"]
 

@@ -100,7 +100,7 @@ def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(
     """And check tells of it, with how it is taken away."""
     (tmp_path / "queues/gb-be1").write_text(LOCAL)
 
-    with pytest.raises(GridbridgeError, match="gb-be1 has neither.*then qconf -dq gb-be1"):
+    with pytest.raises(GridbridgeError, match=r"gb-be1 has neither.*then qconf -dq gb-be1"):
         besteffort.besteffort_steps(policy, order())
     (told,) = besteffort.check(policy, FACTS)
     assert (told.item, told.state) == ("alpha: queue gb-be1", State.WARNING)

@@ -31,8 +31,8 @@ def local_queues(cell: BestEffortCell) -> tuple[str, ...]:
 def ours(cell: BestEffortCell, name: str) -> bool:
     """Say whether a queue is a best-effort queue of this set-up, by what it offers or does.
 
-    One that has lost gb_besteffort takes everybody's jobs and ends them: it is put right or removed,
-    and never taken for a local queue.
+    One that has lost gb_besteffort takes everybody's jobs and ends them: it is put right or
+    removed, and never taken for a local queue.
     """
     queue = cell.queues.get(name, {})
     does = queue.get("suspend_method", "").startswith(PREEMPT)

@@ -64,7 +64,7 @@ def stranger(cluster: str, name: str) -> Finding:
         state=State.WARNING,
         found=f"neither {BEST_EFFORT}=TRUE nor our suspend_method",
         right="no queue of that name but a best-effort one",
-        hint=f"take it out of each subordinate_list, then qconf -dq {name}, or give it another name",
+        hint=f"take it out of each subordinate_list, then qconf -dq {name}, or rename it",
     )
 
 
