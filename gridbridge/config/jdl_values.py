@@ -11,7 +11,8 @@ MOST_TASKS = 10_000_000
 MOST_SLOTS = 100_000
 MOST_OUTPUTS = 100
 YEAR_S = 31_536_000
-RESOURCES = re.compile(r"(?:/\w+=\d+)+", re.ASCII)
+RESOURCES = re.compile(r"/?\w+=\d+(?:/\w+=\d+)*", re.ASCII)
+LEVELS = ("nodes", "network_address", "host", "cpu", "core", "resource_id")  # of OAR's requests
 WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
 NAME = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
@@ -66,11 +67,11 @@ def seconds(text: object) -> int:
 
 
 def slots(text: object) -> int:
-    """Read a request of OAR (`/nodes=2/core=4`) as how many slots that is."""
+    """Read a request of OAR (`/nodes=2/core=4`, or without the first /) as how many slots."""
     if not isinstance(text, str) or not RESOURCES.fullmatch(text):
         raise ValueError("wrong form")
     product = 1
-    for level in text.split("/")[1:]:
+    for level in text.removeprefix("/").split("/"):
         product *= int(level.partition("=")[2])
     if not 0 < product <= MOST_SLOTS:
         raise ValueError("out of range")

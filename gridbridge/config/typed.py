@@ -13,7 +13,7 @@ from typing import Any
 from gridbridge.config import jdl
 from gridbridge.config.directives import Asked, Script, read_range, resources
 from gridbridge.config.jdl import Said
-from gridbridge.config.jdl_values import MOST_TASKS
+from gridbridge.config.jdl_values import LEVELS, MOST_TASKS
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.shell.runner import quote
@@ -185,7 +185,7 @@ def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) 
     idle: list[str] = []
     for one in ",".join(words).split(",") if words else ():
         key, _, value = one.partition("=")
-        if one.startswith("/"):
+        if "/" in key or key in LEVELS:
             table["resources"] = one
         elif key == "walltime":
             table["walltime"], asked.walltime_s = value, 0

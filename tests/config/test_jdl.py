@@ -136,7 +136,7 @@ def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
   "walltime": "soon",
   "nmae": "sweep",
   "clusters": {
-    "beta": {"resources": "core=1", "exec_file": "x", "queue": "all q"},
+    "beta": {"resources": "core:1", "exec_file": "x", "queue": "all q"},
     "gamma": {"max_jobs": 0}
   }
 }"""
@@ -146,7 +146,7 @@ def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
 
     assert [problem.partition(";")[0] for problem in str(told.value).splitlines()] == [
         'sweep.json:3: walltime = "soon": no time',
-        'sweep.json:6: beta.resources = "core=1": wrong form',
+        'sweep.json:6: beta.resources = "core:1": wrong form',
         'sweep.json:6: beta.queue = "all q": wrong form',
         "sweep.json:7: gamma.max_jobs = 0: out of range",
         "sweep.json:7: gamma.exec_file: missing",

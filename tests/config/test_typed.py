@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,18 @@ end
 echo "$JOB_NAME $NSLOTS $JOB_ID $*" >&2
 exit 3
 """
+
+
+@pytest.mark.parametrize(
+    ("words", "slots"),
+    [("/core=4", 4), ("core=4", 4), ("nodes=2/core=3", 6), ("/nodes=1/cpu=1/core=2", 2)],
+)
+def test_slots_are_asked_for_as_of_oar(words: str, slots: int) -> None:
+    """With and without the first /, as oarsub takes them: none of them is one slot by mistake."""
+    said = typed.array("1-3", ("x",), replace(AT, resources=(f"{words},walltime=1:0:0",)))
+
+    wish = said.jdl.clusters["beta"]
+    assert (wish.slots, wish.walltime_s, said.warnings) == (slots, 3600, ())
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="the script is one of bash")

@@ -9,7 +9,7 @@ from gridbridge.cli.grid import onward
 from gridbridge.cli.options import FOLDER
 from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.shown import ShownGridCluster
-from gridbridge.services.tools import campaign_events
+from gridbridge.services.tools import campaign_events, campaigns
 from gridbridge.state.shown import plain
 
 BAR = 80  # columns, as CiGri's
@@ -36,6 +36,7 @@ def gridclusters(
       gridclusters -i
       gridclusters -b
     """
+    campaigns.require_published(folder)
     found, events = campaign_events.clusters(folder), campaign_events.seen(folder)
     if is_json:
         output.as_json(plain(found))
@@ -54,10 +55,10 @@ def gridclusters(
 
 def _info(one: ShownGridCluster, events: tuple[Event, ...]) -> str:
     """Say what a cluster is, and to which campaigns it is closed."""
-    is_down, campaigns = campaign_events.closed_to(events, one.name)
+    is_down, numbers = campaign_events.closed_to(events, one.name)
     told = [one.kind, f"free:{_known(one.free)}/{_known(one.slots)}"]
     told += ["BLACKLISTED"] if is_down else []
-    told += [f"closed to campaigns {','.join(map(str, campaigns))}"] if campaigns else []
+    told += [f"closed to campaigns {','.join(map(str, numbers))}"] if numbers else []
     return f" ({', '.join(told)})"
 
 

@@ -1,20 +1,15 @@
 """gridevents: what went wrong with campaigns and clusters, and closing it."""
 
-from datetime import datetime
-
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.grid import REFUSED, UNREACHABLE, onward
+from gridbridge.cli.grid import REFUSED, UNREACHABLE, events, onward
 from gridbridge.cli.options import FOLDER
-from gridbridge.model.campaigns.events import Code, Event
+from gridbridge.model.campaigns.events import Event
 from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.services.tools import campaign_events, campaigns
 from gridbridge.services.tools.campaigns import Unreachable
-from gridbridge.state.shown import plain
 
-HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "What")
-MOMENT = "%Y-%m-%d %H-%M-%S"  # as in gridstat
 NOT_DONE = {
     Answer.UNKNOWN: "there is none of that id",
     Answer.NOT_THEIRS: "it is another's",
@@ -56,9 +51,12 @@ def gridevents(
       gridevents 12
       gridevents -c 12 -f -r
     """
+    if None not in (campaign, campaign_id) and campaign != campaign_id:
+        raise click.UsageError("one campaign: -c ID or ID")
     campaign = campaign if campaign is not None else campaign_id
     if campaign is None and number is None and not is_global:
         raise click.UsageError("one of -c ID, -e ID and -g")
+    campaigns.require_published(folder)
     found = campaign_events.chosen(
         campaign_events.seen(folder), campaign, number, is_global=is_global, is_all=is_all
     )
@@ -67,7 +65,7 @@ def gridevents(
         return REFUSED
     if is_fix or is_again:
         return _close(found, Verb.RESUBMIT if is_again else Verb.FIX)
-    _show(found, is_json, is_one=number is not None)
+    events.show(found, is_json, is_one=number is not None)
     return 0
 
 
@@ -80,10 +78,11 @@ def _missing(
     return "" if campaign is None or campaign in known else f"no campaign {campaign}"
 
 
-def _close(events: tuple[Event, ...], verb: Verb) -> int:
+def _close(found: tuple[Event, ...], verb: Verb) -> int:
     """Ask that events are closed; say of each what became of that."""
-    numbers = tuple(one.number for one in events)
+    numbers = tuple(one.number for one in found)
     if not numbers:
+        output.line("no event is open; nothing is changed")
         return 0
     try:
         answers = campaigns.ask(verb, numbers)
@@ -96,34 +95,6 @@ def _close(events: tuple[Event, ...], verb: Verb) -> int:
         else:
             output.complain(f"gridevents: event {number}: {NOT_DONE[told]}")
     return 0 if {*answers.values()} <= {Answer.DONE} else REFUSED
-
-
-def _show(events: tuple[Event, ...], is_json: bool, is_one: bool) -> None:
-    if is_json:
-        output.as_json(plain(events))
-        return
-    output.table(HEAD, [_row(one) for one in events], numbers=("Event", "Campaign"))
-    for one in events if is_one else ():
-        parameters, words = campaign_events.first_task(one)
-        if parameters:
-            output.line(f"first task {one.campaign}.{one.first_task}: {parameters}")
-        for word in words:
-            output.line(f"  {word}")
-
-
-def _row(one: Event) -> tuple[str, ...]:
-    is_tried = one.until and one.code not in (Code.DROPPED, Code.DISPUTED)
-    again = f"; it is tried again at {_moment(one.until)}" if one.until and is_tried else ""
-    state = "closed" if one.closed_at else "open"
-    campaign = str(one.campaign or "-")
-    return (
-        *(str(one.number), state, one.kind.value, one.code.value, campaign, one.cluster or "-"),
-        *(_moment(one.opened_at), f"{campaign_events.words(one)}{'' if one.closed_at else again}"),
-    )
-
-
-def _moment(at: datetime) -> str:
-    return at.astimezone().strftime(MOMENT)
 
 
 def main() -> None:

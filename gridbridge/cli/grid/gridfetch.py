@@ -8,7 +8,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, onward
 from gridbridge.cli.options import FOLDER
-from gridbridge.services.tools import campaign_tasks
+from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.state.campaign_files import NotTheirs
 
 
@@ -30,6 +30,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     """
     from gridbridge.services.tools import campaign_outputs  # batch systems are slow to load
 
+    campaigns.require_published(folder)
     one = campaign_tasks.find(number, folder)
     if not one:
         output.complain(f"gridfetch: no campaign {number}")

@@ -14,25 +14,28 @@ from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.state.campaign_files import NotTheirs
 
+OF_ONE = "-f, -e, -J, --failed and --plot"
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("number", metavar="[ID]", type=int, required=False)
-@click.option("-c", "campaign", metavar="ID", type=int, help="The same.")
-@click.option("-u", "user", metavar="USER", help="Of this user alone.")
-@click.option("-H", "is_headless", is_flag=True, help="Without the first line.")
-@click.option("-d", "--json", "is_json", is_flag=True, help="As JSON.")
-@click.option("-p", "is_pretty", is_flag=True, help="With -d: indented, as it always is.")
-@click.option("--csv", "is_csv", is_flag=True, help="As comma-separated values.")
-@click.option("-f", "is_full", is_flag=True, help="With its tasks.")
+@click.option("-c", "--campaign", metavar="ID", type=int, help="The same.")
+@click.option("-u", "--username", "user", metavar="USER", help="Of this user alone.")
+@click.option("-H", "--headerless", "is_headless", is_flag=True, help="Without the first line.")
+@click.option("-d", "--json", "--dump", "is_json", is_flag=True, help="As JSON.")
 @click.option(
-    "-o", "offset", metavar="TASK", type=click.IntRange(0), default=0, help="With -f: from here on."
+    "-p", "--pretty", "is_pretty", is_flag=True, help="With -d: indented, as it always is."
 )
+@click.option("--csv", "is_csv", is_flag=True, help="As comma-separated values.")
+@click.option("-f", "--full", "is_full", is_flag=True, help="With its tasks.")
+@click.option("-o", "--offset", metavar="TASK", type=click.IntRange(0), help="With -f: from here.")
+@click.option("-e", "--events", "is_events", is_flag=True, help="The events of it that are open.")
 @click.option("-s", "range_", metavar="ID|n-m|n-*|*-n|*-*", help="A summary of these campaigns.")
-@click.option("-j", "job", metavar="JOB", help="One task, by its CIGRI_JOB_ID: 12.0.")
-@click.option("-C", "is_there", is_flag=True, help="With -j: where it is at its cluster.")
-@click.option("-O", "is_output", is_flag=True, help="With -j: its standard output, to its owner.")
-@click.option("-E", "is_error", is_flag=True, help="With -j: its standard error, to its owner.")
-@click.option("-J", "is_jdl", is_flag=True, help="Its JDL, to its owner.")
+@click.option("-j", "--job", metavar="JOB", help="One task, by its CIGRI_JOB_ID: 12.0.")
+@click.option("-C", "--cinfos", "is_there", is_flag=True, help="With -j: its job at the cluster.")
+@click.option("-O", "--stdout", "is_output", is_flag=True, help="With -j, to its owner.")
+@click.option("-E", "--stderr", "is_error", is_flag=True, help="With -j, to its owner.")
+@click.option("-J", "--jdl", "is_jdl", is_flag=True, help="Its JDL, to its owner.")
 @click.option("--failed", "is_failed", is_flag=True, help="The tasks that failed, and why.")
 @click.option("--watch", "is_watch", is_flag=True, help="Go on until the campaigns have ended.")
 @click.option("--plot", "picture", metavar="FILE", help="Draw how its tasks ended: .png, .svg ...")
@@ -46,7 +49,8 @@ def gridstat(
     is_pretty: bool,
     is_csv: bool,
     is_full: bool,
-    offset: int,
+    offset: int | None,
+    is_events: bool,
     range_: str | None,
     job: str | None,
     is_there: bool,
@@ -69,6 +73,7 @@ def gridstat(
     Example:
       gridstat
       gridstat 12 --json
+      gridstat 12 -e
       gridstat 12 --failed
       gridstat 12 --plot sweep.png
       gridstat -j 12.0 -E
@@ -77,8 +82,15 @@ def gridstat(
     del is_pretty
     view = View(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
     chosen = number if campaign is None else campaign
-    if chosen is None and (is_full or is_jdl or is_failed or picture):
-        raise click.UsageError("-f, -J, --failed and --plot are of one campaign: gridstat 12 -f")
+    if problem := _problem(
+        [is_full, is_events, is_jdl, is_failed, bool(picture)],
+        is_one=chosen is not None,
+        is_watch=is_watch,
+        is_table=is_json or is_csv,
+        is_of_task=job is not None or not (is_there or is_output or is_error),
+        is_of_tasks=is_full or offset is None,
+    ):
+        raise click.UsageError(problem)
 
     def look() -> list[ShownCampaign]:
         known = (one for one in campaigns.seen(folder) if chosen in (None, one.number))
@@ -93,12 +105,15 @@ def gridstat(
         found = look()
         if chosen is not None and not found:
             raise Unknown(f"no campaign {chosen}")
+        if range_ and range_.isdigit() and not found:
+            raise Unknown(f"no campaign {range_}")
         acts: tuple[tuple[object, Callable[[], None]], ...] = (
             (is_watch, lambda: watching.watch(look)),
             (picture, lambda: showing.picture(found[0], str(picture), view)),
             (is_jdl, lambda: output.as_json(campaign_tasks.jdl(found[0].number))),
             (is_failed, lambda: showing.failed(found[0], view)),
-            (is_full, lambda: showing.full(found[0], offset, view)),
+            (is_full, lambda: showing.full(found[0], offset or 0, view)),
+            (is_events, lambda: showing.events(found[0], view)),
             (True, lambda: showing.listed(found, view, is_summary=range_ is not None)),
         )
         next(act for is_wanted, act in acts if is_wanted)()
@@ -106,6 +121,27 @@ def gridstat(
         output.complain(f"gridstat: {error}")
         return REFUSED
     return 0
+
+
+def _problem(
+    chosen: Sequence[bool],
+    *,
+    is_one: bool,
+    is_watch: bool,
+    is_table: bool,
+    is_of_task: bool,
+    is_of_tasks: bool,
+) -> str:
+    """Say which options do not go together; empty where all do."""
+    if not is_of_task:
+        return "-C, -O and -E are of one task: gridstat -j 12.0 -O"
+    if any(chosen) and not is_one:
+        return f"{OF_ONE} are of one campaign: gridstat 12 -f"
+    if sum(chosen) + is_watch > 1:
+        return f"one of {OF_ONE} and --watch"
+    if is_watch and is_table:
+        return "--watch goes without --json and --csv"
+    return "" if is_of_tasks else "-o goes with -f"
 
 
 def _range(text: str | None) -> Callable[[int], bool]:

@@ -5,7 +5,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED, onward, waiting
 from gridbridge.cli.options import FOLDER
-from gridbridge.services.tools import campaign_tasks
+from gridbridge.services.tools import campaign_tasks, campaigns
 from gridbridge.shell.retry import until
 
 SHOWN_S = 5.0  # gridsub tells a number before the list shows it
@@ -24,6 +24,7 @@ def gridwait(number: int, folder: str) -> int:
     Example:
       gridwait 12 && ./summarize
     """
+    campaigns.require_published(folder)
     if not until(lambda: campaign_tasks.find(number, folder) is not None, SHOWN_S):
         output.complain(f"gridwait: no campaign {number}")
         return REFUSED

@@ -73,6 +73,8 @@ def in_range(text: str) -> Callable[[int], bool]:
     first, last = found[1], found[2] or found[1]
     low = 0 if first == "*" else int(first)
     high = float("inf") if last == "*" else int(last)
+    if high < low:
+        raise ValueError(f"{text!r:.40} ends before it begins")
     return lambda number: low <= number <= high
 
 

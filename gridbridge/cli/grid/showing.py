@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gridbridge.cli import output
+from gridbridge.cli.grid import events as happened
 from gridbridge.cli.grid import listing
 from gridbridge.cli.grid.listing import HEAD, SUMMARY_HEAD, row, summary
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import ShownTask
 from gridbridge.model.report import printable
-from gridbridge.services.tools import campaign_tasks, campaigns
+from gridbridge.services.tools import campaign_events, campaign_tasks, campaigns
 from gridbridge.state.campaign_files import NotTheirs
 from gridbridge.state.shown import plain
 
@@ -86,12 +87,21 @@ def failed(one: ShownCampaign, view: View) -> None:
         output.complain(f"gridstat: {problem}")
 
 
+def events(one: ShownCampaign, view: View) -> None:
+    """Show the events of a campaign that are open."""
+    seen = campaign_events.seen(view.folder)
+    found = campaign_events.chosen(seen, one.number, None, is_global=False, is_all=False)
+    happened.show(found, view.is_json)
+
+
 def job(number: int, task: int, view: View, is_there: bool, is_output: bool, is_error: bool) -> int:
     """Show one task, or its output to its owner."""
     one = campaign_tasks.find(number, view.folder)
     found = campaign_tasks.task(one, task, view.folder) if one else None
     if not found:
         raise Unknown(f"no job {number}.{task}")
+    if (is_there or is_output or is_error) and not found.job_id:
+        raise Unknown(f"job {number}.{task} was not sent to a cluster, or is not known there yet")
     if is_output or is_error:
         return _stream(number, found, is_error=is_error)
     parameters = campaign_tasks.parameters(number)
@@ -100,8 +110,7 @@ def job(number: int, task: int, view: View, is_there: bool, is_output: bool, is_
     elif view.is_csv:
         listing.tasks_as_csv([found], parameters, view.is_headless)
     elif is_there:
-        known = f"job {found.job_id}, task {found.place}" if found.job_id else "not sent"
-        output.line(f"{found.cluster or '-'}: {known}")
+        output.line(f"{found.cluster}: job {found.job_id}, task {found.place}")
     else:
         listing.tasks([found], parameters, view.is_headless)
     return 0

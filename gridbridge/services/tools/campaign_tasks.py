@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
-from gridbridge.model.campaigns.names import UNIQUE
+from gridbridge.config.jdl_words import as_jdl
+from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import Ended, ShownTask
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.services.journal import decode
 from gridbridge.services.tools import campaigns
 from gridbridge.state import campaign_files, tasks_shown
 from gridbridge.state.campaign_files import NotTheirs
@@ -50,9 +52,9 @@ def parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
 
 
 def jdl(number: int, folder: str = CAMPAIGNS) -> object:
-    """Return the JDL of our own campaign as it was taken in; NotTheirs for another's."""
-    header, _ = campaign_files.brought(number, folder)
-    return {key: value for key, value in header.items() if key != UNIQUE}
+    """Return the JDL of our own campaign with all of its tasks; NotTheirs for another's."""
+    header, parameters = campaign_files.brought(number, folder)
+    return as_jdl(decode(header, Jdl), parameters)
 
 
 def read_job(text: str) -> tuple[int, int]:

@@ -10,7 +10,9 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.grid.gridclusters import gridclusters
 from gridbridge.cli.grid.gridevents import gridevents
+from gridbridge.cli.grid.gridfetch import gridfetch
 from gridbridge.cli.grid.gridstat import gridstat
+from gridbridge.cli.grid.gridwait import gridwait
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
 from gridbridge.model.campaigns.jdl import Type
@@ -133,7 +135,8 @@ def test_an_event_is_a_line_for_people(published: str) -> None:
         (["-c", "99"], 1, "no campaign 99"),
         (["-e", "99"], 1, "no event 99"),
         (["-e", "x"], 2, "not a valid integer"),
-        (["-c", "13", "-f"], 0, ""),
+        (["12", "-c", "13"], 2, "one campaign"),
+        (["-c", "13", "-f"], 0, "no event is open; nothing is changed"),
     ],
 )
 def test_gridevents_says_what_is_wrong(
@@ -144,6 +147,34 @@ def test_gridevents_says_what_is_wrong(
 
     assert getattr(done.exception, "exit_code", done.return_value) == status
     assert words in done.output + str(done.exception)
+
+
+def test_gridstat_shows_the_open_events_of_a_campaign(published: str) -> None:
+    """As CiGri's does."""
+    shown = run(gridstat, published, "12", "-e").output
+
+    assert shown == run(gridevents, published, "12").output
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (gridevents, ["-g"]),
+        (gridevents, ["12", "-f"]),
+        (gridclusters, []),
+        (gridstat, ["12"]),
+        (gridwait, ["12"]),
+        (gridfetch, ["12"]),
+    ],
+    ids=["events", "closing", "clusters", "gridstat", "gridwait", "gridfetch"],
+)
+def test_where_nothing_is_published_no_campaign_is_called_missing(
+    tmp_path: Path, command: object, options: list[str]
+) -> None:
+    """As on a login node without the mounts: the line says what is missing there."""
+    done = run(command, str(tmp_path / "none"), *options)
+
+    assert "no such folder; run this on the transfer host" in str(done.exception)
 
 
 def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.grid import watching
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.listing import in_range
+from gridbridge.config import jdl
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
@@ -65,8 +66,8 @@ class Site:
 
     def bring(self) -> None:
         """Have the campaign's file be ours."""
-        jdl = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
-        data = campaign_files.encode(asdict(jdl), tuple(PARAMETERS))
+        sweep = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
+        data = campaign_files.encode(asdict(sweep), tuple(PARAMETERS))
         (self.files / "c.7").write_bytes(data)
         (self.files / "c.7").chmod(0o640)
 
@@ -125,7 +126,8 @@ def test_one_task_is_named_by_its_cigri_job_id(site: Site) -> None:
         "it's $HOME",
     )
     assert site.stat("-j", "7.1", "-C").output == "gamma: job 31, task 3\n"
-    assert site.stat("-j", "7.2002", "-C").output == "-: not sent\n"
+    done = site.stat("-j", "7.2002", "-C")
+    assert (done.return_value, done.output[:41]) == (1, "gridstat: job 7.2002 was not sent to a cl")
 
 
 @pytest.mark.parametrize("job", ["7.2003", "8.0"])
@@ -147,11 +149,46 @@ def test_what_is_the_owners_is_refused_to_others(site: Site, options: list[str])
 
 @pytest.mark.parametrize(
     "options",
-    [["-f"], ["--failed"], ["--plot", "x.png"], ["-j", "7"], ["-s", "1-2-3"], ["-s", "x"]],
+    [
+        *(["-f"], ["-e"], ["--failed"], ["--plot", "x.png"], ["-j", "7"]),
+        *(["-s", "1-2-3"], ["-s", "x"], ["-s", "9-4"]),
+        *(["-O"], ["7", "-E"], ["7", "-o", "3"], ["7", "-f", "-e"], ["7", "-f", "--watch"]),
+        *(["--watch", "--json"], ["--watch", "--csv"]),
+    ],
 )
 def test_a_wrong_command_line_ends_with_2(site: Site, options: list[str]) -> None:
     """What is right is told."""
     assert getattr(site.stat(*options).exception, "exit_code", None) == 2
+
+
+def test_a_campaign_that_is_not_there_ends_with_1(site: Site) -> None:
+    """By its number, or as a summary of it alone."""
+    for options in (["8"], ["-s", "8"]):
+        done = site.stat(*options)
+        assert (done.return_value, done.output) == (1, "gridstat: no campaign 8\n")
+    assert site.stat("-s", "8-*", "-H").return_value == 0
+
+
+def test_the_long_names_are_those_of_cigri(site: Site) -> None:
+    site.bring()
+
+    for long, short in {
+        **{"--full": "-f", "--dump": "-d", "--jdl": "-J", "--headerless": "-H"},
+        "--events": "-e",
+    }.items():
+        assert site.stat("--campaign", "7", long).output == site.stat("7", short).output
+    assert site.stat("--job", "7.1", "--cinfos").output == site.stat("-j", "7.1", "-C").output
+
+
+def test_the_jdl_is_one_that_can_be_submitted(site: Site, tmp_path: Path) -> None:
+    """With all tasks."""
+    site.bring()
+    text = site.stat("-J", "7").output
+
+    said = jdl.load("JDL", text)
+
+    assert said.parameters == tuple(PARAMETERS)
+    assert said.jdl == Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
 
 
 def test_failed_tasks_are_shown_to_all_without_their_output(site: Site) -> None:

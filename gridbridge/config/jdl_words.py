@@ -1,0 +1,52 @@
+"""A campaign as a JDL again, in the words in which it can be submitted."""
+
+from collections.abc import Iterable, Iterator
+
+from gridbridge.config.jdl_values import BEST_EFFORT
+from gridbridge.model.campaigns.hosts.properties import RELATIONS, wanted
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+
+TIMES = ("prologue", "epilogue")  # each with a walltime of its own
+
+
+def as_jdl(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
+    """Return what `load` reads as the same campaign."""
+    known: dict[str, object] = {"name": jdl.name}
+    if jdl.is_idempotent:
+        known["idempotent"] = True
+    if jdl.outputs:
+        known["outputs"] = list(jdl.outputs)
+    known["clusters"] = {name: dict(_said(one)) for name, one in jdl.clusters.items()}
+    return known | {"params": list(parameters)}
+
+
+def _said(one: AtCluster) -> Iterator[tuple[str, object]]:
+    """Give the keys of a cluster; what is empty was not asked for."""
+    yield "exec_file", one.exec_file
+    yield "resources", f"/core={one.slots}"
+    yield "walltime", _clock(one.walltime_s)
+    yield "type", BEST_EFFORT[0] if one.is_besteffort else "normal"
+    texts = {
+        "exec_directory": one.exec_directory,
+        "project": one.project,
+        "queue": one.queue,
+        "pe": one.environment,
+        "properties": _conditions(one.properties),
+        "max_jobs": one.max_jobs,
+    }
+    yield from ((key, value) for key, value in texts.items() if value)
+    for key in TIMES:
+        if lines := getattr(one, key):
+            yield key, lines.split("\n")
+            yield f"{key}_walltime", _clock(getattr(one, f"{key}_walltime_s"))
+
+
+def _clock(seconds: int) -> str:
+    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _conditions(text: str) -> str:
+    pairs = ((name, value) for name, value in wanted(text))
+    return " AND ".join(
+        f"{name}{'' if name[-1:] in RELATIONS else ' = '}'{v}'" for name, v in pairs
+    )

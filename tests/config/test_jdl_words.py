@@ -1,0 +1,43 @@
+"""A campaign that was taken in can be written as a JDL again."""
+
+import json
+
+import pytest
+
+from gridbridge.config import jdl
+from gridbridge.config.jdl_words import as_jdl
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+
+ALL = AtCluster(
+    exec_file="echo $1 '{}'",
+    exec_directory="$HOME/a b",
+    slots=8,
+    environment="smp",
+    walltime_s=90061,
+    is_besteffort=False,
+    project="p",
+    queue="q",
+    properties="mem>=2000,gpu=A B",
+    prologue="make\n\nls",
+    prologue_walltime_s=60,
+    epilogue="rm x",
+    epilogue_walltime_s=61,
+    max_jobs=3,
+)
+
+
+@pytest.mark.parametrize(
+    "campaign",
+    [
+        Jdl(name="a b", clusters={"beta": AtCluster(exec_file="x")}),
+        Jdl(name="é", clusters={"beta": ALL}, outputs=("a", "b/c")),
+        Jdl(name="x", clusters={"b": ALL, "c": AtCluster(exec_file="y")}, is_idempotent=True),
+    ],
+    ids=["plain", "every key", "two clusters"],
+)
+def test_it_is_read_as_the_same_campaign(campaign: Jdl) -> None:
+    parameters = ("north 1", "north#2 2", "it's")
+
+    said = jdl.load("JDL", json.dumps(as_jdl(campaign, parameters)))
+
+    assert (said.jdl, said.parameters, said.warnings) == (campaign, parameters, ())
