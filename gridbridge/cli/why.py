@@ -42,7 +42,7 @@ def why(job: str, folder: str, is_json: bool) -> None:
         if not campaign and not isinstance(error, reports.UnknownJob):
             raise
         if not campaign:
-            output.complain(f"gridbridge: {error}")
+            output.complain(f"gridbridge: {error}; no campaign {job} either")
             raise SystemExit(UNKNOWN) from error
         alarm, tasks = "", ()
     if is_json:

@@ -8,6 +8,7 @@ from gridbridge.services.tools import (
     campaigns,
 )
 from gridbridge.services.tools.campaigns import Refused
+from gridbridge.state.campaign_files import NotTheirs
 
 STANDARD_INPUT = "-"
 USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
@@ -19,7 +20,12 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> N
     if one and not one.state.is_alive:
         raise Refused(f"campaign {number} is {one.state}; submit the rest as another one")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
-    said, new = campaign_sources.more(number, path, text)
+    try:
+        said, new = campaign_sources.more(number, path, text)
+    except NotTheirs as error:
+        if one:
+            raise
+        raise Refused(f"no campaign {number}") from error
     campaign_check.require_as_it_is(said)
     if is_check:
         output.line(f"campaign {number}: {len(new)} tasks more, nothing is stored")

@@ -30,6 +30,9 @@ def check(said: Said) -> int:
 
 
 def _sentence(there: There) -> str:
+    if there.lacks:
+        wanted, has = there.lacks
+        return f"{there.cluster}: a task needs {wanted} slots, and it has {has}: none goes there"
     if there.free_slots is None:
         return f"{there.cluster}: nobody knows its free slots yet"
     return f"{there.cluster}: {there.free_slots} free slots, {there.tasks} tasks would go there now"

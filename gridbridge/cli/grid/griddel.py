@@ -13,7 +13,7 @@ SAID = {
     Verb.PAUSE: "paused",
     Verb.RESUME: "resumed",
     Verb.PURGE: "purged",
-    Verb.CANCEL_TASK: "has that task cancelled",
+    Verb.CANCEL_TASK: "cancelled",
 }
 
 NOT_DONE = {
@@ -77,7 +77,8 @@ def griddel(
         return UNREACHABLE
     for number, told in answers.items():
         if told is Answer.DONE:
-            output.line(f"Campaign {number} {SAID[verb]}")
+            what = f"Campaign {number}" if job is None else f"Task {number}.{task}"
+            output.line(f"{what} {SAID[verb]}")
         else:
             output.complain(f"griddel: campaign {number}: {NOT_DONE[told]}")
     return 0 if {*answers.values()} <= {Answer.DONE} else REFUSED
@@ -85,7 +86,7 @@ def griddel(
 
 def _numbers(words: list[str]) -> tuple[int, ...]:
     if not words or not all(word.isascii() and word.isdigit() for word in words):
-        raise click.UsageError("the ids of campaigns, as gridstat shows them")
+        raise click.UsageError("name campaigns by their ids, as gridstat shows them: griddel 12 13")
     return tuple(dict.fromkeys(map(int, words)))
 
 

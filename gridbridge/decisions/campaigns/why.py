@@ -88,7 +88,7 @@ class _Cycle:
         return self._with_order(replace(known, cause=cause), campaign)
 
     def _known(self, campaign: Campaign, cluster: str, wish: AtCluster) -> Reason:
-        pair = campaign.number, cluster
+        pair, room = (campaign.number, cluster), self._seen.room.get(cluster)
         there, predicted = self._there.get(pair, NONE), self._predicted.get(pair)
         return Reason(
             campaign=campaign.number,
@@ -97,6 +97,7 @@ class _Cycle:
             sent=self._sent.get(pair, 0),
             free_slots=max(0, self._free.of(cluster, wish)),
             slots=wish.slots,
+            all_slots=room.slots if room else 0,
             listed=there.listed,
             waiting=there.waiting,
             max_jobs=wish.max_jobs,
@@ -111,6 +112,8 @@ class _Cycle:
             return Cause.TRIED
         if known.max_jobs and known.listed >= known.max_jobs:
             return Cause.MAX_JOBS
+        if 0 < known.all_slots < known.slots:
+            return Cause.TOO_LARGE
         if known.free_slots < known.slots:
             return Cause.FULL
         if self._left.get(campaign.number, 0) <= 0:

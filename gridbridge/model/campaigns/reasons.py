@@ -19,6 +19,7 @@ class Cause(StrEnum):
     STRESSED = "stressed"  # its stress script says that it is above its limit
     TRIED = "tried"  # a test has its task there
     MAX_JOBS = "max_jobs"  # as many of its tasks are there as its JDL allows
+    TOO_LARGE = "too_large"  # the whole cluster has fewer slots than one task needs
     FULL = "full"  # too few free slots for one task
     WAITING_THERE = "waiting_there"  # what is free goes to tasks that wait there already
     JOB_RATIO = "job_ratio"  # as many of its tasks wait there as its job ratio sends
@@ -46,6 +47,7 @@ class Reason:
     sent: int = 0  # tasks, in that cycle
     free_slots: int = 0
     slots: int = 1  # of one task
+    all_slots: int = 0  # of the cluster; 0: not known
     listed: int = 0  # of its tasks there
     waiting: int = 0  # of those, not running yet
     max_jobs: int = 0

@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.plan import Room, Seen
 from gridbridge.model.campaigns.reasons import ShownCycle
 from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.shown import ShownCluster
-from gridbridge.services.tools import campaigns, configured
+from gridbridge.services.tools import campaign_events, campaigns, configured
 from gridbridge.shell import host, trust
 from gridbridge.state import campaigns_shown, shown
 
@@ -30,6 +30,7 @@ class There:
     cluster: str
     free_slots: int | None  # None: nobody knows
     tasks: int
+    lacks: tuple[int, int] | None = None  # slots of a task, and fewer of the whole cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +83,26 @@ def check(said: Said, told: Admitted, folder: str = PUBLISHED, path: str = CONFI
     tasks = min(tasks, len(told.jdl.clusters)) if is_test else tasks
     free = {name: _free(name, folder) for name in told.jdl.clusters}
     room = {name: Room(free_slots=slots) for name, slots in free.items() if slots is not None}
+    known = {one.name: one.slots for one in campaign_events.clusters(folder)}
     sent = {one.cluster: one.tasks for one in cycle.plan(_alone(told.jdl, tasks, room)).sends}
     return Checked(
         admitted=told,
         tasks=tasks,
         there=tuple(
-            There(cluster=name, free_slots=slots, tasks=sent.get(name, 0))
+            There(
+                cluster=name,
+                free_slots=slots,
+                tasks=sent.get(name, 0),
+                lacks=_lacks(told.jdl.clusters[name].slots, known.get(name)),
+            )
             for name, slots in free.items()
         ),
         before=0 if is_test else sum(one.waiting for one in campaigns.seen(folder)),
     )
+
+
+def _lacks(wanted: int, there: int | None) -> tuple[int, int] | None:
+    return (wanted, there) if there and there < wanted else None
 
 
 def _candidate(said: Said) -> Candidate:

@@ -23,6 +23,10 @@ SENTENCES = {
     Cause.STRESSED: "{stressed}; nothing is sent there until that is below {stress_limit:g}",
     Cause.TRIED: "it has had its task: a test sends one to each cluster",
     Cause.MAX_JOBS: "{listed} of its tasks are there, and max_jobs is {max_jobs}; one has to end",
+    Cause.TOO_LARGE: (
+        "a task needs {slots} slots, and all of the cluster has {all_slots}: none can start there;"
+        " ask for fewer"
+    ),
     Cause.FULL: (
         "{free_slots} slots were free, and a task needs {slots}; a job has to end there"
         " ({waiting_there} tasks of campaigns wait there, {may_wait} more may)"
@@ -86,7 +90,9 @@ def why(asked: str, folder: str = PUBLISHED) -> Told | None:
 
 
 def _of_campaign(one: ShownCampaign, folder: str) -> Told:
-    head = f"{one.ended} of {one.tasks} tasks ended, {one.waiting} wait to be sent"
+    sent = max(0, one.tasks - one.ended - one.waiting) if one.state.is_alive else 0
+    there = f"{sent} are at clusters, " if sent else ""
+    head = f"{one.ended} of {one.tasks} tasks ended, {there}{one.waiting} wait to be sent"
     return _told(one, None, head, folder, does_wait=bool(one.waiting))
 
 
@@ -101,7 +107,8 @@ def _told(
     events = tuple(each for each in campaign_events.seen(folder) if not each.closed_at)
     if not does_wait or one.state is not CampaignState.IN_TREATMENT:
         state = _ending(one) or STATES.get(one.state, "")
-        told = (head, state, *_open(one, events))
+        is_good = task is not None and task.has_ended and not task.has_failed
+        told = (head, state, *(() if is_good else _open(one, events)))
         return Told(campaign=one, task=task, sentences=tuple(filter(None, told)))
     last = campaigns_shown.read(ShownCycle, folder)
     found = tuple(each for each in last.reasons if each.campaign == one.number) if last else ()

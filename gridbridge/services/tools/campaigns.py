@@ -77,10 +77,16 @@ def ask(
 ) -> dict[int, Answer]:
     """Ask for something about campaigns; return what became of it for each.
 
+    There is none of a number, and no task, beyond those that the service counts to.
+
     Raises Unreachable when nobody answers: nothing was done then.
     """
-    answer = asked(verb, numbers, folder, published, task)
-    return {int(number): Answer(told) for number, told in answer.items()}
+    known = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
+    if task > campaign_files.HIGHEST:
+        return dict.fromkeys(numbers, Answer.NO_TASK)
+    answer = asked(verb, known, folder, published, task) if known else {}
+    told = {int(number): Answer(word) for number, word in answer.items()}
+    return dict.fromkeys(numbers, Answer.UNKNOWN) | told
 
 
 def asked(

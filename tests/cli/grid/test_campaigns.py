@@ -152,7 +152,7 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
         (["--each-line", "/nonexistent", "--clusters", "a", "--", "x"], 1, "No such file"),
         (["-j", "{}", "-N", "name"], 2, "go without a JDL"),
         (["/nonexistent.sh"], 2, "No such file"),
-        (["-c", "99999", "-F", "lines"], 1, "campaign 99999: its file is not yours to read"),
+        (["-c", "99999", "-F", "lines"], 1, "no campaign 99999"),
         (["-c", "1"], 2, "-c ID goes with -F FILE or -J JSON"),
         (["-c", "1", "-F", "a", "-J", "[]"], 2, "-c ID goes with -F FILE or -J JSON"),
         (["-c", "1", "-J", "[]", "-f", "x"], 2, "-c ID goes with -F FILE or -J JSON"),
@@ -202,6 +202,20 @@ def test_where_nobody_takes_campaigns_nothing_is_stored() -> None:
     assert (brought.return_value, asked.return_value) == (75, 75)
     assert "campaigns are brought on the transfer host" in brought.output
     assert "campaigns are brought on the transfer host" in asked.output
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["9" * 30], f"campaign {'9' * 30}: there is none of that id"),
+        (["-j", f"1.{'9' * 30}"], "campaign 1: it has no such task"),
+    ],
+)
+def test_a_number_beyond_all_is_told_at_once(options: list[str], told: str) -> None:
+    """Nobody has to answer."""
+    done = CliRunner().invoke(griddel, options, standalone_mode=False)
+
+    assert (done.return_value, done.output) == (1, f"griddel: {told}\n")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,12 @@ from gridbridge.cli.grid.gridwait import gridwait
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.reasons import ShownCycle
-from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
+from gridbridge.model.campaigns.shown import (
+    ShownCampaign,
+    ShownCampaigns,
+    ShownGrid,
+    ShownGridCluster,
+)
 from gridbridge.services.tools import campaign_check, campaigns
 from gridbridge.state import campaigns_shown
 
@@ -99,6 +104,16 @@ def test_a_check_tells_the_rules_and_what_would_go_where() -> None:
             "17 tasks of campaigns before it wait as well, and go first",
         ],
     )
+
+
+def test_a_check_tells_where_no_task_fits(site: Path) -> None:
+    """However long it waits."""
+    small = ShownGridCluster(name="beta", kind="gridengine", answered_at=NOON, slots=2)
+    campaigns_shown.put(ShownGrid(at=NOON, clusters=(small,)), str(site / "published"))
+
+    _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "-l", "/core=3", "--", "run")
+
+    assert lines[2] == "beta: a task needs 3 slots, and it has 2: none goes there"
 
 
 @pytest.mark.usefixtures("site")

@@ -73,7 +73,7 @@ def test_a_campaign_is_told_cluster_by_cluster(published: Path) -> None:
 
     assert lines == [
         "campaign 7 of alice, sweep (as of 2026-01-01 12:00:00)",
-        "  3 of 20 tasks ended, 15 wait to be sent",
+        "  3 of 20 tasks ended, 2 are at clusters, 15 wait to be sent",
         *WAITS,
     ]
 
@@ -184,8 +184,15 @@ SILENT = replace(
             "4 slots were free, which went to campaigns 3, 4, of priority 5 against 1; it gets",
         ),
         ({"cause": Cause.OTHERS_FIRST, "free_slots": 4}, "4 slots were free, which go to others"),
+        (
+            {"cause": Cause.TOO_LARGE, "slots": 9, "all_slots": 4},
+            "a task needs 9 slots, and all of the cluster has 4: none can start there",
+        ),
     ],
-    ids=["silent", "blacklist", "probed", "stressed", "no stress", "ratio", "priority", "others"],
+    ids=[
+        *("silent", "blacklist", "probed", "stressed", "no stress", "ratio", "priority", "others"),
+        "too large",
+    ],
 )
 def test_what_keeps_a_task_is_named_with_what_would_change_it(
     published: Path, reason: dict[str, object], told: str

@@ -79,6 +79,12 @@ EIGHT = {"beta": Room(free_slots=4, max_slots=8)}
         ),
         (seen(campaign(WISH), 1), (), Cause.FULL, {"free_slots": 1}),
         (
+            seen(campaign(WISH), room={"beta": Room(free_slots=1, slots=1)}),
+            (),
+            Cause.TOO_LARGE,
+            {"free_slots": 1, "all_slots": 1},
+        ),
+        (
             seen(campaign(WISH), there=THERE),
             (),
             Cause.MAX_JOBS,
@@ -136,6 +142,7 @@ EIGHT = {"beta": Room(free_slots=4, max_slots=8)}
             "no answer",
             "dropped",
             "full",
+            "too large",
             "max_jobs",
             "others",
             "tried",

@@ -19,7 +19,10 @@ WORDS = {
         " deleted there; bring that file back"
     ),
     Code.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays",
-    Code.SETUP_ERROR: "{cluster} can not start its tasks, or its prologue failed there",
+    Code.SETUP_ERROR: (
+        "{cluster} can not start its tasks (is exec_directory there, with room, and yours?), or its"
+        " prologue failed there"
+    ),
     Code.BLACKLIST: "its last {tasks} tasks at {cluster} failed by themselves",
     Code.SINK: "its {tasks} successes at {cluster} are much too short to be true",
     Code.NO_CLUSTER: "every cluster of it is closed to it",
@@ -29,13 +32,13 @@ WORDS = {
         "the records of {tasks} tasks at {cluster} tell several ends, and none is believed:"
         " gridevents -e {number} -r runs them again"
     ),
-    Code.EXIT_ERROR: "{tasks} tasks failed at {cluster}{status}",
-    Code.WALLTIME: "{tasks} tasks ran longer than their walltime at {cluster}",
-    Code.FRAG: "{tasks} tasks were deleted at {cluster}",
-    Code.SITE_FAULT: "{tasks} tasks were lost with their hosts at {cluster}",
-    Code.PREEMPTED: "{tasks} tasks lost their places too often, at last at {cluster}",
+    Code.EXIT_ERROR: "{those} failed at {cluster}{status}",
+    Code.WALLTIME: "{those} ran longer than the walltime at {cluster}",
+    Code.FRAG: "{those} {were} deleted at {cluster}",
+    Code.SITE_FAULT: "{those} {were} lost with their hosts at {cluster}",
+    Code.PREEMPTED: "{those} lost their places too often, at last at {cluster}",
     Code.EPILOG_EXIT_ERROR: "its epilogue failed at {cluster}{status}",
-    Code.RESUBMIT: "{tasks} tasks asked too often to run again, at last at {cluster}",
+    Code.RESUBMIT: "{those} asked too often to run again, at last at {cluster}",
 }
 
 
@@ -44,10 +47,13 @@ def text(event: Event) -> str:
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
     if event.code is Code.DROPPED and event.until:
         return f"the tasks at {event.cluster} count as lost: root has written them off"
+    is_one = event.tasks == 1
     return WORDS[event.code].format(
         number=event.number or "ID",
         cluster=event.cluster,
         tasks=event.tasks,
+        those="1 task" if is_one else f"{event.tasks} tasks",
+        were="was" if is_one else "were",
         status=status,
         ledger=f"{LEDGER}/c.{event.campaign}",
     )
