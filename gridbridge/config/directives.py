@@ -112,8 +112,10 @@ def read_range(text: str) -> Range:
         raise ParseError(f"no range; {RANGE_RIGHT}")
     first = int(found[1])
     last, step = int(found[2] or first), int(found[3] or 1)
-    if not 0 < first <= last or not step:
-        raise ParseError(f"an empty range; {RANGE_RIGHT}")
+    if not first or not step:
+        raise ParseError(f"there is no task and no step 0; {RANGE_RIGHT}")
+    if last < first:
+        raise ParseError(f"it ends before it begins; {RANGE_RIGHT}")
     return Range(first=first, last=last, step=step)
 
 

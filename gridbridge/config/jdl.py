@@ -265,7 +265,11 @@ class Reader:
                 self.problems.append(f"{self._at(key, within)}: {wrong}")
             elif key not in keys:
                 near = get_close_matches(key, [*keys], 1)
-                hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(keys)}"
+                hint = (
+                    f"{near[0]} is the nearest"
+                    if near
+                    else f"the keys are {', '.join(sorted(keys))}"
+                )
                 self.problems.append(f"{self._at(key, within)}: unknown key; {hint}")
 
     def _wrong(self, key: str, value: Any, wrong: str, right: str, within: str = "") -> None:

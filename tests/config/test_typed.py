@@ -186,7 +186,7 @@ def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
         typed.script("job.sh", text, (), AT)
 
     assert [line.partition(";")[0] for line in str(told.value).splitlines()] == [
-        "job.sh:1: -t 0-3: an empty range",
+        "job.sh:1: -t 0-3: there is no task and no step 0",
         "job.sh:1: -tc x: no number",
         "job.sh:2: -hold_jid 12: not yet in campaigns",
         "job.sh:3: -frobnicate: unknown option",

@@ -1,13 +1,15 @@
 """gridsub: submit a campaign, a bag of tasks for many clusters."""
 
+import io
 import sys
 from dataclasses import dataclass
 
 import click
+from click.core import ParameterSource
 
 from gridbridge.cli import output, program
 from gridbridge.cli.grid import REFUSED, UNREACHABLE, adding, checking, onward, waiting
-from gridbridge.config.jdl import Said
+from gridbridge.config.jdl import FILE_BYTES, Said
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.places import CAMPAIGNS
@@ -79,6 +81,14 @@ class Typed:
             )
 
 
+def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
+    """Refuse names of clusters that come to none: that would be all of them."""
+    is_said = context.get_parameter_source("clusters") is ParameterSource.COMMANDLINE
+    if is_said and not clusters.strip(" ,"):
+        raise click.UsageError(f"--clusters {clusters!r}: no cluster; a,b")
+    return clusters
+
+
 @click.command(
     context_settings={
         "help_option_names": ["-h", "--help"],
@@ -99,7 +109,13 @@ class Typed:
 @click.option(
     "--retry-failed", "retried", metavar="ID", type=int, help="The failed tasks of this campaign."
 )
-@click.option("--clusters", metavar="A,B", default="", help="Without a JDL: where; else anywhere.")
+@click.option(
+    "--clusters",
+    metavar="A,B",
+    default="",
+    callback=_named,
+    help="Without a JDL: where; else anywhere.",
+)
 @click.option(
     "-l",
     "resources",
@@ -243,12 +259,23 @@ def _go_on(there: str, said: Said, is_check: bool, is_wait: bool) -> int:
 def _text_of(path: str) -> str:
     """Return the text of a JDL or script; a usage error where there is none."""
     try:
-        if path == STANDARD_INPUT:
-            return sys.stdin.read()
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{path}: {error}") from error
+        data = _bytes_of(path)
+        text = data.decode()
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise click.UsageError(f"{path}:{line}: {data[error.start]:#x} is not UTF-8") from error
+    if len(data) > FILE_BYTES:
+        raise click.UsageError(f"{path}: longer than {FILE_BYTES >> 20} MiB")
+    return io.StringIO(text, newline=None).read()
+
+
+def _bytes_of(path: str) -> bytes:
+    if path == STANDARD_INPUT:
+        return sys.stdin.buffer.read(FILE_BYTES + 1)
+    with open(path, "rb") as file:
+        return file.read(FILE_BYTES + 1)
 
 
 def _ended(error: GridbridgeError, status: int, is_debug: bool) -> int:

@@ -36,7 +36,7 @@ def draw(
     try:
         figure.savefig(path)
     except (OSError, ValueError) as error:  # ValueError: an unknown ending
-        raise OutputError(f"{path}: {error}") from error
+        raise OutputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _stacks(axes: Axes, one: ShownCampaign, ends: Sequence[Ended], now: datetime) -> None:

@@ -145,7 +145,13 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
         (["--array", "1", "--each-line", "a", "--", "b"], 2, "one of -f FILE, -j JSON, -,"),
         (["-", "b"], 2, "one of -f FILE, -j JSON, -,"),
         (["--array", "1-9"], 2, "a command after --"),
-        (["--array", "9-1", "--clusters", "a", "--", "x"], 1, "--array 9-1: an empty range"),
+        (
+            ["--array", "9-1", "--clusters", "a", "--", "x"],
+            1,
+            "--array 9-1: it ends before it begins",
+        ),
+        (["--array", "1", "--clusters", "", "--", "x"], 2, "--clusters '': no cluster"),
+        (["-f", "/dev/zero"], 2, "/dev/zero: longer than 256 MiB"),
         (["--array", "1-99999999", "--clusters", "a", "--", "x"], 1, "at most 10000000 tasks"),
         (["--array", "1", "--clusters", "A", "--", "x"], 1, "a cluster's name"),
         (["--array", "1", "--clusters", "a", "-l", "h_rt=x", "--", "x"], 1, "-l h_rt=x: 'x' is no"),
@@ -216,6 +222,16 @@ def test_a_number_beyond_all_is_told_at_once(options: list[str], told: str) -> N
     done = CliRunner().invoke(griddel, options, standalone_mode=False)
 
     assert (done.return_value, done.output) == (1, f"griddel: {told}\n")
+
+
+@pytest.mark.parametrize("options", [[], ["-f"]], ids=["script", "JDL"])
+def test_a_file_that_is_no_text_is_told_with_its_line(tmp_path: Path, options: list[str]) -> None:
+    """As an old script with a comment in Latin-1."""
+    (tmp_path / "job.sh").write_bytes(b"#!/bin/sh\n# caf\xe9\n")
+
+    done = CliRunner().invoke(gridsub, [*options, str(tmp_path / "job.sh")], standalone_mode=False)
+
+    assert str(done.exception) == f"{tmp_path}/job.sh:2: 0xe9 is not UTF-8"
 
 
 @pytest.mark.parametrize(
