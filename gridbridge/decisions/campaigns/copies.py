@@ -7,7 +7,7 @@ scheduling: once a job has finished successfully, its replicas are aborted).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, Outcome
@@ -126,8 +126,3 @@ def _ranges(places: Iterable[int]) -> tuple[range, ...]:
         else:
             found.append(range(place, place + 1))
     return tuple(found)
-
-
-def without(arrays: Iterable[Array], dropped: Set[tuple[int, int]]) -> tuple[Array, ...]:
-    """Return the arrays that are not dropped."""
-    return tuple(one for one in arrays if (one.campaign, one.number) not in dropped)

@@ -1,6 +1,5 @@
 """Copies of tasks at the end of a campaign: what is looked at, and what is decided."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gridbridge.model.campaigns.campaign import Array, Outcome
@@ -72,6 +71,3 @@ class ShownCopy:
     def is_live(self) -> bool:
         """Whether it has not ended as far as is known."""
         return self.outcome is Outcome.PENDING
-
-
-CopiesMade = Mapping[tuple[int, int], int]  # how many, by campaign and task
