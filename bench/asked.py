@@ -1,8 +1,9 @@
-"""How often the lab's beta is asked while poller and runner run, with 10 tasks and with 1,000.
+"""How often the lab's beta and gamma are asked while poller and runner run, by 10 and 1,000 tasks.
 
-Programs that note their calls stand in the place of beta's clients for a while. What is counted is
-`qstat` for the status of all jobs, and `qacct`, which tells of ends, for each minute; 1,000 tasks
-are one array that waits and runs on 100 slots.
+Programs that note their calls lie over the clients for a while: over `qstat` and `grep`, which
+looks for ends in beta's accounting file, on the transfer host, and over `oarstat` on gamma's
+frontend. What is counted is each question for the status of all jobs, and each about ends, for a
+minute; 1,000 tasks wait and run on 100 slots at beta, and on those that gamma has.
 """
 
 import time
@@ -11,32 +12,45 @@ from contextlib import contextmanager
 
 from bench.harvest import MANY, slots
 from bench.rows import Row
-from bench.site import CONFIG, POLLER, Site
+from bench.site import POLLER
 from tests.lab.campaigns.runner import HOST, start, stop, submit
+from tests.lab.gamma import FAR
 from tests.lab.grid import Grid
 
-FOLDER, CALLS = "/opt/gb-bench-asked", "/tmp/gb-bench-asked"
+FOLDER = "/opt/gb-bench-asked"
+CALLS = f"{FOLDER}/calls"
 WATCHED_S = 60.0
+PAUSE_S = 10.0  # for the first tasks to be sent
 FEW_TASKS, MANY_TASKS = 10, 1000
-PROGRAM = {"status": "qstat -s a -F", "ends": "qacct"}
+PROGRAMS = {
+    HOST: ("/usr/lib/gridengine/qstat", "/usr/lib/gridengine/qacct", "/usr/bin/grep"),
+    FAR: ("/usr/bin/oarstat",),
+}
+QUESTIONS = {  # words of a call, by the host, whom they ask and for what
+    (HOST, "beta", "status"): ("beta", "qstat -s a -F"),
+    (HOST, "beta", "ends"): ("beta", "grep -aF"),
+    (HOST, "beta", "ends, one array"): ("beta", "qacct -j"),
+    (FAR, "gamma", "status"): ("", "oarstat -f -J$"),
+    (FAR, "gamma", "ends"): ("", "oarstat -f -J --sql (array_id"),
+    (FAR, "gamma", "ends, one array"): ("", "oarstat -f -J --array"),
+}
 CALLER = {"poller": POLLER, "runner": "gridbridge-runner"}
-COUNTING = f"""
+OVER = f"""
 set -e
 mkdir -p {FOLDER}
-ln -sf /usr/lib/gridengine/* {FOLDER}/
-for name in qstat qacct; do
-    rm {FOLDER}/$name
-    cat >{FOLDER}/$name <<END
-#!/bin/sh
-echo "\\$(cat /proc/\\$PPID/cmdline | tr '\\\\0' ' ') -- $name \\$*" >>{CALLS}
-exec /usr/lib/gridengine/$name "\\$@"
-END
-    chmod 755 {FOLDER}/$name
-done
-: >{CALLS}
+: >>{CALLS}
 chmod 666 {CALLS}
-cp -p {CONFIG} {CONFIG}.bench
-sed -i '/^.cluster.beta.$/a binaries = "{FOLDER}"' {CONFIG}
+for real in %s; do
+    name=$(basename $real)
+    cp -p $real {FOLDER}/$name
+    cat >{FOLDER}/$name.sh <<END
+#!/bin/sh
+echo "\\$SGE_CELL \\$(tr '\\\\0' ' ' </proc/\\$PPID/cmdline) -- $name \\$*" >>{CALLS}
+exec {FOLDER}/$name "\\$@"
+END
+    chmod 755 {FOLDER}/$name.sh
+    mount --bind {FOLDER}/$name.sh $real
+done
 """
 
 
@@ -46,51 +60,52 @@ def rows() -> list[Row]:
     with _counting(grid), slots(grid, MANY):
         few, many = _calls(grid, FEW_TASKS), _calls(grid, MANY_TASKS)
     return [
-        Row(
-            what=f"{word} by the {who} a minute, {MANY_TASKS} tasks",
-            measured=many[who, word],
-            unit="calls",
-            baseline=few[who, word],
-        )
-        for who in CALLER
-        for word in PROGRAM
+        Row(what=f"{what}, {MANY_TASKS} tasks", measured=count, unit="/min", baseline=few[what])
+        for what, count in many.items()
     ]
 
 
-def _calls(grid: Grid, tasks: int) -> dict[tuple[str, str], float]:
-    """Return the calls of each service by kind, for a minute, while so many tasks are there."""
+def _calls(grid: Grid, tasks: int) -> dict[str, float]:
+    """Return the questions of each kind in a minute, while so many tasks are at both clusters."""
     runs = "sleep 20" if tasks == MANY_TASKS else "sleep 300"
     jdl = {"name": "asked", "nb_jobs": tasks, "exec_file": runs, "walltime": "0:10"}
-    number = submit(grid, jdl | {"type": "normal", "clusters": {"beta": {}}})
-    grid.sh(HOST, f": >{CALLS}")
+    jdl |= {"type": "normal"}
+    campaigns = [submit(grid, jdl | {"clusters": {name: {}}}) for name in ("beta", "gamma")]
+    time.sleep(PAUSE_S)
+    for host in PROGRAMS:
+        grid.sh(host, f": >{CALLS}")
     time.sleep(WATCHED_S)
-    lines = grid.sh(HOST, f"cat {CALLS}").splitlines()
-    grid.on(HOST, "griddel", str(number), user="alice", timeout_s=200)
-    return {
-        (who, word): sum(_is_of(who, words, line) for line in lines)
-        for who in CALLER
-        for word, words in PROGRAM.items()
-    }
+    found = _counted({host: grid.sh(host, f"cat {CALLS}").splitlines() for host in PROGRAMS})
+    grid.on(HOST, "griddel", *map(str, campaigns), user="alice", timeout_s=200)
+    return found
 
 
-def _is_of(who: str, words: str, line: str) -> bool:
+def _counted(noted: dict[str, list[str]]) -> dict[str, float]:
+    """Count the calls of each kind; at gamma's frontend nobody sees whose they are."""
+    found: dict[str, float] = {}
+    for (host, cluster, what), (cell, words) in QUESTIONS.items():
+        callers = CALLER if host == HOST else {"all": ""}
+        for who, program in callers.items():
+            found[f"{what} of {cluster} by {who}"] = sum(
+                _is_of(line, cell, program, words) for line in noted[host]
+            )
+    return found
+
+
+def _is_of(line: str, cell: str, program: str, words: str) -> bool:
     caller, _, called = line.partition(" -- ")
-    return called.startswith(words) and CALLER[who] in caller
+    is_called = called == words[:-1] if words.endswith("$") else called.startswith(words)
+    return is_called and caller.startswith(cell) and program in caller
 
 
 @contextmanager
 def _counting(grid: Grid) -> Iterator[None]:
-    grid.sh(HOST, COUNTING)
-    _begin_anew(grid)
+    for host, programs in PROGRAMS.items():
+        grid.sh(host, OVER % " ".join(programs))
+    stop(grid)
+    start(grid)
     try:
         yield
     finally:
-        grid.sh(HOST, f"mv {CONFIG}.bench {CONFIG}; rm -rf {FOLDER}")
-        _begin_anew(grid)
-
-
-def _begin_anew(grid: Grid) -> None:
-    """Have both services read the configuration."""
-    Site()._restart_poller()
-    stop(grid)
-    start(grid)
+        for host, programs in PROGRAMS.items():
+            grid.sh(host, f"umount {' '.join(programs)}; rm -rf {FOLDER}")

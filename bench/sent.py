@@ -54,7 +54,8 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
     updator = Updator(policy, database, Predictions(database), Marks(database), Clock())
     sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}
-    vars(updator)["_ends"] = lambda _: {place: JobEnd(exit_status=0) for place in range(1, 101)}
+    ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}
+    vars(updator)["_ends"] = lambda asked: dict.fromkeys(asked, ends)
     judge = updator._judge(campaigns.unfinished())
 
     def look() -> None:

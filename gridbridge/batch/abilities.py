@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.model.ids import TransferId
-from gridbridge.model.job import JobEnd, QueueLimits, SubmittedJob
+from gridbridge.model.job import AskedArray, JobEnd, QueueLimits, SubmittedJob
 from gridbridge.model.request import JobSpec, Pairs, Request, Variant
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.host import CellFacts
@@ -23,10 +23,12 @@ Where = TypeVar("Where", contravariant=True)
 class TellsArrayEnds(Protocol[Where]):
     """How the tasks of a campaign's arrays ended."""
 
-    def array_ends(self, where: Where, array: int, account: str, /) -> dict[int, JobEnd | None]:
-        """Return how the tasks of an array ended that did, by their places from 1.
+    def ends_of(
+        self, where: Where, arrays: Sequence[AskedArray], /
+    ) -> dict[str, dict[int, JobEnd | None]]:
+        """Return how tasks of arrays ended that did, by the arrays' accounts and places from 1.
 
-        None: what is told of it contradicts itself.
+        None: what is told of it contradicts itself. Other tasks than those asked about may be told.
         """
         ...
 

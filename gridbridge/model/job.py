@@ -31,6 +31,15 @@ class SubmittedJob:
     is_interactive: bool  # interactive
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedArray:
+    """An array about whose tasks a cluster is asked how they ended."""
+
+    job_id: int
+    account: str
+    places: range  # in which those tasks are
+
+
 class KilledFor(StrEnum):
     """Why a cluster killed a job, where it tells."""
 

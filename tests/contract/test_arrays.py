@@ -5,7 +5,7 @@ import pytest
 from gridbridge.batch.task import Task, script
 from gridbridge.decisions.campaigns.outcomes import outcome_of
 from gridbridge.model.campaigns.campaign import Outcome
-from gridbridge.model.job import JobEnd
+from gridbridge.model.job import AskedArray, JobEnd
 from gridbridge.model.request import Request
 from tests.contract.conftest import EMBEDDED
 from tests.contract.far import UNKNOWN, Far
@@ -57,8 +57,18 @@ def ends(far: Far, job: str, count: int) -> dict[int, JobEnd]:
 
 
 def told(far: Far, job: str) -> dict[int, JobEnd]:
-    found: dict[int, JobEnd] = far.cold("array_ends", int(job), far.accounts[job])
-    return found
+    return told_of(far, job).get(far.accounts[job], {})
+
+
+def told_of(far: Far, *jobs: str, account: str = "") -> dict[str, dict[int, JobEnd]]:
+    """Return what one question about these arrays tells."""
+    asked = (_asked(job, account or far.accounts[job]) for job in jobs)
+    found: dict[str, dict[int, JobEnd]] = far.cold("ends_of", tuple(asked))
+    return {account: ends for account, ends in found.items() if ends}
+
+
+def _asked(job: str, account: str) -> AskedArray:
+    return AskedArray(job_id=int(job), account=account, places=range(1, 9))
 
 
 def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:
@@ -88,7 +98,23 @@ def test_the_tasks_of_an_array_end_each_by_its_place(far: Far) -> None:
     assert listed == [1, 2, 3, 4]
     assert {place: end.exit_status for place, end in told.items()} == {1: 0, 2: 7, 3: 66, 4: 0}
     assert all(end.wallclock_s is not None for end in told.values())
-    assert far.cold("array_ends", int(job), "gc.another.1.1") == {}
+    assert told_of(far, job, account="gc.another.1.1") == {}
+
+
+def test_one_question_tells_the_ends_of_several_arrays(far: Far) -> None:
+    """Of those that have none nothing is told."""
+    first, second, held = array(far, ["3"]), array(far, ["0", "5"]), array(far, ["0"])
+    release(far, first)
+    release(far, second)
+    ends(far, first, 1)
+    ends(far, second, 2)
+    told = told_of(far, first, second, held)
+    far.hot("delete_array", held)
+
+    assert {
+        account: {place: end.exit_status for place, end in found.items()}
+        for account, found in told.items()
+    } == {far.accounts[first]: {1: 3}, far.accounts[second]: {1: 0, 2: 5}}
 
 
 def test_a_held_array_waits_and_is_found_by_its_name_until_it_is_released(far: Far) -> None:

@@ -1,7 +1,7 @@
 """What the service asks of an embedded cluster."""
 
 import time
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from datetime import UTC, datetime
 
 from gridbridge.batch.embedded import commands
@@ -14,7 +14,7 @@ from gridbridge.batch.embedded.answers import (
     read_jobs,
 )
 from gridbridge.model.ids import PREFIX
-from gridbridge.model.job import JobDetail, JobEnd, KilledFor
+from gridbridge.model.job import AskedArray, JobDetail, JobEnd, KilledFor
 from gridbridge.model.route import Folder
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobState
@@ -62,10 +62,17 @@ def end(folder: Folder, job_id: int, account: str) -> JobEnd | None:
     return _end(line)
 
 
-def array_ends(folder: Folder, array: int, account: str) -> dict[int, JobEnd | None]:
-    """Return how the tasks of an array ended that did, by their places."""
-    lines = read_ends(_ask(folder, commands.ended_tasks(folder, str(array))))
-    return {int(line.place): _end(line) for line in lines if line.account == account}
+def ends_of(folder: Folder, arrays: Sequence[AskedArray]) -> dict[str, dict[int, JobEnd | None]]:
+    """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
+
+    Each array is a question to a file here.
+    """
+    return {one.account: _array_ends(folder, one) for one in arrays}
+
+
+def _array_ends(folder: Folder, array: AskedArray) -> dict[int, JobEnd | None]:
+    lines = read_ends(_ask(folder, commands.ended_tasks(folder, str(array.job_id))))
+    return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
 
 def array_lives(folder: Folder, array: int, account: str) -> frozenset[int] | None:

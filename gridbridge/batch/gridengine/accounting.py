@@ -4,14 +4,16 @@ The meaning of `failed` is sge_status(5)'s. qacct prints local times without say
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 
 from gridbridge.errors import ParseError
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
+from gridbridge.model.campaigns.names import PREFIX
 from gridbridge.model.ids import NO_TASK
-from gridbridge.model.job import JobEnd
+from gridbridge.model.job import AskedArray, JobEnd
 
 _RULE = "=" * 20  # begins each block; the line itself is longer
 _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
@@ -37,6 +39,7 @@ _POSITIONS = {  # under qacct's names; all of them lie before the category
     "granted_pe": 33,
     "taskid": 35,
 }
+_TASK = _POSITIONS["taskid"]
 _PE_TASK = -4  # before maxvmem, arid and ar_sub_time
 _TAIL = re.compile(rb":-?[\d.]+:[^:]*:-?[\d.]+:\d+:\d+$")  # iow and what follows: each record's end
 _HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # to exit_status
@@ -101,6 +104,26 @@ def read_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, AccountingRec
         if record.account.startswith(prefix):
             found.append((text, record))
     return tuple(found), skipped
+
+
+def read_tasks(data: bytes, arrays: Sequence[AskedArray]) -> Iterator[AccountingRecord]:
+    """Read the records of tasks of some arrays from lines of the file with their neighbours.
+
+    What can't be read is left out, as qacct does it, and so is what stands in another's record.
+    """
+    asked: dict[tuple[str, str], Container[int]]
+    asked = {(str(one.job_id), one.account): one.places for one in arrays}
+    for begin, line in _lines_with(data, f":{PREFIX}.".encode()):
+        fields = line.decode("utf-8", "replace").split(":")
+        if len(fields) < _FIELDS or _task(fields[_TASK]) not in asked.get(_whose(fields), ()):
+            continue
+        if not _is_within(data, begin, line):
+            with suppress(ParseError):
+                yield _record(_line(":".join(fields)), UTC)
+
+
+def _whose(fields: list[str]) -> tuple[str, str]:
+    return fields[_POSITIONS["jobnumber"]], fields[_POSITIONS["account"]]
 
 
 def _is_within(data: bytes, begin: int, line: bytes) -> bool:

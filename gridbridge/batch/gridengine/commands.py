@@ -135,6 +135,16 @@ def accounting(cell: Cell, job: str) -> Argv:
     return (f"{cell.binaries}/qacct", "-j", job)
 
 
+def accounted(cell: Cell, accounts: list[str]) -> Argv:
+    """Show the lines of all these accounts in the accounting file, each between its neighbours.
+
+    qacct(1) reads all of it for each job, and shows no line as it is.
+    """
+    wanted = (word for account in accounts for word in ("-e", f":{account}:"))
+    file = f"{cell.root}/{cell.cell}/common/accounting"
+    return ("/bin/grep", "-aF", "-B1", "-A1", *wanted, file)
+
+
 def delete(cell: Cell, job: str) -> Argv:
     """Delete a job."""
     return (f"{cell.binaries}/qdel", job)

@@ -1,17 +1,17 @@
 """What the service asks of a cell: one query for everything, and one for a job that ended."""
 
 import time
-from collections.abc import Container
+from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import commands, qconf
 from gridbridge.batch.gridengine.ends import settled
 from gridbridge.batch.gridengine.parse import parse_begun, parse_job_detail, parse_status
-from gridbridge.batch.gridengine.records import records
+from gridbridge.batch.gridengine.records import records, records_of
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import Disputed
 from gridbridge.model.accounting import AccountingRecord
-from gridbridge.model.job import JobDetail, JobEnd
+from gridbridge.model.job import AskedArray, JobDetail, JobEnd
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.vocabulary import Vocabulary
@@ -61,15 +61,29 @@ def end(cell: Cell, job_id: int, account: str) -> JobEnd | None:
     return end
 
 
-def array_ends(cell: Cell, array: int, account: str) -> dict[int, JobEnd | None]:
-    """Return how the tasks of an array ended that did, by their places.
+def ends_of(cell: Cell, arrays: Sequence[AskedArray]) -> dict[str, dict[int, JobEnd | None]]:
+    """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
 
     None for a task whose records tell several ends: somebody may have forged one.
+    Where the accounting file is not where 8.1.9 has it, qacct is asked for each array.
     """
+    found = records_of(cell, arrays)
+    if found is None:
+        return {one.account: _by_qacct(cell, one) for one in arrays}
+    by_array = dict[str, list[AccountingRecord]]()
+    for one in found:
+        by_array.setdefault(one.account, []).append(one)
+    return {account: _ends(some) for account, some in by_array.items()}
+
+
+def _by_qacct(cell: Cell, array: AskedArray) -> dict[int, JobEnd | None]:
+    return _ends(one for one in records(cell, array.job_id) if one.account == array.account)
+
+
+def _ends(found: Iterable[AccountingRecord]) -> dict[int, JobEnd | None]:
     now, by_task = datetime.now(UTC), dict[int, list[AccountingRecord]]()
-    for one in records(cell, array):
-        if one.account == account:
-            by_task.setdefault(one.task, []).append(one)
+    for one in found:
+        by_task.setdefault(one.task, []).append(one)
     told = {task: settled(some, now) for task, some in by_task.items()}
     return {task: end for task, (end, is_disputed) in told.items() if end or is_disputed}
 

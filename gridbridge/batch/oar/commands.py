@@ -230,6 +230,16 @@ def show_array(server: OarServer, array: str) -> Argv:
     return _call(server, "oarstat", "-f", "-J", "--array", array)
 
 
+def show_ended(server: OarServer, arrays: list[tuple[str, range]]) -> Argv:
+    """Show the jobs at some places of arrays that are over."""
+    asked = " OR ".join(
+        f"array_id = {array} AND array_index BETWEEN {places[0]} AND {places[-1]}"
+        for array, places in arrays
+    )
+    wanted = f"({asked}) AND state IN ('Terminated', 'Error')"
+    return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
+
+
 def send(server: OarServer, signal: str, job: str) -> Argv:
     """Send a signal to the first process of a running job."""
     return _call(server, "oardel", "-s", signal, job)

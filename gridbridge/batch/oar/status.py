@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,7 +23,7 @@ from gridbridge.batch.oar.parse import (
 from gridbridge.batch.oar.submit import call
 from gridbridge.batch.shown import queue_letters
 from gridbridge.model.ids import PREFIX
-from gridbridge.model.job import JobDetail, JobEnd, KilledFor
+from gridbridge.model.job import AskedArray, JobDetail, JobEnd, KilledFor
 from gridbridge.model.route import OarServer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, QueueFact, QueueState
@@ -92,10 +92,19 @@ def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
     return _end_of(found[0], used.get(found[0].owner, NOT_TOLD))
 
 
-def array_ends(server: OarServer, array: int, account: str) -> dict[int, JobEnd | None]:
-    """Return how the tasks of an array ended that did, by their places."""
-    over = (job for job in _of_array(server, array, account) if job.is_over)
-    return {job.place: _end_of(job) or DELETED_BEFORE for job in over}
+def ends_of(server: OarServer, arrays: Sequence[AskedArray]) -> dict[str, dict[int, JobEnd | None]]:
+    """Return how tasks of arrays ended that did, by the arrays' accounts and their places."""
+    asked = [(str(one.job_id), one.places) for one in arrays]
+    jobs = read_jobs(_ask(server, commands.show_ended(server, asked)))
+    return {one.account: _ends(job for job in jobs if _is_of(one, job)) for one in arrays}
+
+
+def _is_of(one: AskedArray, job: Job) -> bool:
+    return int(job.array) == one.job_id and job.account == one.account
+
+
+def _ends(jobs: Iterable[Job]) -> dict[int, JobEnd | None]:
+    return {job.place: _end_of(job) or DELETED_BEFORE for job in jobs if job.is_over}
 
 
 def array_lives(server: OarServer, array: int, account: str) -> frozenset[int] | None:

@@ -1,9 +1,10 @@
 """What is asked of clusters: how they are, all at once, and then about single arrays."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import groupby
 
 from gridbridge.apply.adapters import adapter_of, status_of
 from gridbridge.apply.clusters import away
@@ -11,7 +12,7 @@ from gridbridge.batch.abilities import TellsArrayEnds
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.campaigns.names import ArrayId, released_name
-from gridbridge.model.job import JobEnd
+from gridbridge.model.job import AskedArray, JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
 from gridbridge.model.snapshot import ClusterSnapshot, Sent
@@ -20,6 +21,8 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import sent_to
 from gridbridge.state.database.snapshots import LastAnswer
+
+Ends = Mapping[int, JobEnd | None]  # by place; None: what is told contradicts itself
 
 _log = logging.getLogger(__name__)
 
@@ -101,14 +104,33 @@ def ours_alone(policy: Policy, seen: ClusterSnapshot, arrays: Iterable[Array]) -
     return replace(seen, jobs=jobs)
 
 
-def ends_of(policy: Policy, array: Array) -> dict[int, JobEnd | None] | None:
-    """Return what the cluster tells of ends; None while it tells nothing, which is no end."""
-    system, where = _told_by(policy, array)
+def ends_of(policy: Policy, asked: Mapping[Array, range]) -> dict[Array, Ends]:
+    """Return what clusters tell of ends at some places of arrays, by one question to each.
+
+    An array of which a cluster tells nothing now is left out: that is no end.
+    """
+    arrays = sorted(asked, key=lambda one: one.cluster)
+    by_cluster = [[*some] for _, some in groupby(arrays, key=lambda one: one.cluster)]
+    with ThreadPoolExecutor(max_workers=max(1, len(by_cluster))) as threads:
+        told = threads.map(lambda some: _ends_at(policy, some, asked), by_cluster)
+        return {array: ends for each in told for array, ends in each.items()}
+
+
+def _ends_at(
+    policy: Policy, arrays: Sequence[Array], asked: Mapping[Array, range]
+) -> dict[Array, Ends]:
+    """Return the same of arrays at one cluster."""
+    system, where = _told_by(policy, arrays[0])
+    questions = [
+        AskedArray(job_id=one.job_id, account=_account(policy, one), places=asked[one])
+        for one in arrays
+    ]
     try:
-        return system.array_ends(where, array.job_id, _account(policy, array))
+        told = system.ends_of(where, questions)
     except GridbridgeError as error:
-        _tell_none(array, error)
-        return None
+        _tell_none(arrays[0], error)
+        return {}
+    return {one: told.get(_account(policy, one), {}) for one in arrays}
 
 
 def lives(policy: Policy, array: Array) -> frozenset[int] | None:

@@ -6,7 +6,7 @@ neither listed nor accounted for is waited for.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gridbridge.apply.campaigns import stress
 from gridbridge.decisions.campaigns import ends as rules
@@ -29,7 +29,7 @@ from gridbridge.model.campaigns.steps import is_step
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.services.campaigns.asking import Asking, ends_of, lives
+from gridbridge.services.campaigns.asking import Asking, Ends, ends_of, lives
 from gridbridge.services.campaigns.listed import (
     elapsed,
     listed_places,
@@ -49,14 +49,28 @@ from gridbridge.state.database.marks import Marks
 from gridbridge.state.database.missing import MissingTasks
 from gridbridge.state.database.predictions import Predictions
 
-Judge = Callable[
-    [Array, Mapping[Attempt, float], Mapping[int, JobEnd | None], bool], tuple[Attempt, ...]
-]
+Judge = Callable[[Array, Mapping[Attempt, float], Ends, bool], tuple[Attempt, ...]]
 UNSEEN = JobEnd()
 NONE = frozenset[Attempt]()
 ARRAYS_AT_ONCE = 20  # one call sends them
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a cluster's list leaves out of an array."""
+
+    array: Array
+    missing: Mapping[Attempt, float]  # and for how many seconds
+    pending: int  # attempts whose ends are not known
+    is_listed: bool  # some of it is
+
+    @property
+    def places(self) -> range:
+        """The places between which all that are missing lie."""
+        places = [one.place for one in self.missing]
+        return range(min(places), max(places) + 1)
 
 
 class Updator:
@@ -163,20 +177,26 @@ class Updator:
         """
         ended: list[Attempt] = []
         over: list[Array] = []
-        for array in arrays:
-            listed = listed_places(array, answers[array.cluster])
-            self._missing.see(array, listed)
-            if len(listed) == array.size:
-                continue
-            pending = self._tries.pending_places(array)
-            gone = self._tries.pending_at(array, pending - listed)
-            missing = self._missing.for_s(gone)
-            ends = self._ends(array) if missing else {}
-            found = () if ends is None else judge(array, missing, ends, bool(listed))
-            self._missing.settle(missing, found)
+        looks = [*filter(None, (self._look_at(one, answers[one.cluster]) for one in arrays))]
+        told = self._ends({look.array: look.places for look in looks if look.missing})
+        for look in looks:
+            ends = told.get(look.array) if look.missing else {}
+            is_told = ends is not None
+            found = judge(look.array, look.missing, ends or {}, look.is_listed) if is_told else ()
+            self._missing.settle(look.missing, found)
             ended += found
-            over += [array] if len(found) == len(pending) else []
+            over += [look.array] if len(found) == look.pending else []
         return tuple(ended), tuple(over)
+
+    def _look_at(self, array: Array, seen: ClusterSnapshot) -> Look | None:
+        """Return what is missing of an array; None while all of it is listed."""
+        listed = listed_places(array, seen)
+        self._missing.see(array, listed)
+        if len(listed) == array.size:
+            return None
+        pending = self._tries.pending_places(array)
+        missing = self._missing.for_s(self._tries.pending_at(array, pending - listed))
+        return Look(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
 
     def _written_off(self, arrays: Iterable[Array]) -> Iterator[Attempt]:
         """Give the attempts of arrays whose cluster nobody asks any more, as root said."""
@@ -192,7 +212,7 @@ class Updator:
         def ended(
             array: Array,
             missing: Mapping[Attempt, float],
-            ends: Mapping[int, JobEnd | None],
+            ends: Ends,
             is_listed: bool,
         ) -> tuple[Attempt, ...]:
             campaign = known.get(array.campaign)
@@ -210,8 +230,8 @@ class Updator:
 
         return ended
 
-    def _ends(self, array: Array) -> Mapping[int, JobEnd | None] | None:
-        return ends_of(self._policy, array)
+    def _ends(self, asked: Mapping[Array, range]) -> dict[Array, Ends]:
+        return ends_of(self._policy, asked)
 
     def _still_known(
         self, array: Array, late: tuple[Attempt, ...], is_listed: bool

@@ -11,8 +11,10 @@ from gridbridge.batch.gridengine.accounting import (
     end_of,
     parse_accounting,
     read_lines,
+    read_tasks,
 )
 from gridbridge.errors import ParseError
+from gridbridge.model.job import AskedArray
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURED = GOLDEN / "gridengine-8.1.9"
@@ -253,3 +255,50 @@ def test_nobody_makes_anothers_record_a_part_of_his() -> None:
     ((line, _),), skipped = read_lines(before + OURS + after, "gb.alpha.")
 
     assert (line.encode() + b"\n", skipped) == (OURS, 0)
+
+
+ARRAY = (7, "gc.alpha.3.1")
+
+
+def task(place: int, exit_status: int = 0, array: tuple[int, str] = ARRAY) -> bytes:
+    """Return the line of an array's task."""
+    fields = OURS.rstrip(b"\n").split(b":")
+    fields[5], fields[6] = str(array[0]).encode(), array[1].encode()
+    fields[12], fields[35] = str(exit_status).encode(), str(place).encode()
+    return b":".join(fields) + b"\n"
+
+
+def tasks(*lines: bytes, places: range = range(1, 9)) -> list[tuple[int, int, int]]:
+    """Return the array, place and exit status of each task of ours that is read."""
+    asked = [
+        AskedArray(job_id=number, account=account, places=places)
+        for number, account in (ARRAY, (8, "gc.alpha.3.2"))
+    ]
+    found = read_tasks(b"".join(lines), asked)
+    return [(one.job_id, one.task, one.exit_status) for one in found]
+
+
+def test_the_tasks_of_several_arrays_are_read_at_once() -> None:
+    """Those that were asked about: each under its array's number and account."""
+    others = (
+        task(1, array=(9, "gc.alpha.3.1")),
+        task(1, array=(7, "gc.alpha.3.11")),
+        task(9),
+        task(0),
+        b"--\n",
+    )
+    found = tasks(task(2, 5), *others, OURS, task(3, array=(8, "gc.alpha.3.2")))
+
+    assert found == [(7, 2, 5), (8, 3, 0)]
+    assert tasks(task(2), task(3)[:60]) == []  # whose line that is will be seen
+
+
+def test_what_is_no_record_keeps_none_from_being_read() -> None:
+    odd = [task(4).replace(b":1795212511:", b":%d:" % 10**18, 1), b"x:gc.alpha.3.1:y\n", task(5)]
+
+    assert tasks(*odd, task(6)) == [(7, 6, 0)]
+    assert tasks(task(5), task(6), odd[0]) == [(7, 5, 0), (7, 6, 0)]
+
+
+def test_a_task_in_another_jobs_record_has_not_ended() -> None:
+    assert tasks(smuggled(task(2, 9)), task(2)) == [(7, 2, 0)]

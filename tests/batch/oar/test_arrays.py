@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from gridbridge.batch.oar import submit
+from gridbridge.batch.oar import status, submit
 from gridbridge.batch.oar.commands import Argv
+from gridbridge.model.job import AskedArray
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import Completed
 from tests.batch.oar.test_parse import shown
@@ -75,3 +76,30 @@ def test_an_array_lives_as_long_as_one_of_its_tasks(
     monkeypatch.setattr(submit, "call", frontend("", jobs))
 
     assert submit.owner_and_account(SERVER, "20") == expected
+
+
+def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number that another array had before is told apart by the account."""
+    asked: list[Argv] = []
+    over = {"state": "Terminated", "exit_code": 256, "startTime": 5, "stopTime": 9}
+    other = task(40, 40, name="gc.alpha.12.1", **over)
+    jobs = [task(20, 20, **over), task(21, 20, state="Running"), other]
+
+    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"") -> Completed:
+        asked.append(argv)
+        told = json.dumps({str(one["Job_Id"]): one for one in jobs})
+        return Completed(argv, 0, told.encode(), b"")
+
+    monkeypatch.setattr(status, "call", call)
+    arrays = [
+        AskedArray(job_id=20, account=NAME, places=range(1, 3)),
+        AskedArray(job_id=40, account="gc.alpha.12.4", places=range(7, 8)),
+    ]
+    found = status.ends_of(SERVER, arrays)
+
+    assert {account: [*ends] for account, ends in found.items()} == {NAME: [1], "gc.alpha.12.4": []}
+    assert [argv[-1] for argv in asked] == [
+        "(array_id = 20 AND array_index BETWEEN 1 AND 2"
+        " OR array_id = 40 AND array_index BETWEEN 7 AND 7)"
+        " AND state IN ('Terminated', 'Error')"
+    ]

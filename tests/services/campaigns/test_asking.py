@@ -12,11 +12,12 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.cluster import Cluster
+from gridbridge.model.job import AskedArray, JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import Fact, JobState
-from gridbridge.services.campaigns.asking import Asking, ours_alone
+from gridbridge.services.campaigns.asking import Asking, ends_of, ours_alone
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import Campaigns, sent_to
@@ -166,3 +167,38 @@ def test_others_learn_what_was_sent_to_a_cluster(site: Site) -> None:
 
     assert (sent.jobs, sent.released, sent.is_watched) == ({7, 8}, {"1.1"}, True)
     assert (elsewhere.jobs, elsewhere.is_watched, later.is_watched) == (frozenset(), True, False)
+
+
+def test_all_arrays_at_a_cluster_are_one_question_about_ends(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told counts for the array that has the account, whatever its number."""
+    asked: list[list[AskedArray]] = []
+    well = JobEnd(exit_status=0)
+
+    def ends(_: object, arrays: list[AskedArray]) -> dict[str, dict[int, JobEnd | None]]:
+        asked.append(arrays)
+        return {"gc.alpha.1.2": {2: well}}
+
+    monkeypatch.setattr(status, "ends_of", ends)
+    first, second = site.send(7), site.send(7)
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+    told = ends_of(policy, {first: range(1, 2), second: range(2, 4)})
+
+    assert told == {first: {}, second: {2: well}}
+    assert [[one.account for one in some] for some in asked] == [["gc.alpha.1.1", "gc.alpha.1.2"]]
+
+
+def test_while_a_cluster_tells_of_no_ends_its_arrays_are_left_out(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ends(*_: object) -> None:
+        raise GridbridgeError("refused")
+
+    monkeypatch.setattr(status, "ends_of", ends)
+    array = site.send(7)
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+
+    assert ends_of(policy, {array: range(1, 2)}) == {}
+    assert ends_of(policy, {}) == {}
+    assert "event=no_ends cluster=beta why='refused'" in caplog.text

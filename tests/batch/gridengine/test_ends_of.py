@@ -1,0 +1,83 @@
+"""How the tasks of several arrays ended is one look into the accounting file."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.status import ends_of
+from gridbridge.errors import CommandFailed
+from gridbridge.model.job import AskedArray
+from gridbridge.model.route import Cell
+from tests.batch.gridengine.test_accounting import OURS, task
+
+NOTED = "#!/bin/sh\necho $* >>{calls}\ncat {answer}\n"
+BLOCKS = Path(__file__).parents[2] / "golden/gridengine-8.1.9/qacct-array.txt"
+
+
+class Site:
+    """A cell with a qacct that notes its calls, and an accounting file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.calls, self.file = folder / "calls", folder / "b/common/accounting"
+        self.file.parent.mkdir(parents=True)
+        qacct = folder / "qacct"
+        qacct.write_text(NOTED.format(calls=self.calls, answer=BLOCKS))
+        qacct.chmod(0o755)
+        root = binaries = str(folder)
+        known = {"qmaster_port": "", "execd_port": "", "timeout_s": 15.0}
+        self.cell = Cell(root=root, cell="b", binaries=binaries, **known)  # type: ignore[arg-type]
+
+    def ends(self, *numbers: int) -> dict[str, dict[int, int | None]]:
+        """Return the exit statuses of tasks, by the accounts of their arrays."""
+        asked = [
+            AskedArray(job_id=number, account=f"gc.alpha.3.{number}", places=range(1, 9))
+            for number in numbers
+        ]
+        return {
+            account: {place: end and end.exit_status for place, end in found.items()}
+            for account, found in ends_of(self.cell, asked).items()
+        }
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def _task(place: int, status: int, number: int) -> bytes:
+    return task(place, status, (number, f"gc.alpha.3.{number}"))
+
+
+def test_all_arrays_are_found_at_once_and_qacct_is_not_asked(site: Site) -> None:
+    lines = (OURS, _task(1, 4, 7), _task(1, 5, 8), OURS, OURS, _task(2, 0, 7), _task(1, 0, 9))
+    site.file.write_bytes(b"".join(lines))
+
+    assert site.ends(7, 8) == {"gc.alpha.3.7": {1: 4, 2: 0}, "gc.alpha.3.8": {1: 5}}
+    assert not site.calls.exists()
+
+
+def test_without_a_record_nothing_has_ended(site: Site) -> None:
+    site.file.write_bytes(OURS)
+
+    assert site.ends(7, 8) == {}
+
+
+def test_two_ends_of_a_task_are_none(site: Site) -> None:
+    site.file.write_bytes(_task(1, 0, 7) + _task(1, 1, 7))
+
+    assert site.ends(7) == {"gc.alpha.3.7": {1: None}}
+
+
+def test_where_that_file_is_not_to_read_qacct_is_asked_about_each(site: Site) -> None:
+    """As with another Grid Engine, which keeps its accounting otherwise."""
+    found = site.ends(7, 8)
+
+    assert found == {"gc.alpha.3.7": {}, "gc.alpha.3.8": {}}
+    assert site.calls.read_text().splitlines() == ["-j 7", "-j 8"]
+
+
+def test_a_cell_that_does_not_answer_tells_nothing(site: Site) -> None:
+    (Path(site.cell.binaries) / "qacct").write_text("#!/bin/sh\nexit 3\n")
+
+    with pytest.raises(CommandFailed):
+        site.ends(7)
