@@ -38,6 +38,7 @@ class Asking:
         self._sharing = Sharing(database, clock, is_dry=is_dry)
         self._clock = clock
         self.has_read = False  # an answer of somebody else's, last time
+        self.polled = frozenset[str]()  # clusters whose answers were the poller's, last time
 
     def ask(
         self, clusters: Iterable[str], arrays: Iterable[Array], limit_s: float
@@ -51,6 +52,7 @@ class Asking:
         sent = {name: sent_to(self._database, name) for name in names}  # after the arrays
         known = {name: one for name in names if (one := self._known(name, sent[name], limit_s))}
         self.has_read = bool(known)
+        self.polled = frozenset(name for name, one in known.items() if one.is_regular)
         found = known | self._ask({name: sent[name] for name in names if name not in known})
         for name in found:
             if why := found[name].trouble:

@@ -94,7 +94,7 @@ class Runner:
 
     def apply(self, seen: Seen, plan: Plan) -> None:
         """Do it, and show it."""
-        for answer in self._updator.answers.values():
+        for answer in self._updator.news():
             stays.show(answer, self._policy.queues_at(answer.cluster))  # submissions obey it
         self._shares.count(seen, plan)
         self._publication.begin(one.number for one in seen.campaigns)

@@ -102,6 +102,10 @@ class Updator:
         self.answers: dict[str, ClusterSnapshot] = {}  # of the last look
         self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # s, of the tasks that run
 
+    def news(self) -> list[ClusterSnapshot]:
+        """Return the answers of the last look that the poller has not shown to submissions."""
+        return [seen for name, seen in self.answers.items() if name not in self._asking.polled]
+
     def look(self) -> Seen:
         """Return all that a decision may look at."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()

@@ -29,6 +29,7 @@ class Found:
 
     snapshot: ClusterSnapshot | None = None
     trouble: str = ""
+    is_regular: bool = False  # from who asks again by itself, and has shown what it was told
 
 
 class Sharing:
@@ -58,7 +59,11 @@ class Sharing:
         age_s = (self._clock.now() - last.asked_at).total_seconds()
         if not -AHEAD_S <= age_s < max(limit_s, last.every_s):
             return None
-        return Found(trouble=last.trouble) if last.trouble else _read(cluster, last)
+        is_regular = last.every_s > 0
+        if last.trouble:
+            return Found(trouble=last.trouble, is_regular=is_regular)
+        seen = _read(cluster, last)
+        return Found(snapshot=seen, is_regular=is_regular) if seen else None
 
 
 def answer_of(
@@ -98,9 +103,9 @@ def _words(where: Away | Login) -> Iterator[str]:
         yield from _words(value) if isinstance(value, Login) else (f"{name}={value}",)
 
 
-def _read(cluster: str, last: LastAnswer) -> Found | None:
+def _read(cluster: str, last: LastAnswer) -> ClusterSnapshot | None:
     try:
-        return Found(snapshot=answer_rows.decode(last.content, cluster, last.asked_at))
+        return answer_rows.decode(last.content, cluster, last.asked_at)
     except Exception as error:  # it is asked then; another program may have written anything
         _log.warning("event=not_shared cluster=%s why=%r", cluster, str(error))
         return None

@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(500)]
 NIKITA = "runuser -u gridbridge -- /opt/gridbridge/oar-hooks/nikita"
 AS_USER = "runuser -u gridbridge -- sudo -n /opt/gridbridge/bin/gridbridge-as-user"
 QUEUE = "later.q"
+STAYS = "cat /var/lib/gridbridge/published/stays/beta"
 COPY = f"qconf -sq all.q | sed s/all.q/{QUEUE}/ >/tmp/later"
 ADD = f"{COPY} && qconf -Aq /tmp/later && qmod -d {QUEUE}"
 EMPTY = "oardel --sql \"job_name = 'filler' AND state = 'Running'\"; :"
@@ -66,6 +67,7 @@ def _filled(grid: Grid) -> Iterator[None]:
 def _closed_queue(grid: Grid) -> Iterator[None]:
     """Have another queue at beta, in which nothing starts until it is enabled."""
     grid.cell("beta", "sh", "-c", ADD, user="root")
+    grid.until(lambda: QUEUE in grid.sh(HOST, STAYS), "submissions to know that queue")
     try:
         yield
     finally:

@@ -73,7 +73,10 @@ def test_its_age_counts(site: Site, after_s: float, every_s: float, is_taken: bo
     site.put(every_s=every_s)
     site.after_s = after_s
 
-    assert (site.find("3.1") is not None) is is_taken
+    found = site.find("3.1")
+
+    assert (found is not None) is is_taken
+    assert not found or found.is_regular is bool(every_s)
 
 
 def test_what_another_program_or_another_place_answered_is_not_read(site: Site) -> None:
