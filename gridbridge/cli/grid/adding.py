@@ -17,9 +17,7 @@ USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
 def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> None:
     """Add the lines of a file or of a JSON list; a check stores nothing."""
     one = campaign_tasks.find(number)
-    if not one:
-        raise Refused(f"no campaign {number}")
-    if not one.state.is_alive:
+    if one and not one.state.is_alive:
         raise Refused(f"campaign {number} is {one.state}; submit the rest as another one")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
