@@ -1,5 +1,7 @@
 """gridnotify: be told what happens to one's campaigns."""
 
+import os
+
 import click
 
 from gridbridge.cli import output
@@ -17,6 +19,7 @@ NOT_DONE = {
     Answer.TOO_MANY: "you have 20 subscriptions, which is the most",
     Answer.WRONG: "the service takes no such subscription",
 }
+NO_PROGRAM = "there is no {} here that you can run; on the transfer host there has to be one"
 ONE_WAY = "one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l"
 WHICH = "-s low, medium or high: how much something must matter to be told"
 
@@ -94,6 +97,8 @@ def _change(way: Way, identity: str, severity: str | None, is_end: bool, is_verb
     if answer is not Answer.DONE:
         output.complain(f"gridnotify: {NOT_DONE[answer]}")
         return REFUSED
+    if way is Way.PROGRAM and not is_end and not os.access(identity, os.X_OK):
+        output.complain(f"gridnotify: {NO_PROGRAM.format(identity)}")
     if is_verbose:
         output.line(f"{'Unsubscribed' if is_end else 'Subscribed'}: {way} on {identity}")
     return 0

@@ -16,7 +16,7 @@ from gridbridge.model.report import printable
 PAUSE_S = 1.0
 COLUMNS = (
     TextColumn("{task.fields[number]:>6} {task.description} {task.fields[state]}"),
-    BarColumn(bar_width=None),
+    BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
     MofNCompleteColumn(),
     TextColumn("{task.fields[told]}"),
 )
@@ -43,7 +43,9 @@ def _bars(look: Look, pause: Callable[[float], None]) -> None:
             found = look()
             for one in found:
                 if one.number not in known:
-                    known[one.number] = progress.add_task("", number=0, state="", told="")
+                    known[one.number] = progress.add_task(
+                        "", number=0, state="", told="", visible=False
+                    )
                 _show(progress, known[one.number], one)
             if not any(one.state.is_alive for one in found):
                 return
@@ -60,6 +62,7 @@ def _show(progress: Progress, bar: TaskID, one: ShownCampaign) -> None:
         number=one.number,
         state=LETTERS[one.state],
         told=failed,
+        visible=True,
     )
 
 

@@ -52,6 +52,17 @@ def test_a_subscription_is_asked_for(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
+    ("program", "told"), [("/nonexistent", "no /nonexistent here"), ("/bin/sh", "")]
+)
+def test_a_program_that_is_not_there_is_told(service: Service, program: str, told: str) -> None:
+    """It is taken nevertheless: where the service runs there may be one."""
+    done = run("-p", program, "-s", "low")
+
+    assert (done.exit_code, len(service.asked)) == (0, 1)
+    assert told in done.output if told else done.output == ""
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         ((), "one of -m ADDRESS"),
