@@ -25,6 +25,7 @@ def add(number: int, file: str | None, text: str | None, *, is_check: bool) -> N
     except NotTheirs as error:
         if one:
             raise
+        # gridsub tells a number before the list shows it: only a file that is not there decides
         raise Refused(f"no campaign {number}") from error
     campaign_check.require_as_it_is(said)
     if is_check:
