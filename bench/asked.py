@@ -93,7 +93,7 @@ def _counted(noted: dict[str, list[str]]) -> dict[str, float]:
 
 
 def _is_of(line: str, cell: str, program: str, words: str) -> bool:
-    caller, _, called = line.partition(" -- ")
+    caller, _, called = line.rpartition(" -- ")
     is_called = called == words[:-1] if words.endswith("$") else called.startswith(words)
     return is_called and caller.startswith(cell) and program in caller
 

@@ -9,7 +9,7 @@ held      the state file while others wait to write it (bench/held.py)
 sent      a cycle's look at tasks that run (bench/sent.py)
 noted     arrays noted in root's ledger (bench/noted.py)
 injected  tasks submitted to real Grid Engine and OAR; needs the lab (bench/injection.py)
-asked     how often a cluster is asked; needs the lab (bench/asked.py)
+asked     how often two clusters are asked; needs the lab (bench/asked.py)
 harvest   how a campaign fills a real cluster; needs the lab (bench/harvest.py)
 
 Without a part those that need no lab. `brought` has a folder of people's files and a state file of
