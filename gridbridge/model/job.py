@@ -1,5 +1,6 @@
 """One job as its cluster shows it to a question about that job: what it is, and how it ended."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,7 +38,7 @@ class AskedArray:
 
     job_id: int
     account: str
-    places: range  # in which those tasks are
+    places: Sequence[int]  # where those tasks are, from 1
 
 
 class KilledFor(StrEnum):

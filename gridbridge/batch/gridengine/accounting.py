@@ -112,7 +112,7 @@ def read_tasks(data: bytes, arrays: Sequence[AskedArray]) -> Iterator[Accounting
     What can't be read is left out, as qacct does it, and so is what stands in another's record.
     """
     asked: dict[tuple[str, str], Container[int]]
-    asked = {(str(one.job_id), one.account): one.places for one in arrays}
+    asked = {(str(one.job_id), one.account): frozenset(one.places) for one in arrays}
     for begin, line in _lines_with(data, f":{PREFIX}.".encode()):
         fields = line.decode("utf-8", "replace").split(":")
         if len(fields) < _FIELDS or _task(fields[_TASK]) not in asked.get(_whose(fields), ()):

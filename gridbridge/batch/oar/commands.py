@@ -9,6 +9,10 @@ from gridbridge.model.request import JobSpec, Request
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import quote
 
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 Argv = tuple[str, ...]
 
 HERE = __file__.rpartition("/")[0]
@@ -27,6 +31,7 @@ ENDED = "--notify=exec:.gridbridge/ended"  # far.sh puts the job's own in its pl
 TELL_TIME = ("/bin/date", "+%s.%N")
 SUSPEND, RESUME = "TSTP", "CONT"  # as keeper.pl takes them
 END_OF_KEEPER = b"__END__\n"
+OVER = "('Terminated', 'Error')"  # states, in SQL
 
 
 def submit_held(server: OarServer, spec: JobSpec, size: int) -> Argv:
@@ -185,7 +190,7 @@ def show_held(server: OarServer, transfer: str, owner: str) -> Argv:
 def show_copies(server: OarServer, transfer: str, owner: str) -> Argv:
     """Show the live jobs that OAR made by itself from a person's job of a name."""
     whose = f"job_name = {sql(transfer)} AND job_user = {sql(owner)}"
-    wanted = f"{whose} AND resubmit_job_id <> 0 AND state NOT IN ('Terminated', 'Error')"
+    wanted = f"{whose} AND resubmit_job_id <> 0 AND state NOT IN {OVER}"
     return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
 
 
@@ -225,19 +230,19 @@ def delete_tasks(server: OarServer, array: str, jobs: dict[str, int]) -> Argv:
     return _far(server, "delete_tasks", about, *_call(server, "oardel", *jobs))
 
 
-def show_array(server: OarServer, array: str) -> Argv:
-    """Show all jobs of an array, also those that are over."""
-    return _call(server, "oarstat", "-f", "-J", "--array", array)
+def show_living(server: OarServer, array: str) -> Argv:
+    """Show the jobs of an array that are not over."""
+    wanted = f"array_id = {int(array)} AND state NOT IN {OVER}"
+    return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
 
 
-def show_ended(server: OarServer, arrays: list[tuple[str, range]]) -> Argv:
+def show_ended(server: OarServer, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
     """Show the jobs at some places of arrays that are over."""
     asked = " OR ".join(
-        f"array_id = {array} AND array_index BETWEEN {places[0]} AND {places[-1]}"
+        f"array_id = {array} AND array_index IN ({', '.join(map(str, places))})"
         for array, places in arrays
     )
-    wanted = f"({asked}) AND state IN ('Terminated', 'Error')"
-    return _call(server, "oarstat", "-f", "-J", "--sql", wanted)
+    return _call(server, "oarstat", "-f", "-J", "--sql", f"({asked}) AND state IN {OVER}")
 
 
 def send(server: OarServer, signal: str, job: str) -> Argv:

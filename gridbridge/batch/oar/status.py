@@ -3,10 +3,12 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 
 from gridbridge.batch.oar import commands
 from gridbridge.batch.oar.parse import (
@@ -32,6 +34,7 @@ from gridbridge.model.vocabulary import ANY, Vocabulary
 _LOG = logging.getLogger(__name__)
 QUEUE = "oar"  # its queues share all nodes
 OURS = f"{PREFIX}."
+ENDS_AT_ONCE = 300  # oarstat asks its database several times about each, some 16 ms
 UNABLE = 200  # as the wrapper ends when it can't start the job
 SIGKILL = 9
 NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
@@ -93,10 +96,21 @@ def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
 
 
 def ends_of(server: OarServer, arrays: Sequence[AskedArray]) -> dict[str, dict[int, JobEnd | None]]:
-    """Return how tasks of arrays ended that did, by the arrays' accounts and their places."""
-    asked = [(str(one.job_id), one.places) for one in arrays]
-    jobs = read_jobs(_ask(server, commands.show_ended(server, asked)))
+    """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
+
+    A question tells of so many at most that it ends in time.
+    """
+    answers = (_ask(server, commands.show_ended(server, asked)) for asked in _questions(arrays))
+    jobs = [job for answer in answers for job in read_jobs(answer)]
     return {one.account: _ends(job for job in jobs if _is_of(one, job)) for one in arrays}
+
+
+def _questions(arrays: Iterable[AskedArray]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
+    """Give the places in portions, each by the arrays' numbers."""
+    places = [(one.job_id, place) for one in arrays for place in one.places]
+    for begin in range(0, len(places), ENDS_AT_ONCE):
+        by_array = groupby(places[begin : begin + ENDS_AT_ONCE], key=itemgetter(0))
+        yield [(array, tuple(place for _, place in some)) for array, some in by_array]
 
 
 def _is_of(one: AskedArray, job: Job) -> bool:
@@ -109,13 +123,9 @@ def _ends(jobs: Iterable[Job]) -> dict[int, JobEnd | None]:
 
 def array_lives(server: OarServer, array: int, account: str) -> frozenset[int] | None:
     """Return the places of an array that have not ended; None: all have, or it is not known."""
-    jobs = _of_array(server, array, account)
-    return frozenset(job.place for job in jobs if not job.is_over) or None
-
-
-def _of_array(server: OarServer, array: int, account: str) -> list[Job]:
-    jobs = read_jobs(_ask(server, commands.show_array(server, str(array))))
-    return [job for job in jobs if job.account == account]
+    jobs = read_jobs(_ask(server, commands.show_living(server, str(array))))
+    ours = (job.place for job in jobs if job.account == account and not job.is_over)
+    return frozenset(ours) or None
 
 
 def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:

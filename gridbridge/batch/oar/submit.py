@@ -145,7 +145,7 @@ def delete_places(server: OarServer, array: str, name: str, places: str) -> None
     from gridbridge.model.campaigns.numbers import read_places  # transfers do without it
 
     wanted = read_places(places)
-    living = [job for job in _jobs(server, commands.show_array(server, array)) if not job.is_over]
+    living = [job for job in _jobs(server, commands.show_living(server, array)) if not job.is_over]
     ours = [job for job in living if job.account == name]
     jobs = {job.id: job.place for job in ours if any(job.place in some for some in wanted)}
     if len(jobs) == len(living):
@@ -177,7 +177,7 @@ def release(server: OarServer, job: str) -> None:
 
 def living(server: OarServer, array: str, names: tuple[str, str]) -> tuple[range, ...]:
     """Return the places at which tasks of an array wait or run; they keep their first name."""
-    jobs = _jobs(server, commands.show_array(server, array))
+    jobs = _jobs(server, commands.show_living(server, array))
     ours = (job.place for job in jobs if job.account == names[0] and not job.is_over)
     return tuple(range(place, place + 1) for place in ours)
 
@@ -233,7 +233,7 @@ def _living(server: OarServer, array: str) -> "Job | None":
     first = _jobs(server, commands.show_job(server, array))
     if not first or not first[0].is_of_array:
         return None
-    every = _jobs(server, commands.show_array(server, array))
+    every = _jobs(server, commands.show_living(server, array))
     return next((one for one in every if not one.is_over), None)
 
 

@@ -106,7 +106,7 @@ def ours_alone(policy: Policy, seen: ClusterSnapshot, arrays: Iterable[Array]) -
     return replace(seen, jobs=jobs)
 
 
-def ends_of(policy: Policy, asked: Mapping[Array, range]) -> dict[Array, Ends]:
+def ends_of(policy: Policy, asked: Mapping[Array, Sequence[int]]) -> dict[Array, Ends]:
     """Return what clusters tell of ends at some places of arrays, by one question to each.
 
     An array of which a cluster tells nothing now is left out: that is no end.
@@ -119,7 +119,7 @@ def ends_of(policy: Policy, asked: Mapping[Array, range]) -> dict[Array, Ends]:
 
 
 def _ends_at(
-    policy: Policy, arrays: Sequence[Array], asked: Mapping[Array, range]
+    policy: Policy, arrays: Sequence[Array], asked: Mapping[Array, Sequence[int]]
 ) -> dict[Array, Ends]:
     """Return the same of arrays at one cluster."""
     system, where = _told_by(policy, arrays[0])

@@ -5,7 +5,7 @@ neither listed nor accounted for is waited for.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gridbridge.apply.campaigns import stress
@@ -67,10 +67,9 @@ class Look:
     is_listed: bool  # some of it is
 
     @property
-    def places(self) -> range:
-        """The places between which all that are missing lie."""
-        places = [one.place for one in self.missing]
-        return range(min(places), max(places) + 1)
+    def places(self) -> tuple[int, ...]:
+        """The places of all that are missing, in their order."""
+        return tuple(sorted(one.place for one in self.missing))
 
 
 class Updator:
@@ -234,7 +233,7 @@ class Updator:
 
         return ended
 
-    def _ends(self, asked: Mapping[Array, range]) -> dict[Array, Ends]:
+    def _ends(self, asked: Mapping[Array, Sequence[int]]) -> dict[Array, Ends]:
         return ends_of(self._policy, asked)
 
     def _still_known(

@@ -99,7 +99,30 @@ def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyP
 
     assert {account: [*ends] for account, ends in found.items()} == {NAME: [1], "gc.alpha.12.4": []}
     assert [argv[-1] for argv in asked] == [
-        "(array_id = 20 AND array_index BETWEEN 1 AND 2"
-        " OR array_id = 40 AND array_index BETWEEN 7 AND 7)"
+        "(array_id = 20 AND array_index IN (1, 2) OR array_id = 40 AND array_index IN (7))"
         " AND state IN ('Terminated', 'Error')"
     ]
+
+
+def test_a_question_about_ends_is_no_longer_than_the_time_limit_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many tasks ended while nobody asked; no place is asked about twice."""
+    asked: list[str] = []
+
+    def call(_server: OarServer, argv: Argv, _stdin: bytes = b"") -> Completed:
+        asked.append(argv[-1])
+        return Completed(argv, 0, b"{}", b"")
+
+    monkeypatch.setattr(status, "call", call)
+    many = status.ENDS_AT_ONCE + 1
+    arrays = [
+        AskedArray(job_id=20, account=NAME, places=range(1, many)),
+        AskedArray(job_id=4000, account="gc.alpha.12.4", places=(7, 900)),
+    ]
+    status.ends_of(SERVER, arrays)
+
+    assert len(asked) == 2
+    assert asked[0].count(",") == status.ENDS_AT_ONCE
+    assert "array_id = 4000" not in asked[0]
+    assert asked[1].startswith("(array_id = 4000 AND array_index IN (7, 900)) AND ")
