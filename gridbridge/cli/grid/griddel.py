@@ -25,7 +25,7 @@ NOT_DONE = {
     Answer.CANCELLED: "it is cancelled",
     Answer.NOT_ENDED: "it has not ended; cancel it, and wait for its end",
     Answer.NO_TASK: "it has no such task",
-    Answer.NOT_WAITING: "that task was sent already, or has ended; cancel the campaign",
+    Answer.TASK_ENDED: "that task has ended",
 }
 
 
@@ -35,7 +35,7 @@ NOT_DONE = {
 @click.option("-p", "is_pause", is_flag=True, help="Send no more tasks for now.")
 @click.option("-r", "is_resume", is_flag=True, help="Let paused campaigns go on.")
 @click.option("--purge", "is_purge", is_flag=True, help="Forget campaigns that have ended.")
-@click.option("-j", "job", metavar="JOB", help="Cancel one task that waits, by its CIGRI_JOB_ID.")
+@click.option("-j", "job", metavar="JOB", help="Cancel one task, by its CIGRI_JOB_ID.")
 def griddel(
     numbers: tuple[str, ...],
     listed: str | None,

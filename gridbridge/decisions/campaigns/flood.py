@@ -2,9 +2,9 @@
 
 At each cluster, of the tasks that wait longer than the grace, the newest beyond those that may
 wait; any task that waits longer than its timeout; any that runs long after its walltime (CiGri
-scheduler specification, note on step 9; CiGri v3); and all of a campaign that its owner cancelled
-(user frags of the same). Tests are left waiting, for a cluster gets one task of them, ever. Ages
-are differences of aware times: a day has no end.
+scheduler specification, note on step 9; CiGri v3); and what its owner cancelled, a task or a whole
+campaign (user frags of the same). Tests are left waiting, for a cluster gets one task of them,
+ever. Ages are differences of aware times: a day has no end.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,6 +17,7 @@ SAID = {
     WipedFor.WAITED: "waited too long",
     WipedFor.OVERRAN: "run long after their walltime",
     WipedFor.CANCELLED: "their owner cancelled",
+    WipedFor.UNWANTED: "their owner cancelled",
 }
 
 
@@ -26,7 +27,8 @@ def plan(seen: Listed) -> Wiping:
     new = tuple(part for part in going if part.marked is None)
     late = [part for part in new if part.is_waiting and _is_late(part, seen)]
     left = [part for part in new if part.is_waiting and part not in late and not part.is_test]
-    marked = tuple(part for part in going if part.marked is not None)
+    unwanted = tuple(part for part in going if part.marked is WipedFor.UNWANTED)
+    marked = tuple(part for part in going if part.marked is not None and part not in unwanted)
     return Wiping(
         wipes=_together(
             *(_wipe(part, WipedFor.OVERRAN) for part in new if _overran(part, seen)),
@@ -36,7 +38,8 @@ def plan(seen: Listed) -> Wiping:
         repeated=_together(*(_wipe(part, part.marked) for part in marked if not _is_spared(part))),
         spared=_together(*(_wipe(part, part.marked) for part in marked if _is_spared(part))),
         cancelled=_together(
-            *(_wipe(part, WipedFor.CANCELLED) for part in seen.parts if part.is_cancelled)
+            *(_wipe(part, WipedFor.CANCELLED) for part in seen.parts if part.is_cancelled),
+            *(_wipe(part, WipedFor.UNWANTED) for part in unwanted),
         ),
     )
 

@@ -18,6 +18,8 @@ KILLED = {
 }
 KILLED_OUTCOMES = frozenset({Outcome.SIGNAL, Outcome.CANCELLED, Outcome.SITE_FAULT})
 
+BY_ITSELF = frozenset({Outcome.SUCCESS, Outcome.PROGRAM_ERROR})
+
 
 def outcome_of(end: JobEnd, walltime_s: int) -> Outcome:
     """Say what an end came to; a kill after the walltime is one for it, whoever noted that."""
@@ -40,8 +42,11 @@ def outcome_of(end: JobEnd, walltime_s: int) -> Outcome:
 def outcome_of_wiped(end: JobEnd, outcome: Outcome, wiped_for: WipedFor) -> Outcome:
     """Say what the end of a task came to that nikita deleted, unless it ended by itself.
 
+    One that its owner cancelled is over, whatever it came to.
     One that started before it was deleted for its waiting lost its place by no fault of its own.
     """
+    if wiped_for is WipedFor.UNWANTED:
+        return outcome if outcome in BY_ITSELF else Outcome.CANCELLED
     if outcome not in KILLED_OUTCOMES:
         return outcome
     if wiped_for is WipedFor.OVERRAN:

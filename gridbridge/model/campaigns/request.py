@@ -31,7 +31,7 @@ class Answer(StrEnum):
     CANCELLED = "cancelled"
     NOT_ENDED = "not_ended"
     NO_TASK = "no_task"
-    NOT_WAITING = "not_waiting"
+    TASK_ENDED = "task_ended"
     CLOSED = "closed"  # of an event
     NO_WAY = "no_way"  # this site tells nobody so
     TOO_MANY = "too_many"

@@ -13,6 +13,7 @@ class WipedFor(StrEnum):
     WAITED = "waited"  # for too long
     OVERRAN = "overran"  # it ran on long after its walltime
     CANCELLED = "cancelled"  # its owner cancelled the campaign: it is never marked
+    UNWANTED = "unwanted"  # its owner cancelled the task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,5 +108,5 @@ class Wiping:
 
     wipes: tuple[Wipe, ...] = ()
     repeated: tuple[Wipe, ...] = ()  # of those that were to be wiped, and are still there
-    cancelled: tuple[Wipe, ...] = ()  # of campaigns that their owners cancelled
+    cancelled: tuple[Wipe, ...] = ()  # campaigns and tasks, by their owners
     spared: tuple[Wipe, ...] = ()  # of those, too: they were to wait no more, and run

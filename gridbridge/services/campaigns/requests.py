@@ -18,6 +18,7 @@ from gridbridge.state.database.campaign_events import CampaignEvents
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
 
 AS_IT_IS = {
     CampaignState.IN_TREATMENT: Answer.NOT_PAUSED,
@@ -71,6 +72,7 @@ class Requests:
         self._campaigns = Campaigns(database)
         self._tries = CampaignTries(database, self._campaigns)
         self._events = CampaignEvents(database)
+        self._marks = Marks(database)
         self._clock = clock
         self._rulers = (ROOT, os.geteuid())  # a site of embedded clusters is its one person's
 
@@ -130,16 +132,15 @@ class Requests:
         return Answer.DONE
 
     def _cancel_task(self, found: Campaign, task: int) -> Answer:
-        """End a task that was not sent yet."""
+        """End a task: at once where it waits to be sent, else nikita deletes it at its cluster."""
         if not found.state.is_alive:
             return AS_IT_IS[found.state]
         if not 0 <= task < found.tasks:
             return Answer.NO_TASK
         ended = self._tasks.cancel(found.number, task)
-        if not ended:
-            return Answer.NOT_WAITING
-        self._touched.append(ended)
-        return Answer.DONE
+        if ended:
+            self._touched.append(ended)
+        return Answer.DONE if ended or self._marks.cancel(found.number, task) else Answer.TASK_ENDED
 
     def _do_event(self, asked: Asked, number: int) -> Answer:
         """Close an event; what it was about is judged anew from then on."""

@@ -47,6 +47,17 @@ class Marks:
                 row = key | {"wiped_for": wipe.wiped_for}
                 self._database.execute(self._database.upsert(MARKS), row)
 
+    def cancel(self, campaign: int, task: int) -> int:
+        """Mark the attempts of a task whose ends are not known; return how many they are."""
+        of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
+        query = select(ATTEMPTS.c.campaign, ATTEMPTS.c.array, ATTEMPTS.c.place)
+        with self._database.transaction():
+            rows = self._database.rows(query.where(*of, ATTEMPTS.c.outcome == Outcome.PENDING))
+            for row in rows:
+                values = dict(row) | {"wiped_for": WipedFor.UNWANTED}
+                self._database.execute(self._database.upsert(MARKS), values)
+        return len(rows)
+
     def remove(self, wipe: Wipe) -> None:
         """Take marks off: these tasks are not deleted any more."""
         with self._database.transaction():

@@ -111,6 +111,13 @@ def test_what_was_to_be_wiped_for_its_waiting_and_runs_is_spared() -> None:
     )
 
 
+def test_a_task_that_its_owner_cancelled_is_deleted_though_it_runs() -> None:
+    unwanted = part(10, range(2, 3), is_waiting=False, marked=WipedFor.UNWANTED)
+    other = part(10, range(1, 2), is_waiting=False)
+
+    assert wiping(unwanted, other) == Wiping(cancelled=(wipe(WipedFor.UNWANTED, range(2, 3)),))
+
+
 def test_each_wipe_is_told() -> None:
     """With how many tasks, whose, where and why."""
     assert sentences(wiping(part(61), running(9000, array=2))) == [

@@ -2,8 +2,9 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.outcomes import outcome_of
+from gridbridge.decisions.campaigns.outcomes import outcome_of, outcome_of_wiped
 from gridbridge.model.campaigns.campaign import Outcome
+from gridbridge.model.campaigns.wiping import WipedFor
 from gridbridge.model.job import JobEnd, KilledFor
 
 WALLTIME_S = 60
@@ -35,3 +36,21 @@ WALLTIME_S = 60
 def test_an_end_has_one_meaning(end: JobEnd, outcome: Outcome) -> None:
     """What the cluster did comes before what the program said."""
     assert outcome_of(end, WALLTIME_S) is outcome
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        (JobEnd(exit_status=0), Outcome.SUCCESS),
+        (JobEnd(exit_status=3), Outcome.PROGRAM_ERROR),
+        (JobEnd(exit_status=66), Outcome.CANCELLED),
+        (JobEnd(signal=9, killed_for=KilledFor.DELETION), Outcome.CANCELLED),
+        (JobEnd(is_preempted=True), Outcome.CANCELLED),
+        (JobEnd(reason="failed 100"), Outcome.CANCELLED),
+    ],
+)
+def test_a_task_that_its_owner_cancelled_is_never_run_again(end: JobEnd, outcome: Outcome) -> None:
+    """It may have ended by itself before it was deleted."""
+    found = outcome_of(end, WALLTIME_S)
+
+    assert outcome_of_wiped(end, found, WipedFor.UNWANTED) is outcome

@@ -3,7 +3,7 @@
 import os
 import pwd
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import Mock
@@ -16,11 +16,13 @@ from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.wiping import Mark, WipedFor
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_brought import MAX_FIRST_BYTES
 from gridbridge.state.campaign_given import Given
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
 from gridbridge.state.database.campaign_tasks import CampaignTasks
+from gridbridge.state.database.marks import Marks
 from tests.services.campaigns.intake_site import SWEEP, Site
 
 TOKEN = "0123456789abcdef" * 2
@@ -347,7 +349,7 @@ def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
 
     told = [site.ask(Verb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
 
-    assert told == [Answer.DONE, Answer.NOT_WAITING, Answer.NO_TASK, Answer.NO_TASK]
+    assert told == [Answer.DONE, Answer.TASK_ENDED, Answer.NO_TASK, Answer.NO_TASK]
     (touched,) = site.intake.touched()
     assert (touched.task, touched.attempt, touched.outcome) == (2, 1, Outcome.CANCELLED)
     (found,) = site.campaigns.all()
@@ -362,7 +364,24 @@ def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
         (2, "cancelled"),
         (3, "sent"),
     ]
-    assert site.ask(Verb.CANCEL_TASK, 1, 0) is Answer.NOT_WAITING
+
+
+def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
+    """Nikita deletes it. The others of its array are left alone."""
+    site.bring(asdict(SWEEP), "a", "b")
+    site.intake.take()
+    array = site.campaigns.intend(1, "beta", 2, site.campaigns.all()[0].submitted_at)
+    assert array
+
+    told = [site.ask(Verb.CANCEL_TASK, 1, 1) for _ in range(2)]
+
+    assert told == [Answer.DONE, Answer.DONE]
+    assert not site.intake.touched()
+    marks = Marks(site.database).all()
+    assert marks == {(1, array.number): {2: Mark(wiped_for=WipedFor.UNWANTED)}}
+    ends = [replace(one, outcome=Outcome.SUCCESS) for one in site.campaigns.pending(array)]
+    site.campaigns.ended(ends)
+    assert site.ask(Verb.CANCEL_TASK, 1, 1) is Answer.TASK_ENDED
 
 
 def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> None:

@@ -24,7 +24,7 @@ ALICE, BOB, ROOT = 41000, 41001, 0
 AS_OWNER = {  # of a campaign that goes on, whose first task was sent
     Verb.RESUME: Answer.NOT_PAUSED,
     Verb.PURGE: Answer.NOT_ENDED,
-    Verb.CANCEL_TASK: Answer.NOT_WAITING,
+    Verb.CANCEL_TASK: Answer.TASK_ENDED,
 }
 
 
