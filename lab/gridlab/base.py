@@ -66,14 +66,17 @@ def root(kind: Kind) -> Path:
 
 
 def ensure(kind: Kind) -> None:
-    """Build the base if the cache has none that fits, and mount it for the keeper."""
+    """Build the base if the cache has none that fits, and mount it for the keeper.
+
+    One at a time: each mount makes its working folder in the cache anew (overlayfs).
+    """
     (paths.CACHE / "base").mkdir(parents=True, exist_ok=True)
     with open(paths.CACHE / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _cached(kind).exists():
             _build(kind)
         os.utime(_cached(kind))
-    namespaces.in_child(lambda: _mount_for_keeper(kind))
+        namespaces.in_child(lambda: _mount_for_keeper(kind))
 
 
 def _cached(kind: Kind) -> Path:
