@@ -135,7 +135,9 @@ def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> Complet
 def runner() -> Runner:
     """Return a runner that waits for nothing."""
     policy = config.load(CONFIG)
-    return Runner(replace(policy, failures=replace(policy.failures, probe_s=0.0)), Clock())
+    failures = replace(policy.failures, probe_s=0.0)
+    now = replace(policy.poller, interval_s=0.0)  # no answer of a cycle before is young enough
+    return Runner(replace(policy, failures=failures, poller=now), Clock())
 
 
 def cycles(is_done: Callable[[Campaigns], bool], most: int = CYCLES) -> Callable[[], None]:
