@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, arrays_at_gamma, submit, until_state
+from tests.lab.campaigns.runner import (
+    CAMPAIGN_S,
+    HOST,
+    arrays_at_gamma,
+    published,
+    submit,
+    until_state,
+)
 from tests.lab.gamma import ACCOUNT, FAR, NODES
 from tests.lab.grid import Grid
 
@@ -21,6 +28,8 @@ COPY = f"qconf -sq all.q | sed s/all.q/{QUEUE}/ >/tmp/later"
 ADD = f"{COPY} && qconf -Aq /tmp/later && qmod -d {QUEUE}"
 EMPTY = "oardel --sql \"job_name = 'filler' AND state = 'Running'\"; :"
 FILL = "oarsub -n filler -l /resource_id=1,walltime=0:10:0 -p \"network_address='{}'\" 'sleep 600'"
+GATE = "~/gated.go"
+AT = ((HOST, "alice"), (FAR, ACCOUNT))
 RUN = "sh -c 'echo \"$CIGRI_JOB_ID\" >>~/flooded'"
 
 
@@ -108,6 +117,44 @@ def test_the_journal_tells_what_was_wiped_and_decides_so_again(
     assert wipes
     done = site.on(HOST, "gridbridge", "replay", str(wipes[0]))
     assert done.status == 0, done
+
+
+@pytest.fixture
+def gated(site: Grid) -> Iterator[tuple[int, int]]:
+    """Return a campaign at beta and one at gamma, each of two tasks that run until a file comes."""
+    for host, user in AT:
+        site.sh(host, f"rm -f {GATE}", user=user)
+    run = f"sh -c 'until [ -e {GATE} ]; do sleep 0.2; done'"
+    known = {"name": "gated", "exec_file": run, "walltime": "0:5", "nb_jobs": 2}
+    numbers = [submit(site, {**known, "clusters": {name: {}}}) for name in ("beta", "gamma")]
+    site.until(lambda: all(_run(site, each) == 2 for each in numbers), "all to run", CAMPAIGN_S)
+    yield numbers[0], numbers[1]
+    for host, user in AT:
+        site.sh(host, f"rm -f {GATE}", user=user)
+
+
+def _run(grid: Grid, number: int) -> int:
+    return sum(one["running"] for one in published(grid, number)["at"])
+
+
+def test_a_task_that_runs_is_cancelled_and_the_other_goes_on(
+    site: Grid, gated: tuple[int, int]
+) -> None:
+    """By nikita; it ends without success, once."""
+    told = [site.on(HOST, "griddel", "-j", f"{each}.1", user="alice").out for each in gated]
+    site.sh(HOST, NIKITA, timeout_s=120)
+    ended = [(each, 1) for each in gated]
+    site.until(
+        lambda: ended == [(each, published(site, each)["ended"]) for each in gated],
+        "the cancelled ones to end",
+        CAMPAIGN_S,
+    )
+    for host, user in AT:
+        site.sh(host, f"touch {GATE}", user=user)
+    found = [until_state(site, each, "terminated") for each in gated]
+
+    assert told == [f"Task {each}.1 cancelled\n" for each in gated]
+    assert [(one["ended"], one["failed"]) for one in found] == [(2, 1), (2, 1)]
 
 
 @pytest.mark.parametrize("places", ["", "0", "1-", "1;id", "2-1"])

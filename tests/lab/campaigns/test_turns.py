@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tests.lab.campaigns import runner
-from tests.lab.campaigns.runner import CAMPAIGN_S, jobs_of, published, submit
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, jobs_of, published, submit
 from tests.lab.configured import configured
 from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
+LOAD = "cat /var/lib/gridbridge/published/load"
 DELTA = "delta-master"  # two slots, which no other campaign uses
 PRIORITIES = 's/^#priorities = .*/priorities = \\"bob=5\\"/'
 AFFINITY = '$ a [campaigns.delta]\\naffinity = \\"alice\\"'
@@ -27,9 +28,13 @@ def jdl(name: str, tasks: int) -> dict[str, Any]:
 
 @contextmanager
 def closed(grid: Grid) -> Iterator[None]:
-    """Have no slot at delta: what is brought meanwhile is decided about in one cycle."""
+    """Have no slot at delta: what is brought meanwhile is decided about in one cycle.
+
+    The runner takes what the poller was answered, so that has to tell of it first.
+    """
     grid.sh(DELTA, "qmod -d all.q")
     try:
+        grid.until(lambda: "gb_delta_free=0" in grid.sh(HOST, LOAD), "the poller to know that")
         yield
     finally:
         grid.sh(DELTA, "qmod -e all.q")
