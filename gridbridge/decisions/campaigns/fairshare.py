@@ -31,7 +31,8 @@ class Wish:
 def shared(free_slots: int, wishes: Sequence[Wish], used_s: Mapping[str, float]) -> dict[int, int]:
     """Return how many tasks each campaign gets; `used_s` are decayed slot-seconds by claimant.
 
-    Of one claimant's campaigns those that stand first in `wishes` go first.
+    Of one claimant's campaigns those that stand first in `wishes` go first. Below 0 slots are free
+    where tasks wait for more than there are: nobody gets any then.
     """
     given, left = _first_tasks(free_slots, wishes)
     queues = {name: deque[Wish]() for name in (one.claimant for one in wishes)}
@@ -77,7 +78,7 @@ def used(usage: Usage, ended: Iterable[Attempt], slots: int) -> Usage:
 def _first_tasks(free_slots: int, wishes: Sequence[Wish]) -> tuple[dict[int, int], int]:
     """Give what comes before all shares; return it, and the slots that are left."""
     given: dict[int, int] = {}
-    left = free_slots
+    left = max(0, free_slots)
     for one in wishes:
         given[one.campaign] = tasks = min(one.first, one.tasks, left // one.slots)
         left -= tasks * one.slots

@@ -69,18 +69,22 @@ def test_what_does_not_fit_leaves_its_slots_to_others() -> None:
 
 
 @given(
-    some.integers(0, 60),
-    some.lists(some.tuples(some.sampled_from("abc"), some.integers(0, 30), some.integers(1, 5))),
+    some.integers(-9, 60),
+    some.lists(
+        some.tuples(
+            some.sampled_from("abc"), some.integers(0, 30), some.integers(1, 5), some.integers(0, 3)
+        )
+    ),
 )
 def test_no_slot_is_given_twice_and_none_is_left_that_fits(
-    free: int, asked: list[tuple[str, int, int]]
+    free: int, asked: list[tuple[str, int, int, int]]
 ) -> None:
     wishes = [wish(place, *one) for place, one in enumerate(asked)]
     found = shared(free, wishes, {"a": 100.0})
-    left = free - sum(found[one.campaign] * one.slots for one in wishes)
+    left = max(0, free) - sum(found[one.campaign] * one.slots for one in wishes)
 
     assert left >= 0
-    assert all(found[one.campaign] <= one.tasks for one in wishes)
+    assert all(0 <= found[one.campaign] <= one.tasks for one in wishes)
     assert all(found[one.campaign] == one.tasks or one.slots > left for one in wishes)
 
 
