@@ -213,8 +213,9 @@ def test_nothing_is_known_of_a_job_that_never_was(far: Far) -> None:
     assert far.cold("end", int(UNKNOWN), "gb.contract.1.0.1") is None
 
 
-def test_a_request_that_the_cluster_does_not_know_is_refused(far: Far) -> None:
-    answer = far.answer("exit 0\n", request=ASKS_TOO_MUCH)
+@pytest.mark.parametrize("tasks", [0, 1, 3], ids=["a job", "an array of one", "an array"])
+def test_a_request_that_the_cluster_does_not_know_is_refused(far: Far, tasks: int) -> None:
+    answer = far.answer("exit 0\n", request=ASKS_TOO_MUCH, tasks=tasks)
 
     assert (answer.result, "nonesuch" in answer.reason) == (Result.REFUSED, True)
 

@@ -167,7 +167,7 @@ class Grid:
 
     def logs(self) -> str:
         """Return the ends of the daemons' logs and of our own."""
-        ours = "tail -n 60 /var/lib/gridbridge/poller.log /var/log/gridbridge-sensor.log 2>&1"
+        ours = "tail -n 60 /var/lib/gridbridge/*.log /var/log/gridbridge-sensor.log 2>&1"
         theirs = [
             subprocess.run([LAB, "logs", host], capture_output=True, check=False).stdout[-2000:]
             for host in ("alpha-master", "beta-master", "beta-n1", "beta-n2", "gamma-master")

@@ -25,10 +25,11 @@ HAS_QSTAT = False
 ID = b"OAR_JOB_ID="
 RULE = "[ADMISSION RULE]"
 BY_RULE = 254  # an admission rule died: its words come last
-REFUSALS = (8, 248, BY_RULE)  # what can't be had, an unknown queue
+# What can't be had, by a job and by an array; an unknown queue; an output's name that OAR can't use.
+REFUSALS = (8, 251, 248, 243, 244, BY_RULE)
 NOT_BEGUN = (75, 127)  # of far.sh, the script did not arrive; there is no oarsub
 DATABASE = (b"DBI connect", b"closed the connection", b"terminating connection")
-CHATTER = (ID.decode(), "[ERROR] Oarsub failed", RULE)
+CHATTER = (ID.decode(), "[ERROR] Oarsub failed", "Simple array job submission is used", RULE)
 KILLED_BEFORE = 6  # oardel
 NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3

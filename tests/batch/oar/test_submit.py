@@ -13,6 +13,8 @@ SERVER_DOWN = "[ERROR] Cannot connect to executor gamma-master:6666. Job is kill
 DATABASE_DOWN = (
     "DBI connect('database=oar',...) failed: Connection refused at OAR/IO.pm line 307.\n"
 )
+ARRAY = "Simple array job submission is used\n"
+NO_FILE = "/!\\ Invalid stdout file name (bad character)\n"
 TOO_MUCH = "There are not enough resources for your request\n"
 NO_QUEUE = "ERROR : The queue nosuch does not exist\n"
 BY_RULE = "[ADMISSION RULE] Set default walltime to 7200.\n[ADMISSION RULE] at most 1 h here\n\n"
@@ -28,6 +30,18 @@ BY_RULE = "[ADMISSION RULE] Set default walltime to 7200.\n[ADMISSION RULE] at m
             (Result.REFUSED, "", 'column "nonesuch" does not exist'),
         ),
         (8, f"{TOO_MUCH}OAR_JOB_ID=-5\n{FAILED}", (Result.REFUSED, "", TOO_MUCH.strip())),
+        (
+            251,
+            f"{CHATTER}{ARRAY}{NO_COLUMN}",
+            (Result.REFUSED, "", 'column "nonesuch" does not exist'),
+        ),
+        (251, f"{CHATTER}{ARRAY}{TOO_MUCH}", (Result.REFUSED, "", TOO_MUCH.strip())),
+        (
+            251,
+            f"{CHATTER}{ARRAY}{DATABASE_DOWN}",
+            (Result.UNSURE, "", DATABASE_DOWN.strip()),
+        ),
+        (244, NO_FILE, (Result.REFUSED, "", NO_FILE.strip())),
         (248, f"{CHATTER}{NO_QUEUE}", (Result.REFUSED, "", NO_QUEUE.strip())),
         (254, BY_RULE, (Result.REFUSED, "", "at most 1 h here")),
         (9, f"{CHATTER}OAR_JOB_ID=6\n{SERVER_DOWN}", (Result.UNSURE, "", SERVER_DOWN.strip())),
@@ -39,7 +53,8 @@ BY_RULE = "[ADMISSION RULE] Set default walltime to 7200.\n[ADMISSION RULE] at m
         (127, "", (Result.LATER, "", "oarsub said nothing: 127")),
     ],
     ids=[
-        *("accepted", "property", "resources", "queue", "rule", "server down", "database down"),
+        *("accepted", "property", "resources", "an array's property", "an array's resources"),
+        *("an array, database down", "output", "queue", "rule", "server down", "database down"),
         *("alarm", "alarm by ssh", "no id", "cut script", "no oarsub"),
     ],
 )
