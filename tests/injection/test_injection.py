@@ -24,7 +24,7 @@ pytestmark = [
 
 LARGE = [name for name in SCENARIOS if name.startswith("poller-")]  # hundreds of kills
 SMALL = [name for name in SCENARIOS if name not in LARGE]
-WHOLE = (pytest.mark.long, pytest.mark.timeout(900))
+WHOLE = (pytest.mark.long, pytest.mark.timeout(2700))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def drive(module: str, scenario: str, each: int) -> subprocess.CompletedProcess[
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=2600,
         check=False,
     )
