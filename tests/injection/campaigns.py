@@ -1,4 +1,4 @@
-"""Kill the campaign runner, or what acts as the owner, at each line; then let a new run go on.
+"""Kill the campaign runner, nikita, or what acts as the owner, at each line; a new run goes on.
 
 usage: unshare -m --propagation private python -m tests.injection.campaigns SCENARIO [EACH]
 EACH is 1 for every kill, 9 for each ninth. Prints a line for each wrong end, and how many kills
@@ -29,7 +29,9 @@ from gridbridge.model.campaigns.names import ADDS_TO
 from gridbridge.model.campaigns.request import Verb
 from gridbridge.model.campaigns.steps import STEPS
 from gridbridge.model.places import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
+from gridbridge.model.policy import Policy
 from gridbridge.services import cycle
+from gridbridge.services.campaigns.nikita.service import Daemon
 from gridbridge.services.campaigns.runner import Runner
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import Completed
@@ -37,6 +39,7 @@ from gridbridge.state import campaign_files, campaign_given, campaign_picking
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tasks import CampaignTasks
 from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks
 from tests.injection import killing, sandbox
 
 ALICE = 4000
@@ -51,6 +54,10 @@ PACKAGE = Path(gridbridge.__file__).parent
 RUNNERS = (
     *("services/campaigns/", "apply/campaigns/", "state/database/camp"),
     *("state/campaign_files", "state/campaign_given", "state/campaign_picking"),
+)
+NIKITAS = (
+    *("services/campaigns/nikita/", "services/campaigns/requests", "apply/campaigns/"),
+    *("state/database/marks", "state/clocks", "state/campaign_files", "state/campaign_given"),
 )
 OWNERS = ("methods/arrays/", "methods/owner", "state/ledger", "gridengine/submit")
 CONFIGURATION = f"""
@@ -132,21 +139,31 @@ def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> Complet
     return Completed(argv, status, out.read_bytes(), err.read_bytes())
 
 
-def runner() -> Runner:
-    """Return a runner that waits for nothing."""
+def runner(forgotten_s: float = 60.0) -> Runner:
+    """Return a runner that waits for nothing; a task without a trace may be forgotten soon."""
+    return Runner(_impatient(forgotten_s), Clock())
+
+
+def _impatient(forgotten_s: float = 60.0) -> Policy:
     policy = config.load(CONFIG)
-    failures = replace(policy.failures, probe_s=0.0)
-    now = replace(policy.poller, interval_s=0.0)  # no answer of a cycle before is young enough
-    return Runner(replace(policy, failures=failures, poller=now), Clock())
+    return replace(
+        policy,
+        failures=replace(policy.failures, probe_s=0.0),
+        poller=replace(policy.poller, interval_s=0.0),  # an answer of a cycle before is too old
+        runner=replace(policy.runner, forgotten_s=forgotten_s),
+        nikita=replace(policy.nikita, grace_s=0.0),
+    )
 
 
-def cycles(is_done: Callable[[Campaigns], bool], most: int = CYCLES) -> Callable[[], None]:
+def cycles(
+    is_done: Callable[[Campaigns], bool], most: int = CYCLES, forgotten_s: float = 60.0
+) -> Callable[[], None]:
     """Return what does cycles until something is so."""
 
     def act() -> None:
         if KILLER.files == RUNNERS:
             KILLER.begin()
-        program = runner()
+        program = runner(forgotten_s)
         for _ in range(most):
             program.take_in()
             cycle.once(program, lambda _: None)
@@ -157,9 +174,24 @@ def cycles(is_done: Callable[[Campaigns], bool], most: int = CYCLES) -> Callable
     return act
 
 
+def wiping() -> None:
+    """Do two cycles of nikita's, as cron does."""
+    if KILLER.files == NIKITAS:
+        KILLER.begin()
+    daemon = Daemon(_impatient(), Clock())
+    for _ in range(2):
+        with daemon.open_cycle() as program:
+            cycle.once(program, lambda _: None)
+
+
 def is_over(campaigns: Campaigns) -> bool:
     """Say whether the campaign has ended."""
     return not campaigns.unfinished() and bool(campaigns.all())
+
+
+def is_wound_up(campaigns: Campaigns) -> bool:
+    """Say whether no campaign has anything left to do."""
+    return not campaigns.unfinished()
 
 
 def brought(is_idempotent: bool = False) -> None:
@@ -219,6 +251,20 @@ def cancelled() -> None:
     hers(f"ask.{campaign_files.ask(Verb.CANCEL, (1,))}")
 
 
+def flooded() -> None:
+    """Bring it, and send tasks to two cells where nothing starts."""
+    for name in CELLS:
+        (sandbox.CELLS / name / "waits").touch()
+    brought()
+    _a_cycle()
+
+
+def killed() -> None:
+    """Send it so, and have its owner cancel it."""
+    flooded()
+    hers(f"ask.{campaign_files.ask(Verb.CANCEL, (1,))}")
+
+
 def reset() -> None:
     """Begin anew."""
     sandbox.reset()
@@ -237,10 +283,10 @@ def check(what: str, found: object, expected: object) -> list[str]:
     return [] if found == expected else [f"{what} is {found!r}, not {expected!r}"]
 
 
-def ran_once(is_done: Callable[[Campaigns], bool] = is_over) -> list[str]:
+def ran_once(forgotten_s: float = 60.0) -> list[str]:
     """Go on to the end; every attempt ran at most once, every task succeeded, nothing is left."""
     KILLER.aim(())
-    status = killing.run(cycles(is_done))
+    status = killing.run(cycles(is_over, forgotten_s=forgotten_s))
     rows = [line.split() for line in RAN.read_text().splitlines()]
     attempts = Counter((task, attempt) for task, attempt, *_ in rows)
     successes = Counter(task for task, _, _, code in rows if code == "0")
@@ -311,12 +357,50 @@ def copied_once() -> list[str]:
 def is_gone() -> list[str]:
     """Go on until the cancelled campaign has no array; none of its tasks ran."""
     KILLER.aim(())
-    status = killing.run(cycles(lambda campaigns: not campaigns.unfinished()))
+    status = killing.run(cycles(is_wound_up))
     return [
         *check("the runner's end", status, 0),
         *check("what ran", RAN.read_text(), ""),
         *_is_clean(CampaignState.CANCELLED, (3, 3)),
     ]
+
+
+def wiped_once() -> list[str]:
+    """Have nikita go on; what waited is wiped and marked, and then each task runs once."""
+    KILLER.aim(())
+    status = killing.run(wiping)
+    left = [sandbox.jobs(one) for one in CELLS]
+    database = Database.open(STATE)
+    marked = sum(len(places) for places in Marks(database).all().values())
+    database.close()
+    _let_start()
+    return [
+        *check("nikita's end", status, 0),
+        *check("what waits", left, [[], []]),
+        *check("what is marked", marked, TASKS),
+        *check("what ran", RAN.read_text(), ""),
+        *ran_once(forgotten_s=0.0),
+    ]
+
+
+def killed_once() -> list[str]:
+    """Have nikita go on, then the runner; no task of the cancelled campaign ran."""
+    KILLER.aim(())
+    status = killing.run(wiping)
+    left = [sandbox.jobs(one) for one in CELLS]
+    _let_start()
+    status = status or killing.run(cycles(is_wound_up, forgotten_s=0.0))
+    return [
+        *check("the ends", status, 0),
+        *check("what waits", left, [[], []]),
+        *check("what ran", RAN.read_text(), ""),
+        *_is_clean(CampaignState.CANCELLED, (TASKS, TASKS)),
+    ]
+
+
+def _let_start() -> None:
+    for name in CELLS:
+        (sandbox.CELLS / name / "waits").unlink()
 
 
 def _is_clean(
@@ -345,7 +429,7 @@ class Scenario(NamedTuple):
 
 
 WHOLE = cycles(is_over)
-GONE = cycles(lambda campaigns: not campaigns.unfinished())
+GONE = cycles(is_wound_up)
 KILLED = {
     "runner": Scenario(brought, WHOLE, ran_once, RUNNERS),
     "as-user": Scenario(brought, WHOLE, ran_once, OWNERS),
@@ -355,6 +439,9 @@ KILLED = {
     "as-user-whole": Scenario(whole, WHOLE, whole_once, OWNERS),
     "runner-wind-up": Scenario(prepared, GONE, wound_up, RUNNERS),
     "as-user-wind-up": Scenario(prepared, GONE, wound_up, OWNERS),
+    "nikita": Scenario(flooded, wiping, wiped_once, NIKITAS),
+    "as-user-nikita": Scenario(flooded, wiping, wiped_once, OWNERS),
+    "nikita-cancel": Scenario(killed, wiping, killed_once, NIKITAS),
     "runner-cancel": Scenario(cancelled, GONE, is_gone, RUNNERS),
     "as-user-cancel": Scenario(cancelled, GONE, is_gone, OWNERS),
 }
@@ -497,6 +584,9 @@ SCENARIOS = (*KILLED, *OTHERS)
 
 
 SAMPLE = {"runner": 110, "as-user": 60, "runner-cancel": 90, "as-user-cancel": 60} | {
+    "nikita": 60,
+    "as-user-nikita": 60,
+    "nikita-cancel": 60,
     "runner-copy": 110,
     "as-user-copy": 60,
     "runner-whole": 150,

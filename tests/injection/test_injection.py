@@ -45,7 +45,7 @@ def test_the_run_after_a_kill_leads_to_the_right_end(scenario: str, each: int) -
     "scenario", ["sample", *(pytest.param(name, marks=WHOLE) for name in campaigns.SCENARIOS)]
 )
 def test_each_task_of_a_campaign_is_run_once_whatever_is_killed(scenario: str) -> None:
-    """At each line of the runner and of what acts as the owner, and around each client."""
+    """At each line of the runner, of nikita and of what acts as the owner, around each client."""
     done = drive("campaigns", scenario, 1)
 
     assert done.returncode == 0, done.stdout + done.stderr
