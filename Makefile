@@ -90,7 +90,7 @@ bench: lab ## what a transfer and a campaign cost, in the lab; fails when a targ
 	@$(BIN)/python -m bench.simulation --json .build/simulation.json; simulation=$$?; \
 	$(BIN)/python -m bench.qstat_parse; parse=$$?; \
 	$(BIN)/python -m bench.accounting --json .build/accounting.json; accounting=$$?; \
-	$(BIN)/python -m bench.campaign --json .build/campaign.json brought cycle ended held injected; campaign=$$?; \
+	$(BIN)/python -m bench.campaign --json .build/campaign.json brought cycle ended held noted sent injected asked harvest; campaign=$$?; \
 	$(BIN)/python -m bench.transfer --json .build/figures.json && [ $$simulation$$parse$$accounting$$campaign = 0000 ]
 
 format: $(VENV)/ready

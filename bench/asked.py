@@ -3,7 +3,9 @@
 Programs that note their calls lie over the clients for a while: over `qstat` and `grep`, which
 looks for ends in beta's accounting file, on the transfer host, and over `oarstat` on gamma's
 frontend. What is counted is each question for the status of all jobs, and each about ends, for a
-minute; 1,000 tasks wait and run on 100 slots at beta, and on those that gamma has.
+minute; 1,000 tasks wait and run on 100 slots at beta, and on those that gamma has. However many
+they are, a cluster is asked for its status once an interval of the poller's, by whoever needs it,
+and about ends once a cycle of the runner's.
 """
 
 import time
@@ -22,6 +24,8 @@ CALLS = f"{FOLDER}/calls"
 WATCHED_S = 60.0
 PAUSE_S = 10.0  # for the first tasks to be sent
 FEW_TASKS, MANY_TASKS = 10, 1000
+STATUS_S, CYCLE_S = 5.0, 15.0  # interval_s of [poller] and of [runner], as the lab has them
+MOST = {"status": WATCHED_S / STATUS_S + 1, "ends": WATCHED_S / CYCLE_S + 1}  # at both ends of it
 PROGRAMS = {
     HOST: ("/usr/lib/gridengine/qstat", "/usr/lib/gridengine/qacct", "/usr/bin/grep"),
     FAR: ("/usr/bin/oarstat",),
@@ -60,7 +64,13 @@ def rows() -> list[Row]:
     with _counting(grid), slots(grid, MANY):
         few, many = _calls(grid, FEW_TASKS), _calls(grid, MANY_TASKS)
     return [
-        Row(what=f"{what}, {MANY_TASKS} tasks", measured=count, unit="/min", baseline=few[what])
+        Row(
+            what=f"{what}, {MANY_TASKS} tasks",
+            measured=count,
+            unit="/min",
+            limit=MOST.get(what.partition(" ")[0]),
+            baseline=few[what],
+        )
         for what, count in many.items()
     ]
 
@@ -81,14 +91,18 @@ def _calls(grid: Grid, tasks: int) -> dict[str, float]:
 
 
 def _counted(noted: dict[str, list[str]]) -> dict[str, float]:
-    """Count the calls of each kind; at gamma's frontend nobody sees whose they are."""
+    """Count the calls of each kind, all together and by who called.
+
+    At gamma's frontend nobody sees whose they are.
+    """
     found: dict[str, float] = {}
     for (host, cluster, what), (cell, words) in QUESTIONS.items():
         callers = CALLER if host == HOST else {"all": ""}
+        together = f"{what.partition(',')[0]} of {cluster}"
         for who, program in callers.items():
-            found[f"{what} of {cluster} by {who}"] = sum(
-                _is_of(line, cell, program, words) for line in noted[host]
-            )
+            count = sum(_is_of(line, cell, program, words) for line in noted[host])
+            found[together] = found.get(together, 0) + count
+            found[f"  {what} of {cluster} by {who}"] = count
     return found
 
 
