@@ -26,6 +26,7 @@ EVERY_STATE = ("-s", "a")  # the site's or the caller's sge_qstat file may say l
 ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
 LAST = -1023  # the priority of jobs that others overtake (qsub(1), -p)
 LONG_PAST_S = 86400  # that of one that may start: Grid Engine takes no 0 back
+ANY_PE = "*"  # sge_types(1), wc_pe_name: without a parallel environment a job has one slot
 STAYS = f"{OURS}stays"  # in a job's context: it asks for remote=false when it is not pinned
 RELATIONS = ("<", ">", "=")  # end the name of a property of OAR's that is not just compared
 STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
@@ -177,7 +178,7 @@ def submit_held(cell: Cell, spec: JobSpec) -> Argv:
     options += ("-m", "n", "-r", "n", "-j", "y", "-o", "/dev/null")
     options += _given("-t", f"1-{spec.tasks}" if spec.tasks else "")
     options += _given("-wd", spec.cwd)
-    options += ("-pe", spec.pe, str(spec.slots)) if spec.pe else ()
+    options += ("-pe", spec.pe or ANY_PE, str(spec.slots)) if spec.pe or spec.slots > 1 else ()
     options += ("-notify",) if request.notify else ()
     is_yielding = YIELDS in request.types
     options += _given("-q", "" if is_yielding else request.targets)

@@ -76,6 +76,12 @@ def test_the_granted_slots_are_asked_for_not_the_range() -> None:
     assert commands.submit_held(CELL, SPEC.but(pe="mpi", slots=3))[-2:] == ("mpi", "3")
 
 
+def test_a_parallel_job_has_its_slots_by_any_environment_where_it_names_none() -> None:
+    """Else it would have one slot, and nobody would say so."""
+    assert commands.submit_held(CELL, SPEC.but(slots=3))[-2:] == ("*", "3")
+    assert "-pe" not in commands.submit_held(CELL, SPEC)
+
+
 @given(
     name=st.text(st.characters(codec="ascii", min_codepoint=33, exclude_characters="=,")),
     value=st.text(st.characters(exclude_characters="\0")),
