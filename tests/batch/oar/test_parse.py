@@ -1,6 +1,8 @@
 """What OAR 2.5.9 prints: jobs, nodes, and nothing at all; and what the adapter makes of it."""
 
 import json
+from itertools import permutations
+from typing import cast
 
 import pytest
 
@@ -135,6 +137,31 @@ def test_of_several_events_the_more_telling_one_is_the_reason() -> None:
     ]
 
     assert [end and end.reason for end in told] == ["WALLTIME: about WALLTIME"] * 2
+
+
+@pytest.mark.parametrize(
+    ("events", "code", "reason"),
+    [
+        (("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB"), 9, "WALLTIME"),
+        (("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "SEND_KILL_JOB"), 9, "BESTEFFORT_KILL"),
+        (("EXTERMINATE_JOB", "FRAG_JOB_REQUEST", "WALLTIME"), None, "EXTERMINATE_JOB"),
+        (("BESTEFFORT_KILL", "RESUBMIT_JOB_AUTOMATICALLY", "FRAG_JOB_REQUEST"), 9, None),
+    ],
+    ids=["walltime", "preempted", "lost", "preempted and submitted again"],
+)
+def test_events_tell_the_same_in_every_order(
+    events: tuple[str, ...], code: int | None, reason: str | None
+) -> None:
+    """OAR gives them in none, and a walltime's kill is asked for before it is told."""
+    listed = shown(*events, state="Error", exit_code=code, startTime=1)
+    ends = [
+        status._end_of(Job(listed | {"events": [*some]}))
+        for some in permutations(cast("list[object]", listed["events"]))
+    ]
+
+    assert ends == ends[:1] * 6
+    assert ends[0]
+    assert reason is None or ends[0].reason == f"{reason}: about {reason}"
 
 
 @pytest.mark.parametrize(

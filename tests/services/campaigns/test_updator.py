@@ -123,6 +123,17 @@ def test_what_is_not_listed_has_ended_once_its_cluster_tells(site: Site) -> None
     assert site.look(ended={3: well}) == ([3], True)
 
 
+def test_the_order_of_an_answer_tells_nothing(site: Site) -> None:
+    """Nor that it tells what runs, or has ended, twice."""
+    well, ill = JobEnd(exit_status=0), JobEnd(exit_status=3)
+
+    assert site.look(range(5, 6), range(2, 3), range(5, 6), ended={4: ill, 1: well}) == (
+        [1, 4],
+        False,
+    )
+    assert site.look(range(2, 3), ended={5: well, 4: ill, 3: ill, 1: well}) == ([3, 5], False)
+
+
 def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
     first, *_ = site.campaigns.pending(site.array)
     site.campaigns.ended([replace(first, outcome=Outcome.SUCCESS)])
