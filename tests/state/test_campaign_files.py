@@ -1,11 +1,13 @@
 """The folder of campaign files: anybody adds to it, and nobody stands in another's way."""
 
 import os
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gridbridge.errors import StateError
 from gridbridge.state import campaign_files, campaign_picking
 from gridbridge.state.campaign_files import NewFile
 from gridbridge.state.campaign_picking import A_SCAN
@@ -55,6 +57,20 @@ def test_what_was_not_taken_in_can_be_taken_back(tmp_path: Path) -> None:
     assert not campaign_files.take_back(second, str(tmp_path))
     campaign_files.number(second, 7, str(tmp_path))
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["c.7"]
+
+
+def test_where_a_persons_quota_is_full_nothing_is_brought(tmp_path: Path) -> None:
+    """Not even a part of it; a limit on the size of files stands for the quota."""
+    _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+    try:
+        with pytest.raises(StateError) as told:
+            campaign_files.put(b"{}\n" + b"a\n" * 99, str(tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert str(told.value).startswith(f"{tmp_path}/u.{os.getuid()}/new.")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_folders_that_somebody_makes_there_are_left_alone(tmp_path: Path) -> None:
