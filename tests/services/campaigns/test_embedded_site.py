@@ -21,6 +21,7 @@ HANG = (
     ' db.execute("BEGIN EXCLUSIVE"); open("/mnt/hangs", "w");'
     '\nwhile os.path.exists("/mnt/hangs"): time.sleep(0.05)'
 )
+ENDED = f"{BIN}/gridstat 1 | grep -q ' Te* *[0-9]'"
 UNTIL = "until [ -e /mnt/go ]; do sleep 0.1; done"
 
 
@@ -62,7 +63,7 @@ class Campaigns(Apart):
 
     def until_ended(self) -> None:
         """Run cycles until the campaign has ended."""
-        self.cycles(f"{BIN}/gridstat 1 | grep -q ' Te* *[0-9]'")
+        self.cycles(ENDED)
 
     def outcomes(self) -> dict[str, tuple[str, int]]:
         """Return the state of each task, and its attempt."""
@@ -199,3 +200,35 @@ def test_tasks_at_a_cluster_that_left_are_told_and_written_off(site: Campaigns) 
     assert told.count("gridbridge.toml has no [cluster.gamma] any more") == 2
     assert " Re " in told
     assert outcomes == [("success", 1), ("success", 1), ("success", 2), ("success", 2)]
+
+
+def test_two_runners_send_nothing_twice(site: Campaigns) -> None:
+    """Whoever comes second says so; from cron several may begin at once."""
+    runner = f"{BIN}/gridbridge-runner"
+    site.submit({"name": "once", "nb_jobs": 12, "exec_file": "echo $CIGRI_JOB_ID >>/mnt/ran #",
+                 "type": "normal", "clusters": {"alpha": {}, "beta": {}}})  # fmt: skip
+    site.sh(f"{runner} --loop 2>/mnt/log & echo $! >/mnt/first")
+    site.until("grep -q CAMPAIGN_ID /mnt/told")
+    second = site.type(runner)
+    site.sh("kill $(cat /mnt/first)")
+    site.until("! kill -0 $(cat /mnt/first) 2>/dev/null")
+    at_once = f"for n in 1 2 3; do {runner} >>/mnt/said 2>&1 & done; wait"
+    site.sh(f"for n in $(seq 20); do {at_once}; {ENDED} && exit; done; exit 1")
+
+    assert second == ("gridbridge-runner: another one runs\n", "1")
+    assert site.sh("sort -t. -k2n /mnt/ran").split() == [f"1.{n}" for n in range(12)]
+    assert "another one runs" in site.sh("cat /mnt/said")
+
+
+def test_a_name_and_parameters_full_of_shell_and_sql_are_words(site: Campaigns) -> None:
+    """They are shown as they are, and nothing in them is run."""
+    odd = "x'; DROP TABLE campaigns; -- $(touch /mnt/evil) `touch /mnt/evil` | touch /mnt/evil"
+    site.submit({"name": odd, "params": [f'a "{odd}"', "b ; touch /mnt/evil"],
+                 "exec_file": "sh -c 'printf \"%s\\n\" \"$2\" >>/mnt/ran' sh",
+                 "clusters": {"alpha": {}}})  # fmt: skip
+    site.until_ended()
+    (told,) = json.loads(site.sh(f"{BIN}/gridstat 1 --json"))
+
+    assert (told["name"], told["ended"], told["failed"]) == (odd, 2, 0)
+    assert sorted(site.sh("cat /mnt/ran").splitlines()) == [";", odd]
+    assert site.type("ls /mnt/evil")[1] != "0"
