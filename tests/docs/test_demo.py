@@ -65,6 +65,34 @@ def test_the_labs_part_without_root_explains_and_ends_with_2(
 
 
 @pytest.mark.parametrize(
+    ("words", "played"),
+    [
+        ((), ["transfer", "campaign"]),
+        (("--part", "transfer"), ["transfer"]),
+        (("--part", "campaign"), ["campaign"]),
+    ],
+)
+def test_a_part_is_played_alone(
+    demo: ModuleType, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], played: list[str]
+) -> None:
+    """The worse of both statuses is the demo's."""
+    found: list[str] = []
+
+    def play(what: str, _: int = 0) -> int:
+        found.append(what)
+        return int(what == "campaign")
+
+    monkeypatch.setattr(demo, "Folders", lambda: "transfer")
+    monkeypatch.setattr(demo, "FoldersStage", lambda: "campaign")
+    monkeypatch.setattr(demo, "play", play)
+    monkeypatch.setattr(demo.campaign, "play", play)
+    monkeypatch.setattr(sys, "argv", ["demo.py", "--embedded", *words])
+
+    assert demo.main() == int("campaign" in played)
+    assert found == played
+
+
+@pytest.mark.parametrize(
     ("ended", "account", "is_deleted", "wrong"),
     [
         pytest.param({}, "gb.alpha.7.0.1", False, "", id="as it should"),
