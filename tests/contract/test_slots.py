@@ -27,8 +27,10 @@ def test_many_jobs_run_once_each_and_never_more_than_slots_at_once(far: Far) -> 
     assert 1 < max(at_once) <= far.slots
 
 
-def test_a_parallel_job_has_all_its_slots(far: Far) -> None:
-    wide = far.start(f"echo $NSLOTS >nslots; {WAITING}", pe="smp", slots=2)
+@pytest.mark.parametrize("pe", ["smp", ""], ids=["named", "any"])
+def test_a_parallel_job_has_all_its_slots(far: Far, pe: str) -> None:
+    """Also where it names no parallel environment."""
+    wide = far.start(f"echo $NSLOTS >nslots; {WAITING}", pe=pe, slots=2)
     far.until_running(wide)
     seen = far.snapshot(wide).find(int(wide))
     far.reach.sh("touch go")

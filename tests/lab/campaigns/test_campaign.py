@@ -78,6 +78,31 @@ def test_nobody_else_reads_a_campaigns_parameters(site: Grid, kinds: int) -> Non
     assert site.on(HOST, "cat", f"{folder}/c.{kinds}", user="alice").status == 0
 
 
+BROUGHT = '{"name": "theirs", "clusters": {"beta": {"exec_file": "touch ~/evil"}}}'
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 99 >>{folder}/c.{number}",
+        "rm -f {folder}/c.{number}",
+        "mv {folder}/c.{number} {folder}/c.999999",
+        "echo '{brought}' >{folder}/u.{uid}/new.{token}",
+        "mv {folder}/u.{uid} {folder}/u.{uid}.{token}",
+        "ln {folder}/c.{number} {folder}/u.$(id -u)/new.{token}",
+    ],
+    ids=["alters it", "removes it", "moves it", "brings one", "moves her folder", "links it"],
+)
+def test_another_person_alters_and_brings_nothing(site: Grid, sleeping: int, script: str) -> None:
+    """Neither the campaign's file nor one in its owner's name."""
+    known = {"folder": "/var/spool/gridbridge/campaigns", "number": sleeping, "token": "0" * 32}
+    uid = site.sh(HOST, "id -u alice").strip()
+    asked = script.format(**known, uid=uid, brought=BROUGHT)
+
+    assert site.on(HOST, "sh", "-c", asked, user="bob").status
+    assert _living(site, sleeping)
+
+
 def test_a_test_campaign_runs_one_task_at_each_cluster(site: Grid, brought: Brought) -> None:
     """However many it has."""
     number = brought.numbers["test"]
