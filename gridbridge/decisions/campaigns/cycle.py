@@ -185,9 +185,10 @@ def _again(seen: Seen, alive: Set[int]) -> tuple[Again, ...]:
 
 def _is_sent(campaign: Campaign, seen: Seen) -> bool:
     """Say whether no task of a campaign will be sent any more; a test drops the rest of them."""
-    if campaign.jdl.type is Type.TEST:
-        return seen.tried.get(campaign.number, frozenset()) >= campaign.jdl.clusters.keys()
-    return not seen.waiting.get(campaign.number)
+    is_test = campaign.jdl.type is Type.TEST
+    tried = seen.tried.get(campaign.number, frozenset())
+    is_tried = is_test and tried >= campaign.jdl.clusters.keys()
+    return is_tried or not seen.waiting.get(campaign.number)
 
 
 def sentences(plan: Plan) -> list[str]:

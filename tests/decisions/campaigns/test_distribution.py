@@ -281,6 +281,25 @@ def test_a_campaign_has_ended_once_nothing_of_it_waits_or_lives() -> None:
     assert sentences(decided) == ["campaign 1 has ended"]
 
 
+@pytest.mark.parametrize(
+    ("waiting", "tried", "finished"),
+    [
+        ({1: 1}, {"beta"}, ()),
+        ({1: 1}, {"beta", "gamma"}, (1,)),
+        ({}, {"beta"}, (1,)),
+    ],
+    ids=["gamma has none yet", "the rest is dropped", "no task is left for gamma"],
+)
+def test_a_test_ends_when_each_cluster_has_had_a_task_or_none_is_left(
+    waiting: dict[int, int], tried: set[str], finished: tuple[int, ...]
+) -> None:
+    """It may have fewer tasks than clusters, or its owner cancels one."""
+    one = campaign(1, {"beta": at(), "gamma": at()}, Type.TEST)
+    rows = Seen(campaigns=(one,), waiting=waiting, arrays=(), max_tasks=9, room=room(beta=1))
+
+    assert plan(replace(rows, tried={1: frozenset(tried)})).finished == finished
+
+
 def test_a_cycle_sends_several_arrays_of_a_campaign_where_there_is_room() -> None:
     """As many as one call of what acts as the owner sends."""
     one = campaign(1, {"beta": at()})
