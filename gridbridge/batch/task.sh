@@ -59,7 +59,7 @@ case $gb_outputs in ?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_ow
 make_way # before it began
 (
     cd -- "${gb_own:+./}${gb_own:-$gb_work}" || exit 1
-    export CIGRI_WORKDIR="$gb_work" CIGRI_WORKING_DIRECTORY="$gb_work"
+    export CIGRI_WORKDIR="$gb_work" CIGRI_WORKING_DIRECTORY="$gb_work" CIGRI_NODEFILE="$CIGRI_NODE_FILE"
     exec sh -c "$gb_exec \"\$@\"" sh "$@"
 ) </dev/null >"$gb_output.out" 2>"$gb_output.err"
 gb_status=$?

@@ -70,6 +70,7 @@ def test_it_knows_what_it_is_on_either_batch_system(tmp_path: Path) -> None:
     shown = dict(line.partition("=")[::2] for line in output(tmp_path, "41.1.out").splitlines())
     assert {key: value for key, value in shown.items() if key.startswith("CIGRI")} == {
         "CIGRI_NODE_FILE": f"{tmp_path}/data/campaign.12/41.1.nodes",
+        "CIGRI_NODEFILE": f"{tmp_path}/data/campaign.12/41.1.nodes",
         "CIGRI_CAMPAIGN_ID": "12",
         "CIGRI_CAMPAIGNID": "12",
         "CIGRI_JOB_ID": "12.41",
