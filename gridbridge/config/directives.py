@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
+from gridbridge.model.places import is_place
 
 PREFIX = "#$"
 RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 RANGE_RIGHT = "N, N-M or N-M:STEP, from 1"
 # What changes nothing in a campaign, with how many words follow it.
 IDLE = {
-    **dict.fromkeys(("-V", "-h", "-hard", "-soft", "-notify", "-terse", "-verify", "-clear"), 0),
+    **dict.fromkeys(("-V", "-h", "-notify", "-terse", "-verify", "-clear"), 0),
     **dict.fromkeys(("-a", "-A", "-ac", "-binding", "-c", "-ckpt", "-dc", "-dl", "-js", "-jsv"), 1),
     **dict.fromkeys(("-M", "-m", "-masterq", "-now", "-P", "-p", "-q", "-R", "-r", "-shell"), 1),
     **dict.fromkeys(("-sync", "-w", "-display"), 1),
 }
 # What a task could not do without.
 REFUSED = {"-hold_jid": 1, "-hold_jid_ad": 1, "-i": 1, "-b": 1, "-C": 1}
+ALONE = ("-cwd", "-hard", "-soft")  # nothing follows them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +38,19 @@ class Range:
         return range(self.first, self.last + 1, self.step)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """What a host has to have, `NAME=VALUE` or a NAME that is true there, and where that stands."""
+
+    place: str
+    text: str
+
+
 @dataclass(slots=True, kw_only=True)
 class Asked:
     """What a script asks for."""
 
+    place: str = ""  # of what is read
     name: str = ""
     array: Range | None = None
     most: int = 0  # tasks at once; 0: no limit
@@ -51,6 +62,8 @@ class Asked:
     error: str = ""
     is_joined: bool = False
     shell: str = ""
+    is_soft: bool = False  # of the resources that follow
+    resources: list[Resource] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
 
 
@@ -81,7 +94,7 @@ class Script:
     def _option(self, place: str, option: str, words: list[str]) -> None:
         """Read an option, and take the words off that belong to it."""
         count = 2 if option == "-pe" else IDLE.get(option, REFUSED.get(option, int(option in READ)))
-        count = 0 if option == "-cwd" else count
+        count = 0 if option in ALONE else count
         values, words[:] = words[:count], words[count:]
         said = " ".join((option, *values))
         if option in REFUSED:
@@ -97,6 +110,7 @@ class Script:
             self._value(place, said, option, values)
 
     def _value(self, place: str, said: str, option: str, values: list[str]) -> None:
+        self.asked.place = place
         try:
             idle = READ[option](self.asked, *values)
         except ParseError as error:
@@ -120,14 +134,16 @@ def read_range(text: str) -> Range:
 
 
 def resources(asked: Asked, text: str) -> list[str]:
-    """Take a walltime from what -l asks for; return what else is there."""
+    """Take a walltime and resources from what -l asks for; return what only would be good."""
     idle = []
     for one in text.split(","):
         name, _, value = one.partition("=")
         if name in ("h_rt", "s_rt"):
             asked.walltime_s = max(1, round(amounts.read(value)))
-        else:
+        elif asked.is_soft or is_place(name):
             idle.append(one)
+        else:
+            asked.resources.append(Resource(place=asked.place, text=one))
     return idle
 
 
@@ -173,6 +189,14 @@ def _error(asked: Asked, path: str) -> None:
     asked.error = _local(path)
 
 
+def _hard(asked: Asked) -> None:
+    asked.is_soft = False
+
+
+def _soft(asked: Asked) -> None:
+    asked.is_soft = True
+
+
 def _joined(asked: Asked, word: str) -> None:
     asked.is_joined = word in ("y", "yes")
 
@@ -201,6 +225,8 @@ READ: Mapping[str, Callable[..., list[str] | None]] = {
     "-t": _array,
     "-tc": _most,
     "-l": resources,
+    "-hard": _hard,
+    "-soft": _soft,
     "-pe": _environment,
     "-o": _output,
     "-e": _error,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbridge.config import jdl
-from gridbridge.config.directives import Asked, Script, read_range, resources
+from gridbridge.config.directives import Asked, Resource, Script, read_range, resources
 from gridbridge.config.jdl import Said
+from gridbridge.config.jdl_properties import properties
 from gridbridge.config.jdl_values import LEVELS, MOST_TASKS
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import Type
@@ -39,6 +40,7 @@ class Typed:
     """What is typed besides a command or a script."""
 
     clusters: tuple[str, ...]
+    by_resource: frozenset[str] = frozenset()  # those that know the resources of qsub -l
     resources: tuple[str, ...] = ()  # of -l
     name: str = ""
     type_: Type = Type.DEFAULT
@@ -164,7 +166,6 @@ def _said(
     asked = asked or Asked()
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
     table["idempotent"] = typed.is_idempotent
-    table["clusters"] = {each: {} for each in typed.clusters}
     if asked.slots > 1 or asked.environment:
         table |= {"resources": f"/core={asked.slots}", "pe": asked.environment}
     if asked.folder is not None:
@@ -172,6 +173,7 @@ def _said(
     if asked.most:
         table["max_jobs"] = max(1, asked.most // max(1, len(typed.clusters)))
     warnings = _add_resources(table, typed.resources, asked)
+    warnings += _add_clusters(table, typed, asked)
     if asked.walltime_s:
         hours, rest = divmod(asked.walltime_s, 3600)
         table["walltime"] = f"{hours}:{rest // 60:02}:{rest % 60:02}"
@@ -180,9 +182,30 @@ def _said(
     return Said(jdl=made.jdl, parameters=parameters, warnings=(*warnings, *made.warnings))
 
 
+def _add_clusters(table: dict[str, Any], typed: Typed, asked: Asked) -> list[str]:
+    """Ask those clusters for hosts that know what is asked for; tell what changes nothing where."""
+    wanted = [_condition(one) for one in asked.resources]
+    own = {"properties": ",".join(wanted)} if wanted else {}
+    table["clusters"] = {each: own if each in typed.by_resource else {} for each in typed.clusters}
+    others = ", ".join(each for each in typed.clusters if each not in typed.by_resource)
+    told = asked.resources if others else ()
+    return [f"{one.place}: -l {one.text}: changes nothing at {others}" for one in told]
+
+
+def _condition(one: Resource) -> str:
+    """Return a resource as a JDL's condition; a name alone is one that is true."""
+    text = one.text if "=" in one.text else f"{one.text}=TRUE"
+    try:
+        return properties(text)
+    except ValueError as error:
+        wrong = f"{one.place}: -l {one.text}: no resource; NAME=VALUE"
+        raise ConfigError((wrong,)) from error
+
+
 def _add_resources(table: dict[str, Any], words: tuple[str, ...], asked: Asked) -> list[str]:
     """Read what -l asks for, as oarsub takes it (/core=2,walltime=1:0:0) or qsub (h_rt=600)."""
     idle: list[str] = []
+    asked.place, asked.is_soft = COMMAND_LINE, False
     for one in ",".join(words).split(",") if words else ():
         key, _, value = one.partition("=")
         if "/" in key or key in LEVELS:

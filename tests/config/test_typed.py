@@ -15,6 +15,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.methods.arrays.content import words
 
 AT = Typed(clusters=("beta", "gamma"))
+KNOWN = replace(AT, by_resource=frozenset({"beta"}))  # beta is a Grid Engine cluster
 HOSTILE = [
     "plain",
     "two words",
@@ -125,12 +126,38 @@ def test_a_job_script_finds_what_qsub_would_give_it(tmp_path: Path, system: str,
     wish = said.jdl.clusters["gamma"]
     assert (said.jdl.name, said.parameters) == ("study", ("10", "20", "30"))
     assert (wish.walltime_s, wish.environment, wish.slots, wish.max_jobs) == (1200, "smp", 4, 2)
-    assert said.warnings == ("job.sh:3: -l h_vmem=2G: changes nothing yet",)
+    assert said.warnings == ("job.sh:3: -l h_vmem=2G: changes nothing at beta, gamma",)
     assert run(said, tmp_path, 2, system).splitlines() == [
         "20 of 10-30:10",
         "$HOME `touch evil`",
         f"study 2 {job} x y $z",
     ]
+
+
+def test_resources_are_asked_for_where_they_are_known() -> None:
+    """As qsub asks for them; elsewhere they are told, and so is what only would be good."""
+    lines = "#$ -l h_vmem=2G,gpu -soft -l fast=1\n#$ -hard -l arch=lx-*,hostname=n1,h_rt=600\n"
+    said = typed.script("job.sh", lines, (), KNOWN)
+    typed_in = typed.array("1-2", ("x",), replace(KNOWN, resources=("h_vmem=2G,h_rt=600",)))
+
+    found = {name: one.properties for name, one in said.jdl.clusters.items()}
+    assert found == {"beta": "h_vmem=2G,gpu=TRUE,arch=lx-*", "gamma": ""}
+    assert said.warnings == (
+        "job.sh:1: -l fast=1: changes nothing yet",
+        "job.sh:2: -l hostname=n1: changes nothing yet",
+        "job.sh:1: -l h_vmem=2G: changes nothing at gamma",
+        "job.sh:1: -l gpu: changes nothing at gamma",
+        "job.sh:2: -l arch=lx-*: changes nothing at gamma",
+    )
+    assert typed_in.jdl.clusters["beta"].properties == "h_vmem=2G"
+    assert typed_in.warnings == ("the command line: -l h_vmem=2G: changes nothing at gamma",)
+
+
+@pytest.mark.parametrize("text", ["a=$(id)", "=1", "-l=2", "a=1;b"])
+def test_what_is_no_resource_is_refused(text: str) -> None:
+    """With its line; no word of it is a shell's."""
+    with pytest.raises(ConfigError, match="no resource; NAME=VALUE"):
+        typed.script("job.sh", f"#$ -l '{text}'\n", (), KNOWN)
 
 
 def test_output_goes_where_a_script_says(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 from gridbridge.config import added, jdl, typed
 from gridbridge.config.jdl import Said
+from gridbridge.config.kinds import OF_KIND
 from gridbridge.config.typed import Typed
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl, Type
@@ -103,13 +104,25 @@ def clusters(path: str = CONFIG) -> tuple[str, ...]:
 
 def _typed(wishes: Wishes, path: str) -> Typed:
     named = tuple(dict.fromkeys(filter(None, wishes.clusters.split(","))))
+    names = named or _every(path)
     return Typed(
-        clusters=named or _every(path),
+        clusters=names,
+        by_resource=_by_resource(names, path),
         resources=wishes.resources,
         name=wishes.name,
         type_=Type(wishes.type_),
         is_idempotent=wishes.is_idempotent,
     )
+
+
+def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
+    """Return those of some clusters that are asked for resources by their own names."""
+    try:
+        policy, _ = configured.load(path)
+    except ConfigError:
+        return frozenset()  # nobody knows what they are; what is asked for is told
+    kinds = {name: policy.clusters[name].kind for name in names if name in policy.clusters}
+    return frozenset(name for name, kind in kinds.items() if not OF_KIND[kind].asks_by_rule)
 
 
 def _every(path: str) -> tuple[str, ...]:

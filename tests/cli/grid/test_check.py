@@ -21,7 +21,8 @@ from gridbridge.model.campaigns.shown import (
     ShownGrid,
     ShownGridCluster,
 )
-from gridbridge.services.tools import campaign_check, campaigns
+from gridbridge.services.tools import campaign_check, campaign_sources, campaigns
+from gridbridge.services.tools.campaign_sources import Wishes
 from gridbridge.state import campaigns_shown
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -132,6 +133,25 @@ def test_hosts_that_a_cluster_can_not_be_asked_for_are_refused(check: list[str])
             " a=1 or b=2",
         ],
     )
+
+
+def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
+    """Grid Engine's names mean nothing to OAR; where nobody knows the clusters all are told."""
+    path = site / "gridbridge.toml"
+    path.write_text(f'{CONFIG}[cluster.gamma]\nkind = "oar"\n')
+    wishes = Wishes(clusters="beta,gamma", resources=("h_vmem=2G",))
+
+    known = campaign_sources.array("1", ("run",), wishes, str(path))
+    unknown = campaign_sources.array("1", ("run",), wishes, str(site / "none.toml"))
+
+    found = [
+        {name: at.properties for name, at in one.jdl.clusters.items()} for one in (known, unknown)
+    ]
+    assert found == [{"beta": "h_vmem=2G", "gamma": ""}, {"beta": "", "gamma": ""}]
+    assert [one.warnings[0].rpartition(" at ")[2] for one in (known, unknown)] == [
+        "gamma",
+        "beta, gamma",
+    ]
 
 
 @pytest.mark.usefixtures("site")
