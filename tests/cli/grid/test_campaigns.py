@@ -14,6 +14,7 @@ from gridbridge.cli.grid.gridsub import gridsub
 from gridbridge.cli.grid.listing import HEAD
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import Type
+from gridbridge.model.campaigns.request import Answer, Verb
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns, ShownErrors
 from gridbridge.services.tools import campaigns
 from gridbridge.state import campaigns_shown
@@ -73,6 +74,15 @@ def test_gridstat_prints_the_lines_that_scripts_of_cigri_read(published: str) ->
         "C  5/300 (1%)",
     ]
     assert lines[1][32:49].rstrip() == "alice"
+
+
+def test_a_line_is_cigris_to_the_letter(published: str) -> None:
+    """With the blanks and the dashes in which its users' scripts look for their columns."""
+    assert stat(published).output.splitlines()[:3] == [
+        "Campaign id Name                User             Submission time     S  Progress",
+        "1           sweep               alice            2026-01-01 12-00-01 T  300/300 (100%)",
+        "2           a name of more than bob              2026-01-01 12-00-02 R  7/300 (2%)",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -197,6 +207,19 @@ def test_a_campaign_is_of_a_type(type_: str) -> None:
     assert done.return_value == 75
 
 
+def test_a_campaign_that_was_taken_is_told_in_cigris_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its scripts read the number behind the sign."""
+    text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
+    monkeypatch.setattr(campaigns, "submit", lambda _: 12)
+
+    done = CliRunner().invoke(gridsub, ["-"], input=text, standalone_mode=False)
+
+    assert done.return_value == 0
+    assert done.output == "Campaign successfully submitted\nCAMPAIGN_ID=12\n"
+
+
 @pytest.mark.usefixtures("no_host")
 def test_where_nobody_takes_campaigns_nothing_is_stored() -> None:
     """75: it may be tried again elsewhere, or later."""
@@ -232,6 +255,50 @@ def test_a_file_that_is_no_text_is_told_with_its_line(tmp_path: Path, options: l
     done = CliRunner().invoke(gridsub, [*options, str(tmp_path / "job.sh")], standalone_mode=False)
 
     assert str(done.exception) == f"{tmp_path}/job.sh:2: 0xe9 is not UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("options", "verb", "said"),
+    [
+        (["1", "2", "1"], Verb.CANCEL, "cancelled"),
+        (["-c", "1,2"], Verb.CANCEL, "cancelled"),
+        (["-p", "1", "-c", "2"], Verb.PAUSE, "paused"),
+        (["-r", "-c", "1,2"], Verb.RESUME, "resumed"),
+        (["--purge", "1", "2"], Verb.PURGE, "purged"),
+    ],
+)
+def test_griddel_does_what_its_option_says_to_each_campaign(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], verb: Verb, said: str
+) -> None:
+    """What can't be done to one is told, ends with 1, and stops nothing for the other."""
+    asked: list[object] = []
+    answers = {1: Answer.DONE, 2: Answer.DONE}
+    monkeypatch.setattr(campaigns, "ask", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
+
+    well = CliRunner().invoke(griddel, options, standalone_mode=False)
+    answers[2] = Answer.NOT_THEIRS
+    badly = CliRunner().invoke(griddel, options, standalone_mode=False)
+
+    assert asked == [(verb, (1, 2))] * 2
+    assert (well.return_value, well.output) == (0, f"Campaign 1 {said}\nCampaign 2 {said}\n")
+    assert (badly.return_value, badly.stdout) == (1, f"Campaign 1 {said}\n")
+    assert badly.stderr == "griddel: campaign 2: it is another's\n"
+
+
+def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its CIGRI_JOB_ID."""
+    asked: list[object] = []
+    done = {1: Answer.DONE}
+    monkeypatch.setattr(
+        campaigns,
+        "ask",
+        lambda *words, **more: asked.append((*words, more)) or done,  # type: ignore[func-returns-value]
+    )
+
+    found = CliRunner().invoke(griddel, ["-j", "1.7"], standalone_mode=False)
+
+    assert asked == [(Verb.CANCEL_TASK, (1,), {"task": 7})]
+    assert (found.return_value, found.output) == (0, "Task 1.7 cancelled\n")
 
 
 @pytest.mark.parametrize(

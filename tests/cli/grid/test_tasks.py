@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import pty
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -285,6 +287,30 @@ def test_watching_ends_with_the_campaigns(site: Site) -> None:
     watching.watch(lambda: [steps.pop(0)], lambda _: None, shown.append)
 
     assert [line[69:] for line in shown] == ["R  3/2003 (0%)", "T  2003/2003 (100%)"]
+
+
+def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on in its place, with how many tasks have ended and failed, to the last look."""
+    steps = [SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
+    mine, theirs = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "90")
+    with open(theirs, "w", encoding="utf-8") as terminal:
+        monkeypatch.setattr("sys.stdout", terminal)
+        shown: list[bytes] = []
+
+        def until(sign: bytes) -> None:
+            while sign not in b"".join(shown):
+                shown.append(os.read(mine, 65536))
+
+        watching.watch(lambda: [steps.pop(0)], lambda _: until(b" 3/2003"))
+        terminal.flush()
+        until(b"2003/2003")
+    os.close(mine)
+
+    text = b"".join(shown).decode(errors="replace")
+    for part in ("     7 sw$eep\ufffd", " R ", " T ", "\u2501", "1 failed", "\r\x1b[2K"):
+        assert part in text
 
 
 def test_a_forecast_is_told_and_drawn(site: Site, tmp_path: Path) -> None:
