@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.model.ids import TransferId
-from gridbridge.model.job import AskedArray, JobEnd, QueueLimits, SubmittedJob
+from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd, QueueLimits, SubmittedJob
 from gridbridge.model.request import JobSpec, Pairs, Request, Variant
 from gridbridge.model.site.besteffort import BestEffortCell
 from gridbridge.model.site.host import CellFacts
@@ -37,6 +37,10 @@ class TellsArrayEnds(Protocol[Where]):
 
         They are at least those that have begun. None: there is no such array, or none of it lives.
         """
+        ...
+
+    def array_limits(self, where: Where, /) -> ArrayLimits:
+        """Return what arrays may be there."""
         ...
 
 

@@ -41,6 +41,15 @@ class AskedArray:
     places: Sequence[int]  # where those tasks are, from 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayLimits:
+    """What a cluster lets arrays be; 0: it has no such limit."""
+
+    tasks: int = 0  # of one array, all of which can run at once
+    of_person: int = 0  # arrays and other jobs of one account that have not ended
+    of_all: int = 0  # the same, of everybody
+
+
 class KilledFor(StrEnum):
     """Why a cluster killed a job, where it tells."""
 

@@ -14,7 +14,7 @@ from gridbridge.batch.embedded.answers import (
     read_jobs,
 )
 from gridbridge.model.ids import PREFIX
-from gridbridge.model.job import AskedArray, JobDetail, JobEnd, KilledFor
+from gridbridge.model.job import ArrayLimits, AskedArray, JobDetail, JobEnd, KilledFor
 from gridbridge.model.route import Folder
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobState
@@ -93,6 +93,11 @@ def _end(line: EndLine) -> JobEnd:
         wallclock_s=float(line.wallclock_s) if line.wallclock_s else None,
         killed_for=KilledFor(line.killed_for),
     )
+
+
+def array_limits(_: Folder) -> ArrayLimits:
+    """Return no limits: an embedded cluster has none of its own."""
+    return ArrayLimits()
 
 
 def details(folder: Folder, job_id: int) -> tuple[JobDetail, ...]:

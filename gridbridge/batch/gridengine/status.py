@@ -11,12 +11,13 @@ from gridbridge.batch.gridengine.records import records, records_of
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import Disputed
 from gridbridge.model.accounting import AccountingRecord
-from gridbridge.model.job import AskedArray, JobDetail, JobEnd
+from gridbridge.model.job import ArrayLimits, AskedArray, JobDetail, JobEnd
 from gridbridge.model.route import Cell
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.vocabulary import Vocabulary
 from gridbridge.shell.runner import Completed
 
+LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
 NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
 
 
@@ -96,6 +97,18 @@ def array_lives(cell: Cell, array: int, account: str) -> frozenset[int] | None:
     done = _ask(cell, commands.detail(cell, str(array))).checked()
     found = [one for one in parse_job_detail(done.stdout) if one.account == account]
     return frozenset(parse_begun(done.stdout)) if found else None
+
+
+def array_limits(cell: Cell) -> ArrayLimits:
+    """Return what arrays may be there (sge_conf(5), max_aj_tasks and those after it)."""
+    said = qconf.settings(show(cell, "-sconf"))
+    told = {name: int(said.get(name, "")) for name in LIMITS if said.get(name, "").isdigit()}
+    of_array = (told.get(name, 0) for name in ("max_aj_tasks", "max_aj_instances"))
+    return ArrayLimits(
+        tasks=min(filter(None, of_array), default=0),
+        of_person=told.get("max_u_jobs", 0),
+        of_all=told.get("max_jobs", 0),
+    )
 
 
 def details(cell: Cell, job_id: int) -> tuple[JobDetail, ...]:

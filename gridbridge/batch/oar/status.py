@@ -25,7 +25,7 @@ from gridbridge.batch.oar.parse import (
 from gridbridge.batch.oar.submit import call
 from gridbridge.batch.shown import queue_letters
 from gridbridge.model.ids import PREFIX
-from gridbridge.model.job import AskedArray, JobDetail, JobEnd, KilledFor
+from gridbridge.model.job import ArrayLimits, AskedArray, JobDetail, JobEnd, KilledFor
 from gridbridge.model.route import OarServer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import Fact, QueueFact, QueueState
@@ -126,6 +126,11 @@ def array_lives(server: OarServer, array: int, account: str) -> frozenset[int] |
     jobs = read_jobs(_ask(server, commands.show_living(server, str(array))))
     ours = (job.place for job in jobs if job.account == account and not job.is_over)
     return frozenset(ours) or None
+
+
+def array_limits(_: OarServer) -> ArrayLimits:
+    """Return no limits: OAR has none of its own."""
+    return ArrayLimits()
 
 
 def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:

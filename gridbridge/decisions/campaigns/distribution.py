@@ -25,7 +25,12 @@ def sends(seen: Seen, predicted: Mapping[Pair, Prediction]) -> tuple[Send, ...]:
     for turn in offered:
         distribution.let_wait(turn)
     return tuple(
-        Send(campaign=campaign, cluster=cluster, tasks=tasks)
+        Send(
+            campaign=campaign,
+            cluster=cluster,
+            tasks=tasks,
+            array_tasks=seen.room[cluster].limits.tasks,
+        )
         for (campaign, cluster), tasks in distribution.given.items()
     )
 
@@ -113,6 +118,8 @@ class Distribution:
         if taken:
             self._unsent[campaign.number] -= taken
             self.given[campaign.number, cluster] += taken
+            given = self.given[campaign.number, cluster]
+            self._matching.take_arrays(campaign, cluster, given)
         return taken
 
     def _best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gridbridge.decisions.campaigns.jobratio import allowed_to_wait
 from gridbridge.decisions.campaigns.schedulers.protocol import Place
 from gridbridge.decisions.campaigns.schedulers.registry import scheduler_of
-from gridbridge.decisions.campaigns.slots import FreeSlots
+from gridbridge.decisions.campaigns.slots import FreeArrays, FreeSlots
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import AtCluster
 from gridbridge.model.campaigns.jobratio import Prediction
@@ -23,6 +23,7 @@ class Places:
 
     free: FreeSlots
     may_wait: dict[str, int]  # tasks
+    arrays: FreeArrays
 
 
 def places(seen: Seen) -> Places:
@@ -41,7 +42,15 @@ def places(seen: Seen) -> Places:
         wish = wishes.get((there.campaign, there.cluster), UNKNOWN)
         free.take(there.cluster, wish, there.waiting)
         may_wait[there.cluster] -= there.waiting
-    return Places(free, may_wait)
+    over = {(one.campaign, one.number) for one in seen.over}
+    lasting = (one for one in seen.arrays if (one.campaign, one.number) not in over)
+    return Places(free, may_wait, FreeArrays(seen.room, lasting, seen.campaigns))
+
+
+def array_tasks(seen: Seen, cluster: str) -> int:
+    """Return the most tasks of one array at a cluster."""
+    room = seen.room.get(cluster)
+    return min(seen.max_tasks, room.limits.tasks) if room and room.limits.tasks else seen.max_tasks
 
 
 class Matching:
@@ -53,6 +62,7 @@ class Matching:
         self._predicted = predicted
         self._waiting: Counter[Pair] = Counter()
         self._listed: Counter[Pair] = Counter()
+        self._arrays: Counter[Pair] = Counter()  # that were given in this cycle
         for one in seen.there:
             self._waiting[one.campaign, one.cluster] += one.waiting
             self._listed[one.campaign, one.cluster] += one.listed
@@ -65,10 +75,23 @@ class Matching:
         """Return how many may wait there besides those that it was given."""
         return scheduler_of(campaign).to_wait(self._place(campaign, cluster, given))
 
+    def take_arrays(self, campaign: Campaign, cluster: str, given: int) -> None:
+        """Take the arrays that a campaign needs for what it was given at a cluster."""
+        needed = -(-given // array_tasks(self._seen, cluster))
+        pair = (campaign.number, cluster)
+        self.left.arrays.take(*pair, needed - self._arrays[pair])
+        self._arrays[pair] = needed
+
+    def arrays(self, campaign: Campaign, cluster: str) -> int:
+        """Return how many arrays a campaign may have sent to a cluster in this cycle."""
+        pair = (campaign.number, cluster)
+        left = self._arrays[pair] + self.left.arrays.of(*pair)
+        return min(self._seen.arrays_at_once, left)
+
     def _place(self, campaign: Campaign, cluster: str, given: int) -> Place:
         pair = (campaign.number, cluster)
         wish = campaign.jdl.clusters[cluster]
-        at_once = self._seen.max_tasks * self._seen.arrays_at_once
+        at_once = array_tasks(self._seen, cluster) * self.arrays(campaign, cluster)
         most = wish.max_jobs - self._listed[pair] if wish.max_jobs else at_once
         return Place(
             campaign=campaign,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from gridbridge.decisions.campaigns.copies import ByTask
-from gridbridge.decisions.campaigns.matching import places
+from gridbridge.decisions.campaigns.matching import array_tasks, places
 from gridbridge.decisions.campaigns.schedulers.protocol import End
 from gridbridge.decisions.campaigns.schedulers.registry import finalizer_of
 from gridbridge.decisions.campaigns.slots import FreeSlots
@@ -106,7 +106,7 @@ def _free(campaign: Campaign, seen: Seen, decided: Decided, left: Left) -> Mappi
     """
     mean_s = seen.sharing.mean_s.get(campaign.number, {})
     room = {
-        name: _room(campaign, name, seen.max_tasks, left)
+        name: _room(campaign, name, array_tasks(seen, name), left)
         for name in campaign.jdl.clusters
         if name in seen.room and (campaign.number, name) not in decided.barred
     }

@@ -106,14 +106,20 @@ class _Cycle:
             may_wait=max(0, self._matching.left.may_wait.get(cluster, 0)),
         )
 
-    def _cause(self, known: Reason, campaign: Campaign, wish: AtCluster) -> Cause:
+    def _limit(self, known: Reason, campaign: Campaign) -> Cause | None:
+        """Return what keeps tasks from a cluster however many slots are free."""
         tried = self._seen.tried.get(campaign.number, ())
         if campaign.jdl.type is Type.TEST and known.cluster in tried:
             return Cause.TRIED
         if known.max_jobs and known.listed >= known.max_jobs:
             return Cause.MAX_JOBS
-        if 0 < known.all_slots < known.slots:
-            return Cause.TOO_LARGE
+        if not self._matching.arrays(campaign, known.cluster):
+            return Cause.MAX_ARRAYS
+        return Cause.TOO_LARGE if 0 < known.all_slots < known.slots else None
+
+    def _cause(self, known: Reason, campaign: Campaign, wish: AtCluster) -> Cause:
+        if limit := self._limit(known, campaign):
+            return limit
         if known.free_slots < known.slots:
             return Cause.FULL
         if self._left.get(campaign.number, 0) <= 0:

@@ -11,7 +11,9 @@ from gridbridge.model.campaigns.jobratio import Law, Prediction, Ratio
 from gridbridge.model.campaigns.sections import Failures, Finalize
 from gridbridge.model.campaigns.sharing import Sharing
 from gridbridge.model.campaigns.wiping import Missed
+from gridbridge.model.job import ArrayLimits
 
+NO_LIMITS = ArrayLimits()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -30,6 +32,7 @@ class Room:
     affinity: str = ""  # users and @groups whose campaigns come here first
     slots: int = 0  # all of its queues for batch jobs
     used: int = 0  # of those, by anybody
+    limits: ArrayLimits = NO_LIMITS  # of arrays there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +133,7 @@ class Send:
     cluster: str
     tasks: int
     is_only: bool = False  # no other cluster is open to the campaign
+    array_tasks: int = 0  # as many as an array may have there; 0: as the runner's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ class Cause(StrEnum):
     STRESSED = "stressed"  # its stress script says that it is above its limit
     TRIED = "tried"  # a test has its task there
     MAX_JOBS = "max_jobs"  # as many of its tasks are there as its JDL allows
+    MAX_ARRAYS = "max_arrays"  # its owner, or everybody, has as many arrays as the cluster takes
     TOO_LARGE = "too_large"  # the whole cluster has fewer slots than one task needs
     FULL = "full"  # too few free slots for one task
     WAITING_THERE = "waiting_there"  # what is free goes to tasks that wait there already

@@ -6,8 +6,9 @@ from itertools import groupby
 from math import inf, isfinite
 
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
-from gridbridge.model.campaigns.plan import Room, There
+from gridbridge.model.campaigns.plan import NO_LIMITS, Room, There
 from gridbridge.model.campaigns.sections import CampaignsAt
+from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 
@@ -28,7 +29,12 @@ def wanted_clusters(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -
     return frozenset(name for clusters in going for name in clusters)
 
 
-def room(policy: Policy, answers: Answers, stress: Mapping[str, float]) -> dict[str, Room]:
+def room(
+    policy: Policy,
+    answers: Answers,
+    stress: Mapping[str, float],
+    limits: Mapping[str, ArrayLimits],
+) -> dict[str, Room]:
     """Return what each cluster that answered has, and how campaigns use it."""
     used = {name: policy.campaigns.get(name, CampaignsAt()) for name in answers}
     return {
@@ -43,6 +49,7 @@ def room(policy: Policy, answers: Answers, stress: Mapping[str, float]) -> dict[
             stress=stress[name] if isfinite(stress.get(name, inf)) else None,
             stress_limit=used[name].stress_limit,
             affinity=used[name].affinity,
+            limits=limits.get(name, NO_LIMITS),
         )
         for name, seen in answers.items()
     }

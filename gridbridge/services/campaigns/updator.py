@@ -38,6 +38,7 @@ from gridbridge.services.campaigns.listed import (
     wanted_clusters,
 )
 from gridbridge.services.campaigns.missing import Missing
+from gridbridge.services.campaigns.sending.limits import Limits
 from gridbridge.services.campaigns.tails import Tails, besides
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
@@ -92,6 +93,7 @@ class Updator:
         self._copies = CampaignCopies(database, self._campaigns)
         self._tails = Tails(self._campaigns, policy.finalize)
         self._events = CampaignEvents(database)
+        self._limits = Limits(policy, clock)
         self._predictions = predictions
         self._marks = marks
         self._clock = clock
@@ -127,11 +129,13 @@ class Updator:
         every, over = (*every, *self._written_off(lost)), (*over, *lost)
         ended = tuple(one for one in every if not is_step(one.task))
         tests = (one for one in campaigns if one.jdl.type is Type.TEST)
+        scripts = self._scripts(campaigns, waiting)
+        limits = self._limits.of(wanted_clusters(campaigns, waiting) & answers.keys())
         return Seen(
             campaigns=campaigns,
             waiting=waiting,
             arrays=arrays,
-            room=room(self._policy, answers, stress.ask(self._scripts(campaigns, waiting))),
+            room=room(self._policy, answers, stress.ask(scripts), limits),
             max_tasks=self._policy.runner.max_tasks,
             there=there(of_tasks, answers, self._clock.now()),
             tried={one.number: self._tries.tried(one.number) for one in tests},

@@ -23,6 +23,10 @@ SENTENCES = {
     Cause.STRESSED: "{stressed}; nothing is sent there until that is below {stress_limit:g}",
     Cause.TRIED: "it has had its task: a test sends one to each cluster",
     Cause.MAX_JOBS: "{listed} of its tasks are there, and max_jobs is {max_jobs}; one has to end",
+    Cause.MAX_ARRAYS: (
+        "as many arrays are there as it takes from one person or from all (max_u_jobs, max_jobs);"
+        " one has to end"
+    ),
     Cause.TOO_LARGE: (
         "a task needs {slots} slots, and all of the cluster has {all_slots}: none can start there;"
         " ask for fewer"

@@ -10,10 +10,11 @@ from gridbridge.decisions.campaigns import distribution
 from gridbridge.decisions.campaigns.cycle import plan, sentences
 from gridbridge.decisions.campaigns.fairshare import HORIZON_S
 from gridbridge.decisions.campaigns.predictor import predict
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.plan import Room, Seen, Send, There
 from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+from gridbridge.model.job import ArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -298,6 +299,68 @@ def test_a_test_ends_when_each_cluster_has_had_a_task_or_none_is_left(
     rows = Seen(campaigns=(one,), waiting=waiting, arrays=(), max_tasks=9, room=room(beta=1))
 
     assert plan(replace(rows, tried={1: frozenset(tried)})).finished == finished
+
+
+def limited(**limits: int) -> dict[str, Room]:
+    """Return beta with slots for all, and with limits of arrays."""
+    return {"beta": Room(free_slots=90, limits=ArrayLimits(**limits))}
+
+
+def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
+    """Else it would refuse them, or let tasks of them wait beside free slots."""
+    one = campaign(1, {"beta": at()})
+    rows = Seen(campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=50, room=limited(tasks=20))
+
+    assert sends(replace(rows, arrays_at_once=3)) == (
+        Send(campaign=1, cluster="beta", tasks=60, array_tasks=20),
+    )
+    larger = sends(replace(rows, room=limited(tasks=70)))
+    assert larger == (Send(campaign=1, cluster="beta", tasks=50, array_tasks=70),)
+
+
+def array(campaign: int, number: int) -> Array:
+    """Return an array at beta."""
+    known = {"cluster": "beta", "state": ArrayState.RELEASED, "size": 9, "intended_at": NOON}
+    return Array(campaign=campaign, number=number, **known)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, {1: 30, 2: 30, 3: 30}),
+        ({"of_person": 3}, {1: 10, 3: 30}),
+        ({"of_person": 4}, {1: 20, 3: 30}),
+        ({"of_all": 4}, {1: 20}),
+        ({"of_person": 2}, {3: 20}),
+        ({"of_all": 2}, {}),
+    ],
+    ids=["none", "one more", "two more", "of all", "none more", "none more of anybody"],
+)
+def test_no_person_gets_more_arrays_than_a_cluster_takes(
+    limits: dict[str, int], expected: dict[int, int]
+) -> None:
+    """Two are there; campaigns of one owner count together, and a third one is bob's."""
+    first, second, third = (campaign(number, {"beta": at()}) for number in (1, 2, 3))
+    rows = Seen(
+        campaigns=(first, second, replace(third, uid=1001, owner="bob")),
+        waiting={1: 30, 2: 30, 3: 30},
+        arrays=(array(1, 1), array(2, 1)),
+        max_tasks=10,
+        arrays_at_once=9,
+        room=limited(**limits) | {"gamma": Room(free_slots=9)},
+    )
+
+    assert {one.campaign: one.tasks for one in sends(rows)} == expected
+
+
+def test_an_array_that_is_over_leaves_room_for_the_next() -> None:
+    """In the same cycle."""
+    one = campaign(1, {"beta": at()})
+    rows = Seen(campaigns=(one,), waiting={1: 9}, arrays=(array(1, 1),), max_tasks=9, room={})
+    full = replace(rows, room=limited(of_person=1))
+
+    assert sends(full) == ()
+    assert [each.tasks for each in sends(replace(full, over=full.arrays))] == [9]
 
 
 def test_a_cycle_sends_several_arrays_of_a_campaign_where_there_is_room() -> None:

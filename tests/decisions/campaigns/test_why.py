@@ -6,13 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns.why import reasons
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.events import Changes, Code, Event, Kind
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.jobratio import Ratio
 from gridbridge.model.campaigns.plan import Plan, Room, Seen, Send, There
 from gridbridge.model.campaigns.reasons import Cause, Order, Reason
 from gridbridge.model.campaigns.sharing import ShareBy, Sharing
+from gridbridge.model.job import ArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -63,6 +64,15 @@ RATIO = Ratio(campaign=1, cluster="beta", ratio=0.25, free=4, submitted=0)
 ONE_WAITS = (There(campaign=1, cluster="beta", waiting=1, listed=1, fresh=1),)
 THREE_WAIT = (There(campaign=2, cluster="beta", waiting=3, listed=3),)
 ONE = AtCluster(exec_file="run")
+LIMITED = {"beta": Room(free_slots=4, limits=ArrayLimits(of_person=1))}
+OURS = Array(
+    campaign=1,
+    number=1,
+    cluster="beta",
+    state=ArrayState.RELEASED,
+    size=1,
+    intended_at=NOON,
+)
 EIGHT = {"beta": Room(free_slots=4, max_slots=8)}
 
 
@@ -83,6 +93,12 @@ EIGHT = {"beta": Room(free_slots=4, max_slots=8)}
             (),
             Cause.TOO_LARGE,
             {"free_slots": 1, "all_slots": 1},
+        ),
+        (
+            seen(campaign(WISH), room=LIMITED, arrays=(OURS,)),
+            (),
+            Cause.MAX_ARRAYS,
+            {},
         ),
         (
             seen(campaign(WISH), there=THERE),
@@ -143,6 +159,7 @@ EIGHT = {"beta": Room(free_slots=4, max_slots=8)}
             "dropped",
             "full",
             "too large",
+            "arrays",
             "max_jobs",
             "others",
             "tried",

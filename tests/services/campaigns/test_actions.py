@@ -155,6 +155,20 @@ def test_more_tasks_than_an_array_has_go_in_several_by_one_call(
     assert [one.state for one in campaigns.open_arrays()] == [ArrayState.RELEASED] * 2
 
 
+def test_an_array_is_as_small_as_its_cluster_wants_it(
+    campaigns: Campaigns, grid: Grid, do: Callable[[Plan], None]
+) -> None:
+    """All of them go by one call."""
+    grid.takes = 9
+    do(Plan(sends=(Send(campaign=1, cluster="beta", tasks=3, array_tasks=2),)))
+
+    assert [one.size for one in campaigns.open_arrays()] == [2, 1]
+    assert [told for told in grid.told if told[:6] == "submit"] == [
+        "submit 1 beta 0:1,1:1",
+        "submit 2 beta 2:1",
+    ]
+
+
 @pytest.mark.parametrize(
     ("step", "state", "rest"),
     [

@@ -12,12 +12,13 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.job import AskedArray, JobEnd
+from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import Fact, JobState
 from gridbridge.services.campaigns.asking import Asking, ends_of, ours_alone
+from gridbridge.services.campaigns.sending.limits import Limits
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaigns import Campaigns, sent_to
@@ -187,6 +188,29 @@ def test_all_arrays_at_a_cluster_are_one_question_about_ends(
 
     assert told == {first: {}, second: {2: well}}
     assert [[one.account for one in some] for some in asked] == [["gc.alpha.1.1", "gc.alpha.1.2"]]
+
+
+def test_the_limits_of_arrays_are_asked_for_now_and_then(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was told last counts while a cluster does not tell, and nothing before it has."""
+    told: list[ArrayLimits | None] = [None, ArrayLimits(tasks=5), None, ArrayLimits(tasks=7)]
+
+    def limits(_: object) -> ArrayLimits:
+        found = told.pop(0)
+        if not found:
+            raise GridbridgeError("refused")
+        return found
+
+    monkeypatch.setattr(status, "array_limits", limits)
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
+    asks = Limits(policy, Clock(NOON.timestamp, lambda: site.after_s))
+    seen = []
+    for site.after_s in (0.0, 599.0, 600.0, 900.0, 1200.0, 1800.0):
+        seen.append({name: one.tasks for name, one in asks.of(["beta"]).items()})
+
+    assert seen == [{}, {}, {"beta": 5}, {"beta": 5}, {"beta": 5}, {"beta": 7}]
+    assert "event=no_limits cluster=beta why='refused'" in caplog.text
 
 
 def test_while_a_cluster_tells_of_no_ends_its_arrays_are_left_out(

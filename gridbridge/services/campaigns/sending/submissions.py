@@ -30,8 +30,9 @@ class Submissions:
 
     def send(self, send: Send) -> None:
         """Send tasks in as many arrays as they need, by one call of what acts as the owner."""
-        full, rest = divmod(send.tasks, self._most)
-        sizes = [self._most] * full + [rest] * bool(rest)
+        most = min(self._most, send.array_tasks or self._most)
+        full, rest = divmod(send.tasks, most)
+        sizes = [most] * full + [rest] * bool(rest)
         self.begin([self._intended(send, size) for size in sizes])
 
     def _intended(self, send: Send, tasks: int) -> Array | None:

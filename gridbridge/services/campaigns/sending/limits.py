@@ -1,0 +1,44 @@
+"""What arrays may be at clusters: asked now and then, for their administrators seldom change it."""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.clusters import away
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.job import ArrayLimits
+from gridbridge.model.policy import Policy
+from gridbridge.shell.clock import Clock
+
+ASKED_S = 600.0  # so old an answer may be
+
+_log = logging.getLogger(__name__)
+
+
+class Limits:
+    """The limits of clusters, as they told them last."""
+
+    def __init__(self, policy: Policy, clock: Clock) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._known: dict[str, ArrayLimits] = {}
+        self._asked_s: dict[str, float] = {}
+
+    def of(self, clusters: Iterable[str]) -> Mapping[str, ArrayLimits]:
+        """Return those of clusters, which have answered just now; none where one does not tell."""
+        now_s = self._clock.steady_s()
+        for name in clusters:
+            if now_s >= self._asked_s.get(name, now_s - ASKED_S) + ASKED_S:
+                self._asked_s[name] = now_s
+                self._ask(name)
+        return self._known
+
+    def _ask(self, name: str) -> None:
+        where = away(self._policy, name)
+        system = adapter_of(where).array_ends
+        if not system:
+            return
+        try:
+            self._known[name] = system.array_limits(where)
+        except (GridbridgeError, OSError) as error:
+            _log.warning("event=no_limits cluster=%s why=%r", name, str(error))

@@ -1,0 +1,54 @@
+"""What arrays may be in a cell is in its global configuration (sge_conf(5))."""
+
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.status import array_limits
+from gridbridge.errors import CommandFailed
+from gridbridge.model.job import ArrayLimits
+from gridbridge.model.route import Cell
+
+CONF = """#global:
+execd_spool_dir              /var/spool/gridengine/execd
+max_aj_instances             {instances}
+max_aj_tasks                 {tasks}
+max_u_jobs                   {person}
+max_jobs                     {everybody}
+shell_start_mode             posix_compliant
+"""
+
+
+def cell(folder: Path, said: str, status: int = 0) -> Cell:
+    """Return a cell whose qconf says this of the global configuration."""
+    (folder / "said").write_text(said)
+    qconf = folder / "qconf"
+    shown = f'[ "$*" = -sconf ] || exit 9; cat {folder}/said; exit {status}'
+    qconf.write_text(f"#!/bin/sh\n{shown}\n")
+    qconf.chmod(0o755)
+    known = {"qmaster_port": "", "execd_port": "", "timeout_s": 15.0}
+    return Cell(root=str(folder), cell="b", binaries=str(folder), **known)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("told", "limits"),
+    [
+        ((2000, 75000, 0, 0), ArrayLimits(tasks=2000)),
+        ((0, 500, 10, 0), ArrayLimits(tasks=500, of_person=10)),
+        ((0, 0, 0, 9), ArrayLimits(of_all=9)),
+        (("none", "", "-1", "x"), ArrayLimits()),
+    ],
+    ids=["usual", "small", "none of an array's", "odd"],
+)
+def test_a_limit_of_0_is_none(
+    tmp_path: Path, told: tuple[object, ...], limits: ArrayLimits
+) -> None:
+    """Of both limits of an array the smaller counts: all of its tasks are to run at once."""
+    words = dict(zip(("instances", "tasks", "person", "everybody"), told, strict=True))
+
+    assert array_limits(cell(tmp_path, CONF.format(**words))) == limits
+
+
+def test_a_cell_that_does_not_tell_has_told_nothing(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed):
+        array_limits(cell(tmp_path, "", status=1))
