@@ -29,6 +29,7 @@ from gridbridge.state.campaign_brought import first_line
 NEW, BEGUN = "new.", f"{picked.BEGUN}/in."
 ASKED, TAKEN = "ask.", f"{picked.BEGUN}/took."
 KINDS = (NEW, ASKED, "in.", "took.")
+CAMPAIGN = "c."  # and its number
 MAX_BYTES = 512 << 20
 ASKED_BYTES = 1 << 16
 NO_WISH: Mapping[str, str] = {}
@@ -49,6 +50,7 @@ class NewFile:
     digest: str
     header: Any  # as JSON has it
     tasks: int
+    size: int = 0  # bytes
 
     @property
     def adds_to(self) -> int | None:
@@ -235,6 +237,17 @@ def brought(campaign: int, folder: str = CAMPAIGNS) -> tuple[Any, list[str]]:
         raise NotTheirs(f"campaign {campaign}: its file is not yours to read") from error
 
 
+def held(uid: int, folder: str = CAMPAIGNS) -> tuple[int, int]:
+    """Return how many files of a person's campaigns lie there, and how many bytes they have."""
+    sizes = []
+    for name in files.names(folder):
+        with suppress(OSError):
+            facts = os.lstat(f"{folder}/{name}") if name.startswith(CAMPAIGN) else None
+            if facts and facts.st_uid == uid and stat.S_ISREG(facts.st_mode):
+                sizes.append(facts.st_size)
+    return len(sizes), sum(sizes)
+
+
 def purge(campaign: int, folder: str = CAMPAIGNS) -> None:
     """Remove a campaign's files, the last part first; may be repeated."""
     for part in (*reversed(_parts(campaign, folder)), 0):
@@ -280,6 +293,7 @@ def _read(path: str, token: str) -> NewFile:
         digest=hashlib.sha256(data).hexdigest(),
         header=json.loads(_first_line(path, data)),
         tasks=data.count(b"\n") - 1,
+        size=len(data),
     )
 
 

@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
 from gridbridge.model.campaigns.events import Code, Kind
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.campaigns.request import Verb
-from gridbridge.model.campaigns.sections import Notifications
+from gridbridge.model.campaigns.sections import Notifications, Runner
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.services.campaigns.parts.intake import ANOTHER, PartIntake
 from gridbridge.services.campaigns.requests import Do, Requests, answer
@@ -39,6 +39,8 @@ from gridbridge.state.database.campaigns import Campaigns
 KEPT = timedelta(days=30)  # files of ended campaigns: their tasks may be tried again
 ANSWERS_KEPT = timedelta(days=1)
 NO_WISHES = Notifications()
+USUAL = Runner()
+MB = 1_000_000
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +57,7 @@ class Intake:
         published: str = PUBLISHED,
         rules: Callable[[], tuple[Rule, ...]] = admission.load,
         notifications: Notifications = NO_WISHES,
+        limits: Runner = USUAL,
     ) -> None:
         self._database = database
         self._campaigns = Campaigns(database)
@@ -67,6 +70,7 @@ class Intake:
         self._parts = PartIntake(database, self._unsettled_part, self._given, folder)
         self._clusters = clusters
         self._clock = clock
+        self._limits = limits
         self._folder = folder
         self._published = published
         self._rules = rules
@@ -170,7 +174,7 @@ class Intake:
         if isinstance(found, NewFile) and found.adds_to is not None:
             return self._take_part(found)
         known = self._campaigns.of_token(token)
-        made = known or (found if isinstance(found, str) else self._campaign(found))
+        made = known or (found if isinstance(found, str) else self._new(found))
         if known and (isinstance(found, str) or not _is_of(known, found)):
             made = ANOTHER
         if isinstance(made, str):
@@ -207,6 +211,19 @@ class Intake:
         campaign_files.answer(token, {"refused": problem}, self._published)
         campaign_files.drop(token, self._folder)
 
+    def _new(self, found: NewFile) -> Campaign | str:
+        return self._too_much(found) or self._campaign(found)
+
+    def _too_much(self, found: NewFile) -> str:
+        """Say that a person would have too many campaign files here, or too large ones."""
+        count, size = campaign_files.held(found.uid, self._folder)
+        most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
+        if count < most and size + found.size <= most_mb * MB:
+            return ""
+        would = f"you would have {count + 1} campaign files of {(size + found.size) / MB:.1f} MB"
+        purge = "griddel --purge removes those of ended campaigns"
+        return f"{would} here; at most {most} of {most_mb} MB: {purge}"
+
     def _campaign(self, found: NewFile) -> Campaign | str:
         """Return a file's campaign, or what is wrong: any program may have written it."""
         try:
@@ -240,7 +257,7 @@ class Intake:
     def _unsettled_part(self, found: NewFile, campaign: Campaign) -> str:
         """Say what they have against a campaign with the tasks that are added."""
         whole = replace(found, tasks=campaign.tasks + found.tasks)
-        return self._unsettled(whole, campaign.jdl)
+        return self._too_much(found) or self._unsettled(whole, campaign.jdl)
 
     def _unsettled(self, found: NewFile, jdl: Jdl) -> str:
         """Say what the site's rules have against a campaign: gridsub applied them before."""

@@ -49,7 +49,11 @@ class Runner:
         self.database = Database.open(policy.site.state, is_unchanged=is_dry)
         self.journal = Journal(self.database)
         self._intake = Intake(
-            self.database, frozenset(policy.clusters), clock, notifications=policy.notifications
+            self.database,
+            frozenset(policy.clusters),
+            clock,
+            notifications=policy.notifications,
+            limits=policy.runner,
         )
         self._notifier = Notifier(self.database, policy.notifications, clock)
         campaigns, predictions = Campaigns(self.database), Predictions(self.database)

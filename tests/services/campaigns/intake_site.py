@@ -12,6 +12,7 @@ from gridbridge.model.campaigns.admission import Rule
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.names import file_of
 from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.sections import Runner
 from gridbridge.services.campaigns.intake import Intake
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files, campaign_picking
@@ -34,13 +35,15 @@ class Site:
         self.database = Database.open(f"sqlite:///{folder}/state.db")
         self.campaigns = Campaigns(self.database)
         self.rules: tuple[Rule, ...] = ()
+        self.limits = Runner()
         self.again()
 
     def again(self) -> "Site":
         """Begin anew, as a service that was started again."""
         clusters = frozenset({"beta", "gamma"})
         places = (str(self.brought), str(self.published))
-        self.intake = Intake(self.database, clusters, Clock(), *places, lambda: self.rules)
+        rules = lambda: self.rules  # noqa: E731 - tests set them later
+        self.intake = Intake(self.database, clusters, Clock(), *places, rules, limits=self.limits)
         return self
 
     def bring(self, header: object, *parameters: str) -> str:

@@ -15,8 +15,11 @@ from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
+from gridbridge.model.campaigns.names import ADDS_TO
 from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.sections import Runner
 from gridbridge.model.campaigns.wiping import Mark, WipedFor
+from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_brought import MAX_FIRST_BYTES
 from gridbridge.state.campaign_given import Given
@@ -263,6 +266,37 @@ def test_a_first_line_that_root_would_not_read_is_refused(site: Site) -> None:
     assert site.intake.take() == 0
     assert "no first line of at most 4194304 bytes" in site.answer(token)["refused"]
     assert site.files() == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        (Runner(files_per_uid=2), "you would have 3 campaign files of "),
+        (Runner(mb_per_uid=1), "you would have 3 campaign files of 1.2 MB here; at most"),
+    ],
+    ids=["files", "bytes"],
+)
+def test_a_person_has_so_many_files_at_most(site: Site, limits: Runner, why: str) -> None:
+    """With what makes room for more: those of ended campaigns count until they are purged."""
+    site.limits = limits
+    site.again()
+    asked = asdict(SWEEP)
+    site.bring(asked, "a" * 600_000)
+    site.intake.take()
+    site.bring({ADDS_TO: 1}, "b")
+    site.intake.take()
+    token = site.bring(asked, "c" * 600_000)
+    part = site.bring({ADDS_TO: 1}, "c" * 600_000)
+    site.intake.take()
+
+    assert site.answer(token)["refused"].startswith(why)
+    assert site.answer(part)["refused"].startswith(why)
+    assert site.files() == ["c.1", "c.1.1"]
+    assert site.ask(Verb.CANCEL, 1) is Answer.DONE
+    site.campaigns.is_now(1, CampaignState.CANCELLED, Clock().now())
+    assert site.ask(Verb.PURGE, 1) is Answer.DONE
+    site.bring(asked, "c" * 600_000)
+    assert site.intake.take() == 1
 
 
 def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> None:
