@@ -9,7 +9,9 @@ import pytest
 from gridbridge.batch.oar import status
 from gridbridge.batch.oar.commands import BREAK, WHOLE
 from gridbridge.batch.oar.parse import Job, read_cluster, read_jobs, read_properties
+from gridbridge.decisions.campaigns.outcomes import outcome_of
 from gridbridge.errors import ParseError
+from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.job import JobEnd
 from gridbridge.model.route import OarServer
 
@@ -226,6 +228,32 @@ def test_what_happened_tells_an_end_without_an_exit_code(
 
     assert end
     assert (end.exit_status, end.signal, end.reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("events", "code", "outcome"),
+    [
+        (EVENTS, None, Outcome.WALLTIME),
+        (EVENTS, 9, Outcome.WALLTIME),
+        (EVENTS[:1], 9, Outcome.CANCELLED),
+        (("BESTEFFORT_KILL", *EVENTS[::2]), 9, Outcome.PREEMPTED),
+        (("EXTERMINATE_JOB", *EVENTS[::2]), None, Outcome.SITE_FAULT),
+        (("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY"), None, Outcome.SITE_FAULT),
+        (("SWITCH_INTO_TERMINATE_STATE", "SEND_KILL_JOB"), 66 << 8, Outcome.RESUBMIT),
+    ],
+    ids=["walltime", "signal", "deleted", "preempted", "lost", "resubmitted by OAR", "asked"],
+)
+def test_an_end_means_the_same_in_whatever_order_its_events_are_told(
+    events: tuple[str, ...], code: int | None, outcome: Outcome
+) -> None:
+    """CiGri took the first that it saw, so that a walltime was a deletion, and ran again."""
+    known = shown(*events, state="Error", exit_code=code, startTime=1)
+    found = set()
+    for some in permutations(cast("list[object]", known["events"])):
+        end = status._end_of(Job(known | {"events": list(some)}))
+        found.add(end and outcome_of(end, 3600))
+
+    assert found == {outcome}
 
 
 @pytest.mark.parametrize(

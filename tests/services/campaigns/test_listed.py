@@ -1,11 +1,23 @@
 """Which clusters a cycle has to know more of than whether they answer."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+import pytest
+
+from gridbridge.apply.clusters import away
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.services.campaigns.listed import wanted_clusters
+from gridbridge.model.campaigns.jobratio import Law
+from gridbridge.model.campaigns.plan import Room, There
+from gridbridge.model.campaigns.sections import CampaignsAt
+from gridbridge.model.cluster import Cluster, Kind
+from gridbridge.model.job import ArrayLimits
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import Fact, JobState
+from gridbridge.services.campaigns.listed import room, there, wanted_clusters
 
 WISH = AtCluster(exec_file="run")
 ONE = Campaign(
@@ -27,3 +39,90 @@ def test_stress_is_asked_for_where_something_may_be_sent() -> None:
 
     assert wanted_clusters((ONE, delta, paused), {1: 4, 3: 4}) == {"beta", "gamma"}
     assert wanted_clusters((), {}) == frozenset()
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+QUEUES = (
+    QueueStatus(name="all.q@n1", slots_used=3, slots_reserved=0, slots_total=8),
+    QueueStatus(
+        name="gb-be1@n1", slots_used=1, slots_reserved=0, slots_total=8, is_besteffort=True
+    ),
+    QueueStatus(name="away@n1", slots_used=0, slots_reserved=0, slots_total=9, sends_away=True),
+)
+
+
+def seen(name: str, *rows: JobStatus) -> ClusterSnapshot:
+    """Return the answer of a cluster of eight slots, of which five are free."""
+    known = {"queues": QUEUES, "pending": 0, "free_slots": 5, "besteffort_slots": 7}
+    return ClusterSnapshot(cluster=name, taken_at=NOON, jobs={7: rows}, **known)  # type: ignore[arg-type]
+
+
+def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
+    """As its [campaigns.NAME] says; slots that send on, and best-effort ones, are not its size."""
+    usual, own = (
+        CampaignsAt(),
+        CampaignsAt(predictor=Law.SLOW_START, flood_rate=0.5, stress_limit=2.0, affinity="alice"),
+    )
+    policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, campaigns={"gamma": own})
+    answers = {name: seen(name) for name in ("beta", "gamma")}
+
+    found = room(policy, answers, {"beta": 0.8, "gamma": 1.9}, {"gamma": ArrayLimits(tasks=9)})
+
+    size = {"free_slots": 5, "besteffort_slots": 7, "max_slots": 8, "slots": 8, "used": 3}
+    assert found["beta"] == Room(
+        law=Law.MEASURED,
+        flood_rate=usual.flood_rate,
+        is_stressed=True,
+        stress=0.8,
+        stress_limit=0.8,
+        **size,
+    )
+    assert found["gamma"] == Room(
+        law=Law.SLOW_START,
+        flood_rate=0.5,
+        stress=1.9,
+        stress_limit=2.0,
+        affinity="alice",
+        limits=ArrayLimits(tasks=9),
+        **size,
+    )
+
+
+def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
+    """The mean of their slots; a task that was sent just now tells nothing by its waiting."""
+    runs, waits = JobState([Fact.RUNNING]), JobState([Fact.WAITING])
+    row = {"job_id": 7, "name": "campaign.1", "owner": "alice"}
+    rows = (
+        JobStatus(state=runs, slots=2, tasks=(range(1, 2),), **row),  # type: ignore[arg-type]
+        JobStatus(state=runs, slots=4, tasks=(range(2, 3),), **row),  # type: ignore[arg-type]
+        JobStatus(state=waits, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
+    )
+    array = Array(
+        campaign=1,
+        number=1,
+        cluster="beta",
+        state=ArrayState.RELEASED,
+        size=9,
+        intended_at=NOON,
+        job_id=7,
+    )
+    answers = {"beta": seen("beta", *rows)}
+    counts = {"campaign": 1, "cluster": "beta", "waiting": 3, "listed": 5, "slots": 3.0}
+
+    (young,), (old,) = (there([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21))
+    assert (young, old) == (There(fresh=3, **counts), There(fresh=0, **counts))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [{"alpha": Cluster(qmaster_port=1, execd_port=2)}, {"alpha": Cluster(kind=Kind.OAR)}, {}],
+    ids=["Grid Engine", "OAR", "none"],
+)
+def test_the_sites_own_cluster_is_one_as_any_other(own: dict[str, Cluster]) -> None:
+    """Campaigns run there, too, if there is one."""
+    beta = {"beta": Cluster(qmaster_port=3, execd_port=4)}
+    policy = Policy(site=Site(cluster="alpha"), clusters=own | beta, queues={})
+    answers = {name: seen(name) for name in policy.clusters}
+
+    assert room(policy, answers, {}, {}).keys() == {*own, "beta"}
+    assert [away(policy, name).kind for name in own] == [one.kind for one in own.values()]
