@@ -3,6 +3,7 @@
 import ast
 import configparser
 import inspect
+import os
 import re
 import textwrap
 from collections.abc import Iterator
@@ -162,6 +163,22 @@ def test_systemd_ends_a_poller_that_gives_no_sign_of_life() -> None:
     assert (service["Type"], service["NotifyAccess"]) == ("notify", "main")
     assert float(service["WatchdogSec"]) == HUNG_S
     assert service["WatchdogSignal"] == "SIGKILL"  # one that is stopped does not hear SIGABRT
+
+
+@pytest.mark.parametrize("name", ["runner", "nikita"])
+def test_a_program_of_campaigns_goes_on_by_systemd_or_comes_by_cron(name: str) -> None:
+    """As the service account; cron calls it by its hook, which gives all words on."""
+    unit = configparser.ConfigParser()
+    unit.read(ROOT / "conf" / "systemd" / f"gridbridge-{name}.service")
+    cron = (ROOT / "conf" / "cron.d" / "gridbridge-campaigns").read_text().splitlines()
+    hook = ROOT / "oar-hooks" / name
+    account, program = Site(cluster="a").service_account, f"/opt/gridbridge/bin/gridbridge-{name}"
+
+    assert unit["Service"]["User"] == account
+    assert unit["Service"]["ExecStart"] == f"{program} --loop"
+    assert f"* * * * * {account} /opt/gridbridge/oar-hooks/{name}" in cron
+    assert os.access(hook, os.X_OK)
+    assert hook.read_text().splitlines()[-1] == f'exec {program} "$@"'
 
 
 def test_the_way_back_that_the_page_on_setting_up_shows_is_a_configuration(tmp_path: Path) -> None:
