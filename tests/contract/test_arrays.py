@@ -5,7 +5,7 @@ import pytest
 from gridbridge.batch.task import Task, script
 from gridbridge.decisions.campaigns.outcomes import outcome_of
 from gridbridge.model.campaigns.campaign import Outcome
-from gridbridge.model.job import AskedArray, JobEnd
+from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd
 from gridbridge.model.request import Request
 from tests.contract.conftest import EMBEDDED
 from tests.contract.far import UNKNOWN, Far
@@ -99,6 +99,15 @@ def test_the_tasks_of_an_array_end_each_by_its_place(far: Far) -> None:
     assert {place: end.exit_status for place, end in told.items()} == {1: 0, 2: 7, 3: 66, 4: 0}
     assert all(end.wallclock_s is not None for end in told.values())
     assert told_of(far, job, account="gc.another.1.1") == {}
+
+
+def test_a_cluster_tells_what_arrays_may_be(far: Far) -> None:
+    """Those of these tests may be; where there is a limit it is a number of tasks or jobs."""
+    told = far.cold("array_limits")
+
+    assert isinstance(told, ArrayLimits)
+    assert min(told.tasks, told.of_person, told.of_all) >= 0
+    assert told.tasks == 0 or told.tasks > 9
 
 
 def test_one_question_tells_the_ends_of_several_arrays(far: Far) -> None:
