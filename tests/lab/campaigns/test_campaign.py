@@ -22,6 +22,16 @@ from tests.lab.grid import Grid
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
+FOUND = "cd ~/campaigns && one=$(ls env.* | head -n 1) && cat $one && wc -l <nodes.${one#env.}"
+ALIASES = {
+    "CIGRI_NODEFILE": "CIGRI_NODE_FILE",
+    "CIGRI_JOBID": "CIGRI_JOB_ID",
+    "CIGRI_CAMPAIGNID": "CIGRI_CAMPAIGN_ID",
+    "CIGRI_JOBNAME": "CIGRI_JOB_NAME",
+    "CIGRI_WORKING_DIRECTORY": "CIGRI_WORKDIR",
+}
+OTHERS = ("USER", "CLUSTER", "COPY", "RESOURCES", "WALLTIME", "WALLTIME_SECONDS")
+WORDS = {*ALIASES, *ALIASES.values(), *(f"CIGRI_{name}" for name in OTHERS)}
 TERMINATED, CANCELLED = "terminated", "cancelled"
 
 
@@ -55,6 +65,24 @@ def test_every_task_runs_once_and_is_counted(site: Grid, kinds: int) -> None:
         found["ended"],
         found["failed"],
     )
+
+
+def test_a_task_finds_cigris_words_on_both_batch_systems(site: Grid, kinds: int) -> None:
+    """With their aliases, and a line for its slot in the file of its nodes."""
+    until_state(site, kinds, TERMINATED)
+    for cluster, (host, user) in AT.items():
+        lines = site.sh(host, FOUND, user=user).splitlines()
+        known = dict(line.split("=", 1) for line in lines[:-1])
+
+        assert WORDS == known.keys()
+        assert {cluster} == {known["CIGRI_CLUSTER"]}
+        assert [known[name] for name in ALIASES] == [known[name] for name in ALIASES.values()]
+        assert (f"{kinds}.", "1", "300") == (
+            known["CIGRI_JOB_ID"][: len(f"{kinds}.")],
+            known["CIGRI_RESOURCES"],
+            known["CIGRI_WALLTIME_SECONDS"],
+        )
+        assert "1" == lines[-1]
 
 
 def test_both_batch_systems_take_part(site: Grid, kinds: int) -> None:

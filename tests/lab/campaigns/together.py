@@ -31,6 +31,7 @@ BETA: Mapping[str, Any] = {"beta": {}}
 UNTIL = "until [ -e {} ]; do sleep 0.2; done"
 # Each attempt leaves a line. A task asks to run again, one fails, and one is killed by itself.
 RUN = f"""sh -c '{UNTIL.format("both")}; echo "$1 $CIGRI_CLUSTER" >>ran
+env | grep ^CIGRI_ >env.$1; cat "$CIGRI_NODE_FILE" >nodes.$1
 case $1 in
 again) case $(readlink /proc/$$/fd/1) in *.1.out) exit 66 ;; esac ;;
 fails) exit 3 ;;
