@@ -1,0 +1,66 @@
+"""A person is told by the programs that root has configured, each in its own way."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.apply.campaigns.telling import tell
+from gridbridge.errors import CommandFailed
+from gridbridge.model.campaigns.notices import Message, Severity, Subscription, Way
+from gridbridge.model.campaigns.sections import Notifications
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def message(way: Way, identity: str) -> Message:
+    """Return what somebody is to be told."""
+    known = {"uid": 1000, "owner": "alice", "severity": Severity.HIGH, "token": "ab"}
+    known |= {"told_until": NOON, "next_at": NOON}
+    one = Subscription(way=way, identity=identity, **known)  # type: ignore[arg-type]
+    return Message(
+        subscription=one,
+        subject="gridbridge: campaign 12: BLACKLIST",
+        lines=("campaign 12: closed", "$(touch evil)"),
+        words=("12:BLACKLIST:beta:5",),
+        until=NOON,
+    )
+
+
+@pytest.fixture(name="policy")
+def _policy(tmp_path: Path) -> Notifications:
+    """Return programs that note what they are given."""
+    for name in ("mail", "chat"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\n{{ echo "$# $*"; cat; }} >{tmp_path}/{name}.told\n')
+        program.chmod(0o755)
+    return Notifications(mail=f"{tmp_path}/mail", command=f"{tmp_path}/chat")
+
+
+def test_the_sites_command_is_given_whom_and_what(policy: Notifications, tmp_path: Path) -> None:
+    """One word, and the lines on its standard input; nothing in them is run."""
+    tell(message(Way.JABBER, "alice@chat"), policy)
+
+    assert (tmp_path / "chat.told").read_text().splitlines() == [
+        "1 alice@chat",
+        "gridbridge: campaign 12: BLACKLIST",
+        "campaign 12: closed",
+        "$(touch evil)",
+    ]
+    assert not (tmp_path / "mail.told").exists()
+
+
+def test_a_mail_is_given_to_the_sites_mailer(policy: Notifications, tmp_path: Path) -> None:
+    tell(message(Way.MAIL, "alice@example.org"), policy)
+
+    first, *lines = (tmp_path / "mail.told").read_text().splitlines()
+    assert first == "2 -i alice@example.org"
+    assert "To: alice@example.org" in lines
+    assert "campaign 12: closed" in lines
+
+
+def test_a_program_that_fails_has_told_nobody(policy: Notifications, tmp_path: Path) -> None:
+    (tmp_path / "chat").write_text("#!/bin/sh\nexit 75\n")
+
+    with pytest.raises(CommandFailed):
+        tell(message(Way.JABBER, "alice@chat"), policy)
