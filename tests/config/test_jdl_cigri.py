@@ -5,6 +5,7 @@ import json
 import pytest
 
 from gridbridge.config import jdl
+from gridbridge.errors import ConfigError
 from tests.config.test_jdl_lines import wrong_with
 
 
@@ -25,6 +26,29 @@ def test_what_is_not_there_yet_is_refused(key: str, value: object, expected: str
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {}}, key: value}
 
     assert wrong_with(json.dumps(known)) == [expected]
+
+
+def test_what_is_not_said_is_as_in_cigri() -> None:
+    """One slot, an hour, the home, best-effort, and any number of tasks at once."""
+    known = {"name": "n", "nb_jobs": 2, "exec_file": "x", "clusters": {"b": {}}}
+    said = jdl.load("n", json.dumps(known))
+    there = said.jdl.clusters["b"]
+
+    assert (there.slots, there.walltime_s, there.exec_directory) == (1, 3600, "")
+    assert (there.is_besteffort, there.max_jobs, there.project) == (True, 0, "")
+    assert (said.jdl.is_idempotent, said.parameters) == (False, ("0", "1"))
+
+
+def test_an_unknown_key_is_told_with_the_nearest_that_there_is() -> None:
+    """Or with all of them."""
+    known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"waltime": "1:0"}}}
+
+    with pytest.raises(
+        ConfigError, match=r"^n:1: b\.waltime: unknown key; walltime is the nearest$"
+    ):
+        jdl.load("n", json.dumps(known))
+    with pytest.raises(ConfigError, match=r"^n:1: zzz: unknown key; the keys are clusters, "):
+        jdl.load("n", json.dumps(known | {"clusters": {"b": {}}, "zzz": 1}))
 
 
 def test_keys_of_cigris_that_ask_for_nothing_here_are_warned_of() -> None:
