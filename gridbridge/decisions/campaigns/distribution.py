@@ -114,7 +114,8 @@ class Distribution:
 
     def _take(self, campaign: Campaign, cluster: str, tasks: int) -> int:
         """Take so many of a campaign's tasks, or all that are left; return how many."""
-        taken = min(tasks, self._unsent.get(campaign.number, 0))
+        most = self._matching.most(campaign, cluster) - self.given[campaign.number, cluster]
+        taken = max(0, min(tasks, most, self._unsent.get(campaign.number, 0)))
         if taken:
             self._unsent[campaign.number] -= taken
             self.given[campaign.number, cluster] += taken

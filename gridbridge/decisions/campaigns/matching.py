@@ -88,10 +88,14 @@ class Matching:
         left = self._arrays[pair] + self.left.arrays.of(*pair)
         return min(self._seen.arrays_at_once, left)
 
+    def most(self, campaign: Campaign, cluster: str) -> int:
+        """Return how many tasks of a campaign may be sent to a cluster in this cycle, in arrays."""
+        return array_tasks(self._seen, cluster) * self.arrays(campaign, cluster)
+
     def _place(self, campaign: Campaign, cluster: str, given: int) -> Place:
         pair = (campaign.number, cluster)
         wish = campaign.jdl.clusters[cluster]
-        at_once = array_tasks(self._seen, cluster) * self.arrays(campaign, cluster)
+        at_once = self.most(campaign, cluster)
         most = wish.max_jobs - self._listed[pair] if wish.max_jobs else at_once
         return Place(
             campaign=campaign,

@@ -12,6 +12,7 @@ from gridbridge.cli.grid.griddel import griddel
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.gridsub import gridsub
 from gridbridge.cli.grid.listing import HEAD
+from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.request import Answer, Verb
@@ -185,6 +186,13 @@ def test_gridsub_says_what_is_wrong(options: list[str], status: int, words: str)
 
     assert getattr(done.exception, "exit_code", done.return_value) == status
     assert words in done.output + str(done.exception)
+
+
+def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from() -> None:
+    """As with CiGri's -d; it is a line else."""
+    done = CliRunner().invoke(gridsub, ["-d", "-j", "{}"], standalone_mode=False)
+
+    assert isinstance(done.exception, ConfigError)
 
 
 @pytest.fixture(name="no_host")

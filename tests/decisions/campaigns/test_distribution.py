@@ -324,6 +324,7 @@ def array(campaign: int, number: int) -> Array:
     return Array(campaign=campaign, number=number, **known)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("by", [ShareBy.NONE, ShareBy.USER])
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
@@ -337,7 +338,7 @@ def array(campaign: int, number: int) -> Array:
     ids=["none", "one more", "two more", "of all", "none more", "none more of anybody"],
 )
 def test_no_person_gets_more_arrays_than_a_cluster_takes(
-    limits: dict[str, int], expected: dict[int, int]
+    by: ShareBy, limits: dict[str, int], expected: dict[int, int]
 ) -> None:
     """Two are there; campaigns of one owner count together, and a third one is bob's."""
     first, second, third = (campaign(number, {"beta": at()}) for number in (1, 2, 3))
@@ -348,6 +349,7 @@ def test_no_person_gets_more_arrays_than_a_cluster_takes(
         max_tasks=10,
         arrays_at_once=9,
         room=limited(**limits) | {"gamma": Room(free_slots=9)},
+        sharing=Sharing(by=by),
     )
 
     assert {one.campaign: one.tasks for one in sends(rows)} == expected
