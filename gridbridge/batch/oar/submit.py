@@ -25,7 +25,7 @@ HAS_QSTAT = False
 ID = b"OAR_JOB_ID="
 RULE = "[ADMISSION RULE]"
 BY_RULE = 254  # an admission rule died: its words come last
-# What can't be had, by a job and by an array; an unknown queue; an output's name that OAR can't use.
+# What can't be had, by a job and by an array; an unknown queue; an output's name it can't use.
 REFUSALS = (8, 251, 248, 243, 244, BY_RULE)
 NOT_BEGUN = (75, 127)  # of far.sh, the script did not arrive; there is no oarsub
 DATABASE = (b"DBI connect", b"closed the connection", b"terminating connection")
