@@ -44,6 +44,10 @@ class StateError(GridbridgeError):
     """The state file or the spool can't be used: full, newer than we are, or not ours."""
 
 
+class NotSeen(GridbridgeError):
+    """A cluster gave no whole answer: nothing is known of it, and so nothing is done there."""
+
+
 class NoRoute(GridbridgeError):
     """A queue that calls our starter is not one of gridbridge.toml's."""
 

@@ -9,6 +9,7 @@ from gridbridge.batch.embedded import status as embedded_status
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.embedded import tasks as embedded_tasks
 from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine import demand as gridengine_demand
 from gridbridge.batch.gridengine import records as gridengine_records
 from gridbridge.batch.gridengine import site as gridengine_site
 from gridbridge.batch.gridengine import status as gridengine_status
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         ListsQueues,
         MakesQueues,
         SetsUp,
+        ShowsDemand,
         ShowsRequests,
         TellsAccounts,
         TellsArrayEnds,
@@ -64,6 +66,7 @@ class Adapter(Generic[Where]):
     alters: "Alters[Where] | None" = None
     makes_queues: "MakesQueues[Where] | None" = None
     lists_queues: "ListsQueues[Where] | None" = None
+    shows_demand: "ShowsDemand[Where] | None" = None
     shows_suspension: bool = False  # its list tells that a job was suspended there
 
 
@@ -83,6 +86,7 @@ GRIDENGINE: Adapter[Cell] = Adapter(
     shows_requests=gridengine_tools,
     alters=gridengine_tools,
     makes_queues=gridengine_site,
+    shows_demand=gridengine_demand,
     shows_suspension=True,
 )
 OAR: Adapter[OarServer] = Adapter(

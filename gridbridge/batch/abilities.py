@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
+from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.ids import TransferId
 from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd, QueueLimits, SubmittedJob
 from gridbridge.model.request import JobSpec, Pairs, Request, Variant
@@ -127,6 +128,14 @@ class SetsUp(Protocol[Where]):
 
     def remote_setup(self, where: Where, of_host: str, home: CellSetup, /) -> CellSetup:
         """Return what a transfer from that host touches there."""
+        ...
+
+
+class ShowsDemand(Protocol[Where]):
+    """It tells what it has and what waits there, for nodes that come and go."""
+
+    def printed(self, where: Where, /) -> tuple[Documents, str]:
+        """Return what its programs print now, in UTC, and its master's host."""
         ...
 
 

@@ -6,6 +6,7 @@ import click
 
 from gridbridge import __version__
 from gridbridge.cli import program
+from gridbridge.cli.balance import balance
 from gridbridge.cli.check import check
 from gridbridge.cli.drain import drain, undrain
 from gridbridge.cli.explain import explain
@@ -31,6 +32,7 @@ def gridbridge(debug: bool) -> None:
     logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING)
 
 
+gridbridge.add_command(balance)
 gridbridge.add_command(setup)
 gridbridge.add_command(check)
 gridbridge.add_command(status)

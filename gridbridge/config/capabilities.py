@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gridbridge.config import campaigns, site, transfer
+from gridbridge.config import campaigns, elastic, site, transfer
 from gridbridge.config.sections import Capability, Group
 
 CAPABILITIES: tuple[Capability, ...] = (
     site,
     transfer,
     campaigns,
+    elastic,
 )
 GROUPS: Mapping[str, Group] = MappingProxyType(
     {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}

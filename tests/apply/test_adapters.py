@@ -97,7 +97,15 @@ def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None
         (
             CELL,
             {
-                *("at_home", "guards_tasks", "sets_up", "makes_queues", "watches", "recalls"),
+                *(
+                    "at_home",
+                    "guards_tasks",
+                    "sets_up",
+                    "makes_queues",
+                    "shows_demand",
+                    "watches",
+                    "recalls",
+                ),
                 *("tells_accounts", "accounts", "array_ends", "shows_requests", "alters"),
             },
         ),

@@ -76,9 +76,9 @@ def test_who_suspended_is_kept(letters: str, expected: set[str]) -> None:
 
 @pytest.mark.parametrize("letters", ["", "X", "qwX", "P"])
 def test_unknown_letters_are_told_once(letters: str, caplog: pytest.LogCaptureFixture) -> None:
-    parse._state.cache_clear()
+    parse.read_state.cache_clear()
     with caplog.at_level(logging.WARNING):
-        words = {parse._state(letters).word for _ in range(2)}
+        words = {parse.read_state(letters).word for _ in range(2)}
 
     assert words == {Fact.UNKNOWN}
     assert caplog.messages == [f"event=unknown_job_state letters={letters!r}"]

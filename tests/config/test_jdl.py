@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import jdl, jdl_ranges, jdl_values
+from gridbridge.config.brought import jdl, jdl_ranges, jdl_values
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from gridbridge.config import jdl
-from gridbridge.config.jdl_words import as_jdl
+from gridbridge.config.brought import jdl
+from gridbridge.config.brought.jdl_words import as_jdl
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 
 ALL = AtCluster(

@@ -105,6 +105,16 @@ def status(cell: Cell) -> Argv:
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-u", "*", "-xml")
 
 
+def every_job(cell: Cell) -> Argv:
+    """List all jobs with what they ask for, and all queues, in one answer."""
+    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", "*", "-xml", "-f", "-r")
+
+
+def hosts(cell: Cell) -> Argv:
+    """List the execution hosts."""
+    return (f"{cell.binaries}/qhost", "-xml")
+
+
 def consumables(cell: Cell, names: list[str]) -> Argv:
     """Show these resources of every queue instance, with what each is a resource of."""
     return (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")

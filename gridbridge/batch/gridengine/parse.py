@@ -90,34 +90,34 @@ def parse_begun(data: bytes) -> list[int]:
     return read_xml(data, _read_begun)
 
 
-def read_xml(data: bytes, read: Callable[[bytes], _Value]) -> _Value:
-    """Read a document, repaired if need be; ParseError for anything else."""
+def read_xml(data: bytes, read: Callable[[bytes], _Value], program: str = "qstat") -> _Value:
+    """Read a document, repaired if need be; ParseError, which names the program, for others."""
     if b"<!" in data:  # a DTD, whose entities could stand for anything; qstat escapes every `<`
-        raise ParseError("qstat: a document with declarations")
+        raise ParseError(f"{program}: a document with declarations")
     try:
-        return _attempt(data, read)
+        return _attempt(data, read, program)
     except etree.XMLSyntaxError as broken:
         if not data.lstrip().startswith(b"<"):
-            raise ParseError(_not_xml(data)) from broken
+            raise ParseError(_not_xml(data, program)) from broken
     try:
-        return _attempt(_repair(data), read)
+        return _attempt(_repair(data), read, program)
     except etree.XMLSyntaxError as broken:
-        raise ParseError(f"qstat: broken XML: {broken.msg}") from broken
+        raise ParseError(f"{program}: broken XML: {broken.msg}") from broken
 
 
-def _attempt(document: bytes, read: Callable[[bytes], _Value]) -> _Value:
+def _attempt(document: bytes, read: Callable[[bytes], _Value], program: str) -> _Value:
     try:
         return read(document)
     except KeyError as missing:
-        raise ParseError(f"qstat: a job or queue without {missing.args[0]}") from missing
+        raise ParseError(f"{program}: a job or queue without {missing.args[0]}") from missing
     except ValueError as wrong:
-        raise ParseError(f"qstat: {wrong}") from wrong
+        raise ParseError(f"{program}: {wrong}") from wrong
 
 
-def _not_xml(data: bytes) -> str:
+def _not_xml(data: bytes, program: str) -> str:
     lines = data.decode("utf-8", "replace").splitlines()
     first = next((line.strip() for line in lines if line.strip()), "")
-    return f"qstat: no XML but {first[:100]!r}" if first else "qstat: an empty answer"
+    return f"{program}: no XML but {first[:100]!r}" if first else f"{program}: an empty answer"
 
 
 def walk(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
@@ -148,7 +148,7 @@ class _Lists:
 
     @property
     def pending(self) -> int:
-        return sum(n for text, n in self._tasks.items() if _state(text).can_start)
+        return sum(n for text, n in self._tasks.items() if read_state(text).can_start)
 
     def take(self, element: etree._Element) -> None:
         leafs = {child.tag: child.text or "" for child in element}
@@ -231,7 +231,7 @@ def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
         tasks=read_tasks(leafs.get("tasks", "")),
         name=_text(leafs["JB_name"]),
         owner=_text(leafs["JB_owner"]),
-        state=_state(leafs["state"]),
+        state=read_state(leafs["state"]),
         queue=queue,
         since=_since(leafs, zone),
         slots=int(leafs["slots"]),
@@ -239,7 +239,7 @@ def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
 
 
 @lru_cache(maxsize=256)
-def _state(text: str) -> JobState:
+def read_state(text: str) -> JobState:
     """Read state letters; of each combination with an unknown one the log tells once."""
     state = letters.read_job(text)
     if Fact.UNKNOWN in state.facts:

@@ -2,7 +2,7 @@
 
 from gridbridge.cli import output
 from gridbridge.cli.grid import REFUSED
-from gridbridge.config.jdl import Said
+from gridbridge.config.brought.jdl import Said
 from gridbridge.model.report import printable
 from gridbridge.services.tools import campaign_check
 from gridbridge.services.tools.campaign_check import There

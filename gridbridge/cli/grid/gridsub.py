@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from gridbridge.cli import output, program
 from gridbridge.cli.grid import REFUSED, UNREACHABLE, adding, checking, onward, waiting
-from gridbridge.config.jdl import FILE_BYTES, Said
+from gridbridge.config.brought.jdl import FILE_BYTES, Said
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.places import CAMPAIGNS

@@ -11,8 +11,8 @@ from datetime import timedelta
 from itertools import count
 
 from gridbridge.config import admission
-from gridbridge.config.jdl_ranges import out_of_range
-from gridbridge.config.jdl_values import MOST_TASKS
+from gridbridge.config.brought.jdl_ranges import out_of_range
+from gridbridge.config.brought.jdl_values import MOST_TASKS
 from gridbridge.decisions.campaigns import admission as rules
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.errors import ConfigError, GridbridgeError

@@ -4,10 +4,10 @@ import json
 import os
 from dataclasses import asdict, dataclass
 
-from gridbridge.config import added, jdl, typed
-from gridbridge.config.jdl import Said
+from gridbridge.config.brought import added, jdl, typed
+from gridbridge.config.brought.jdl import Said
+from gridbridge.config.brought.typed import Typed
 from gridbridge.config.kinds import OF_KIND
-from gridbridge.config.typed import Typed
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl, Type
 from gridbridge.model.places import CAMPAIGNS, CONFIG, PUBLISHED

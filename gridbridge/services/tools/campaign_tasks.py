@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.jdl_words import as_jdl
+from gridbridge.config.brought.jdl_words import as_jdl
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.shown import ShownCampaign
 from gridbridge.model.campaigns.task import Ended, ShownTask

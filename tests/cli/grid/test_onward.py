@@ -12,7 +12,7 @@ from gridbridge.cli.grid import UNREACHABLE, onward
 from gridbridge.cli.grid.gridfetch import main as gridfetch
 from gridbridge.cli.grid.gridstat import main as gridstat
 from gridbridge.cli.grid.gridsub import gridsub
-from gridbridge.config.jdl import Said
+from gridbridge.config.brought.jdl import Said
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.services.tools import campaign_sources

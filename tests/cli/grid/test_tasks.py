@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.grid import watching
 from gridbridge.cli.grid.gridstat import gridstat
 from gridbridge.cli.grid.listing import in_range
-from gridbridge.config import jdl
+from gridbridge.config.brought import jdl
 from gridbridge.model.campaigns.campaign import CampaignState, Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type

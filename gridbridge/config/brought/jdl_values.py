@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gridbridge.config.jdl_properties import properties
+from gridbridge.config.brought.jdl_properties import properties
 
 MOST_TASKS = 10_000_000
 MOST_SLOTS = 100_000

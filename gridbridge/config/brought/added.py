@@ -5,8 +5,8 @@ All that is wrong is told at once, as of a JDL.
 
 import json
 
-from gridbridge.config.jdl import Reader
-from gridbridge.config.jdl_values import PARAMETERS, named_once
+from gridbridge.config.brought.jdl import Reader
+from gridbridge.config.brought.jdl_values import PARAMETERS, named_once
 from gridbridge.errors import ConfigError
 
 READ, RIGHT = PARAMETERS["params"]

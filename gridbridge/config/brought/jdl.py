@@ -15,8 +15,8 @@ from difflib import get_close_matches
 from itertools import count
 from typing import Any, BinaryIO
 
-from gridbridge.config.jdl_lines import Lines, is_json, lines_of
-from gridbridge.config.jdl_values import (
+from gridbridge.config.brought.jdl_lines import Lines, is_json, lines_of
+from gridbridge.config.brought.jdl_values import (
     COMMANDS,
     IDLE,
     JOBS_TYPES,

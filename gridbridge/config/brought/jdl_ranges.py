@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gridbridge.config.jdl_values import (
+from gridbridge.config.brought.jdl_values import (
     COMMAND,
     MOST_OUTPUTS,
     MOST_SLOTS,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from gridbridge.config.jdl_values import BEST_EFFORT
+from gridbridge.config.brought.jdl_values import BEST_EFFORT
 from gridbridge.model.campaigns.hosts.properties import RELATIONS, wanted
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 

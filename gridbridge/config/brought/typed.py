@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gridbridge.config import jdl
-from gridbridge.config.directives import Asked, Resource, Script, read_range, resources
-from gridbridge.config.jdl import Said
-from gridbridge.config.jdl_properties import properties
-from gridbridge.config.jdl_values import LEVELS, MOST_TASKS
+from gridbridge.config.brought import jdl
+from gridbridge.config.brought.directives import Asked, Resource, Script, read_range, resources
+from gridbridge.config.brought.jdl import Said
+from gridbridge.config.brought.jdl_properties import properties
+from gridbridge.config.brought.jdl_values import LEVELS, MOST_TASKS
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.shell.runner import quote

@@ -1,0 +1,45 @@
+"""Asks the site's own cluster for what a round looks at."""
+
+from datetime import UTC, datetime
+
+from gridbridge.apply.adapters import adapter_of
+from gridbridge.apply.clusters import away
+from gridbridge.batch.gridengine.demand import read_cell
+from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, ParseError
+from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.saved import Documents, Kept
+from gridbridge.model.policy import Policy
+
+
+def printed(policy: Policy, now: datetime) -> tuple[Documents, Kept]:
+    """Return what the cluster's programs print now; NotSeen when one of them does not answer.
+
+    `now` is the moment before they are asked.
+    """
+    name = policy.site.cluster
+    if not name:
+        raise ConfigError(("[site] cluster is empty: no cluster is the site's own",))
+    cluster = away(policy, name)
+    shows = adapter_of(cluster).shows_demand
+    if shows is None:
+        raise ConfigError((f"[cluster.{name}] kind: only a Grid Engine cluster can be balanced",))
+    try:
+        documents, master = shows.printed(cluster)
+    except GridbridgeError as error:
+        raise NotSeen(f"{name}: {error}") from error
+    return documents, Kept(now=now, master=master)
+
+
+def situation(documents: Documents, kept: Kept, where: str) -> Situation:
+    """Read what was printed; NotSeen, which says where, for anything but a whole answer."""
+    try:
+        cell = read_cell(documents.qstat, documents.qhost, kept.now.tzinfo or UTC)
+    except ParseError as error:
+        raise NotSeen(f"{where}: {error}") from error
+    return Situation(
+        now=kept.now,
+        cell=cell,
+        master=kept.master,
+        last_change=kept.last_change,
+        nodes=kept.nodes,
+    )

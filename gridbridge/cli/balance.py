@@ -1,0 +1,155 @@
+"""gridbridge balance: what the balancer would do, and what it looks at."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+
+from gridbridge.cli import output
+from gridbridge.cli.options import CONFIG_FILE, JSON
+from gridbridge.errors import NotSeen
+from gridbridge.model.elastic.plan import Rules
+from gridbridge.model.elastic.told import Told
+from gridbridge.services.tools import balance as service
+
+NOT_SEEN = 75  # as of sysexits.h: the same may work later
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _both(name: str) -> tuple[str, str]:
+    """Return an option with - and, as StarCluster writes it, with _."""
+    return f"--{name.replace('_', '-')}", f"--{name}"
+
+
+OPTIONS = (
+    click.option(
+        "--policy", type=click.Choice([one.value for one in Rules]), help="Decide by these rules."
+    ),
+    click.option(
+        *("-m", *_both("max_nodes"), "max_nodes"),
+        type=click.IntRange(min=1),
+        help="The most nodes of the cluster, with the master.",
+    ),
+    click.option(
+        *("-n", *_both("min_nodes"), "min_nodes"),
+        type=click.IntRange(min=0),
+        help="The least, with the master.",
+    ),
+    click.option(
+        *("-a", *_both("add_nodes_per_iteration"), *_both("add_nodes_per_iter")),
+        "add_nodes_per_iteration",
+        type=click.IntRange(min=1),
+        help="The most nodes that one round adds.",
+    ),
+    click.option(
+        *("-w", *_both("job_wait_time"), "job_wait_time_s"),
+        type=click.FloatRange(min=0),
+        help="Seconds after which a waiting job makes the cluster grow.",
+    ),
+    click.option(
+        *("-k", *_both("kill_after"), "kill_after_min"),
+        type=click.IntRange(0, 59),
+        help="The minute of its hour from which an idle node may be removed.",
+    ),
+    click.option(
+        *("-s", *_both("stabilization_time"), "stabilization_s"),
+        type=click.FloatRange(min=0),
+        help="Seconds after a change in which nothing else is done.",
+    ),
+    click.option(
+        "--faithful", "is_faithful", is_flag=True, help="Count as StarCluster does, wrong or right."
+    ),
+)
+
+
+def rules(command: Command) -> Command:
+    """Give a command the options that say what is decided."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.group()
+def balance() -> None:
+    """Look at the site's own cluster as one that grows and shrinks with its queue.
+
+    Nothing is changed by these commands.
+
+    \b
+    Example:
+      gridbridge balance plan --max-nodes 20
+    """
+
+
+@balance.command()
+@click.option("--from", "folder", metavar="FOLDER", default="", help="Decide about this folder.")
+@rules
+@CONFIG_FILE
+@JSON
+def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
+    """Say what a round of the balancer would do, and why, and do nothing.
+
+    Options come before [balance] in gridbridge.toml. With --from it is decided about what
+    `gridbridge balance snapshot` saved in FOLDER, or somebody by hand: qstat.xml (of
+    `qstat -u '*' -xml -f -r`), qhost.xml (of `qhost -xml`) and state.json. No cell is asked then,
+    and no configuration is read. Without a maximum nothing is ever added or removed.
+    Exit status: 0 also when nothing would be done; 2 usage; 75 the cell gave no whole answer.
+
+    \b
+    Example:
+      gridbridge balance plan --max-nodes 20 --min-nodes 2
+      gridbridge balance plan --from saved --max-nodes 20 --json
+    """
+    told = _or_later(lambda: service.plan(service.Given(**given), datetime.now(UTC), folder, path))
+    if is_json:
+        output.as_json(_plain(told))
+        return
+    output.line(told.sentence)
+    for one in told.refused:
+        output.line(f"  {f'job {one.job}' if one.job else one.host}: {one.reason}")
+
+
+@balance.command()
+@click.argument("folder", metavar="FOLDER")
+@CONFIG_FILE
+def snapshot(folder: str, path: str) -> None:
+    """Save what a round of the balancer looks at now in FOLDER.
+
+    It has what `qstat` and `qhost` would show anybody: with it others can see why a cluster grew,
+    or what other rules would have done. Exit status: 0; 2 the folder can't be written; 75 the cell
+    gave no whole answer.
+
+    \b
+    Example:
+      gridbridge balance snapshot saved
+    """
+    _or_later(lambda: service.snapshot(folder, datetime.now(UTC), path))
+
+
+Value = TypeVar("Value")
+
+
+def _or_later(act: Callable[[], Value]) -> Value:
+    """Do it, or end with 75 when the cell gave no whole answer."""
+    try:
+        return act()
+    except NotSeen as error:
+        output.complain(f"gridbridge: {error}")
+        raise SystemExit(NOT_SEEN) from error
+
+
+def _plain(told: Told) -> dict[str, object]:
+    return {
+        "add": told.add,
+        "pool": told.pool,
+        "remove": list(told.remove),
+        "sentence": told.sentence,
+        "refused": [
+            {"job": one.job, "reason": one.reason}
+            if one.job
+            else {"host": one.host, "reason": one.reason}
+            for one in told.refused
+        ],
+    }

@@ -1,0 +1,1 @@
+"""When a cluster grows, and which of its nodes it gives back."""

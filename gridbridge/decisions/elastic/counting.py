@@ -1,0 +1,72 @@
+"""The numbers of a cell on which StarCluster's rules rest, counted right."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from gridbridge.model.elastic.cell import Instance, Shape, Waiting
+from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
+from gridbridge.model.elastic.plan import Figures, Situation
+
+
+def figures(seen: Situation, queue: str) -> Figures:
+    """Count a queue's slots that work, and the tasks that could start.
+
+    Hosts that are silent or closed are no capacity, and their jobs don't take any from the others.
+    The longest wait is that of the oldest job, which need not be the first of the list.
+    """
+    own = [one for one in seen.cell.instances if one.queue == queue]
+    usable = [one for one in own if one.is_usable]
+    waiting = [one for one in able(seen.cell.waiting) if takes(queue, one.shape)]
+    since = [one.oldest_since for one in waiting if one.oldest_since]
+    nodes = nodes_of(seen)
+    return Figures(
+        nodes=len(nodes),
+        running=sum(not one.state.is_coming for one in nodes),
+        jobs=sum(len(one.jobs) for one in waiting),
+        wanted=sum(one.slots for one in waiting),
+        free=sum(one.free for one in usable),
+        slots=sum(one.total for one in usable),
+        slots_per_node=_usual_slots(own, seen.master),
+        waited_s=max(0.0, elapsed_s(min(since), seen.now)) if since else 0.0,
+        unchanged_s=None if seen.last_change is None else elapsed_s(seen.last_change, seen.now),
+    )
+
+
+def able(waiting: Iterable[Waiting]) -> list[Waiting]:
+    """Return what the scheduler may start: no hold, error or deletion keeps it."""
+    return [one for one in waiting if one.state.can_start]
+
+
+def takes(queue: str, shape: Shape) -> bool:
+    """Say whether a queue is one of those that a task asks for, if it asks for any."""
+    asked = (one.partition("@")[0] for one in shape.queues)
+    return not shape.queues or any(fnmatchcase(queue, one) for one in asked)
+
+
+def nodes_of(seen: Situation) -> tuple[Node, ...]:
+    """Return a cluster's nodes by name: its own hosts too, which nobody powers on or off."""
+    known = [one for one in seen.nodes if one.state.is_there]
+    hosts = [seen.master, *(one.name for one in seen.cell.hosts)]
+    found = {one.name: one for one in known}
+    for host in filter(None, hosts):
+        if not any(is_same_host(host, one) for one in found):
+            found[host] = Node(name=host, state=NodeState.READY)
+    return tuple(found[name] for name in sorted(found))
+
+
+def elapsed_s(since: datetime, now: datetime) -> float:
+    """Return the whole time between two moments, also when that is more than a day."""
+    return (now - since).total_seconds()
+
+
+def _usual_slots(own: Iterable[Instance], master: str) -> int:
+    """Return how many slots a new node will have: as most of the nodes, the larger count of two.
+
+    A master has its own; 0 where nothing tells.
+    """
+    every = [one for one in own if one.total]
+    counts = Counter(one.total for one in every if not is_same_host(one.host, master))
+    counts = counts or Counter(one.total for one in every)
+    return max(counts, key=lambda slots: (counts[slots], slots), default=0)

@@ -1,0 +1,67 @@
+"""Which nodes StarCluster's rules give back: idle ones, late in an hour that is paid for."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gridbridge.decisions.elastic.counting import elapsed_s, nodes_of
+from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
+from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
+from gridbridge.model.elastic.sections import Balance
+
+HOUR_MIN = 60
+
+
+def removable(seen: Situation, rules: Balance, plan: Plan, *, is_faithful: bool) -> Plan:
+    """Return the plan with the nodes to remove, in the order of their names.
+
+    Only nodes of the balancer's own are; who asks has seen that no job waits.
+    """
+    unchanged_s = plan.figures.unchanged_s
+    if unchanged_s is not None and unchanged_s < rules.stabilization_s:
+        return replace(plan, verdict=Verdict.NOT_STABLE)
+    spare = plan.figures.nodes - rules.min_nodes
+    if spare <= 0:
+        return replace(plan, verdict=Verdict.AT_MINIMUM)
+    own = {one.name for one in seen.nodes}
+    refused, idle = list[Refused](), list[str]()
+    for node in (one for one in nodes_of(seen) if one.name in own):
+        if known := next(_hindrances(node, seen, rules, is_faithful=is_faithful), None):
+            refused.append(known)
+        elif len(idle) == spare:
+            refused.append(Refused(host=node.name, cause=Refusal.AT_MINIMUM))
+        else:
+            idle.append(node.name)
+    return replace(
+        plan,
+        verdict=Verdict.IDLE if idle else Verdict.NONE_IDLE,
+        remove=tuple(idle),
+        refused=(*plan.refused, *refused),
+    )
+
+
+def _hindrances(
+    node: Node, seen: Situation, rules: Balance, *, is_faithful: bool
+) -> Iterator[Refused]:
+    """Give what keeps a node from being removed."""
+    if is_same_host(node.name, seen.master):
+        yield Refused(host=node.name, cause=Refusal.MASTER)
+    if node.state is not NodeState.READY:
+        yield Refused(host=node.name, cause=Refusal.NOT_READY)
+    if not (is_faithful or any(is_same_host(node.name, one.name) for one in seen.cell.hosts)):
+        yield Refused(host=node.name, cause=Refusal.NOT_LISTED)
+    if _is_busy(node, seen, is_faithful=is_faithful):
+        yield Refused(host=node.name, cause=Refusal.BUSY)
+    if node.up_since is None:
+        yield Refused(host=node.name, cause=Refusal.UPTIME_UNKNOWN)
+        return
+    minute = int(elapsed_s(node.up_since, seen.now) // 60) % HOUR_MIN
+    if minute < rules.kill_after_min:
+        yield Refused(host=node.name, cause=Refusal.HOUR_IS_PAID, minute=minute)
+
+
+def _is_busy(node: Node, seen: Situation, *, is_faithful: bool) -> bool:
+    """Say whether a job runs or starts on a node; StarCluster takes a name for a part of others."""
+    busy = (one for one in seen.cell.instances if one.running)
+    if is_faithful:
+        return any(node.name in f"{one.queue}@{one.host}" for one in busy)
+    return any(is_same_host(node.name, one.host) for one in busy)

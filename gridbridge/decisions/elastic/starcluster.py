@@ -1,0 +1,92 @@
+"""StarCluster's rules: grow when a job waits too long, give idle nodes back late in their hour.
+
+They are those of the StarCluster load balancer guide (Criteria for Adding a Node, Criteria for
+Removing a Node, The 45 Minutes Past the Hour Rule). A round either adds or removes.
+"""
+
+from gridbridge.decisions.elastic import counting, faithful
+from gridbridge.decisions.elastic.counting import takes
+from gridbridge.decisions.elastic.removal import removable
+from gridbridge.model.elastic.cell import Waiting
+from gridbridge.model.elastic.plan import Figures, Plan, Refusal, Refused, Situation, Verdict
+from gridbridge.model.elastic.sections import Balance
+
+
+def decide(seen: Situation, rules: Balance, *, is_faithful: bool = False) -> Plan:
+    """Return what a round does; the same situation gives the same plan.
+
+    It holds that nodes + add <= max_nodes, and nodes - removed >= min_nodes. With `is_faithful`
+    the numbers are StarCluster's own, and the first of these does not hold.
+    """
+    count = faithful.figures if is_faithful else counting.figures
+    figures = count(seen, rules.queue)
+    verdict, nodes = _growth(figures, rules, seen, is_faithful=is_faithful)
+    plan = Plan(verdict=verdict, figures=figures, add=nodes, refused=_unable(seen, rules.queue))
+    if nodes or figures.jobs or verdict in (Verdict.NO_MAXIMUM, Verdict.BELOW_MINIMUM):
+        return plan
+    return removable(seen, rules, plan, is_faithful=is_faithful)
+
+
+def _growth(
+    figures: Figures, rules: Balance, seen: Situation, *, is_faithful: bool
+) -> tuple[Verdict, int]:
+    """Return how many nodes to add, and why so many."""
+    if not rules.max_nodes:
+        return Verdict.NO_MAXIMUM, 0
+    if figures.nodes >= rules.max_nodes:
+        return Verdict.FULL, 0
+    if not figures.jobs and figures.nodes >= rules.min_nodes:
+        return Verdict.NONE_IDLE, 0
+    if figures.slots > 0 and not is_stable(figures, rules):
+        return Verdict.NOT_STABLE, 0
+    if figures.slots_per_node is None:
+        return Verdict.SEVERAL_SLOT_COUNTS, 0
+    verdict, needed = _need(figures, rules, seen, is_faithful=is_faithful)
+    room = rules.max_nodes - (figures.running if is_faithful else figures.nodes)
+    return verdict, max(0, min(rules.add_nodes_per_iteration, needed, room))
+
+
+def _need(
+    figures: Figures, rules: Balance, seen: Situation, *, is_faithful: bool
+) -> tuple[Verdict, int]:
+    """Return how many nodes are wanted, whatever limits there are."""
+    if figures.nodes < rules.min_nodes:
+        return Verdict.BELOW_MINIMUM, rules.min_nodes - figures.nodes
+    if figures.slots == 0:
+        is_coming = any(one.state.is_coming for one in seen.nodes)
+        return (Verdict.ON_THEIR_WAY, 0) if is_coming and not is_faithful else (Verdict.NO_SLOTS, 1)
+    if figures.wanted <= figures.free:
+        return Verdict.FITS, 0
+    if figures.waited_s <= rules.job_wait_time_s:
+        return Verdict.WAITS, 0
+    return Verdict.WAITS_TOO_LONG, _nodes_for(figures, is_faithful=is_faithful)
+
+
+def _nodes_for(figures: Figures, *, is_faithful: bool) -> int:
+    """Return how many nodes have the slots that are wanted; at least one."""
+    each = figures.slots_per_node or 0
+    if not each:
+        return 1
+    return figures.wanted // each if is_faithful else -(-figures.wanted // each)
+
+
+def is_stable(figures: Figures, rules: Balance) -> bool:
+    """Say whether the last change is long enough ago."""
+    return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
+
+
+def _unable(seen: Situation, queue: str) -> tuple[Refused, ...]:
+    """Tell which waiting jobs don't make the cluster grow."""
+    rows = ((one, _why_unable(one, queue)) for one in seen.cell.waiting)
+    return tuple(Refused(job=job, cause=cause) for one, cause in rows if cause for job in one.jobs)
+
+
+def _why_unable(one: Waiting, queue: str) -> Refusal | None:
+    state = one.state
+    if state.can_start:
+        return None if takes(queue, one.shape) else Refusal.OTHER_QUEUE
+    if state.is_deleting:
+        return Refusal.DELETED
+    if state.is_error:
+        return Refusal.ERROR
+    return Refusal.HELD if state.is_held else None

@@ -1,0 +1,1 @@
+"""What a cluster that grows and shrinks is made of."""

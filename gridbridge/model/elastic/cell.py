@@ -1,0 +1,77 @@
+"""A Grid Engine cell as the balancer sees it: its hosts, the queues on them, and what waits.
+
+Waiting jobs that ask for the same are one row, so that 100,000 of them are a few.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from gridbridge.model.states import JobState, QueueFact, QueueState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """An execution host."""
+
+    name: str
+    processors: int | None = None  # None: its daemon has not told
+    load: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A queue on one host."""
+
+    queue: str
+    host: str
+    used: int  # slots, and so the next two
+    reserved: int
+    total: int
+    state: QueueState
+    running: tuple[int, ...] = ()  # the slots of each job or task that runs or starts here
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether its slots are capacity: a load beyond a threshold passes by itself."""
+        return self.state.facts <= {QueueFact.LOADED}
+
+    @property
+    def free(self) -> int:
+        """The slots that a job can have now."""
+        return 0 if self.state.facts else max(0, self.total - self.used - self.reserved)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a task asks for."""
+
+    slots: int = 1  # of a range the least
+    pe: str = ""  # its parallel environment, maybe with wildcards
+    requests: tuple[tuple[str, str], ...] = ()  # hard ones: resources and values, as written
+    queues: tuple[str, ...] = ()  # hard ones: any of them will do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The jobs of one shape and state that wait."""
+
+    shape: Shape
+    state: JobState
+    jobs: tuple[int, ...]  # in the order of the scheduler's list
+    tasks: int  # of all of them together
+    first_since: datetime | None  # when the first of the list was submitted
+    oldest_since: datetime | None  # when the oldest was; None: the list does not tell
+
+    @property
+    def slots(self) -> int:
+        """How many slots they need together."""
+        return self.tasks * self.shape.slots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellSeen:
+    """A cell at one moment."""
+
+    hosts: tuple[Host, ...]
+    instances: tuple[Instance, ...]
+    waiting: tuple[Waiting, ...]  # in the order of the scheduler's list

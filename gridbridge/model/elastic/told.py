@@ -1,0 +1,23 @@
+"""A plan as people and programs are told of it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldRefusal:
+    """A job or a host, one of the two, and why nothing is done about it."""
+
+    job: int = 0
+    host: str = ""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a round does, or would do."""
+
+    add: int
+    pool: str | None
+    remove: tuple[str, ...]
+    sentence: str
+    refused: tuple[ToldRefusal, ...]

@@ -1,0 +1,66 @@
+"""What the balancer would do now, or where somebody saved what it looks at."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from gridbridge.errors import ConfigError
+from gridbridge.model.elastic.plan import Rules
+from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.elastic.told import Told
+from gridbridge.model.places import CONFIG
+from gridbridge.services.elastic import deciding, looking
+from gridbridge.services.tools import configured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a command line says; None: what gridbridge.toml says."""
+
+    policy: str | None = None
+    max_nodes: int | None = None
+    min_nodes: int | None = None
+    add_nodes_per_iteration: int | None = None
+    job_wait_time_s: float | None = None
+    kill_after_min: int | None = None
+    stabilization_s: float | None = None
+    is_faithful: bool = False
+
+
+def plan(given: Given, now: datetime, folder: str = "", path: str = CONFIG) -> Told:
+    """Decide as a round would, and do nothing.
+
+    A folder is decided about without a cell and, if there is none, without gridbridge.toml. Raises
+    NotSeen or ParseError when what is looked at is no whole answer, ConfigError for limits that
+    contradict each other.
+    """
+    if folder:
+        seen, rules = looking.look_at(folder), Balance()
+    else:
+        policy, _ = configured.load(path)
+        seen, rules = looking.look(policy, now), policy.balance
+    return deciding.decide(seen, _with(rules, given), is_faithful=given.is_faithful)
+
+
+def snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
+    """Save what a round looks at now in a folder; NotSeen or OutputError when it can't be."""
+    policy, _ = configured.load(path)
+    looking.save(policy, folder, now)
+
+
+def _with(rules: Balance, given: Given) -> Balance:
+    words: dict[str, Any] = {  # of each key its own type
+        "policy": Rules(given.policy) if given.policy else None,
+        "max_nodes": given.max_nodes,
+        "min_nodes": given.min_nodes,
+        "add_nodes_per_iteration": given.add_nodes_per_iteration,
+        "job_wait_time_s": given.job_wait_time_s,
+        "kill_after_min": given.kill_after_min,
+        "stabilization_s": given.stabilization_s,
+    }
+    found = replace(rules, **{key: one for key, one in words.items() if one is not None})
+    if 0 < found.max_nodes < found.min_nodes:
+        raise ConfigError(
+            (f"min_nodes is {found.min_nodes}; at most max_nodes ({found.max_nodes}) is right",)
+        )
+    return found

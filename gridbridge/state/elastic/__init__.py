@@ -1,0 +1,1 @@
+"""What is kept of a cluster that grows and shrinks."""

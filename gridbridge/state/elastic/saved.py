@@ -1,0 +1,135 @@
+"""A folder with what a round looked at: for support, for tests, and to try rules before a set-up.
+
+It has the documents as Grid Engine's programs print them, and state.json, which tells what they
+don't: the moment, the master, the last change and the nodes.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.nodes import Node, NodeState
+from gridbridge.model.elastic.saved import Documents, Kept
+
+QSTAT, QHOST, STATE = "qstat.xml", "qhost.xml", "state.json"
+KEYS = ("now", "master", "last_change", "nodes")
+OF_NODE = ("up_since", "state")
+A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
+MOST_BYTES = 1 << 30
+
+Value = TypeVar("Value")
+
+
+def write(folder: str, documents: Documents, kept: Kept) -> None:
+    """Save them in a folder, which is made if need be; OSError when they can't be."""
+    os.makedirs(folder, exist_ok=True)
+    told = {
+        "now": kept.now.isoformat(),
+        "master": kept.master,
+        "last_change": kept.last_change.isoformat() if kept.last_change else None,
+        "nodes": {one.name: _node_told(one) for one in kept.nodes},
+    }
+    for name, data in (
+        (QSTAT, documents.qstat),
+        (QHOST, documents.qhost),
+        (STATE, f"{json.dumps(told, indent=2)}\n".encode()),
+    ):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(data)
+
+
+def read(folder: str) -> tuple[Documents, Kept]:
+    """Read a folder; ParseError with a line for what is wrong or missing.
+
+    Without state.json the moment is the one at which qstat.xml was written, and no node is known.
+    """
+    documents = Documents(qstat=_bytes(folder, QSTAT), qhost=_bytes(folder, QHOST))
+    path = os.path.join(folder, STATE)
+    if not os.path.exists(path):
+        written = os.stat(os.path.join(folder, QSTAT)).st_mtime
+        return documents, Kept(now=datetime.fromtimestamp(written, UTC).astimezone())
+    return documents, _State(path, _bytes(folder, STATE)).kept()
+
+
+def _bytes(folder: str, name: str) -> bytes:
+    path = os.path.join(folder, name)
+    try:
+        with open(path, "rb") as file:
+            return file.read(MOST_BYTES)
+    except OSError as error:
+        raise ParseError(f"{path}: {error.strerror}") from error
+
+
+def _node_told(node: Node) -> dict[str, str | None]:
+    since = node.up_since.isoformat() if node.up_since else None
+    return {"up_since": since, "state": node.state.value}
+
+
+class _State:
+    """What state.json says."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self._path = path
+        try:
+            self._told = self._table(json.loads(data), "", KEYS)
+        except (ValueError, RecursionError) as error:
+            raise ParseError(f"{path}: no JSON: {error}") from error
+
+    def kept(self) -> Kept:
+        """Return it; ParseError names the key that is wrong."""
+        now = self._time(self._told, "now")
+        if now is None:
+            raise self._wrong("now", None, A_TIME)
+        nodes = self._told.get("nodes", {})
+        if not isinstance(nodes, dict):
+            raise self._wrong("nodes", nodes, "a table of nodes by their names")
+        return Kept(
+            now=now,
+            master=self._text(self._told.get("master", ""), "master"),
+            last_change=self._time(self._told, "last_change"),
+            nodes=tuple(self._node(name, told) for name, told in nodes.items()),
+        )
+
+    def _node(self, name: str, told: object) -> Node:
+        where = f"nodes.{name}."
+        table = self._table(told, where, OF_NODE)
+        words = ", ".join(one.value for one in NodeState)
+        state = self._as(
+            NodeState, table.get("state", NodeState.READY.value), f"{where}state", f"one of {words}"
+        )
+        return Node(name=name, state=state, up_since=self._time(table, "up_since", where))
+
+    def _time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime | None:
+        told = table.get(key)
+        if told is None:
+            return None
+        text = self._text(told, where + key, A_TIME)
+        found = self._as(datetime.fromisoformat, text, where + key, A_TIME)
+        return found if found.tzinfo else found.astimezone()
+
+    def _text(self, told: object, key: str, right: str = "a text") -> str:
+        if not isinstance(told, str):
+            raise self._wrong(key, told, right)
+        return told
+
+    def _table(self, told: object, where: str, keys: tuple[str, ...]) -> Mapping[str, object]:
+        if not isinstance(told, dict):
+            raise self._wrong(where.rstrip(".") or "it", told, f"a table with {', '.join(keys)}")
+        for key in told:
+            if key not in keys:
+                raise ParseError(
+                    f"{self._path}: {where}{key}: unknown; known are {', '.join(keys)}"
+                )
+        return told
+
+    def _as(self, read: Callable[[str], Value], told: object, key: str, right: str) -> Value:
+        try:
+            return read(self._text(told, key, right))
+        except ValueError:
+            raise self._wrong(key, told, right) from None
+
+    def _wrong(self, key: str, told: object, right: str) -> ParseError:
+        return ParseError(f"{self._path}: {key}: {json.dumps(told)[:60]}; {right} would be right")

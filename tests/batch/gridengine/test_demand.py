@@ -1,0 +1,131 @@
+"""What a cell has and what waits there, as qstat and qhost of 8.1.9 print it."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.demand import read_cell
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.cell import CellSeen, Waiting
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
+QSTAT, QHOST = (GOLDEN / "cell.xml").read_bytes(), (GOLDEN / "hosts.xml").read_bytes()
+EMPTY = b"<job_info><queue_info/><job_info/></job_info>"
+ROW = (
+    "<job_list state='pending'><JB_job_number>{}</JB_job_number><JB_name>a</JB_name>"
+    "<state>{}</state><JB_submission_time>{}</JB_submission_time><slots>{}</slots>"
+    "<tasks>{}</tasks></job_list>"
+)
+
+
+def cell(*rows: tuple[object, ...]) -> CellSeen:
+    """Return a cell in which these jobs wait."""
+    jobs = "".join(ROW.format(*row) for row in rows)
+    document = f"<job_info><queue_info/><job_info>{jobs}</job_info></job_info>"
+    return read_cell(document.encode(), QHOST)
+
+
+def asking(pe: str) -> list[Waiting]:
+    """Return what waits in the golden cell for a parallel environment, or for none."""
+    found = read_cell(QSTAT, QHOST)
+    return [one for one in found.waiting if one.shape.pe == pe and one.state.can_start]
+
+
+def test_hosts_have_processors_and_a_load() -> None:
+    hosts = read_cell(QSTAT, QHOST).hosts
+
+    assert [(one.name, one.processors) for one in hosts] == [
+        ("alpha-master", 2),
+        ("alpha-n1", 2),
+        ("alpha-n2", 2),
+    ]
+    assert all(one.load is not None for one in hosts)
+
+
+def test_queues_have_the_slots_of_each_task_that_runs_there() -> None:
+    instances = read_cell(QSTAT, QHOST).instances
+
+    assert [(one.queue, one.host) for one in instances] == [
+        ("all.q", "alpha-n1"),
+        ("all.q", "alpha-n2"),
+    ]
+    assert [one.used for one in instances] == [sum(one.running) for one in instances]
+    assert any(len(one.running) > 1 for one in instances)
+
+
+def test_jobs_that_ask_for_the_same_are_one_row_with_the_tasks_of_all() -> None:
+    """Of `-t 1-9:2` five, of `1-20` without five and four held ones sixteen, and two jobs."""
+    (plain,) = asking("")
+
+    assert plain.shape.requests == (("arch", "none"),)
+    assert (len(plain.jobs), plain.tasks, plain.slots) == (4, 5 + 16 + 2, 23)
+    assert plain.oldest_since == plain.first_since
+
+
+def test_a_parallel_job_asks_for_its_slots_on_an_environment() -> None:
+    (smp,) = asking("smp")
+
+    assert (smp.shape.slots, smp.tasks, smp.slots) == (2, 1, 2)
+
+
+def test_what_is_held_or_in_error_is_told_apart() -> None:
+    states = {one.state.text for one in read_cell(QSTAT, QHOST).waiting}
+
+    assert {"qw", "hqw", "Eqw"} == states
+
+
+def test_the_oldest_is_found_wherever_it_stands() -> None:
+    """And what is first in the list is kept, for who asks for it."""
+    at = "2026-01-01T12:0{}:00"
+    found = cell((7, "qw", at.format(5), 1, ""), (3, "qw", at.format(1), 1, "1-4:1"))
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+    assert [(noon + timedelta(minutes=5), noon + timedelta(minutes=1), (7, 3), 5)] == [
+        (one.first_since, one.oldest_since, one.jobs, one.tasks) for one in found.waiting
+    ]
+
+
+def test_times_are_those_of_the_zone_in_which_they_were_printed() -> None:
+    there = timezone(timedelta(hours=2))
+    row = ROW.format(1, "qw", "2026-01-01T12:00:00", 1, "")
+    document = f"<job_info><queue_info/><job_info>{row}</job_info></job_info>".encode()
+
+    assert read_cell(document, QHOST, there).waiting[0].first_since == datetime(
+        2026, 1, 1, 10, tzinfo=UTC
+    )
+
+
+def test_a_time_that_is_none_is_not_known() -> None:
+    assert cell((1, "qw", "soon", 1, "")).waiting[0].oldest_since is None
+
+
+@pytest.mark.parametrize(
+    ("load", "expected"), [("3.19", 3.19), ("1.2K", 1200.0), ("-", None), ("", None)]
+)
+def test_a_load_may_be_shortened_or_missing(load: str, expected: float | None) -> None:
+    row = f"<host name='n1'><hostvalue name='load_avg'>{load}</hostvalue></host>"
+
+    assert expected == read_cell(EMPTY, f"<qhost>{row}</qhost>".encode()).hosts[0].load
+
+
+@pytest.mark.parametrize(
+    ("qstat", "qhost", "why"),
+    [
+        (b"", QHOST, "qstat: an empty answer"),
+        (b"error: commlib error", QHOST, "qstat: no XML but 'error: commlib error'"),
+        (QSTAT[: len(QSTAT) // 2], QHOST, "qstat: broken XML"),
+        (QHOST, QHOST, "qstat: <qhost> is not a job list"),
+        (QSTAT, b"", "qhost: an empty answer"),
+        (QSTAT, QHOST[:-20], "qhost: broken XML"),
+        (QSTAT, QSTAT, "qhost: <job_info> is no list of hosts"),
+        (QSTAT, b"<qhost/>", "qhost: no host, though queues have some"),
+        (EMPTY.replace(b"<job_info/>", ROW.format("x", "qw", "", 1, "").encode()), QHOST, "qstat:"),
+    ],
+    ids=["empty", "words", "cut", "other", "no hosts", "cut hosts", "swapped", "no host", "id"],
+)
+def test_what_is_no_whole_answer_is_never_an_idle_cell(
+    qstat: bytes, qhost: bytes, why: str
+) -> None:
+    with pytest.raises(ParseError, match=f"^{why.replace('?', '.')}"):
+        read_cell(qstat, qhost)

@@ -1,0 +1,99 @@
+"""gridbridge balance: what is printed, and the exit status, about folders."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "gridengine-8.1.9"
+NOW = "2126-01-01T12:00:00+00:00"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the golden cell, long after it was seen: what waits there waits for ever."""
+    shutil.copy(GOLDEN / "cell.xml", tmp_path / "qstat.xml")
+    shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
+    (tmp_path / "state.json").write_text(json.dumps({"now": NOW, "master": "alpha-master"}))
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    """Run a command of gridbridge's."""
+    return CliRunner().invoke(gridbridge, ("balance", *words))
+
+
+def plan(folder: Path, *words: str) -> dict[str, object]:
+    """Return what is decided about a folder."""
+    done = run("plan", "--from", str(folder), "--json", *words)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_plan_is_printed_as_json(folder: Path) -> None:
+    found = plan(folder, "--max-nodes", "9", "--add-nodes-per-iteration", "2")
+
+    assert (found["add"], found["pool"], found["remove"]) == (2, None, [])
+    assert str(found["sentence"]).endswith("3 of 9 nodes: add 2")
+    assert {"it is held", "it is in error"} == {
+        str(one["reason"])
+        for one in found["refused"]  # type: ignore[attr-defined]  # a list
+    }
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-m", "9", "-n", "1", "-a", "2", "-w", "60", "-k", "45", "-s", "180"),
+        ("--max_nodes", "9", "--add_nodes_per_iter", "2", "--job_wait_time", "60"),
+        ("--max-nodes", "9", "--add-nodes-per-iter", "2", "--stabilization-time", "180"),
+        ("--max_nodes", "9", "--add_nodes_per_iteration", "2", "--kill_after", "45"),
+        ("--policy", "starcluster", "--max-nodes", "9", "-a", "2", "--min_nodes", "1"),
+    ],
+    ids=["short", "StarCluster's", "with -", "its guide's", "policy"],
+)
+def test_options_have_the_names_that_users_of_starcluster_know(
+    folder: Path, words: tuple[str, ...]
+) -> None:
+    assert plan(folder, *words)["add"] == 2
+
+
+def test_a_person_reads_a_sentence_and_what_is_left_out(folder: Path) -> None:
+    lines = run("plan", "--from", str(folder), "-m", "9").stdout.splitlines()
+
+    assert lines[0].endswith(": add 1")
+    assert all(line.startswith("  job ") for line in lines[1:])
+
+
+def test_without_a_maximum_nothing_would_be_done(folder: Path) -> None:
+    found = plan(folder)
+
+    assert (found["add"], found["remove"]) == (0, [])
+    assert found["sentence"] == "max_nodes is not set: nothing is added or removed"
+
+
+def test_an_answer_that_is_not_whole_ends_with_75(folder: Path) -> None:
+    (folder / "qstat.xml").write_text("error: commlib error")
+    done = run("plan", "--from", str(folder), "-m", "9")
+
+    assert (done.exit_code, done.stdout) == (75, "")
+    assert f"gridbridge: {folder}: qstat: no XML but 'error: commlib error'\n" == done.stderr
+
+
+def test_limits_that_contradict_each_other_are_refused(folder: Path) -> None:
+    done = run("plan", "--from", str(folder), "-m", "2", "-n", "3")
+
+    assert str(done.exception) == "min_nodes is 3; at most max_nodes (2) is right"
+
+
+@pytest.mark.parametrize("words", [("-m", "0"), ("-k", "60"), ("-a", "x"), ("--policy", "best")])
+def test_an_option_that_is_wrong_is_a_mistake_of_usage(
+    folder: Path, words: tuple[str, ...]
+) -> None:
+    assert run("plan", "--from", str(folder), *words).exit_code == 2

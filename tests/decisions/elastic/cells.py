@@ -1,0 +1,94 @@
+"""Builders of what a round looks at."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from gridbridge.batch.gridengine import letters
+from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape, Waiting
+from gridbridge.model.elastic.nodes import Node, NodeState
+from gridbridge.model.elastic.plan import Situation
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MASTER = "master"
+
+
+def ago(minutes: float) -> datetime:
+    """Return a moment before now."""
+    return NOON - timedelta(minutes=minutes)
+
+
+def instance(
+    host: str, running: Iterable[int] = (), *, slots: int = 4, state: str = "", queue: str = "all.q"
+) -> Instance:
+    """Return a queue on a host, with the slots of what runs there."""
+    used = tuple(running)
+    return Instance(
+        queue=queue,
+        host=host,
+        used=sum(used),
+        reserved=0,
+        total=slots,
+        state=letters.read_queue(state),
+        running=used,
+    )
+
+
+def waiting(
+    minutes: float,
+    *,
+    tasks: int = 1,
+    slots: int = 1,
+    state: str = "qw",
+    oldest: float | None = None,
+    jobs: tuple[int, ...] = (7,),
+    queues: tuple[str, ...] = (),
+) -> Waiting:
+    """Return jobs of which the first in the list waits for so many minutes."""
+    return Waiting(
+        shape=Shape(slots=slots, queues=queues),
+        state=letters.read_job(state),
+        jobs=jobs,
+        tasks=tasks,
+        first_since=ago(minutes),
+        oldest_since=ago(minutes if oldest is None else oldest),
+    )
+
+
+def node(name: str, minutes: float | None = 50, state: str = "ready") -> Node:
+    """Return a node that is up for so many minutes."""
+    since = None if minutes is None else ago(minutes)
+    return Node(name=name, state=NodeState(state), up_since=since)
+
+
+def situation(
+    *instances: Instance,
+    wait: Iterable[Waiting] = (),
+    nodes: Iterable[Node] = (),
+    changed: float | None = None,
+    hosts: Iterable[str] = (),
+) -> Situation:
+    """Return a cell whose hosts are those of its queues, and more."""
+    names = dict.fromkeys([*(one.host for one in instances), *hosts])
+    return Situation(
+        now=NOON,
+        cell=CellSeen(
+            hosts=tuple(Host(name=name) for name in names),
+            instances=instances,
+            waiting=tuple(wait),
+        ),
+        master=MASTER,
+        last_change=None if changed is None else ago(changed),
+        nodes=tuple(nodes),
+    )
+
+
+def cluster(
+    nodes: Mapping[str, Node],
+    running: Mapping[str, Iterable[int]] | None = None,
+    wait: Iterable[Waiting] = (),
+    changed: float | None = None,
+) -> Situation:
+    """Return a master and nodes of four slots each."""
+    busy = running or {}
+    found = [instance(name, busy.get(name, ())) for name in (MASTER, *nodes)]
+    return situation(*found, wait=wait, nodes=nodes.values(), changed=changed)

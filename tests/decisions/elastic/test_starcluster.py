@@ -1,0 +1,302 @@
+"""StarCluster's rules, right: the load balancer guide, and the bugs that its users found."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from gridbridge.decisions.elastic.sentences import sentence
+from gridbridge.decisions.elastic.starcluster import decide
+from gridbridge.model.elastic.nodes import Node
+from gridbridge.model.elastic.plan import Refusal, Situation, Verdict
+from gridbridge.model.elastic.sections import Balance
+from tests.decisions.elastic.cells import MASTER, cluster, instance, node, situation, waiting
+
+DAY_MIN = 24 * 60
+RULES = Balance(max_nodes=10)
+FULL = {MASTER: (4,), "n1": (4,)}
+ONE = {"n1": node("n1")}
+
+
+def add(seen: Situation, **rules: Any) -> int:
+    """Return how many nodes a round adds."""
+    return decide(seen, replace(RULES, **rules)).add
+
+
+def removed(seen: Situation, **rules: Any) -> tuple[str, ...]:
+    """Return which nodes a round removes."""
+    return decide(seen, replace(RULES, **rules)).remove
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [(16, 1), (15, 0), (14, 0), (DAY_MIN + 1, 1), (3 * DAY_MIN + 16, 1)],
+    ids=["longer", "just", "not yet", "more than a day", "days"],
+)
+def test_a_node_is_added_when_a_job_has_waited_more_than_a_quarter_of_an_hour(
+    minutes: float, expected: int
+) -> None:
+    assert expected == add(cluster(ONE, FULL, [waiting(minutes)]))
+
+
+def test_no_node_is_added_for_what_fits_in_the_free_slots() -> None:
+    assert add(cluster(ONE, {MASTER: (4,)}, [waiting(60, tasks=4)])) == 0
+    assert add(cluster(ONE, {MASTER: (4,)}, [waiting(60, tasks=5)])) == 1
+
+
+def test_the_tasks_of_an_array_are_counted_with_the_slots_of_each() -> None:
+    wide = [waiting(60, tasks=6, slots=2)]
+
+    assert add(cluster(ONE, FULL, wide), add_nodes_per_iteration=9) == 3
+
+
+def test_a_part_of_a_node_is_a_whole_one() -> None:
+    """StarCluster's division leaves a rest out."""
+    seen = cluster(ONE, FULL, [waiting(60, tasks=9)])
+
+    assert (
+        add(seen, add_nodes_per_iteration=9),
+        decide(seen, replace(RULES, add_nodes_per_iteration=9), is_faithful=True).add,
+    ) == (3, 2)
+
+
+def test_the_oldest_job_counts_wherever_the_list_has_it() -> None:
+    """A list is in the order of priorities."""
+    seen = cluster(ONE, FULL, [waiting(1, oldest=20, jobs=(9, 7), tasks=2)])
+
+    assert (add(seen), decide(seen, RULES, is_faithful=True).add) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [("hqw", Refusal.HELD), ("Eqw", Refusal.ERROR), ("dqw", Refusal.DELETED)],
+)
+def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: Refusal) -> None:
+    plan = decide(cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]), RULES)
+
+    assert plan.add == 0
+    assert [(3, why), (4, why)] == [(one.job, one.cause) for one in plan.refused if one.job]
+
+
+def test_what_asks_for_another_queue_adds_no_node() -> None:
+    other = [waiting(60, queues=("long.q@@big", "transfer-*"))]
+    ours = [waiting(60, queues=("long.q", "all.*@n1"))]
+
+    assert (add(cluster(ONE, FULL, other)), add(cluster(ONE, FULL, ours))) == (0, 1)
+
+
+@pytest.mark.parametrize("state", ["au", "d", "E", "adu", "s"])
+def test_hosts_that_take_no_work_are_no_capacity(state: str) -> None:
+    """StarCluster counts a dead host's slots as free."""
+    dead = instance("n1", state=state)
+    seen = situation(
+        instance(MASTER, (4,)), dead, wait=[waiting(60)], nodes=ONE.values(), hosts=("n1",)
+    )
+
+    assert (add(seen), decide(seen, RULES, is_faithful=True).add) == (1, 0)
+
+
+def test_jobs_of_other_queues_take_no_slots_of_ours() -> None:
+    seen = situation(
+        instance(MASTER),
+        instance("far", (1,) * 9, queue="transfer-beta", slots=50),
+        wait=[waiting(60)],
+    )
+
+    assert add(seen) == 0
+
+
+def test_hosts_may_have_several_slot_counts() -> None:
+    """The balancer of StarCluster ends there; the usual count is that of a new node."""
+    seen = situation(
+        *(instance(MASTER, (2,), slots=2), instance("n1", (8,), slots=8)),
+        *(instance("n2", (8,), slots=8), instance("n3", (4,), slots=4)),
+        wait=[waiting(60, tasks=17)],
+    )
+    faithful = decide(seen, RULES, is_faithful=True)
+
+    assert add(seen, add_nodes_per_iteration=9) == 3
+    assert (faithful.verdict, faithful.add) == (Verdict.SEVERAL_SLOT_COUNTS, 0)
+
+
+def test_nodes_on_their_way_count_towards_the_maximum() -> None:
+    """StarCluster counts those that run, and so orders more than it may."""
+    nodes = {**ONE, "n2": node("n2", 0, "booting"), "n3": node("n3", 0, "requested")}
+    seen = replace(cluster(ONE, FULL, [waiting(60, tasks=99)]), nodes=tuple(nodes.values()))
+    five = replace(RULES, max_nodes=5, add_nodes_per_iteration=9)
+
+    assert (decide(seen, five).add, decide(seen, five, is_faithful=True).add) == (1, 3)
+
+
+@pytest.mark.parametrize(("most", "expected"), [(2, 0), (3, 1), (9, 4)])
+def test_never_more_than_the_maximum_nor_than_a_round_may_add(most: int, expected: int) -> None:
+    seen = cluster(ONE, FULL, [waiting(60, tasks=99)])
+
+    assert expected == add(seen, max_nodes=most, add_nodes_per_iteration=4)
+
+
+def test_without_a_maximum_nothing_is_done() -> None:
+    growing = cluster(ONE, FULL, [waiting(60, tasks=99)])
+
+    assert (add(growing, max_nodes=0), removed(cluster(ONE), max_nodes=0)) == (0, ())
+
+
+@pytest.mark.parametrize(("changed", "expected"), [(2, 0), (3, 1), (DAY_MIN + 1, 1)])
+def test_nothing_is_added_until_the_last_change_has_settled(changed: float, expected: int) -> None:
+    assert expected == add(cluster(ONE, FULL, [waiting(60)], changed))
+
+
+def test_a_cluster_below_its_minimum_grows_without_any_job() -> None:
+    assert add(cluster(ONE), min_nodes=5, add_nodes_per_iteration=2) == 2
+
+
+def test_a_cluster_without_slots_gets_its_first_node_at_once() -> None:
+    """And no second one while that is on its way."""
+    nothing = situation(wait=[waiting(0)], changed=0)
+    coming = replace(nothing, nodes=(node("n1", 0, "booting"),))
+
+    assert (add(nothing), add(coming)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [(44, ()), (45, ("n1",)), (59, ("n1",)), (60, ()), (104, ()), (105, ("n1",))],
+)
+def test_an_idle_node_is_removed_late_in_each_of_its_hours(
+    minutes: float, expected: tuple[str, ...]
+) -> None:
+    assert expected == removed(cluster({"n1": node("n1", minutes)}))
+
+
+def test_nothing_is_removed_while_a_job_waits() -> None:
+    assert removed(cluster(ONE, wait=[waiting(1)])) == ()
+    assert removed(cluster(ONE, wait=[waiting(1, state="hqw")])) == ("n1",)
+
+
+def test_each_idle_node_is_removed_though_others_are_busy() -> None:
+    nodes = {name: node(name) for name in ("n1", "n2", "n3")}
+    plan = decide(cluster(nodes, {"n2": (1,)}), RULES)
+
+    assert plan.remove == ("n1", "n3")
+    assert [(one.host, one.cause) for one in plan.refused] == [("n2", Refusal.BUSY)]
+
+
+def test_never_fewer_than_the_minimum_are_left() -> None:
+    nodes = {name: node(name) for name in ("n1", "n2", "n3")}
+    plan = decide(cluster(nodes), replace(RULES, min_nodes=3))
+
+    assert plan.remove == ("n1",)
+    assert {one.host: one.cause for one in plan.refused} == {
+        "n2": Refusal.AT_MINIMUM,
+        "n3": Refusal.AT_MINIMUM,
+    }
+
+
+def test_the_master_and_hosts_that_are_not_ours_stay() -> None:
+    seen = cluster({"n1": node("n1"), "n2": node("n2")})
+    own = replace(seen, nodes=(node(MASTER), node("n1")))
+
+    assert decide(own, RULES).remove == ("n1",)
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        (node("n1", 50, "draining"), Refusal.NOT_READY),
+        (node("n1", 50, "joining"), Refusal.NOT_READY),
+        (node("n1", None), Refusal.UPTIME_UNKNOWN),
+        (node("n9"), Refusal.NOT_LISTED),
+    ],
+    ids=["draining", "joining", "uptime", "not listed"],
+)
+def test_a_node_of_which_too_little_is_known_stays(one: Node, why: Refusal) -> None:
+    plan = decide(replace(cluster(ONE), nodes=(one,)), RULES)
+
+    assert ((), [why]) == (plan.remove, [each.cause for each in plan.refused])
+
+
+def test_a_name_that_contains_another_is_another_host() -> None:
+    """StarCluster keeps n1 while n11 is busy."""
+    seen = cluster({"n1": node("n1"), "n11": node("n11")}, {"n11": (1,)})
+
+    assert decide(seen, RULES).remove == ("n1",)
+    assert decide(seen, RULES, is_faithful=True).remove == ()
+
+
+def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
+    seen = situation(
+        instance("master.site"), instance("n1.site", (1,)), nodes=ONE.values(), hosts=()
+    )
+    other = replace(seen, nodes=(node("n1.other"),))
+
+    assert decide(seen, RULES).figures.nodes == 2
+    assert [one.cause for one in decide(seen, RULES).refused] == [Refusal.BUSY]
+    assert [one.cause for one in decide(other, RULES).refused] == [Refusal.NOT_LISTED]
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (
+            cluster(ONE, FULL, [waiting(18, tasks=2, jobs=(1, 2))]),
+            "2 jobs wait 18 min > 15, 2 slots wanted and 0 free, 2 of 10 nodes: add 1",
+        ),
+        (
+            cluster(ONE, FULL, [waiting(3)]),
+            "1 job waits 3 min, not over 15 yet, 1 slot wanted and 0 free: nothing is done",
+        ),
+        (
+            cluster(ONE),
+            "no job waits, 1 node idle past minute 45 of the hour, 2 of 10 nodes: remove n1",
+        ),
+        (
+            cluster(ONE, changed=1),
+            "the last change was 60 s ago, less than 180 s: nothing is done",
+        ),
+    ],
+    ids=["grow", "wait", "shrink", "settle"],
+)
+def test_a_round_is_told_in_one_sentence_with_its_numbers(seen: Situation, expected: str) -> None:
+    assert expected == sentence(decide(seen, RULES), RULES)
+
+
+@given(
+    some.lists(
+        some.tuples(some.integers(0, 5), some.integers(0, 130), some.sampled_from(["", "au", "d"])),
+        max_size=6,
+    ),
+    some.lists(some.tuples(some.integers(0, 90), some.integers(1, 30)), max_size=3),
+    some.integers(0, 8),
+    some.integers(1, 8),
+    some.one_of(some.none(), some.integers(0, 9)),
+)
+def test_limits_hold_and_no_busy_node_is_removed_whatever_the_cell_is_like(
+    hosts: list[tuple[int, int, str]],
+    jobs: list[tuple[int, int]],
+    least: int,
+    most: int,
+    changed: int | None,
+) -> None:
+    """And the same situation gives the same plan."""
+    names = [f"n{place}" for place in range(len(hosts))]
+    seen = situation(
+        instance(MASTER),
+        *(
+            instance(name, (1,) * used, state=state)
+            for name, (used, _, state) in zip(names, hosts, strict=True)
+        ),
+        wait=[waiting(minutes, tasks=tasks) for minutes, tasks in jobs],
+        nodes=[node(name, up) for name, (_, up, _) in zip(names, hosts, strict=True)],
+        changed=changed,
+    )
+    rules = Balance(max_nodes=most, min_nodes=min(least, most), add_nodes_per_iteration=9)
+    plan = decide(seen, rules)
+    count = plan.figures.nodes
+
+    assert not (plan.add and plan.remove)
+    assert plan.add == 0 or count + plan.add <= most
+    assert not plan.remove or count - len(plan.remove) >= rules.min_nodes
+    assert all(not hosts[names.index(name)][0] for name in plan.remove)
+    assert plan == decide(seen, rules)

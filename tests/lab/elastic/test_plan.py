@@ -1,0 +1,71 @@
+"""What the balancer would do about the lab's alpha, with a real queue."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.lab.grid import Grid
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+HOST = "alpha-master"
+FOLDER = "balance-saved"
+
+
+def plan(grid: Grid, *words: str) -> dict[str, Any]:
+    """Return what a round would do, as anybody may ask."""
+    done = grid.on(HOST, "gridbridge", "balance", "plan", "--json", *words, user="bob")
+    assert done.status == 0, done
+    found = json.loads(done.out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_queue_that_is_too_long_makes_the_cluster_grow(grid: Grid) -> None:
+    """And what was saved then leads to the same plan, with other limits to another."""
+    job = grid.submit("-q", "all.q", "-t", "1-9", "-b", "y", "-o", "/dev/null", "sleep", "600")
+    try:
+        grid.until(lambda: "qw" in str(grid.states().values()), "a task to wait")
+        options = ("-m", "9", "-w", "0", "-a", "3")
+        grid.until(lambda: 3 == plan(grid, *options)["add"], "it to be time")
+        grid.sh(HOST, f"gridbridge balance snapshot {FOLDER}", user="bob")
+        saved = plan(grid, "--from", FOLDER, *options)
+        small = plan(grid, "--from", FOLDER, "-m", "3", "-w", "0")
+    finally:
+        grid.cell("alpha", "qdel", job, user="root")
+        grid.sh(HOST, f"rm -rf {FOLDER}", user="bob")
+
+    assert (3, []) == (saved["add"], saved["remove"])
+    assert saved["sentence"].endswith("3 of 9 nodes: add 3")
+    assert (0, "3 of at most 3 nodes: nothing is done") == (small["add"], small["sentence"])
+
+
+def test_held_jobs_are_told_and_add_nothing(grid: Grid) -> None:
+    job = grid.submit("-h", "-q", "all.q", "-b", "y", "-o", "/dev/null", "true")
+    try:
+        found = plan(grid, "-m", "9", "-w", "0")
+    finally:
+        grid.cell("alpha", "qdel", job, user="root")
+
+    assert {"job": int(job), "reason": "it is held"} in found["refused"]
+    assert 0 == found["add"]
+
+
+def test_a_cell_that_does_not_answer_ends_with_75(grid: Grid) -> None:
+    """Nothing is known then, and no plan is printed."""
+    port = "s/^qmaster_port = .*/qmaster_port = 9/"
+    script = f"sed '{port}' /var/lib/gridbridge/gridbridge.toml >elsewhere.toml"
+    grid.sh(HOST, f"{script} && chmod 644 elsewhere.toml", user="bob")
+    done = grid.on(
+        HOST,
+        *("gridbridge", "balance", "plan", "-m", "9", "--config", "elsewhere.toml"),
+        user="bob",
+    )
+    grid.sh(HOST, "rm elsewhere.toml", user="bob")
+
+    assert (75, "") == (done.status, done.out), done
+    assert done.err.startswith("gridbridge: alpha: ")
+    assert 1 == done.err.count("\n")

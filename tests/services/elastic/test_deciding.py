@@ -1,0 +1,54 @@
+"""A folder in, a decision out."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import NotSeen
+from gridbridge.model.elastic.nodes import Node
+from gridbridge.model.elastic.saved import Documents, Kept
+from gridbridge.model.elastic.sections import Balance
+from gridbridge.services.elastic.deciding import decide
+from gridbridge.services.elastic.looking import look_at
+from gridbridge.state.elastic import saved
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
+BUSY = Documents(
+    qstat=(GOLDEN / "cell.xml").read_bytes(), qhost=(GOLDEN / "hosts.xml").read_bytes()
+)
+LATER = datetime(2126, 1, 1, tzinfo=UTC)
+IDLE_ROW = b"<job_info><queue_info>%s</queue_info><job_info/></job_info>"
+QUEUE = (
+    b"<Queue-List><name>all.q@alpha-n%d</name><slots_used>0</slots_used><slots_resv>0</slots_resv>"
+    b"<slots_total>2</slots_total></Queue-List>"
+)
+
+
+def kept(*nodes: str) -> Kept:
+    """Return a state with nodes that are up for 50 minutes."""
+    since = LATER - timedelta(minutes=50)
+    found = tuple(Node(name=name, up_since=since) for name in nodes)
+    return Kept(now=LATER, master="alpha-master", nodes=found)
+
+
+def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
+    saved.write(str(tmp_path), BUSY, kept("alpha-n1", "alpha-n2"))
+    told = decide(look_at(str(tmp_path)), Balance(max_nodes=4, add_nodes_per_iteration=9))
+
+    assert (told.add, told.remove, told.pool) == (1, (), None)
+
+
+def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
+    idle = Documents(qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost)
+    saved.write(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
+
+    assert decide(look_at(str(tmp_path)), Balance(max_nodes=4)).remove == ("alpha-n1", "alpha-n2")
+
+
+def test_a_folder_whose_answer_was_cut_is_never_an_idle_cell(tmp_path: Path) -> None:
+    cut = Documents(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
+    saved.write(str(tmp_path), cut, kept("alpha-n1"))
+
+    with pytest.raises(NotSeen, match=f"^{tmp_path}: qstat: broken XML"):
+        look_at(str(tmp_path))

@@ -1,0 +1,93 @@
+"""A folder with what a round looked at."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.nodes import Node, NodeState
+from gridbridge.model.elastic.saved import Documents, Kept
+from gridbridge.state.elastic import saved
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+DOCUMENTS = Documents(qstat=b"<a/>", qhost=b"<b/>")
+KEPT = Kept(
+    now=NOON,
+    master="m",
+    last_change=NOON - timedelta(hours=30),
+    nodes=(
+        Node(name="n1", up_since=NOON - timedelta(days=2)),
+        Node(name="n2", state=NodeState.BOOTING),
+    ),
+)
+
+
+def wrong(folder: Path, state: str) -> str:
+    """Return what is said of a state.json, after its path."""
+    saved.write(str(folder), DOCUMENTS, KEPT)
+    (folder / "state.json").write_text(state)
+    with pytest.raises(ParseError) as error:
+        saved.read(str(folder))
+    return str(error.value).removeprefix(f"{folder}/state.json: ")
+
+
+def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
+    folder = str(tmp_path / "new")
+    saved.write(folder, DOCUMENTS, KEPT)
+
+    assert saved.read(folder) == (DOCUMENTS, KEPT)
+
+
+def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
+    saved.write(str(tmp_path), DOCUMENTS, KEPT)
+    os.remove(tmp_path / "state.json")
+    os.utime(tmp_path / "qstat.xml", (NOON.timestamp(), NOON.timestamp()))
+
+    assert saved.read(str(tmp_path)) == (DOCUMENTS, Kept(now=NOON))
+
+
+@pytest.mark.parametrize("name", ["qstat.xml", "qhost.xml"])
+def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
+    saved.write(str(tmp_path), DOCUMENTS, KEPT)
+    os.remove(tmp_path / name)
+
+    with pytest.raises(ParseError, match=f"^{tmp_path}/{name}: No such file or directory$"):
+        saved.read(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("[", "no JSON: "),
+        ("[]", "it: []; a table with now, master, last_change, nodes would be right"),
+        ("{}", "now: null; an ISO 8601 time such as "),
+        ('{"now": "noon"}', 'now: "noon"; an ISO 8601 time such as '),
+        ('{"now": 12}', "now: 12; an ISO 8601 time such as "),
+        ('{"now": "2026-01-01T12:00:00Z", "nodse": {}}', "nodse: unknown; known are now, "),
+        ('{"now": "2026-01-01T12:00:00Z", "master": 3}', "master: 3; a text would be right"),
+        ('{"now": "2026-01-01T12:00:00Z", "nodes": []}', "nodes: []; a table of nodes by "),
+        ('{"now": "2026-01-01T12:00:00Z", "nodes": {"n": 1}}', "nodes.n: 1; a table with up_since"),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"state": "on"}}}',
+            'nodes.n.state: "on"; one of requested, booting, ',
+        ),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"up_since": "x"}}}',
+            'nodes.n.up_since: "x"; an ISO 8601 time',
+        ),
+        ('{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"up": 1}}}', "nodes.n.up: unknown; "),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(
+    tmp_path: Path, state: str, expected: str
+) -> None:
+    assert wrong(tmp_path, state).startswith(expected)
+
+
+def test_a_time_without_a_zone_is_this_machines(tmp_path: Path) -> None:
+    saved.write(str(tmp_path), DOCUMENTS, KEPT)
+    (tmp_path / "state.json").write_text('{"now": "2026-01-01T12:00:00"}')
+
+    assert saved.read(str(tmp_path))[1].now == datetime(2026, 1, 1, 12).astimezone()
