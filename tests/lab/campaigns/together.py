@@ -26,7 +26,8 @@ SLOTS, USUAL_SLOTS = 4, 2  # of each host of beta's
 WAIT_S = 300
 FOLDER = "~/campaigns"
 BOTH: Mapping[str, Any] = {"beta": {}, "gamma": {}}
-REFUSED: Mapping[str, Any] = {"beta": {}, "gamma": {"queue": "nosuch"}}
+# Beta alone could take them all before gamma has a free slot.
+REFUSED: Mapping[str, Any] = {"beta": {"max_jobs": 2}, "gamma": {"queue": "nosuch"}}
 BETA: Mapping[str, Any] = {"beta": {}}
 UNTIL = "until [ -e {} ]; do sleep 0.2; done"
 # Each attempt leaves a line. A task asks to run again, one fails, and one is killed by itself.
