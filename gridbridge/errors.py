@@ -68,6 +68,10 @@ class NotAsBrought(GridbridgeError):
     """A campaign's file is not what it was at the first call: nothing more of it is submitted."""
 
 
+class Ended(GridbridgeError):
+    """Root's ledger has the end of a campaign, and its owner has not taken it up again since."""
+
+
 class NotACopy(GridbridgeError):
     """No copy of a task is submitted: its owner did not allow it, or it has had its copies."""
 

@@ -7,7 +7,8 @@ remote job must be that person's and bear the record's transfer as its account. 
 
 VERB is hold, release, suspend, resume, delete or unstage. Of campaigns, with a file of a person's
 own: send-arrays FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS,
-release-array FILE CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], and list-arrays FILE.
+release-array FILE CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], list-arrays FILE,
+end-campaign FILE, and take-up FILE REQUEST.
 And notify-owner FILE WORD...: a person's own program.
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
@@ -53,6 +54,8 @@ ARRAY_VERBS = (
     "release-array",
     "delete-array",
     "list-arrays",
+    "end-campaign",
+    "take-up",
 )  # of campaigns: arrays/verbs
 
 

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from gridbridge.errors import (
     AlreadySubmitted,
+    Ended,
     GridbridgeError,
     LedgerLost,
     NotACopy,
@@ -56,7 +57,7 @@ class NoOwner(NotNow):
 
 
 STATUS = {
-    **dict.fromkeys((Refused, NoAccount, Untrusted, NotAsBrought, NotACopy), REFUSED),
+    **dict.fromkeys((Refused, NoAccount, Untrusted, NotAsBrought, NotACopy, Ended), REFUSED),
     NotNow: NOT_NOW,
     RefusedThere: REFUSED_THERE,
     NotOurs: NOT_OURS,

@@ -10,6 +10,7 @@ NIKITA_CLOCKS = f"{HOME}/nikita.clocks"  # what this host's clocks said when it 
 PUBLISHED = f"{HOME}/published"
 SPOOL = "/var/spool/gridbridge"
 CAMPAIGNS = f"{SPOOL}/campaigns"  # people's campaign files
+TAKEN_REQUEST = "begun/took."  # there, too: requests that the service is doing
 WISH = "tell."  # there, whose names begin with it: requests to be told by a program
 ADMISSION = "/etc/gridbridge/admission.d"  # rules of the site for campaigns
 LEDGER = "/var/lib/gridbridge-ledger"  # root's own: which tasks were submitted

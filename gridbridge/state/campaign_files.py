@@ -20,14 +20,14 @@ from typing import Any
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.names import ADDS_TO, file_of
 from gridbridge.model.campaigns.request import Asked, Verb
-from gridbridge.model.places import CAMPAIGNS, PUBLISHED, WISH
+from gridbridge.model.places import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
 from gridbridge.shell import files
 from gridbridge.state import campaign_picking as picked
 from gridbridge.state import publishing
 from gridbridge.state.campaign_brought import first_line
 
 NEW, BEGUN = "new.", f"{picked.BEGUN}/in."
-ASKED, TAKEN = "ask.", f"{picked.BEGUN}/took."
+ASKED, TAKEN = "ask.", TAKEN_REQUEST
 KINDS = (NEW, ASKED, "in.", "took.")
 CAMPAIGN = "c."  # and its number
 MAX_BYTES = 512 << 20
@@ -110,10 +110,15 @@ def ask(
     folder: str = CAMPAIGNS,
     task: int = 0,
     wish: Mapping[str, str] = NO_WISH,
+    of: tuple[int, ...] = (),
 ) -> str:
-    """Ask for something about what is ours; return the token of the answer."""
+    """Ask for something about what is ours; return the token of the answer.
+
+    Of events root reads which campaigns they are of.
+    """
     token = files.random_name()
-    data = json.dumps({"verb": verb, "campaigns": campaigns, "task": task, **wish}).encode()
+    said = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
+    data = json.dumps({**said, **wish}).encode()
     files.replace(f"{picked.mine(folder)}/{ASKED}{token}", data, mode=0o640)
     return token
 

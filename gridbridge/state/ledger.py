@@ -9,7 +9,7 @@ import os
 import stat
 from bisect import bisect_left, bisect_right
 
-from gridbridge.errors import AlreadySubmitted, LedgerLost, NotACopy, NotAsBrought
+from gridbridge.errors import AlreadySubmitted, Ended, LedgerLost, NotACopy, NotAsBrought
 from gridbridge.model.campaigns.numbers import read_attempts
 from gridbridge.model.places import LEDGER
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Earlier = tuple[int, str, str, list[int]]  # an array, its cluster and id, and places of it
 
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
+END, TAKEN_UP = "end", "taken-up"
 COPIES = "copies"  # the last word of an array's line
 MOST_COPIES = 2  # of a task
 NO_ROOM = 28
@@ -67,7 +68,34 @@ class Ledger:
     @property
     def uid(self) -> int:
         """Whose campaign it is; 0 where nothing of it was submitted."""
-        return int(self._rows[0][1]) if self._rows else 0
+        return int(self._file[1]) if self._file else 0
+
+    @property
+    def _file(self) -> list[str]:
+        """What is noted of the campaign's file; empty while nothing is."""
+        return next((row for row in self._rows if row[0] == FILE), [])
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the campaign's end was told, and its owner has not taken it up again since."""
+        told = [row[0] for row in self._rows if row[0] in (END, TAKEN_UP)]
+        return told[-1:] == [END]
+
+    def end(self) -> None:
+        """Note that the campaign has ended: nothing more of it is submitted or released."""
+        if not self.has_ended:
+            self._add([END])
+
+    def take_up(self, request: str) -> None:
+        """Note that its owner took it up again, by a request that does that once; else Ended."""
+        if [TAKEN_UP, request] not in self._rows:
+            self._add([TAKEN_UP, request])
+        self.require_going()
+
+    def require_going(self) -> None:
+        """Raise Ended where the campaign has ended."""
+        if self.has_ended:
+            raise Ended(f"{self._path}: the campaign has ended")
 
     def require(self, uid: int, digest: str, is_unique: bool = False) -> None:
         """Note the campaign's file; NotAsBrought when it was another at the first call.
@@ -75,11 +103,11 @@ class Ledger:
         A file that says that it is like no other is that of one campaign, whatever it is called.
         """
         now = [FILE, str(uid), digest]
-        if not self._rows:
+        if not self._file:
             if is_unique:
                 self._claim(f"{FILE}.{uid}.{digest}")
             self._add(now)
-        if self._rows[0] != now:
+        if self._file != now:
             raise NotAsBrought(f"{self._path}: not the file that it was when it was taken in")
 
     def _claim(self, file: str) -> None:
@@ -118,11 +146,13 @@ class Ledger:
         """Note what will be submitted; AlreadySubmitted for an attempt that another array has.
 
         Noted once more, it is known from then on that an answer may have been lost. Raises
-        NotACopy for copies that are none, or too many of one task.
+        NotACopy for copies that are none, or too many of one task, and Ended.
         """
         now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else [])]
         arrays = [row for row in self._rows if row[0] == ARRAY]
         if now in arrays:
+            if not self.job(array):
+                self.require_going()
             self._once_more(array)
             return
         if any(row[1] == str(array) for row in arrays):
@@ -134,6 +164,7 @@ class Ledger:
             raise AlreadySubmitted(f"{self._path}: a task comes twice in {tasks[:40]}")
         if is_of_copies:
             self._require_copies(tasks)
+        self.require_going()
         self._add(now)
 
     def earlier(self, array: int, tasks: str) -> "list[Earlier]":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import AlreadySubmitted, LedgerLost, NotACopy, NotAsBrought
+from gridbridge.errors import AlreadySubmitted, Ended, LedgerLost, NotACopy, NotAsBrought
 from gridbridge.model.campaigns.numbers import Attempts, read_attempts
 from gridbridge.state.ledger import Ledger
 
@@ -233,3 +233,47 @@ def test_an_array_of_copies_is_no_array_of_other_attempts(folder: str) -> None:
         ledger.intend(2, "gamma", "0:2", is_of_copies=True)
         with pytest.raises(AlreadySubmitted, match="array 2 has other tasks"):
             ledger.intend(2, "gamma", "0:2")
+
+
+def test_nothing_of_a_campaign_that_has_ended_is_submitted(folder: str) -> None:
+    """Nor what was begun before; what it has was submitted before, as ever."""
+    with brought(folder) as ledger:
+        ledger.intend(1, "beta", "0-9:1")
+        ledger.end()
+        ledger.end()
+
+    with brought(folder) as ledger:
+        for array, tasks in ((1, "0-9:1"), (2, "0:2")):
+            with pytest.raises(Ended, match="the campaign has ended"):
+                ledger.intend(array, "beta", tasks)
+        with pytest.raises(AlreadySubmitted):
+            ledger.intend(2, "beta", "0:1")
+        assert [row[0] for row in ledger.arrays()] == ["1"]
+
+
+def test_an_owners_request_takes_a_campaign_up_once(folder: str) -> None:
+    """The same request does so no more after the next end; what is repeated before is no harm."""
+    with brought(folder) as ledger:
+        ledger.end()
+        ledger.take_up("abc")
+        ledger.take_up("abc")
+        ledger.intend(1, "beta", "0:1")
+        ledger.end()
+        with pytest.raises(Ended):
+            ledger.take_up("abc")
+        ledger.take_up("def")
+        ledger.intend(2, "beta", "0:2")
+
+
+def test_a_campaign_that_ended_before_anything_was_sent_stays_so(folder: str) -> None:
+    """Its file is noted then as ever, and whose it is."""
+    with Ledger(12, folder) as ledger:
+        ledger.end()
+        assert ledger.uid == 0
+
+    with brought(folder) as ledger:
+        assert ledger.uid == 1000
+        with pytest.raises(Ended):
+            ledger.intend(1, "beta", "0:1")
+        with pytest.raises(NotAsBrought):
+            ledger.require(1000, "other")

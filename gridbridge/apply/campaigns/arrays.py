@@ -94,6 +94,25 @@ def noted(campaign: int) -> tuple[Noted, ...]:
     return tuple(_noted(line) for line in told.splitlines())
 
 
+def end(campaign: int) -> None:
+    """Have root note that a campaign has ended; may be repeated."""
+    _checked(as_user.call("end-campaign", f"c.{campaign}"))
+
+
+def take_up(campaign: int, request: str) -> None:
+    """Have root let a campaign go on, by its owner's request; may be repeated.
+
+    CampaignRefused where that person asks for no such thing there.
+    """
+    _checked(as_user.call("take-up", f"c.{campaign}", request))
+
+
+def _checked(done: Completed) -> None:
+    if done.status in ERRORS:
+        raise ERRORS[done.status](as_user.last_words(done))
+    done.checked()
+
+
 def _noted(line: str) -> Noted:
     try:
         number, cluster, tasks, *job = line.split(" ")

@@ -15,6 +15,7 @@ NOT_DONE = {
     Answer.NOT_THEIRS: "it is another's",
     Answer.CLOSED: "it is closed",
     Answer.CANCELLED: "its campaign is cancelled",
+    Answer.NOT_TAKEN_UP: "root does not let its campaign go on; the runner's log says why",
 }
 
 
@@ -85,7 +86,7 @@ def _close(found: tuple[Event, ...], verb: Verb) -> int:
         output.line("no event is open; nothing is changed")
         return 0
     try:
-        answers = campaigns.ask(verb, numbers)
+        answers = campaigns.ask(verb, numbers, of=tuple({one.campaign for one in found}))
     except Unreachable as error:
         output.complain(f"gridevents: {error}")
         return UNREACHABLE

@@ -3,9 +3,10 @@
 The service names a person's own campaign file and numbers of tasks, never a command. What is run
 stands in that file, which must be as it was at the first call, and each attempt of a task is
 submitted once: root's ledger knows, and `list-arrays` tells it. `send-copies` sends tasks once more
-while earlier attempts run, if that file allows it. Exit status as gridbridge-as-user's, and of an
-array 4: the cluster refuses it, 5: the ledger has these tasks in another array, 6: nobody knows the
-owner's account, 7: the ledger can't be read, or lacks it, 75: not now.
+while earlier attempts run, if that file allows it. After `end-campaign` nothing more is sent, until
+the owner's own request takes the campaign up again (`take-up`). Exit status as of any verb, and of
+an array 4: the cluster refuses it, 5: the ledger has these tasks in another array, 6: nobody knows
+the owner's account, 7: the ledger can't be read, or lacks it, 75: not now.
 """
 
 import os
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
 def perform(arguments: list[str]) -> NoReturn:
     """Check everything, then act in a process of its own as the owner of the campaign."""
     if arguments[0] == "list-arrays":
-        _list(arguments[1:])
+        _list(*_campaign(arguments, "c.CAMPAIGN", 2))
+    if arguments[0] == "end-campaign":
+        _end(*_campaign(arguments, "c.CAMPAIGN", 2))
+    if arguments[0] == "take-up":
+        _take_up(*_campaign(arguments, "c.CAMPAIGN REQUEST", 3))
     order = Order(arguments)
     with Ledger(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):
@@ -45,13 +50,36 @@ def _leave(told: str) -> NoReturn:
     os._exit(0)
 
 
-def _list(arguments: list[str]) -> NoReturn:
+def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]":
+    """Return the campaign that a verb names, and the word after it."""
+    verb, file, *rest = [*arguments, "", ""]
+    number = file.removeprefix("c.")
+    if len(arguments) != words or not is_number(number) or file == number:
+        raise Refused(f"usage: gridbridge-as-user {verb} {usage}")
+    return int(number), rest[0]
+
+
+def _list(campaign: int, _: str) -> NoReturn:
     """Tell what root's ledger has of a campaign: a line an array, its id last where it is known."""
-    campaign = arguments[0].removeprefix("c.") if arguments else ""
-    if len(arguments) != 1 or not is_number(campaign) or arguments[0] == campaign:
-        raise Refused("usage: gridbridge-as-user list-arrays c.CAMPAIGN")
-    with Ledger(int(campaign)) as ledger:
+    with Ledger(campaign) as ledger:
         _leave("".join(f"{' '.join(row)}\n" for row in ledger.arrays()))
+
+
+def _end(campaign: int, _: str) -> NoReturn:
+    """Note that a campaign has ended."""
+    with Ledger(campaign) as ledger:
+        ledger.end()
+    _leave("")
+
+
+def _take_up(campaign: int, request: str) -> NoReturn:
+    """Note that an owner took a campaign up again; the request is that person's own file."""
+    from gridbridge.methods.arrays.request import require_asked  # the others do without it
+
+    with Ledger(campaign) as ledger:
+        require_asked(request, campaign, ledger.uid)
+        ledger.take_up(request)
+    _leave("")
 
 
 def _acted(order: Order, ledger: Ledger) -> str:

@@ -30,6 +30,7 @@ class Answer(StrEnum):
     TERMINATED = "terminated"
     CANCELLED = "cancelled"
     NOT_ENDED = "not_ended"
+    NOT_TAKEN_UP = "not_taken_up"  # root does not let its campaign go on
     NO_TASK = "no_task"
     TASK_ENDED = "task_ended"
     CLOSED = "closed"  # of an event

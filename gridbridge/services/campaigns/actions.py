@@ -41,6 +41,7 @@ from gridbridge.model.campaigns.sections import Failures
 from gridbridge.model.campaigns.steps import is_step
 from gridbridge.services.campaigns.acts import Acts
 from gridbridge.services.campaigns.learnt import Learnt
+from gridbridge.services.campaigns.sending.ends import Ends
 from gridbridge.services.campaigns.sending.submissions import Submissions
 from gridbridge.services.campaigns.sending.troubles import OF_SUBMISSION, Troubles, code_of
 from gridbridge.shell.clock import Clock
@@ -78,6 +79,7 @@ class Actions:
         self._troubles = Troubles(self._events, clock, failures)
         self._acts = acts
         self._submissions = Submissions(self._campaigns, acts, clock, self._settle, most)
+        self._ends = Ends(self._campaigns, acts)
         self._touched: list[Attempt] = []
 
     def touched(self) -> tuple[Attempt, ...]:
@@ -99,6 +101,7 @@ class Actions:
             self._end(lost)
         self._submissions.resume(plan.resumed)
         self._send(plan)
+        self._ends.tell()
 
     def _note_all(self, plan: Plan) -> None:
         """Note what ended and what was learnt; others write the state file between portions."""

@@ -28,6 +28,10 @@ class Acts(Protocol):
         """End the tasks at some places of it."""
         ...
 
+    def end(self, campaign: int, /) -> None:
+        """Have root send nothing more of a campaign."""
+        ...
+
     def noted(self, campaign: int, /) -> tuple[Noted, ...]:
         """Return what root's ledger has of a campaign."""
         ...

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 
+from gridbridge.apply.campaigns import arrays
 from gridbridge.decisions.campaigns.failures.events import CODES
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, Waiting
 from gridbridge.model.campaigns.events import Code, Event, Record
 from gridbridge.model.campaigns.request import Answer, Asked, Verb
@@ -63,7 +65,9 @@ class Requests:
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
+        take_up: Callable[[int, str], None] = arrays.take_up,
     ) -> None:
+        self._take_up = take_up
         self._database = database
         self._folder = folder
         self._published = published
@@ -85,9 +89,26 @@ class Requests:
         if asked.uid == ROOT:
             numbers = ",".join(map(str, asked.numbers))
             _log.info("event=by_root verb=%s numbers=%s", asked.verb, numbers)
+        if asked.verb is Verb.RESUBMIT and not self._are_taken_up(asked):
+            return dict.fromkeys(asked.numbers, Answer.NOT_TAKEN_UP)
         is_whole = asked.verb is not Verb.PURGE
         with self._database.transaction() if is_whole else nullcontext():
             return {number: act(asked, number) for number in asked.numbers}
+
+    def _are_taken_up(self, asked: Asked) -> bool:
+        """Have root let campaigns that have ended go on; False where it does not."""
+        found = {one.campaign for one in map(self._events.find, asked.numbers) if one}
+        campaigns = filter(None, map(self._campaigns.find, sorted(found)))
+        for one in campaigns:
+            is_theirs = asked.uid in (one.uid, *self._rulers)
+            if is_theirs and one.state is CampaignState.TERMINATED:
+                try:
+                    self._take_up(one.number, asked.token)
+                    self._campaigns.end_is_noted(one.number, is_noted=False)
+                except GridbridgeError as error:
+                    _log.warning("event=not_taken_up campaign=%d why=%r", one.number, str(error))
+                    return False
+        return True
 
     def touched(self) -> tuple[Attempt, ...]:
         """Return the attempts of tasks that owners changed since the last call."""

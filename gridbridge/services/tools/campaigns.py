@@ -74,8 +74,9 @@ def ask(
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
     task: int = 0,
+    of: tuple[int, ...] = (),
 ) -> dict[int, Answer]:
-    """Ask for something about campaigns; return what became of it for each.
+    """Ask for something about campaigns, or events of some; return what became of it for each.
 
     There is none of a number, and no task, beyond those that the service counts to.
 
@@ -84,7 +85,7 @@ def ask(
     known = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
     if task > campaign_files.HIGHEST:
         return dict.fromkeys(numbers, Answer.NO_TASK)
-    answer = asked(verb, known, folder, published, task) if known else {}
+    answer = asked(verb, known, folder, published, task, of=of) if known else {}
     told = {int(number): Answer(word) for number, word in answer.items()}
     return dict.fromkeys(numbers, Answer.UNKNOWN) | told
 
@@ -96,11 +97,12 @@ def asked(
     published: str = PUBLISHED,
     task: int = 0,
     wish: Mapping[str, str] = campaign_files.NO_WISH,
+    of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
     """Ask for something; return the answer. Raises Unreachable: nothing was done then."""
     _require_spool(folder)
     try:
-        token = campaign_files.ask(verb, numbers, folder, task, wish)
+        token = campaign_files.ask(verb, numbers, folder, task, wish, of)
     except StateError as error:
         raise Unreachable(str(error)) from error
     if not _is_answered(token, published) and campaign_files.forget(token, folder):

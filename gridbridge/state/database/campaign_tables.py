@@ -22,6 +22,7 @@ CAMPAIGNS = Table(
     Column("digest", Words, nullable=False),
     Column("jdl", Json, nullable=False),
     Column("ended_at", Moment),
+    Column("is_end_noted", Boolean, nullable=False, server_default=false()),  # by root's ledger
 )
 
 WAITING = Table(

@@ -103,6 +103,15 @@ _TAKEN = delete(WAITING).where(
     WAITING.c.campaign == bindparam("of_campaign"), WAITING.c.first == bindparam("of_first")
 )
 _OF_CAMPAIGN = select(*_ARRAY).where(ARRAYS.c.campaign == bindparam("campaign"))
+_UNNOTED = (
+    select(CAMPAIGNS.c.number)
+    .where(
+        CAMPAIGNS.c.ended_at.is_not(None),
+        CAMPAIGNS.c.state.in_((CampaignState.TERMINATED, CampaignState.CANCELLED)),
+        ~CAMPAIGNS.c.is_end_noted,
+    )
+    .order_by(CAMPAIGNS.c.number)
+)
 _ENDED_BEFORE = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < bindparam("moment"))
 _LAST_NUMBER = select(func.max(CAMPAIGNS.c.number).label("number"))
 _LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
@@ -262,8 +271,19 @@ class Campaigns:
         )
 
     def is_now(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
-        """Note where a campaign is, and when it ended."""
-        values = {"state": state, "ended_at": ended_at}
+        """Note where a campaign is, and when it ended; root does not know of that end yet."""
+        values = {"state": state, "ended_at": ended_at, "is_end_noted": False}
+        self._database.execute(
+            update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
+        )
+
+    def unnoted(self, most: int) -> tuple[int, ...]:
+        """Return some campaigns that have ended, whose ends root's ledger may not know."""
+        return tuple(row["number"] for row in self._database.rows(_UNNOTED.limit(most)))
+
+    def end_is_noted(self, campaign: int, *, is_noted: bool = True) -> None:
+        """Note whether root's ledger knows a campaign's end."""
+        values = {"is_end_noted": is_noted}
         self._database.execute(
             update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
         )

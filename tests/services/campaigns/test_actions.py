@@ -66,6 +66,10 @@ class Grid:
         """End it."""
         self._tell(f"delete {array.number} {array.job_id}")
 
+    def end(self, campaign: int) -> None:
+        """Send nothing more of it."""
+        self._tell(f"end {campaign}")
+
     def noted(self, campaign: int) -> tuple[Noted, ...]:
         """Return what root knows."""
         del campaign

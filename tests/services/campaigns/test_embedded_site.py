@@ -143,9 +143,27 @@ def test_no_attempt_is_sent_while_an_earlier_one_lives(site: Campaigns) -> None:
     site.until_ended()
     late, _ = site.type(f"{AS_USER} send-arrays c.1 beta 99 0:2")
 
+    assert late.startswith("2 0 ")
+    assert "the campaign has ended" in late
     assert early.startswith("75 0 an earlier attempt of a task is at alpha, in array 1")
     assert twice.startswith("75 0 ")
-    assert late.startswith("0 ")
+
+
+def test_a_campaign_that_has_ended_is_taken_up_by_its_owner_alone(site: Campaigns) -> None:
+    """Its failed tasks are tried again then; its ledger lets nothing of it be sent before."""
+    site.submit({"name": "one", "nb_jobs": 2, "exec_file": "test -e /mnt/go #", "clusters":
+                 {"alpha": {}}})  # fmt: skip
+    site.until_ended()
+    _, by_itself = site.type(f"{AS_USER} take-up c.1 0123456789abcdef0123456789abcdef")
+    sent, _ = site.type(f"{AS_USER} send-arrays c.1 alpha 99 0:2")
+    site.sh(f"touch /mnt/go; {BIN}/gridevents -r -c 1 >/mnt/closed &")
+    site.until("ls -R /var/spool/gridbridge/campaigns | grep -q '^ask'")
+    site.until_ended()
+
+    assert by_itself == "2"
+    assert "the campaign has ended" in sent
+    assert site.outcomes() == {"0": ("success", 2), "1": ("success", 2)}
+    assert site.sh(f"grep -c -e ^end -e ^taken-up {LEDGER}/c.1") == "3\n"
 
 
 def test_a_cancelled_campaign_leaves_nothing_there(site: Campaigns) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.apply.campaigns.arrays import CampaignRefused
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome
 from gridbridge.model.campaigns.events import Code, Event, Kind, Record
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
@@ -35,7 +36,9 @@ class Site:
         self.database = Database.open(f"sqlite:///{folder}/state.db")
         self.campaigns = Campaigns(self.database)
         self.events = CampaignEvents(self.database)
-        self.requests = Requests(self.database, Clock())
+        self.taken_up: list[tuple[int, str]] = []
+        self.refuses = False  # root does
+        self.requests = Requests(self.database, Clock(), take_up=self.take_up)
         self.campaigns.add(
             Campaign(
                 number=0,
@@ -65,6 +68,12 @@ class Site:
         event = Event(code=code, **values)  # type: ignore[arg-type]
         self.events.put([event])
         return max(one.number for one in self.events.open())
+
+    def take_up(self, campaign: int, request: str) -> None:
+        """Do as root does."""
+        if self.refuses:
+            raise CampaignRefused("nobody asks for that")
+        self.taken_up.append((campaign, request))
 
     def ask(self, verb: Verb, number: int, uid: int = ALICE) -> Answer:
         """Ask for something."""
@@ -167,6 +176,34 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     assert site.open(Code.EXIT_ERROR, exit_status=3, **failed) == number
     assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
     assert len(site.campaigns.waiting_of(1)) == 3
+
+
+def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> None:
+    """By its owner's request, and its end is told again should nothing of it go on."""
+    going = site.open(Code.BLACKLIST)
+    assert site.ask(Verb.RESUBMIT, going) is Answer.DONE
+    assert site.taken_up == []
+    number = site.open(Code.BLACKLIST)
+    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    site.campaigns.end_is_noted(1)
+
+    assert site.ask(Verb.RESUBMIT, number, BOB) is Answer.NOT_THEIRS
+    assert site.taken_up == []
+    assert site.ask(Verb.RESUBMIT, number) is Answer.DONE
+    assert site.taken_up == [(1, "t")]
+    assert site.campaigns.unnoted(9) == (1,)
+
+
+def test_nothing_is_tried_again_where_root_does_not_let_it(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=Kind.TASK, tasks=2)
+    site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
+    site.refuses = True
+
+    assert site.ask(Verb.RESUBMIT, number) is Answer.NOT_TAKEN_UP
+    assert [number] == [one.number for one in site.events.open()]
+    assert "event=not_taken_up campaign=1" in caplog.text
 
 
 def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:

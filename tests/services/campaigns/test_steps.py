@@ -78,6 +78,9 @@ class Site:
     def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
         """End some of it."""
 
+    def end(self, campaign: int) -> None:
+        """Send nothing more of it."""
+
     def noted(self, campaign: int) -> tuple[Noted, ...]:
         """Tell root's ledger."""
         return self.ledger

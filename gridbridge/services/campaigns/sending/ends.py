@@ -1,0 +1,31 @@
+"""Tells root which campaigns have ended: from then on nothing more of them can be sent."""
+
+import logging
+
+from gridbridge.errors import GridbridgeError, LedgerLost
+from gridbridge.services.campaigns.acts import Acts
+from gridbridge.state.database.campaigns import Campaigns
+
+AT_ONCE = 20  # campaigns of a cycle: each is a call
+
+_log = logging.getLogger(__name__)
+
+
+class Ends:
+    """What tells it."""
+
+    def __init__(self, campaigns: Campaigns, acts: Acts) -> None:
+        self._campaigns = campaigns
+        self._acts = acts
+
+    def tell(self) -> None:
+        """Tell it of some; of the others, and after a failure of all, in the next cycle."""
+        for campaign in self._campaigns.unnoted(AT_ONCE):
+            try:
+                self._acts.end(campaign)
+            except LedgerLost:
+                pass  # without it nothing is sent either
+            except GridbridgeError as error:
+                _log.warning("event=end_not_noted campaign=%d why=%r", campaign, str(error))
+                return
+            self._campaigns.end_is_noted(campaign)

@@ -1,0 +1,67 @@
+"""Root lets a campaign go on by a file of its owner's own alone."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.methods.arrays import request
+from gridbridge.methods.arrays.request import require_asked
+from gridbridge.methods.owner import Refused
+
+ASKS = {"verb": "resubmit", "campaigns": [7], "of": [12]}
+UID = os.getuid()
+
+
+@pytest.fixture(name="spool")
+def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(request, "CAMPAIGNS", str(tmp_path))
+    monkeypatch.setattr(request, "ROOT", -1)
+    (tmp_path / "begun").mkdir()
+    return tmp_path / "begun"
+
+
+def test_its_owner_asks_for_it(spool: Path) -> None:
+    (spool / "took.abc").write_text(json.dumps(ASKS))
+
+    require_asked("abc", 12, UID)
+
+
+@pytest.mark.parametrize(
+    ("said", "campaign", "uid"),
+    [
+        (ASKS, 13, UID),
+        (ASKS, 12, UID + 1),
+        ({**ASKS, "verb": "fix"}, 12, UID),
+        ({**ASKS, "of": 12}, 12, UID),
+        ({"verb": "resubmit", "campaigns": [12]}, 12, UID),
+        ([ASKS], 12, UID),
+        ("resubmit", 12, UID),
+    ],
+    ids=["another's", "another person", "another verb", "no list", "older", "list", "text"],
+)
+def test_anything_else_is_refused(spool: Path, said: object, campaign: int, uid: int) -> None:
+    (spool / "took.abc").write_text(json.dumps(said))
+
+    with pytest.raises(Refused):
+        require_asked("abc", campaign, uid)
+
+
+@pytest.mark.parametrize("token", ["", "../took.abc", "abc/..", "nosuch", "a b"])
+def test_no_other_file_is_read(spool: Path, token: str) -> None:
+    (spool / "took.abc").write_text(json.dumps(ASKS))
+
+    with pytest.raises(Refused):
+        require_asked(token, 12, UID)
+
+
+def test_what_is_linked_is_nobodys(spool: Path) -> None:
+    """The service could link a file that its owner wrote for something else."""
+    (spool / "of_the_owner").write_text(json.dumps(ASKS))
+    os.link(spool / "of_the_owner", spool / "took.abc")
+    os.symlink(spool / "of_the_owner", spool / "took.def")
+
+    for token in ("abc", "def"):
+        with pytest.raises(Refused):
+            require_asked(token, 12, UID)
