@@ -5,17 +5,18 @@ empty cell, since an idle cell is given back.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from functools import partial
 
 from gridbridge.batch.gridengine import commands, letters, qconf
 from gridbridge.batch.gridengine.parse import (
     QUEUE,
-    check_whole,
     count_tasks,
     drop,
+    moment,
     read_state,
     read_xml,
+    take_rows,
     walk,
 )
 from gridbridge.batch.gridengine.submit import call
@@ -28,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-ROW, HOST = "job_list", "host"
+HOST = "host"
 GLOBAL = "global"  # no host, but the whole cell (qhost(1))
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # of a load average that qhost has shortened
 
@@ -94,8 +95,8 @@ class _Rows:
             state=read_state(state),
             jobs=tuple(group.jobs),
             tasks=group.tasks,
-            first_since=_moment(group.first, self._zone),
-            oldest_since=_moment(group.oldest, self._zone),
+            first_since=moment(group.first, self._zone),
+            oldest_since=moment(group.oldest, self._zone),
         )
 
     def take(self, element: "_Element") -> None:
@@ -124,11 +125,7 @@ class _Rows:
 
 def _read_rows(document: bytes, *, zone: tzinfo) -> _Rows:
     rows = _Rows(zone)
-    walked = walk(document, ROW, QUEUE)
-    for _, element in walked:
-        rows.take(element)
-        drop(element)
-    check_whole(walked.root)
+    take_rows(document, rows.take)
     return rows
 
 
@@ -182,11 +179,3 @@ def _number(text: str) -> float | None:
         return float(text[:-1]) * unit if unit else float(text)
     except ValueError:
         return None
-
-
-def _moment(text: str, zone: tzinfo) -> datetime | None:
-    try:
-        printed = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return (printed if printed.tzinfo else printed.replace(tzinfo=zone)).astimezone(UTC)

@@ -180,12 +180,17 @@ def _read_lists(
     zone: tzinfo | None,
 ) -> _Lists:
     lists = _Lists(wanted, uncounted, zone)
+    take_rows(document, lists.take)
+    return lists
+
+
+def take_rows(document: bytes, take: Callable[[etree._Element], None]) -> None:
+    """Take each job and queue of a list, a queue after its jobs; ParseError for anything else."""
     walked = walk(document, _ROW, QUEUE)
     for _, element in walked:
-        lists.take(element)
+        take(element)
         drop(element)
     check_whole(walked.root)
-    return lists
 
 
 def drop(element: etree._Element) -> None:
@@ -256,7 +261,11 @@ def _queue_around(row: etree._Element, leafs: dict[str, str]) -> str:
 
 
 def _since(leafs: dict[str, str], zone: tzinfo | None) -> datetime | None:
-    text = next((leafs[name] for name in _TIMES if leafs.get(name)), "")
+    return moment(next((leafs[name] for name in _TIMES if leafs.get(name)), ""), zone)
+
+
+def moment(text: str, zone: tzinfo | None) -> datetime | None:
+    """Read a time that was printed in a zone, by default this system's; None for anything else."""
     try:
         printed = datetime.fromisoformat(text)
     except ValueError:

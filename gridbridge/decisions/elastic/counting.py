@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from gridbridge.model.elastic.cell import Instance, Shape, Waiting
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
 from gridbridge.model.elastic.plan import Figures, Situation
+from gridbridge.model.elastic.sections import Balance
 
 
 def figures(seen: Situation, queue: str) -> Figures:
@@ -43,6 +44,11 @@ def takes(queue: str, shape: Shape) -> bool:
     """Say whether a queue is one of those that a task asks for, if it asks for any."""
     asked = (one.partition("@")[0] for one in shape.queues)
     return not shape.queues or any(fnmatchcase(queue, one) for one in asked)
+
+
+def is_stable(figures: Figures, rules: Balance) -> bool:
+    """Say whether the last change is long enough ago."""
+    return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
 
 
 def nodes_of(seen: Situation) -> tuple[Node, ...]:

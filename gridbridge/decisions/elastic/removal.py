@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.counting import elapsed_s, nodes_of
+from gridbridge.decisions.elastic.counting import elapsed_s, is_stable, nodes_of
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
 from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
 from gridbridge.model.elastic.sections import Balance
@@ -16,8 +16,7 @@ def removable(seen: Situation, rules: Balance, plan: Plan, *, is_faithful: bool)
 
     Only nodes of the balancer's own are; who asks has seen that no job waits.
     """
-    unchanged_s = plan.figures.unchanged_s
-    if unchanged_s is not None and unchanged_s < rules.stabilization_s:
+    if not is_stable(plan.figures, rules):
         return replace(plan, verdict=Verdict.NOT_STABLE)
     spare = plan.figures.nodes - rules.min_nodes
     if spare <= 0:

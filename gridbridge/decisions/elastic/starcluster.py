@@ -5,7 +5,7 @@ Removing a Node, The 45 Minutes Past the Hour Rule). A round either adds or remo
 """
 
 from gridbridge.decisions.elastic import counting, faithful
-from gridbridge.decisions.elastic.counting import takes
+from gridbridge.decisions.elastic.counting import is_stable, takes
 from gridbridge.decisions.elastic.removal import removable
 from gridbridge.model.elastic.cell import Waiting
 from gridbridge.model.elastic.plan import Figures, Plan, Refusal, Refused, Situation, Verdict
@@ -68,11 +68,6 @@ def _nodes_for(figures: Figures, *, is_faithful: bool) -> int:
     if not each:
         return 1
     return figures.wanted // each if is_faithful else -(-figures.wanted // each)
-
-
-def is_stable(figures: Figures, rules: Balance) -> bool:
-    """Say whether the last change is long enough ago."""
-    return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
 
 
 def _unable(seen: Situation, queue: str) -> tuple[Refused, ...]:
