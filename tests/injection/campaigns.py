@@ -1,6 +1,6 @@
 """Kill the campaign runner, nikita, or what acts as the owner, at each line; a new run goes on.
 
-usage: unshare -m --propagation private python -m tests.injection.campaigns SCENARIO [EACH]
+usage: python -m tests.injection.campaigns SCENARIO [EACH]
 EACH is 1 for every kill, 9 for each ninth. Prints a line for each wrong end, and how many kills
 there were; exit status 1 for a wrong end.
 """

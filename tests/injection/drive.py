@@ -1,6 +1,6 @@
 """Kill a program wherever it writes or runs a client; look whether the next run leads to the end.
 
-usage: unshare -m --propagation private python -m tests.injection.drive SCENARIO [EACH]
+usage: python -m tests.injection.drive SCENARIO [EACH]
 EACH is 1 for every kill, 3 for each third. Prints a line for each wrong end, and how many kills
 there were; exit status 1 for a wrong end.
 """

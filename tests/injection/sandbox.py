@@ -1,5 +1,6 @@
 """A machine of our own for one process tree: gridbridge's folders, two fake cells, one job."""
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ JOB, NAME = 7, "gb.alpha.7.0.1"
 CLIENTS = ("qsub", "qalter", "qstat", "qdel", "qmod", "qacct", "qconf")
 CELLS = Path("/opt/cells")
 TASK = Path("/opt/task")
+CLONE_NEWNS = 0x00020000  # of unshare(2); os.unshare is newer than our Python
 STEADY = Path("/opt/steady")  # where a state file that needs no migration waits
 
 CONFIGURATION = f"""
@@ -49,7 +51,8 @@ name=$(sed -n 's/^transfer=//p' "{SPOOL}/$2")
 
 
 def mount() -> None:
-    """Cover the folders that gridbridge uses; only in a mount namespace of our own."""
+    """Cover the folders that gridbridge uses, in a mount namespace of our own."""
+    _leave_the_mounts_of_the_machine()
     for folder in ("/opt", "/var/lib", "/var/spool"):
         subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
     for part in ("over", "work"):
@@ -65,6 +68,12 @@ def mount() -> None:
     sudo = Path("/opt/sudo")
     sudo.write_text('#!/bin/sh\nshift\nexec "$@"\n')
     sudo.chmod(0o755)
+
+
+def _leave_the_mounts_of_the_machine() -> None:
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS) != 0:
+        raise OSError(ctypes.get_errno(), "unshare(2) of the mounts failed")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
 
 
 def reset() -> None:

@@ -52,10 +52,9 @@ def test_each_task_of_a_campaign_is_run_once_whatever_is_killed(scenario: str) -
 
 
 def drive(module: str, scenario: str, each: int) -> subprocess.CompletedProcess[str]:
-    """Run a scenario among mounts of its own."""
-    own_mounts = ("unshare", "-m", "--propagation", "private")
+    """Run a scenario, which makes mounts of its own."""
     return subprocess.run(
-        [*own_mounts, sys.executable, "-m", f"tests.injection.{module}", scenario, str(each)],
+        [sys.executable, "-m", f"tests.injection.{module}", scenario, str(each)],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
