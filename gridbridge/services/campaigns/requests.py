@@ -126,18 +126,24 @@ class Requests:
         if asked.verb is Verb.CANCEL_TASK:
             return self._cancel_task(found, asked.task)
         if asked.verb is Verb.CANCEL and (found.state.is_alive or found.is_winding_up):
-            return self._cancel(found)
+            return self._cancel(found, asked.token)
         state = NEXT.get((found.state, asked.verb))
         if not state:
             return AS_IT_IS[found.state]
         self._campaigns.is_now(number, state)
         return Answer.DONE
 
-    def _cancel(self, found: Campaign) -> Answer:
-        """Drop what waits; its epilogues are still to run, unless it is cancelled once more."""
+    def _cancel(self, found: Campaign, token: str) -> Answer:
+        """Drop what waits; its epilogues are still to run, unless it is cancelled once more.
+
+        A request that was done when we were killed comes again, and is not another one.
+        """
+        if found.is_winding_up and self._campaigns.cancelled_by(found.number) == token:
+            return Answer.DONE
         now = self._clock.now()
         is_over = found.is_winding_up or not found.jdl.has_epilogue
         self._campaigns.is_now(found.number, CampaignState.CANCELLED, now if is_over else None)
+        self._campaigns.is_cancelled_by(found.number, token)
         self._campaigns.drop_waiting(found.number)
         self._events.close(found.number, now)
         return Answer.DONE

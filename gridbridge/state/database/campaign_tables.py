@@ -23,6 +23,7 @@ CAMPAIGNS = Table(
     Column("jdl", Json, nullable=False),
     Column("ended_at", Moment),
     Column("is_end_noted", Boolean, nullable=False, server_default=false()),  # by root's ledger
+    Column("cancelled_by", Words, nullable=False, server_default=""),  # the request's token
 )
 
 WAITING = Table(

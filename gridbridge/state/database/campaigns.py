@@ -112,6 +112,7 @@ _UNNOTED = (
     )
     .order_by(CAMPAIGNS.c.number)
 )
+_CANCELLED_BY = select(CAMPAIGNS.c.cancelled_by).where(CAMPAIGNS.c.number == bindparam("number"))
 _ENDED_BEFORE = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < bindparam("moment"))
 _LAST_NUMBER = select(func.max(CAMPAIGNS.c.number).label("number"))
 _LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
@@ -275,6 +276,16 @@ class Campaigns:
         values = {"state": state, "ended_at": ended_at, "is_end_noted": False}
         self._database.execute(
             update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
+        )
+
+    def cancelled_by(self, campaign: int) -> str:
+        """Return the token of the request that cancelled a campaign; empty for none."""
+        return str(self._database.rows(_CANCELLED_BY, number=campaign)[0]["cancelled_by"])
+
+    def is_cancelled_by(self, campaign: int, token: str) -> None:
+        """Note which request cancelled a campaign."""
+        self._database.execute(
+            update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(cancelled_by=token)
         )
 
     def unnoted(self, most: int) -> tuple[int, ...]:

@@ -16,9 +16,10 @@ from gridbridge.model.campaigns.admission import Candidate, Refusal, Rule
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, Outcome, Waiting
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl, Type
 from gridbridge.model.campaigns.names import ADDS_TO
-from gridbridge.model.campaigns.request import Answer, Verb
+from gridbridge.model.campaigns.request import Answer, Asked, Verb
 from gridbridge.model.campaigns.sections import Runner
 from gridbridge.model.campaigns.wiping import Mark, WipedFor
+from gridbridge.services.campaigns.requests import Requests
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_files
 from gridbridge.state.campaign_brought import MAX_FIRST_BYTES
@@ -374,6 +375,21 @@ def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more
 
     assert (kept.is_winding_up, told) == (True, [Answer.DONE, Answer.NOT_ENDED, Answer.DONE])
     assert (site.campaigns.unfinished(), site.ask(Verb.CANCEL, 1)) == ((), Answer.CANCELLED)
+
+
+def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: Site) -> None:
+    """Its file is removed last; the epilogues are still to run."""
+    wish = AtCluster(exec_file="run", epilogue="clean")
+    site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
+    site.intake.take()
+    requests = Requests(site.database, Clock())
+    asked = Asked(token="t", uid=os.getuid(), verb=Verb.CANCEL, numbers=(1,))
+
+    told = [requests.do(one) for one in (asked, asked)]
+
+    assert (told, len(site.campaigns.unfinished())) == ([{1: Answer.DONE}] * 2, 1)
+    requests.do(replace(asked, token="another"))
+    assert site.campaigns.unfinished() == ()
 
 
 def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
