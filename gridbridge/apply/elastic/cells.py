@@ -4,8 +4,10 @@ from datetime import UTC, datetime
 
 from gridbridge.apply.adapters import adapter_of
 from gridbridge.apply.clusters import away
+from gridbridge.batch.gridengine import layout
 from gridbridge.batch.gridengine.demand import read_cell
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, ParseError
+from gridbridge.model.elastic.layout import Layout
 from gridbridge.model.elastic.plan import Situation
 from gridbridge.model.elastic.saved import Documents, Kept
 from gridbridge.model.policy import Policy
@@ -33,7 +35,9 @@ def printed(policy: Policy, now: datetime) -> tuple[Documents, Kept]:
 def situation(documents: Documents, kept: Kept, where: str) -> Situation:
     """Read what was printed; NotSeen, which says where, for anything but a whole answer."""
     try:
-        cell = read_cell(documents.qstat, documents.qhost, kept.now.tzinfo or UTC)
+        laid_out = _laid_out(documents.qconf)
+        zone = kept.now.tzinfo or UTC
+        cell = read_cell(documents.qstat, documents.qhost, zone, laid_out)
     except ParseError as error:
         raise NotSeen(f"{where}: {error}") from error
     return Situation(
@@ -42,4 +46,12 @@ def situation(documents: Documents, kept: Kept, where: str) -> Situation:
         master=kept.master,
         last_change=kept.last_change,
         nodes=kept.nodes,
+        layout=laid_out,
     )
+
+
+def _laid_out(table: bytes) -> Layout:
+    try:
+        return layout.read(table)
+    except ParseError as error:
+        raise ParseError(f"qconf.json: {error}") from error

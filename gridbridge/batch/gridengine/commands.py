@@ -110,9 +110,10 @@ def every_job(cell: Cell) -> Argv:
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", "*", "-xml", "-f", "-r")
 
 
-def hosts(cell: Cell) -> Argv:
-    """List the execution hosts."""
-    return (f"{cell.binaries}/qhost", "-xml")
+def hosts(cell: Cell, names: tuple[str, ...] = ()) -> Argv:
+    """List the execution hosts, with what each says of these resources."""
+    shown = ("-F", ",".join(names)) if names else ()
+    return (f"{cell.binaries}/qhost", *shown, "-xml")
 
 
 def consumables(cell: Cell, names: list[str]) -> Argv:

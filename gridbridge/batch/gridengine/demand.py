@@ -4,11 +4,14 @@ Arrays stay one row, whatever number of tasks waits. A broken answer is a ParseE
 empty cell, since an idle cell is given back.
 """
 
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from functools import partial
+from typing import NamedTuple
 
-from gridbridge.batch.gridengine import commands, letters, qconf
+from gridbridge.batch.gridengine import commands, layout, letters, qconf
 from gridbridge.batch.gridengine.parse import (
     QUEUE,
     count_tasks,
@@ -22,6 +25,7 @@ from gridbridge.batch.gridengine.parse import (
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape, Waiting
+from gridbridge.model.elastic.layout import Layout, Relation
 from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.route import Cell
 
@@ -31,105 +35,169 @@ if TYPE_CHECKING:
 
 HOST = "host"
 GLOBAL = "global"  # no host, but the whole cell (qhost(1))
+OF_CELL = "gc"  # what is left of a consumable of the whole cell (qhost(1), -F)
+LEFT = ("hc", OF_CELL)
+REQUESTS = ("hard_request", "def_hard_request")
+ASKING = frozenset((*REQUESTS, "requested_pe", "hard_req_queue"))
+NOTHING = Layout()
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # of a load average that qhost has shortened
 
 
 def printed(cell: Cell) -> tuple[Documents, str]:
-    """Return what qstat and qhost print now, in UTC, and the qmaster's host.
+    """Return what qstat, qhost and qconf print now, in UTC, and the qmaster's host.
 
-    Raises CommandFailed when one of them does not answer.
+    Raises CommandFailed or ParseError when one of them does not answer.
     """
     qstat = call(cell, commands.every_job(cell), zone="UTC").checked().stdout
-    qhost = call(cell, commands.hosts(cell), zone="UTC").checked().stdout
+    table = layout.printed(cell)
+    of_hosts = commands.hosts(cell, layout.asked(qstat, table))
+    qhost = call(cell, of_hosts, zone="UTC").checked().stdout
     master = call(cell, qconf.show(cell, "-sss")).checked().stdout
-    return Documents(qstat=qstat, qhost=qhost), master.decode("utf-8", "replace").strip()
+    documents = Documents(qstat=qstat, qhost=qhost, qconf=table)
+    return documents, master.decode("utf-8", "replace").strip()
 
 
-def read_cell(qstat: bytes, qhost: bytes, zone: tzinfo = UTC) -> CellSeen:
+def read_cell(
+    qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: Layout = NOTHING
+) -> CellSeen:
     """Read both documents; ParseError for anything but two whole ones.
 
     `zone` is that of the processes which printed them.
     """
-    rows = read_xml(qstat, partial(_read_rows, zone=zone))
-    hosts = read_xml(qhost, _read_hosts, "qhost")
+    rows = read_xml(qstat, partial(_read_rows, zone=zone, laid_out=laid_out))
+    hosts = read_xml(qhost, read_hosts, "qhost")
     listed = {one.host for one in rows.instances}
     if listed and not hosts:
         raise ParseError("qhost: no host, though queues have some")
-    return CellSeen(hosts=hosts, instances=tuple(rows.instances), waiting=rows.waiting)
+    return CellSeen(
+        hosts=tuple(one for one in hosts if one.name != GLOBAL),
+        instances=tuple(rows.instances),
+        waiting=rows.waiting,
+        granted=tuple(sorted(rows.granted.items())),
+        left=next((one.left for one in hosts if one.name == GLOBAL), ()),
+    )
 
 
 class _Group:
     """The jobs of one shape and state, so far."""
 
-    __slots__ = ("first", "jobs", "oldest", "tasks")
+    __slots__ = ("capped", "first", "jobs", "kinds", "oldest", "tasks")
 
     def __init__(self, submitted: str) -> None:
         self.jobs: list[int] = []
-        self.tasks = 0
+        self.tasks = self.capped = 0
+        self.kinds = dict[tuple[str, str], int]()
         self.first = self.oldest = submitted
 
-    def add(self, job: int, tasks: int, submitted: str) -> None:
+    def add(self, job: int, tasks: int, submitted: str, kind: tuple[str, str]) -> None:
         self.jobs.append(job)
         self.tasks += tasks
+        self.kinds[kind] = self.kinds.get(kind, 0) + tasks
         if submitted and (submitted < self.oldest or not self.oldest):
             self.oldest = submitted  # times of one form and zone are in order as texts
+
+
+class _Key(NamedTuple):
+    """What the jobs of a group have in common."""
+
+    state: str
+    is_deferred: bool
+    is_dependent: bool
+    shape: Shape
 
 
 class _Rows:
     """What one walk through a list gathers."""
 
-    def __init__(self, zone: tzinfo) -> None:
+    def __init__(self, zone: tzinfo, laid_out: Layout) -> None:
         self.instances: list[Instance] = []
+        self.granted: Counter[str] = Counter()
         self._zone = zone
+        self._deferred, self._caps = laid_out.deferred, laid_out.caps
+        self._exclusive = _exclusive(laid_out)
         self._running: list[int] = []  # in the queue that is being walked through
-        self._groups: dict[tuple[str, Shape], _Group] = {}
+        self._is_taken = False  # by a task that has its host alone
+        self._begun: Counter[int] = Counter()  # tasks of arrays that are capped
+        self._groups: dict[_Key, _Group] = {}
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
         """What waits, in the order of the list."""
-        return tuple(self._waiting(*key, group) for key, group in self._groups.items())
+        return tuple(self._waiting(key, group) for key, group in self._groups.items())
 
-    def _waiting(self, state: str, shape: Shape, group: _Group) -> Waiting:
+    def _waiting(self, key: _Key, group: _Group) -> Waiting:
+        capped = 0
+        if self._caps:
+            (job, *_), most = group.jobs, self._caps.get(group.jobs[0])
+            capped = max(0, group.tasks + self._begun[job] - most) if most else 0
         return Waiting(
-            shape=shape,
-            state=read_state(state),
+            shape=key.shape,
+            state=read_state(key.state),
             jobs=tuple(group.jobs),
             tasks=group.tasks,
             first_since=moment(group.first, self._zone),
             oldest_since=moment(group.oldest, self._zone),
+            capped=min(capped, group.tasks),
+            is_deferred=key.is_deferred,
+            is_dependent=key.is_dependent,
+            kinds=tuple((*kind, tasks) for kind, tasks in group.kinds.items()),
         )
 
     def take(self, element: "_Element") -> None:
         """Take a row; the jobs of a queue come before the queue itself ends."""
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == QUEUE:
-            self.instances.append(_instance(leafs, tuple(self._running)))
-            self._running = []
+            self.instances.append(_instance(leafs, tuple(self._running), self._is_taken))
+            self._running, self._is_taken = [], False
             return
         state = read_state(leafs["state"])
         if state.is_running:
-            self._running.append(int(leafs["slots"]))
+            self._run(element, leafs)
         else:
             self._wait(element, leafs)
 
+    def _run(self, element: "_Element", leafs: Mapping[str, str]) -> None:
+        slots = int(leafs["slots"])
+        self._running.append(slots)
+        if "granted_pe" in leafs:
+            granted = element.find("granted_pe")
+            self.granted[(granted.get("name") if granted is not None else None) or ""] += slots
+        if self._caps:
+            self._begun[int(leafs["JB_job_number"])] += 1
+        if self._exclusive and "hard_request" in leafs:
+            asked = element.iterfind("hard_request")
+            self._is_taken |= any(one.get("name") in self._exclusive for one in asked)
+
     def _wait(self, element: "_Element", leafs: Mapping[str, str]) -> None:
-        shape = _shape(element, leafs)
         submitted = leafs.get("JB_submission_time", "")
-        key = leafs["state"], shape
+        job, tasks = int(leafs["JB_job_number"]), leafs.get("tasks", "")
+        key = _Key(
+            leafs["state"],
+            job in self._deferred,
+            "predecessor_jobs" in leafs,
+            _shape(element, leafs),
+        )
+        if job in self._caps:
+            key = key._replace(shape=replace(key.shape, array=job))
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(submitted)
-        job, tasks = int(leafs["JB_job_number"]), leafs.get("tasks", "")
-        group.add(job, count_tasks(tasks), submitted)
+        kind = leafs.get("JB_owner", ""), leafs.get("JB_name", "")
+        group.add(job, count_tasks(tasks), submitted, kind)
 
 
-def _read_rows(document: bytes, *, zone: tzinfo) -> _Rows:
-    rows = _Rows(zone)
+def _exclusive(laid_out: Layout) -> frozenset[str]:
+    rows = laid_out.resources.values()
+    return frozenset(one.name for one in rows if one.relation is Relation.EXCLUSIVE)
+
+
+def _read_rows(document: bytes, *, zone: tzinfo, laid_out: Layout) -> _Rows:
+    rows = _Rows(zone, laid_out)
     take_rows(document, rows.take)
     return rows
 
 
-def _instance(leafs: Mapping[str, str], running: tuple[int, ...]) -> Instance:
+def _instance(leafs: Mapping[str, str], running: tuple[int, ...], is_taken: bool) -> Instance:
     queue, _, host = leafs["name"].partition("@")
     return Instance(
         queue=queue,
@@ -139,37 +207,52 @@ def _instance(leafs: Mapping[str, str], running: tuple[int, ...]) -> Instance:
         total=int(leafs["slots_total"]),
         state=letters.read_queue(leafs.get("state", "")),
         running=running,
+        is_taken=is_taken,
     )
 
 
 def _shape(element: "_Element", leafs: Mapping[str, str]) -> Shape:
     """Read what a job asks for; most ask for nothing but slots."""
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
-    if "requested_pe" in leafs or "hard_request" in leafs or "hard_req_queue" in leafs:
+    if not ASKING.isdisjoint(leafs):
         for child in element:
             if child.tag == "requested_pe":
                 pe = child.get("name") or ""
-            elif child.tag == "hard_request":
+            elif child.tag in REQUESTS:
                 requests.append((child.get("name") or "", child.text or ""))
             elif child.tag == "hard_req_queue":
                 queues.append(child.text or "")
     return Shape(slots=int(leafs["slots"]), pe=pe, requests=tuple(requests), queues=tuple(queues))
 
 
-def _read_hosts(document: bytes) -> tuple[Host, ...]:
-    found = list[Host]()
+def read_hosts(document: bytes) -> tuple[Host, ...]:
+    """Read `qhost -xml`, with -F or without; the whole cell is in it as a host `global`."""
     walked = walk(document, HOST)
+    found = list[Host]()
     for _, element in walked:
-        name = element.get("name") or ""
-        values = {one.get("name") or "": one.text or "" for one in element.iterfind("hostvalue")}
-        if name != GLOBAL:
-            cores, load = _number(values.get("num_proc", "")), _number(values.get("load_avg", ""))
-            processors = None if cores is None else int(cores)
-            found.append(Host(name=name, processors=processors, load=load))
+        found.append(_host(element))
         drop(element)
     if walked.root.tag != "qhost":
         raise ParseError(f"qhost: <{walked.root.tag}> is no list of hosts")
     return tuple(found)
+
+
+def _host(element: "_Element") -> Host:
+    values = {one.get("name") or "": one.text or "" for one in element.iterfind("hostvalue")}
+    name, told = element.get("name") or "", list(element.iterfind("resourcevalue"))
+    counted = LEFT if name == GLOBAL else LEFT[:1]
+    cores, load = _number(values.get("num_proc", "")), _number(values.get("load_avg", ""))
+    return Host(
+        name=name,
+        processors=None if cores is None else int(cores),
+        load=load,
+        left=tuple(_pair(one) for one in told if one.get("dominance") in counted),
+        values=tuple(_pair(one) for one in told if one.get("dominance") not in LEFT),
+    )
+
+
+def _pair(one: "_Element") -> tuple[str, str]:
+    return one.get("name") or "", one.text or ""
 
 
 def _number(text: str) -> float | None:

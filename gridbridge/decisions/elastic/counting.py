@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from gridbridge.model.elastic.cell import Instance, Shape, Waiting
 from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
-from gridbridge.model.elastic.plan import Figures, Situation
+from gridbridge.model.elastic.plan import Figures, Refusal, Situation
 from gridbridge.model.elastic.sections import Balance
 
 
@@ -36,14 +36,28 @@ def figures(seen: Situation, queue: str) -> Figures:
 
 
 def able(waiting: Iterable[Waiting]) -> list[Waiting]:
-    """Return what the scheduler may start: no hold, error or deletion keeps it."""
-    return [one for one in waiting if one.state.can_start]
+    """Return what the scheduler may start: no hold, error, deletion or start time keeps it."""
+    return [one for one in waiting if one.can_start]
 
 
 def takes(queue: str, shape: Shape) -> bool:
     """Say whether a queue is one of those that a task asks for, if it asks for any."""
     asked = (one.partition("@")[0] for one in shape.queues)
     return not shape.queues or any(fnmatchcase(queue, one) for one in asked)
+
+
+def why_unable(one: Waiting) -> Refusal | None:
+    """Say what keeps jobs from starting; None where nothing does, or nobody knows what."""
+    state = one.state
+    if state.can_start:
+        return Refusal.FUTURE if one.is_deferred else None
+    if state.is_deleting:
+        return Refusal.DELETED
+    if state.is_error:
+        return Refusal.ERROR
+    if one.is_dependent:
+        return Refusal.DEPENDENT
+    return Refusal.HELD if state.is_held else None
 
 
 def is_stable(figures: Figures, rules: Balance) -> bool:

@@ -7,7 +7,7 @@ in the SGE balancer of StarCluster 0.95.6.
 
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.elastic.counting import able, nodes_of
+from gridbridge.decisions.elastic.counting import nodes_of
 from gridbridge.model.elastic.cell import Instance, Waiting
 from gridbridge.model.elastic.plan import Figures, Situation
 
@@ -17,7 +17,7 @@ DAY_S = 86400
 def figures(seen: Situation, queue: str) -> Figures:
     """Count as StarCluster does."""
     own = [one for one in seen.cell.instances if one.queue == queue]
-    waiting = able(seen.cell.waiting)
+    waiting = [one for one in seen.cell.waiting if one.state.can_start]
     slots = sum(one.total for one in own)
     used = sum(sum(one.running) for one in seen.cell.instances)
     nodes = nodes_of(seen)

@@ -5,7 +5,7 @@ Removing a Node, The 45 Minutes Past the Hour Rule). A round either adds or remo
 """
 
 from gridbridge.decisions.elastic import counting, faithful
-from gridbridge.decisions.elastic.counting import is_stable, takes
+from gridbridge.decisions.elastic.counting import is_stable, takes, why_unable
 from gridbridge.decisions.elastic.removal import removable
 from gridbridge.model.elastic.cell import Waiting
 from gridbridge.model.elastic.plan import Figures, Plan, Refusal, Refused, Situation, Verdict
@@ -77,11 +77,7 @@ def _unable(seen: Situation, queue: str) -> tuple[Refused, ...]:
 
 
 def _why_unable(one: Waiting, queue: str) -> Refusal | None:
-    state = one.state
-    if state.can_start:
-        return None if takes(queue, one.shape) else Refusal.OTHER_QUEUE
-    if state.is_deleting:
-        return Refusal.DELETED
-    if state.is_error:
-        return Refusal.ERROR
-    return Refusal.HELD if state.is_held else None
+    cause = why_unable(one)
+    if cause is None and one.can_start and not takes(queue, one.shape):
+        return Refusal.OTHER_QUEUE
+    return cause

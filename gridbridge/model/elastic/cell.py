@@ -16,6 +16,8 @@ class Host:
     name: str
     processors: int | None = None  # None: its daemon has not told
     load: float | None = None
+    left: tuple[tuple[str, str], ...] = ()  # consumables, as far as nobody uses them
+    values: tuple[tuple[str, str], ...] = ()  # what else it tells of itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,7 @@ class Instance:
     total: int
     state: QueueState
     running: tuple[int, ...] = ()  # the slots of each job or task that runs or starts here
+    is_taken: bool = False  # one of them has the host alone
 
     @property
     def is_usable(self) -> bool:
@@ -49,6 +52,7 @@ class Shape:
     pe: str = ""  # its parallel environment, maybe with wildcards
     requests: tuple[tuple[str, str], ...] = ()  # hard ones: resources and values, as written
     queues: tuple[str, ...] = ()  # hard ones: any of them will do
+    array: int = 0  # whose tasks alone it is, if a number of them may run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +65,20 @@ class Waiting:
     tasks: int  # of all of them together
     first_since: datetime | None  # when the first of the list was submitted
     oldest_since: datetime | None  # when the oldest was; None: the list does not tell
+    capped: int = 0  # so many of the tasks may not start beside those that run (qsub(1), -tc)
+    is_deferred: bool = False  # their start time is in the future
+    is_dependent: bool = False  # they wait for the end of other jobs
+    kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and tasks
 
     @property
     def slots(self) -> int:
         """How many slots they need together."""
         return self.tasks * self.shape.slots
+
+    @property
+    def can_start(self) -> bool:
+        """Whether the scheduler may start them, as far as they are concerned."""
+        return self.state.can_start and not self.is_deferred
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +88,5 @@ class CellSeen:
     hosts: tuple[Host, ...]
     instances: tuple[Instance, ...]
     waiting: tuple[Waiting, ...]  # in the order of the scheduler's list
+    granted: tuple[tuple[str, int], ...] = ()  # slots in use, by parallel environment
+    left: tuple[tuple[str, str], ...] = ()  # consumables of the whole cell, such as licences

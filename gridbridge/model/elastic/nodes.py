@@ -36,6 +36,11 @@ class Node:
     name: str
     state: NodeState = NodeState.READY
     up_since: datetime | None = None  # None: nobody knows
+    since: datetime | None = None  # it is in its state; None: nobody knows
+    idle_since: datetime | None = None  # None: it is busy, or nobody knows
+    pool: str = ""  # where it came from
+    group: str = ""  # the nodes that parallel tasks may use together with it; empty: all
+    is_kept: bool = False  # somebody wants it to stay
 
 
 def is_same_host(one: str, other: str) -> bool:

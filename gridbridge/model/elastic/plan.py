@@ -5,7 +5,10 @@ from datetime import datetime
 from enum import Enum, StrEnum
 
 from gridbridge.model.elastic.cell import CellSeen
+from gridbridge.model.elastic.layout import Layout
 from gridbridge.model.elastic.nodes import Node
+
+NOTHING_TOLD = Layout()
 
 
 class Rules(StrEnum):
@@ -23,6 +26,7 @@ class Situation:
     master: str = ""  # the qmaster's host, which is never removed
     last_change: datetime | None = None  # when a node came or went; None: none has
     nodes: tuple[Node, ...] = ()
+    layout: Layout = NOTHING_TOLD
 
 
 class Verdict(Enum):
@@ -49,6 +53,8 @@ class Refusal(Enum):
     HELD = "it is held"
     ERROR = "it is in error"
     DELETED = "it is being deleted"
+    FUTURE = "its start time is in the future"
+    DEPENDENT = "it waits for the end of other jobs"
     OTHER_QUEUE = "it asks for another queue"
     MASTER = "it is the master"
     BUSY = "jobs run there"

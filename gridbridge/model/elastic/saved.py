@@ -11,7 +11,8 @@ class Documents:
     """What a cell's programs printed, in the zone of the moment that is kept with it."""
 
     qstat: bytes  # qstat -u '*' -xml -f -r
-    qhost: bytes  # qhost -xml
+    qhost: bytes  # qhost -xml, which may have -F
+    qconf: bytes = b""  # a table in JSON of what qconf and other calls print; empty: nobody asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model.elastic.nodes import Node, NodeState
 from gridbridge.model.elastic.saved import Documents, Kept
 
-QSTAT, QHOST, STATE = "qstat.xml", "qhost.xml", "state.json"
+QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
 KEYS = ("now", "master", "last_change", "nodes")
 OF_NODE = ("up_since", "state")
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
@@ -35,18 +35,26 @@ def write(folder: str, documents: Documents, kept: Kept) -> None:
     for name, data in (
         (QSTAT, documents.qstat),
         (QHOST, documents.qhost),
+        (QCONF, documents.qconf),
         (STATE, f"{json.dumps(told, indent=2)}\n".encode()),
     ):
-        with open(os.path.join(folder, name), "wb") as file:
-            file.write(data)
+        if data:
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(data)
 
 
 def read(folder: str) -> tuple[Documents, Kept]:
     """Read a folder; ParseError with a line for what is wrong or missing.
 
-    Without state.json the moment is the one at which qstat.xml was written, and no node is known.
+    qconf.json may be missing. Without state.json the moment is the one at which qstat.xml was
+    written, and no node is known.
     """
-    documents = Documents(qstat=_bytes(folder, QSTAT), qhost=_bytes(folder, QHOST))
+    has_layout = os.path.exists(os.path.join(folder, QCONF))
+    documents = Documents(
+        qstat=_bytes(folder, QSTAT),
+        qhost=_bytes(folder, QHOST),
+        qconf=_bytes(folder, QCONF) if has_layout else b"",
+    )
     path = os.path.join(folder, STATE)
     if not os.path.exists(path):
         written = os.stat(os.path.join(folder, QSTAT)).st_mtime

@@ -1,0 +1,215 @@
+"""How a cell is laid out, as a table in JSON of what its programs print, and as values.
+
+The table is what `gridbridge balance snapshot` saves, so it can be made by hand as well: of every
+attribute the text that qconf(1) prints, or a number, or a list.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from gridbridge.batch.gridengine import commands, qconf
+from gridbridge.batch.gridengine.status import names, show
+from gridbridge.batch.gridengine.submit import deferred
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.layout import (
+    Counted,
+    Environment,
+    Layout,
+    Queue,
+    Relation,
+    Resource,
+    Spread,
+    Varying,
+)
+from gridbridge.model.route import Cell
+from gridbridge.model.site.setup import Complex, is_besteffort, is_transfer, pairs, words
+
+Texts: TypeAlias = Mapping[str, str]
+Tables: TypeAlias = Mapping[str, Texts]
+
+COMPLEXES, ENVIRONMENTS, GROUPS = "complexes", "environments", "hostgroups"
+QUEUES, DEFERRED, CAPS = "queues", "deferred", "concurrency"
+KEYS = (COMPLEXES, ENVIRONMENTS, GROUPS, QUEUES, DEFERRED, CAPS)
+SPREADS = {
+    "$pe_slots": Spread.ONE_HOST,
+    "$fill_up": Spread.ANY_HOSTS,
+    "$round_robin": Spread.ANY_HOSTS,
+}
+COUNTED = {"YES": Counted.BY_SLOT, "JOB": Counted.BY_JOB}
+PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # of a value: [HOST=VALUE] (queue_conf(5))
+LIMITS = ("s_rt", "h_rt", "s_cpu", "h_cpu", "s_fsize", "h_fsize", "s_data", "h_data")
+MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", "h_vmem")
+ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY)
+BATCH = "BATCH"
+REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
+
+
+def printed(cell: Cell) -> bytes:
+    """Return the table of a cell: a call for each host group and environment, and four more.
+
+    Raises CommandFailed when one is not answered, and ParseError.
+    """
+    complexes = qconf.complexes(show(cell, "-sc"))
+    shown = map(qconf.settings, show(cell, "-sq", commands.ANY_PE).split(b"\n\n"))
+    queues = {one["qname"]: one for one in shown if "qname" in one}
+    table = {
+        COMPLEXES: {name: _row_told(row) for name, row in complexes.items()},
+        ENVIRONMENTS: {name: _told(cell, "-sp", name) for name in names(cell, "-spl")},
+        GROUPS: {
+            name: _told(cell, "-shgrp", name).get("hostlist", "") for name in names(cell, "-shgrpl")
+        },
+        QUEUES: {
+            name: {key: one[key] for key in ATTRIBUTES if key in one}
+            for name, one in queues.items()
+        },
+        DEFERRED: sorted(deferred(cell)),
+    }
+    return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
+
+
+def asked(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
+    """Return which resources hosts are to be asked for: consumables, and what jobs ask for."""
+    named = {one.decode("utf-8", "replace") for one in REQUEST.findall(qstat)}
+    used = {one.name for one in read(qconf_table).resources.values() if one.counted != Counted.NO}
+    return tuple(sorted(named | used))
+
+
+def read(data: bytes) -> Layout:
+    """Read a table; ParseError names the key that is wrong. An empty one tells nothing."""
+    if not data:
+        return Layout()
+    try:
+        table = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"no JSON: {error}") from error
+    if not isinstance(table, dict):
+        raise _wrong("it", table, f"a table with {', '.join(KEYS)}")
+    if strange := [key for key in table if key not in KEYS]:
+        raise ParseError(f"{strange[0]}: unknown; known are {', '.join(KEYS)}")
+    return _layout(table)
+
+
+def _layout(table: Mapping[str, object]) -> Layout:
+    rows = _tables(table, COMPLEXES)
+    resources = [_resource(name, one) for name, one in rows.items()]
+    short = {one.shortcut: one for one in resources if one.shortcut}
+    groups = _texts(table.get(GROUPS, {}), GROUPS)
+    members = {name: words(text) for name, text in groups.items()}
+    return Layout(
+        resources=short | {one.name: one for one in resources},
+        environments={n: _environment(n, one) for n, one in _tables(table, ENVIRONMENTS).items()},
+        groups={name: _members(name, members, ()) for name in members},
+        queues={name: _queue(name, one) for name, one in _tables(table, QUEUES).items()},
+        deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
+        caps=_caps(table.get(CAPS, {})),
+    )
+
+
+def _members(
+    name: str, groups: Mapping[str, tuple[str, ...]], above: Iterable[str]
+) -> frozenset[str]:
+    """Return the hosts of a group, and of the groups in it; one in itself is left out."""
+    found, around = set[str](), (*above, name)
+    for one in groups.get(name, ()):
+        if not one.startswith("@"):
+            found.add(one)
+        elif one not in around:
+            found |= _members(one, groups, around)
+    return frozenset(found)
+
+
+def _resource(name: str, row: Texts) -> Resource:
+    relation = row.get("relation", "<=")
+    return Resource(
+        name=name,
+        shortcut=row.get("shortcut", ""),
+        relation=Relation(relation)
+        if relation in {one.value for one in Relation}
+        else Relation.AT_MOST,
+        counted=COUNTED.get(row.get("consumable", "NO").upper(), Counted.NO),
+        is_forced=row.get("requestable", "YES").upper() == "FORCED",
+        default=row.get("default", "0"),
+    )
+
+
+def _environment(name: str, told: Texts) -> Environment:
+    rule = told.get("allocation_rule", "")
+    slots = _number(told.get("slots", "0"), f"{ENVIRONMENTS}.{name}.slots")
+    if rule.isascii() and rule.isdecimal():
+        return Environment(name=name, spread=Spread.FIXED, per_host=max(1, int(rule)), slots=slots)
+    return Environment(name=name, spread=SPREADS.get(rule, Spread.UNKNOWN), slots=slots)
+
+
+def _queue(name: str, told: Texts) -> Queue:
+    values = pairs(varying(told.get("complex_values", "")).usual)
+    limits = {key: varying(told[key]).usual for key in (*LIMITS, *MEMORY) if key in told}
+    types = words(told.get("qtype", BATCH))
+    return Queue(
+        name=name,
+        hosts=words(told.get("hostlist", "")),
+        environments=varying(told.get("pe_list", "")),
+        values=tuple((limits | values).items()),
+        is_batch=BATCH in types,
+        is_best_effort=is_besteffort(told),
+        is_away=is_transfer(told),
+    )
+
+
+def varying(text: str) -> Varying:
+    """Read a value that differs by host, as `1,[@large=8],[n1=2]`."""
+    usual = text.partition("[")[0].rstrip(", ")
+    others = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
+    return Varying(usual=usual, others=others)
+
+
+def _row_told(row: Complex) -> dict[str, str]:
+    keys = ("shortcut", "relation", "requestable", "consumable", "default")
+    return {key: str(getattr(row, key)) for key in keys}
+
+
+def _told(cell: Cell, showing: str, name: str) -> dict[str, str]:
+    return dict(qconf.settings(show(cell, showing, name)))
+
+
+def _tables(table: Mapping[str, object], key: str) -> Tables:
+    found = table.get(key, {})
+    if not isinstance(found, dict):
+        raise _wrong(key, found, "a table of tables by their names")
+    return {name: _texts(one, f"{key}.{name}") for name, one in found.items()}
+
+
+def _texts(told: object, where: str) -> dict[str, str]:
+    if not isinstance(told, dict):
+        raise _wrong(where, told, "a table of texts")
+    return {key: _text(one, f"{where}.{key}") for key, one in told.items()}
+
+
+def _text(told: object, where: str) -> str:
+    if isinstance(told, list):
+        return " ".join(_text(one, where) for one in told)
+    if isinstance(told, str | int | float):
+        return str(told)
+    raise _wrong(where, told, "a text, a number or a list of them")
+
+
+def _numbers(told: object, where: str) -> list[int]:
+    if not isinstance(told, list):
+        raise _wrong(where, told, "a list of numbers")
+    return [_number(str(one), where) for one in told]
+
+
+def _caps(told: object) -> dict[int, int]:
+    texts = _texts(told, CAPS)
+    return {_number(job, CAPS): _number(most, f"{CAPS}.{job}") for job, most in texts.items()}
+
+
+def _number(text: str, where: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise _wrong(where, text, "a whole number")
+    return int(text)
+
+
+def _wrong(where: str, told: object, right: str) -> ParseError:
+    return ParseError(f"{where}: {json.dumps(told)[:60]}; {right} would be right")

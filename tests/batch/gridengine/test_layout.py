@@ -1,0 +1,231 @@
+"""How a cell is laid out, as qconf of 8.1.9 prints it, or as somebody wrote it by hand."""
+
+import json
+import os
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine.demand import printed, read_cell, read_hosts
+from gridbridge.batch.gridengine.layout import asked, read, varying
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.cell import CellSeen
+from gridbridge.model.elastic.layout import Counted, Environment, Relation, Resource, Spread
+from gridbridge.model.route import Cell
+
+HOSTS = b"<qhost><host name='n1'/></qhost>"
+BY_HAND = {
+    "complexes": {
+        "h_vmem": {"shortcut": "vmem", "relation": "<=", "consumable": "YES", "default": "1G"},
+        "exclusive": {"shortcut": "excl", "relation": "EXCL", "consumable": "YES"},
+        "licence": {"consumable": "JOB"},
+        "remote": {"relation": "==", "requestable": "FORCED"},
+    },
+    "environments": {
+        "smp": {"allocation_rule": "$pe_slots", "slots": 99},
+        "mpi": {"allocation_rule": "$round_robin", "slots": "40"},
+        "pairs": {"allocation_rule": 2},
+    },
+    "hostgroups": {"@all": ["n1", "@big"], "@big": "n8 n9 @all"},
+    "queues": {
+        "all.q": {"hostlist": "@all", "pe_list": "smp,[@big=smp mpi]", "h_rt": "24:0:0"},
+        "far": {"hostlist": "n1", "complex_values": "remote=TRUE"},
+    },
+    "deferred": [7],
+    "concurrency": {"8": 2},
+}
+
+
+def layout(**told: object) -> bytes:
+    """Return a table that was made by hand."""
+    return json.dumps(told).encode()
+
+
+def test_resources_are_known_by_name_and_by_shortcut() -> None:
+    found = read(layout(**BY_HAND)).resources
+
+    assert found["vmem"] is found["h_vmem"]
+    assert found["h_vmem"] == Resource(
+        name="h_vmem", shortcut="vmem", counted=Counted.BY_SLOT, default="1G"
+    )
+    assert found["exclusive"].relation is Relation.EXCLUSIVE
+    assert found["licence"].counted is Counted.BY_JOB
+    assert found["remote"].is_forced
+
+
+def test_an_environment_has_the_rule_by_which_its_slots_lie_on_hosts() -> None:
+    found = read(layout(**BY_HAND)).environments
+
+    assert list(found.values()) == [
+        Environment(name="smp", spread=Spread.ONE_HOST, slots=99),
+        Environment(name="mpi", spread=Spread.ANY_HOSTS, slots=40),
+        Environment(name="pairs", spread=Spread.FIXED, per_host=2),
+    ]
+
+
+def test_a_host_group_has_the_hosts_of_the_groups_in_it() -> None:
+    """Also where two of them have each other."""
+    found = read(layout(**BY_HAND))
+
+    assert found.groups == {"@all": {"n1", "n8", "n9"}, "@big": {"n8", "n9", "n1"}}
+    assert found.groups_of("n9") == {"@all", "@big"}
+
+
+def test_a_queue_says_what_it_takes_and_where() -> None:
+    found = read(layout(**BY_HAND)).queues
+
+    assert found["all.q"].hosts == ("@all",)
+    assert found["all.q"].environments.on("n8", {"@all", "@big"}) == "smp mpi"
+    assert found["all.q"].environments.on("n1", {"@all"}) == "smp"
+    assert dict(found["all.q"].values) == {"h_rt": "24:0:0"}
+    assert (found["all.q"].is_away, found["far"].is_away) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1", "1"), ("1,[@big=8]", "8"), ("1,[@big=8],[n1=2]", "2"), ("1, [n2=3]", "1")],
+)
+def test_a_hosts_own_value_comes_before_that_of_its_group(text: str, expected: str) -> None:
+    assert expected == varying(text).on("n1", {"@big"})
+
+
+def test_nothing_is_known_where_nobody_asked() -> None:
+    assert not read(b"").queues
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (b"[", "no JSON: "),
+        (b"[]", "it: []; a table with complexes, environments, "),
+        (layout(queue={}), "queue: unknown; known are complexes, "),
+        (layout(queues=[]), "queues: []; a table of tables by their names would be right"),
+        (layout(queues={"q": 3}), "queues.q: 3; a table of texts would be right"),
+        (layout(hostgroups={"@a": None}), "hostgroups.@a: null; a text, a number or a list"),
+        (
+            layout(environments={"smp": {"slots": "many"}}),
+            'environments.smp.slots: "many"; a whole number would be right',
+        ),
+        (layout(deferred=["x"]), 'deferred: "x"; a whole number would be right'),
+    ],
+    ids=["json", "list", "key", "table", "text", "null", "number", "job"],
+)
+def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(
+    told: bytes, expected: str
+) -> None:
+    with pytest.raises(ParseError) as error:
+        read(told)
+
+    assert str(error.value).startswith(expected)
+
+
+ROW = (
+    "<job_list state='pending'><JB_job_number>{}</JB_job_number><JB_name>{}</JB_name>"
+    "<JB_owner>alice</JB_owner><state>{}</state>"
+    "<JB_submission_time>2026-01-01T12:00:00</JB_submission_time><slots>1</slots>{}</job_list>"
+)
+
+
+def cell(*rows: tuple[object, ...], running: str = "") -> CellSeen:
+    """Return a cell in which these jobs wait."""
+    jobs = "".join(ROW.format(*row) for row in rows)
+    document = f"<job_info><queue_info>{running}</queue_info><job_info>{jobs}</job_info></job_info>"
+    return read_cell(document.encode(), HOSTS, UTC, read(layout(**BY_HAND)))
+
+
+def test_jobs_of_the_future_and_those_that_wait_for_others_are_told_apart() -> None:
+    seen = cell(
+        (6, "a", "qw", ""),
+        (7, "a", "qw", ""),
+        (9, "a", "hqw", "<predecessor_jobs>6</predecessor_jobs>"),
+    ).waiting
+
+    assert [(one.jobs, one.can_start, one.is_dependent) for one in seen] == [
+        ((6,), True, False),
+        ((7,), False, False),
+        ((9,), False, True),
+    ]
+
+
+def test_an_array_that_may_run_two_tasks_has_one_left_when_one_runs() -> None:
+    runs = (
+        "<Queue-List><name>all.q@n1</name><slots_used>1</slots_used><slots_total>4</slots_total>"
+        "<job_list state='running'><JB_job_number>8</JB_job_number><state>r</state>"
+        "<slots>1</slots></job_list></Queue-List>"
+    )
+    (seen,) = cell((8, "a", "qw", "<tasks>2-9:1</tasks>"), running=runs).waiting
+
+    assert (seen.tasks, seen.capped) == (8, 7)
+
+
+def test_a_parallel_task_has_slots_of_its_environment_and_may_have_its_host_alone() -> None:
+    runs = (
+        "<Queue-List><name>all.q@n1</name><slots_used>3</slots_used><slots_total>4</slots_total>"
+        "<job_list state='running'><JB_job_number>5</JB_job_number><state>r</state>"
+        "<slots>3</slots><granted_pe name='mpi'>6</granted_pe>"
+        "<hard_request name='exclusive'>TRUE</hard_request></job_list></Queue-List>"
+    )
+    seen = cell(running=runs)
+
+    assert (seen.granted, seen.instances[0].is_taken) == ((("mpi", 3),), True)
+
+
+def test_jobs_of_one_shape_are_counted_by_owner_and_name() -> None:
+    (seen,) = cell((4, "a", "qw", "<tasks>1-9:2</tasks>"), (6, "b", "qw", "")).waiting
+
+    assert seen.kinds == (("alice", "a", 5), ("alice", "b", 1))
+
+
+QHOST = b"""<qhost>
+ <host name='global'><hostvalue name='num_proc'>-</hostvalue>
+  <resourcevalue name='licence' dominance='gc'>3.000000</resourcevalue></host>
+ <host name='n1'><hostvalue name='num_proc'>2</hostvalue>
+  <resourcevalue name='licence' dominance='gc'>3.000000</resourcevalue>
+  <resourcevalue name='h_vmem' dominance='hc'>6.000G</resourcevalue>
+  <resourcevalue name='arch' dominance='hl'>lx-amd64</resourcevalue></host></qhost>"""
+
+
+def test_hosts_tell_what_is_left_of_consumables_and_what_else_they_have() -> None:
+    whole, host = read_hosts(QHOST)
+
+    assert (whole.name, whole.left) == ("global", (("licence", "3.000000"),))
+    assert (host.left, host.values) == ((("h_vmem", "6.000G"),), (("arch", "lx-amd64"),))
+
+
+ANSWERS = {
+    "qstat": """case "$*" in *ha*) echo '<job_info><queue_info/><job_info><job_list>
+<JB_job_number>7</JB_job_number></job_list></job_info></job_info>';;
+*) echo '<job_info><queue_info/><job_info><job_list><JB_job_number>7</JB_job_number>
+<state>qw</state><slots>1</slots><hard_request name="arch">x</hard_request></job_list>
+</job_info></job_info>';; esac""",
+    "qhost": """echo "<qhost><host name='$1'/><host name='$2'/></qhost>" """,
+    "qconf": """case "$1" in
+-sc) printf '#name shortcut type relop req cons def urg\\nh_vmem vm MEMORY <= YES YES 0 0\\n';;
+-sq) printf 'qname all.q\\nhostlist @all\\npe_list smp\\n\\nqname b.q\\nhostlist NONE\\n';;
+-spl) echo smp;;
+-sp) printf 'pe_name %s\\nslots 9\\nallocation_rule $pe_slots\\n' "$2";;
+-shgrpl) echo @all;;
+-shgrp) printf 'group_name %s\\nhostlist n1 n2\\n' "$2";;
+-sss) echo n1;;
+*) exit 1;; esac""",
+}
+
+
+def test_a_cell_is_asked_for_all_of_it(tmp_path: Path) -> None:
+    """Hosts are asked for consumables, and for what jobs ask for."""
+    for name, body in ANSWERS.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        os.chmod(tmp_path / name, 0o755)
+    ports = {"qmaster_port": "1", "execd_port": "2"}
+    folder = str(tmp_path)
+    where = Cell(root=folder, cell="default", binaries=folder, timeout_s=30, **ports)
+    documents, master = printed(where)
+    found = read(documents.qconf)
+
+    assert (master, found.deferred, set(found.queues)) == ("n1", {7}, {"all.q", "b.q"})
+    assert found.groups == {"@all": {"n1", "n2"}}
+    assert found.environments["smp"].spread is Spread.ONE_HOST
+    assert [one.name for one in read_hosts(documents.qhost)] == ["-F", "arch,h_vmem"]
+    assert asked(b"", documents.qconf) == ("h_vmem",)
+    assert not read_cell(documents.qstat, documents.qhost, UTC, found).waiting[0].can_start
