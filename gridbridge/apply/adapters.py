@@ -9,6 +9,7 @@ from gridbridge.batch.embedded import status as embedded_status
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.embedded import tasks as embedded_tasks
 from gridbridge.batch.gridengine import commands
+from gridbridge.batch.gridengine import crowd as gridengine_crowd
 from gridbridge.batch.gridengine import demand as gridengine_demand
 from gridbridge.batch.gridengine import records as gridengine_records
 from gridbridge.batch.gridengine import site as gridengine_site
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         ListsQueues,
         MakesQueues,
         SetsUp,
+        ShowsCrowd,
         ShowsDemand,
         ShowsRequests,
         TellsAccounts,
@@ -67,6 +69,7 @@ class Adapter(Generic[Where]):
     makes_queues: "MakesQueues[Where] | None" = None
     lists_queues: "ListsQueues[Where] | None" = None
     shows_demand: "ShowsDemand[Where] | None" = None
+    shows_crowd: "ShowsCrowd[Where] | None" = None
     shows_suspension: bool = False  # its list tells that a job was suspended there
 
 
@@ -87,6 +90,7 @@ GRIDENGINE: Adapter[Cell] = Adapter(
     alters=gridengine_tools,
     makes_queues=gridengine_site,
     shows_demand=gridengine_demand,
+    shows_crowd=gridengine_crowd,
     shows_suspension=True,
 )
 OAR: Adapter[OarServer] = Adapter(

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
+from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell
 from gridbridge.model.elastic.saved import Documents
 from gridbridge.model.ids import TransferId
 from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd, QueueLimits, SubmittedJob
@@ -136,6 +137,18 @@ class ShowsDemand(Protocol[Where]):
 
     def printed(self, where: Where, /) -> tuple[Documents, str]:
         """Return what its programs print now, in UTC, and its master's host."""
+        ...
+
+
+class ShowsCrowd(Protocol[Where]):
+    """Jobs wait there for what tasks hold that make way for others, and are not started."""
+
+    def crowded(self, where: Where, /) -> CrowdedCell:
+        """Return who waits and runs there, and what is free."""
+        ...
+
+    def could_start(self, where: Where, asked: Asked, /) -> frozenset[str]:
+        """Return the places that a job may have, were there enough of all consumables."""
         ...
 
 

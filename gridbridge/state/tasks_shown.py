@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.campaign import Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
-from gridbridge.model.campaigns.task import Ended, ShownTask
+from gridbridge.model.campaigns.task import Ended, MadeWay, ShownTask
 from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
 
@@ -118,11 +118,12 @@ def _line(task: ShownTask) -> str:
     figures = (task.exit_status, task.wallclock_s, task.beyond_s)
     numbers = (NONE if each is None else each for each in figures)
     copies = ",".join(map(_copy_words, task.copies)) or NONE
-    return f"{' '.join(map(str, (*known, *there, *numbers, copies)))}\n"
+    ways = ",".join(map(_way_words, task.made_way)) or NONE
+    return f"{' '.join(map(str, (*known, *there, *numbers, copies, ways)))}\n"
 
 
 def _task(line: str) -> ShownTask:
-    words = [*line.split(" "), NONE, NONE][:11]  # an earlier version published no copies
+    words = [*line.split(" "), NONE, NONE, NONE][:12]  # earlier versions published less
     return ShownTask(
         number=int(words[0]),
         attempt=int(words[1]),
@@ -135,6 +136,7 @@ def _task(line: str) -> ShownTask:
         wallclock_s=None if words[8] == NONE else int(words[8]),
         beyond_s=None if words[9] == NONE else int(words[9]),
         copies=tuple(map(_copy, words[10].split(",") if words[10] != NONE else ())),
+        made_way=tuple(map(_way, words[11].split(",") if words[11] != NONE else ())),
     )
 
 
@@ -150,6 +152,17 @@ def _copy(text: str) -> ShownCopy:
         cluster=cluster,
         outcome=Outcome(outcome),
         beyond_s=None if beyond == NONE else int(beyond),
+    )
+
+
+def _way_words(one: MadeWay) -> str:
+    return f"{one.attempt}:{one.cluster}:{one.job}:{'+'.join(one.lacked)}"
+
+
+def _way(text: str) -> MadeWay:
+    attempt, cluster, job, lacked = text.split(":")
+    return MadeWay(
+        attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+"))
     )
 
 

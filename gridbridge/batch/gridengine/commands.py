@@ -121,6 +121,19 @@ def consumables(cell: Cell, names: list[str]) -> Argv:
     return (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
 
 
+def crowd(cell: Cell, names: list[str]) -> Argv:
+    """Show every queue instance with these resources, and every job with what it asks for."""
+    shown = ",".join((*names, "remote", BEST_EFFORT))
+    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-r", "-u", "*", "-xml")
+
+
+def possible(cell: Cell, owner: str, pe: str, queues: str, hard: Pairs) -> Argv:
+    """List the queue instances that somebody's job may have, however full they are."""
+    among = _given("-pe", pe) + _given("-q", queues) + _given("-U", owner)
+    wanted = _given("-l", ",".join(f"{name}={value}" if value else name for name, value in hard))
+    return (f"{cell.binaries}/qselect", *wanted, *among)
+
+
 def own_status(cell: Cell) -> Argv:
     """Show the caller's own jobs; a pending array is one entry, a running task one each."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
@@ -195,7 +208,8 @@ def submit_held(cell: Cell, spec: JobSpec) -> Argv:
     options += _given("-q", "" if is_yielding else request.targets)
     options += resources("-hard", ((BEST_EFFORT, "true"),)) if is_yielding else ()
     options += _given("-P", request.project) + _given("-ckpt", request.checkpoint)
-    options += _given("-p", str(min(request.priority, 0) or ""))
+    priority = LAST if is_yielding else min(request.priority, 0)
+    options += _given("-p", str(priority or ""))
     options += _given("-js", str(request.share or ""))
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()

@@ -3,13 +3,15 @@
 At each cluster, of the tasks that wait longer than the grace, the newest beyond those that may
 wait; any task that waits longer than its timeout; any that runs long after its walltime (CiGri
 scheduler specification, note on step 9; CiGri v3); and what its owner cancelled, a task or a whole
-campaign (user frags of the same). Tests are left waiting, for a cluster gets one task of them,
+campaign (user frags of the same); and best-effort tasks that hold what a local request lacks
+(making_way). Tests are left waiting, for a cluster gets one task of them,
 ever. Ages are differences of aware times: a day has no end.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from gridbridge.decisions.campaigns.making_way import contests
 from gridbridge.model.campaigns.wiping import Listed, Part, Wipe, WipedFor, Wiping
 
 SAID = {
@@ -17,6 +19,7 @@ SAID = {
     WipedFor.WAITED: "waited too long",
     WipedFor.OVERRAN: "run long after their walltime",
     WipedFor.CANCELLED: "their owner cancelled",
+    WipedFor.MADE_WAY: "hold what a local job lacks",
     WipedFor.UNWANTED: "their owner cancelled",
 }
 
@@ -41,6 +44,7 @@ def plan(seen: Listed) -> Wiping:
             *(_wipe(part, WipedFor.CANCELLED) for part in seen.parts if part.is_cancelled),
             *(_wipe(part, WipedFor.UNWANTED) for part in unwanted),
         ),
+        ways=contests.ways(seen.contests),
     )
 
 
@@ -60,6 +64,7 @@ def sentences(plan: Wiping) -> list[str]:
         f"wiped: {_told(one)}, which {SAID[one.wiped_for]}"
         for one in (*plan.cancelled, *plan.wipes)
     ]
+    told += map(contests.told, plan.ways)
     told += [f"wiped again: {_told(one)}" for one in plan.repeated]
     return told + [f"left alone: {_told(one)}, which run now" for one in plan.spared]
 
@@ -83,7 +88,7 @@ def _age_s(part: Part, seen: Listed) -> float:
 
 def _is_spared(part: Part) -> bool:
     """Say whether a task began to run before it could be deleted for its waiting."""
-    return part.marked is not WipedFor.OVERRAN and not part.is_waiting
+    return part.marked not in (WipedFor.OVERRAN, WipedFor.MADE_WAY) and not part.is_waiting
 
 
 def _overflow(waiting: Iterable[Part], seen: Listed) -> Iterator[Wipe]:

@@ -10,6 +10,16 @@ WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # of tasks that have not 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MadeWay:
+    """An attempt ended because a local job lacked what it held."""
+
+    attempt: int
+    cluster: str
+    job: int
+    lacked: tuple[str, ...]  # resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTask:
     """One task, by its last attempt."""
 
@@ -24,6 +34,7 @@ class ShownTask:
     wallclock_s: int | None = None
     beyond_s: int | None = None  # this is a copy, made when the task had run for longer
     copies: tuple[ShownCopy, ...] = ()  # its other attempts that ran, or run, beside this one
+    made_way: tuple[MadeWay, ...] = ()  # its attempts that ended for local jobs
 
     @property
     def word(self) -> str:

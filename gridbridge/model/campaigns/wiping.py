@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from gridbridge.model.campaigns.making_way.contest import Contest, Way
+
 
 class WipedFor(StrEnum):
     """Why a task was deleted."""
@@ -13,6 +15,7 @@ class WipedFor(StrEnum):
     WAITED = "waited"  # for too long
     OVERRAN = "overran"  # it ran on long after its walltime
     CANCELLED = "cancelled"  # its owner cancelled the campaign: it is never marked
+    MADE_WAY = "made-way"  # a local job lacked what it held
     UNWANTED = "unwanted"  # its owner cancelled the task
 
 
@@ -84,6 +87,7 @@ class Listed:
     parts: tuple[Part, ...]
     allowed: Mapping[str, int]  # to wait, by cluster
     patience: Patience
+    contests: tuple[Contest, ...] = ()  # local requests that wait for what tasks hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,3 +114,4 @@ class Wiping:
     repeated: tuple[Wipe, ...] = ()  # of those that were to be wiped, and are still there
     cancelled: tuple[Wipe, ...] = ()  # campaigns and tasks, by their owners
     spared: tuple[Wipe, ...] = ()  # of those, too: they were to wait no more, and run
+    ways: tuple[Way, ...] = ()  # for local requests, one a cluster

@@ -102,7 +102,7 @@ def _of_campaign(one: ShownCampaign, folder: str) -> Told:
 
 def _of_task(one: ShownCampaign, task: ShownTask, folder: str) -> Told:
     told = _told(one, task, _state(task), folder, does_wait=task.is_waiting)
-    return replace(told, sentences=(*told.sentences, *_of_copies(task)))
+    return replace(told, sentences=(*told.sentences, *_of_copies(task), *_of_ways(task)))
 
 
 def _told(
@@ -206,6 +206,13 @@ def _of_copies(task: ShownTask) -> Iterator[str]:
             f"is at {one.cluster}" if one.is_live else f"was at {one.cluster}, and decided nothing"
         )
         yield f"{what} of it {state} (attempt {one.attempt}){_made_for(one.beyond_s)}"
+
+
+def _of_ways(task: ShownTask) -> Iterator[str]:
+    """Say for which local jobs its attempts ended."""
+    for one in task.made_way:
+        whom = f"job {one.job}, which lacked {', '.join(one.lacked)}"
+        yield f"attempt {one.attempt} made way at {one.cluster} for {whom}"
 
 
 def _made_for(beyond_s: int | None) -> str:

@@ -1,6 +1,6 @@
 """The tasks of campaigns as people see them: each by its last attempt."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from itertools import groupby
 from typing import Any
 
@@ -10,12 +10,15 @@ from gridbridge.model.campaigns.campaign import Attempt, CampaignState, Outcome
 from gridbridge.model.campaigns.copies import ShownCopy
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.steps import FIRST
-from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.campaigns.task import MadeWay, ShownTask
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, PARTS, WAITING
 from gridbridge.state.database.core import Database
+from gridbridge.state.database.marks import KEY, WAYS
 
 NO_ARRAY = 0
+OF_WAYS = ("job", "lacked")
 PURGED_AT_ONCE = 50_000  # tasks
+SHOWN = frozenset(each.name for each in fields(ShownTask))
 RANKS = {Outcome.SUCCESS: 3, Outcome.PENDING: 2, Outcome.COPY: 0}  # of all others: 1
 BESIDES = (Outcome.PENDING, Outcome.COPY)
 
@@ -25,12 +28,14 @@ _SENT = (
         *(ATTEMPTS.c[name] for name in ("attempt", "outcome", "place")),
         *(ATTEMPTS.c[name] for name in ("exit_status", "wallclock_s")),
         *(ARRAYS.c[name] for name in ("cluster", "job_id", "copies_beyond_s")),
+        *(WAYS.c[name].label(f"way_{name}") for name in OF_WAYS),
     )
     .join(
         ARRAYS,
         and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array),
         isouter=True,  # one that was cancelled before it was sent is in no array
     )
+    .join(WAYS, and_(*(WAYS.c[name] == ATTEMPTS.c[name] for name in KEY)), isouter=True)
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
         ATTEMPTS.c.task.between(bindparam("low"), bindparam("high")),
@@ -106,7 +111,7 @@ class CampaignTasks:
             some = ATTEMPTS.c.task.between(low, low + PURGED_AT_ONCE - 1)
             self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, some))
         with self._database.transaction():
-            for table in (WAITING, PARTS, ARRAYS):
+            for table in (WAITING, PARTS, ARRAYS, WAYS):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
             nothing = asdict(Jdl(name=""))
             values = {"state": CampaignState.PURGED, "jdl": nothing, "digest": ""}
@@ -116,15 +121,26 @@ class CampaignTasks:
 
 def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> ShownTask:
     """Return a task by the attempt that says most of it, with those that ran beside it."""
+    ways = tuple(_made_way(each) for each in attempts if each["way_job"] is not None)
     row, others = attempts[0], []
     for each in attempts[1:]:
         lower, row = (row, each) if _says_more(each, row) else (each, row)
         others.append(lower)
-    beyond_s = row.pop("copies_beyond_s")
+    beyond_s = row["copies_beyond_s"]
     copies = tuple(_copy(one) for one in others if one["outcome"] in BESIDES)
-    known = row | {"outcome": Outcome(row["outcome"]), "is_waiting": is_waiting}
+    known = {name: value for name, value in row.items() if name in SHOWN}
+    known |= {"outcome": Outcome(row["outcome"]), "is_waiting": is_waiting}
     known |= {"cluster": row["cluster"] or "", "job_id": row["job_id"] or 0}
-    return ShownTask(**known, copies=copies, beyond_s=beyond_s)
+    return ShownTask(**known, copies=copies, beyond_s=beyond_s, made_way=ways)
+
+
+def _made_way(row: dict[str, Any]) -> MadeWay:
+    return MadeWay(
+        attempt=row["attempt"],
+        cluster=row["cluster"] or "",
+        job=row["way_job"],
+        lacked=tuple(row["way_lacked"].split(",")),
+    )
 
 
 def _says_more(later: dict[str, Any], earlier: dict[str, Any]) -> bool:

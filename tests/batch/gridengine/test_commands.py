@@ -64,10 +64,14 @@ def test_a_request_is_passed_on_or_dropped(asked: Request, words: tuple[str, ...
 
 
 def test_only_an_ordinary_job_asks_for_queues_that_send_nothing_on() -> None:
-    """Best-effort queues send nothing on, and may say nothing of `remote`."""
-    best_effort = Request(types=("besteffort",), stays=True)
+    """Best-effort queues send nothing on, and may say nothing of `remote`.
 
-    assert submit(best_effort) == (*submit(Request()), "-hard", "-l", "gb_besteffort=true")
+    What they free goes to local jobs first: they come after all others.
+    """
+    best_effort = Request(types=("besteffort",), stays=True)
+    last = ("-hard", "-l", "gb_besteffort=true", "-p", "-1023")
+
+    assert submit(best_effort) == (*submit(Request()), *last)
     without = commands.without_way(SPEC.but(request=best_effort))
     assert commands.submit_held(CELL, without)[-3:] == ("-hard", "-l", "remote=false")
 

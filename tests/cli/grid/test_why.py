@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.events import Code, Event, Kind, ShownEvents
 from gridbridge.model.campaigns.jdl import Type
 from gridbridge.model.campaigns.reasons import Cause, Order, Reason, ShownCycle
 from gridbridge.model.campaigns.shown import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.task import ShownTask
+from gridbridge.model.campaigns.task import MadeWay, ShownTask
 from gridbridge.services.tools.campaign_why import ORDERS, SENTENCES
 from gridbridge.state import campaigns_shown, tasks_shown
 
@@ -57,7 +57,9 @@ def _published(tmp_path: Path) -> Path:
     show(tmp_path, SWEEP)
     ended = replace(SENT, number=1, outcome=Outcome.PROGRAM_ERROR, exit_status=3)
     again = replace(SENT, number=2, outcome=Outcome.PREEMPTED, is_waiting=True)
-    tasks_shown.put(7, 0, (SENT, ended, again), str(tmp_path))
+    way = MadeWay(attempt=1, cluster="beta", job=57, lacked=("lic", "mem"))
+    third = replace(SENT, number=3, attempt=2, made_way=(way,))
+    tasks_shown.put(7, 0, (SENT, ended, again, third), str(tmp_path))
     campaigns_shown.put(ShownCycle(at=NOON, reasons=REASONS), str(tmp_path))
     return tmp_path
 
@@ -84,6 +86,13 @@ def test_a_campaign_is_told_cluster_by_cluster(published: Path) -> None:
         ("7.0", ["  it was sent to beta: job 31, task 4"]),
         ("7.1", ["  it ended at beta (job 31, task 4): program_error, exit status 3"]),
         ("7.2", ["  it waits to be sent (attempt 1 ended as preempted)", *WAITS]),
+        (
+            "7.3",
+            [
+                "  it was sent to beta: job 31, task 4",
+                "  attempt 1 made way at beta for job 57, which lacked lic, mem",
+            ],
+        ),
         ("7.19", ["  it waits to be sent", *WAITS]),
     ],
 )

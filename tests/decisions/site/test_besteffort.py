@@ -200,7 +200,7 @@ def test_a_slot_wise_list_is_left_to_its_administrator() -> None:
     [
         (Complex(name="slots", shortcut="s", type="INT", relation="<="), "resource quota"),
         (Complex(name="h_vmem", shortcut="h", type="MEMORY", relation="<="), "no default"),
-        (Complex(name="alone", shortcut="a", type="BOOL", relation="EXCL"), "ask for alone"),
+        (Complex(name="alone", shortcut="a", type="BOOL", relation="EXCL"), "asks for alone"),
     ],
     ids=lambda each: getattr(each, "name", ""),
 )

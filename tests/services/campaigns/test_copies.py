@@ -265,10 +265,10 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
 
 
 def test_what_an_earlier_version_published_is_read(tmp_path: Path) -> None:
-    """It knew no copies."""
+    """It knew no copies, nor for whom tasks made way."""
     tasks_shown.put(1, 0, [ShownTask(number=0, attempt=1)], str(tmp_path))
     path = tmp_path / "campaigns/1/tasks.0"
-    path.write_text(path.read_text().removesuffix(" - -\n") + "\n")
+    path.write_text(path.read_text().removesuffix(" - - -\n") + "\n")
 
     assert tasks_shown.read(1, 0, str(tmp_path)) == {0: ShownTask(number=0, attempt=1)}
 

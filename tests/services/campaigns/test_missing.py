@@ -132,6 +132,7 @@ def test_a_state_file_before_goes_on(tmp_path: Path) -> None:
     with sqlite3.connect(path) as plain:
         plain.execute("DROP TABLE campaign_missing")
         plain.execute("DROP TABLE campaign_subscriptions")  # of a later schema
+        plain.execute("DROP TABLE campaign_ways")
         plain.execute("DROP TABLE campaign_parts")
         plain.execute("DROP TABLE answers")
         plain.execute("DROP TABLE answer_contents")

@@ -256,5 +256,5 @@ def _instead(name: str, cell: BestEffortCell) -> str:
             " complex_values does the same, and exempts them"
         )
     if cell.complexes[name].relation == "EXCL":
-        return f"jobs that ask for {name} wait until no best-effort task is on a host"
+        return f"for a job that asks for {name} gridbridge-nikita ends all tasks of a host"
     return f"give {name} no default, so that only jobs take of it that ask for it"

@@ -1,10 +1,13 @@
 """What nikita decided, kept with the tasks that it looked at, and decided again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from gridbridge.decisions.campaigns import flood as rules
+from gridbridge.decisions.campaigns.making_way.contests import same
+from gridbridge.model.campaigns.making_way.contest import Contest
 from gridbridge.model.campaigns.wiping import Listed, Wiping
 from gridbridge.services.journal import Entry, decode, encode, telling
 
@@ -14,7 +17,15 @@ PROGRAM = "nikita"
 def entry(seen: Listed, plan: Wiping, now: datetime) -> Entry | None:
     """Tell a decision with its rows; nothing for one to do nothing."""
     told = rules.sentences(plan)
+    seen = replace(seen, contests=tuple(_decisive(seen, plan)))
     return telling(PROGRAM, now, {"seen": encode(seen)}, told) if told else None
+
+
+def _decisive(seen: Listed, plan: Wiping) -> Iterator[Contest]:
+    """Give the requests for which tasks end; of many others that wait nothing is kept."""
+    for one in seen.contests:
+        if any(one.cluster == way.cluster and same(one.asked, way) for way in plan.ways):
+            yield one
 
 
 def again(kept: Mapping[str, Any]) -> list[str]:

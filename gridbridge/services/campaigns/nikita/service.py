@@ -8,14 +8,17 @@ work can start, is left alone.
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 from gridbridge.apply.campaigns import arrays
 from gridbridge.apply.clusters import keep_connections
 from gridbridge.decisions.campaigns import flood as rules
 from gridbridge.decisions.campaigns.jobratio import allowed_to_wait
+from gridbridge.decisions.campaigns.making_way.contests import wipes
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.making_way.contest import Contest, Way
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.campaigns.steps import EPILOGUE
 from gridbridge.model.campaigns.wiping import Listed, Patience, Wipe, Wiping
@@ -26,6 +29,7 @@ from gridbridge.services.campaigns.asking import Asking
 from gridbridge.services.campaigns.listed import max_slots
 from gridbridge.services.campaigns.nikita import journalled
 from gridbridge.services.campaigns.nikita.cancelling import Cancelling
+from gridbridge.services.campaigns.nikita.crowds import Crowds
 from gridbridge.services.campaigns.nikita.parts import parts
 from gridbridge.services.campaigns.nikita.watch import Watch
 from gridbridge.services.journal import Entry, Journal
@@ -33,7 +37,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import Database
 from gridbridge.state.database.campaign_tries import CampaignTries
 from gridbridge.state.database.campaigns import Campaigns
-from gridbridge.state.database.marks import Marks
+from gridbridge.state.database.marks import Marks, Ways
 
 _log = logging.getLogger(__name__)
 
@@ -73,26 +77,39 @@ class Nikita:
         self._tries = CampaignTries(self.database, self._campaigns)
         self._marks = Marks(self.database)
         self._arrays: dict[tuple[int, int], Array] = {}
+        self._answers: dict[str, ClusterSnapshot] = {}
+        self._cancelled: set[int] = set()
         self._watch = Watch(clock, watched)
+        self._ways = Ways(self.database)
+        self._crowds = Crowds(policy, self._ways, clock)
 
     def gather(self) -> Listed:
         """Look at what clusters said a moment ago; ask them before anything is deleted."""
         seen = self._look(self._policy.runner.interval_s)
         is_old = self._asking.has_read and rules.plan(seen) != Wiping()
-        return self._look(0.0) if is_old else seen
+        seen = self._look(0.0) if is_old else seen
+        return replace(seen, contests=self._contests())
+
+    def _contests(self) -> tuple[Contest, ...]:
+        """Return the local requests that wait beside tasks of ours, as the last look had them."""
+        marks = self._marks.all()
+        return self._crowds.look(self._arrays.values(), self._answers, marks, self._cancelled)
 
     def _look(self, limit_s: float) -> Listed:
         released = [
             one for one in self._campaigns.open_arrays() if one.state is ArrayState.RELEASED
         ]
         clusters = {one.cluster for one in released}
-        return self.listed(released, self._asking.ask(clusters, released, limit_s))
+        self._answers = self._asking.ask(clusters, released, limit_s)
+        return self.listed(released, self._answers)
 
     def listed(self, released: list[Array], answers: dict[str, ClusterSnapshot]) -> Listed:
         """Return what the answers of clusters tell where work can start."""
         slots = {name: max_slots(seen) for name, seen in answers.items()}
         campaigns = {one.number: one for one in self._campaigns.unfinished()}
-        killed = {n for n, one in campaigns.items() if one.state is CampaignState.CANCELLED}
+        self._cancelled = killed = {
+            n for n, one in campaigns.items() if one.state is CampaignState.CANCELLED
+        }
         left = self._epilogues(campaigns)
         there = [
             one
@@ -133,6 +150,21 @@ class Nikita:
             self._delete(wipe)
         for wipe in plan.cancelled:
             self._delete(wipe)
+        for way in plan.ways:
+            if now := self._crowds.still(way):
+                self._make_way(now)
+
+    def _make_way(self, way: Way) -> None:
+        """End tasks for a local request, unless things have changed since it was looked at."""
+        self._ways.put(way, self._clock.now())
+        for wipe in wipes(way):
+            self._marks.put(wipe)
+            self._delete(wipe)
+        told = f"{way.job}.{way.task}" if way.task else way.job
+        lacked, tasks = ",".join(way.lacked), len(way.tasks)
+        _log.info(
+            "event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, told, tasks, lacked
+        )
 
     def _delete(self, wipe: Wipe) -> None:
         """Delete tasks; what fails is tried again in the next cycle, if they are there still."""

@@ -1,0 +1,212 @@
+"""Tasks end for a request: the newest first, just enough, and none where that does not help."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbridge.decisions.campaigns.making_way.choice import chosen, lacked
+from gridbridge.model.campaigns.making_way.cell import Asked, Place
+from gridbridge.model.campaigns.making_way.contest import Contest, Yielding
+
+NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
+
+
+def task(place: int, host: str = "n1", **amounts: float) -> Yielding:
+    """Return a task of campaign 1; those of higher places are newer."""
+    return Yielding(
+        campaign=1,
+        array=1,
+        place=place,
+        host=host,
+        since=NOON + timedelta(seconds=place),
+        amounts=amounts,
+    )
+
+
+def contest(*tasks: Yielding, **other: Any) -> Contest:
+    """Return a request for 3 of the memory of n1, where 1 is free."""
+    known: dict[str, Any] = {"cluster": "beta", "tasks": tasks, "asked": Asked(job=7)}
+    known["places"] = (place(mem=1),)
+    known["asked"] = Asked(job=7, amounts={"mem": 3})
+    return Contest(**known | other)
+
+
+def place(host: str = "n1", slots: int = 2, alone: tuple[str, ...] = (), **free: float) -> Place:
+    """Return a local queue's place on a host."""
+    return Place(name=f"all.q@{host}", slots=slots, free=free, alone=frozenset(alone))
+
+
+def ended(one: Contest) -> list[int]:
+    """Return the places of the tasks that end, in that order."""
+    choice = chosen(one)
+    return [each.place for each in choice[1]] if choice else []
+
+
+MEM2 = [task(n, mem=1) for n in (1, 2, 3)]
+ALONE = Asked(job=7, alone=frozenset({"alone"}))
+
+
+@pytest.mark.parametrize(
+    ("one", "places"),
+    [
+        (contest(*MEM2), [3, 2]),
+        (contest(*MEM2, places=(place(mem=2),)), [3]),
+        (contest(*MEM2, places=(place(mem=3),)), []),
+        (contest(*MEM2[:1]), []),
+        (contest(*MEM2, places=(place(mem=1, slots=0),)), []),
+        (contest(*MEM2, places=(place(),)), []),
+        (contest(task(1, mem=2), task(2, mem=1)), [1]),
+        (contest(task(1, "n2", mem=9), task(2, "n2", mem=9)), []),
+        (contest(*MEM2, places=(place(mem=1), place("n2", mem=3))), []),
+        (
+            contest(*MEM2, task(4, "n2", mem=2), places=(place(mem=1), place("n2", mem=1))),
+            [4],
+        ),
+    ],
+    ids=[
+        "the newest first",
+        "just enough",
+        "enough is free",
+        "all are too few",
+        "no slot is free",
+        "there is none of it",
+        "an older one alone is enough",
+        "those of other hosts don't help",
+        "another host has room",
+        "where the fewest end",
+    ],
+)
+def test_memory_of_a_host(one: Contest, places: list[int]) -> None:
+    """Only what tasks of that host hold helps."""
+    assert ended(one) == places
+
+
+def test_a_licence_is_freed_wherever_its_task_runs() -> None:
+    """A task that has none goes on."""
+    tasks = (task(1, "n1", lic=1), task(2, "n2", lic=1), task(3, "n2"))
+    asked = Asked(job=7, amounts={"lic": 1})
+
+    one = contest(*tasks, asked=asked, free={"lic": 0}, places=(place(),))
+
+    assert ended(one) == [2]
+    assert lacked(one, one.places[0]) == ("lic",)
+
+
+def test_a_host_alone_needs_all_of_its_tasks_gone() -> None:
+    """Where somebody else's job runs, nothing helps."""
+    tasks = (task(1), task(2), task(3, "n2"))
+    here = (place(alone=("alone",)),)
+
+    assert ended(contest(*tasks, asked=ALONE, places=here)) == [2, 1]
+    assert ended(contest(*tasks, asked=ALONE, places=here, others=frozenset({"n1"}))) == []
+    assert ended(contest(*tasks, asked=ALONE, places=(place(),))) == []
+
+
+def test_a_task_that_has_its_host_alone_bars_all_others() -> None:
+    """Whatever else they ask for."""
+    alone = Yielding(
+        campaign=1, array=1, place=1, host="n1", since=NOON, alone=frozenset({"alone"})
+    )
+
+    assert ended(contest(alone, asked=Asked(job=7), places=(place(),))) == [1]
+
+
+def test_slots_of_a_host_count_only_where_hosts_have_them() -> None:
+    """For each job takes of them without asking."""
+    asked = Asked(job=7, slots=2, defaults={"slots": 2})
+    tasks = [task(n, slots=1) for n in (1, 2)]
+
+    assert ended(contest(*tasks, asked=asked, places=(place(slots=2),))) == []
+    with_slots = Place(name="all.q@n1", slots=2, free={"slots": 0})
+    assert ended(contest(*tasks, asked=asked, places=(with_slots,))) == [2, 1]
+
+
+def test_what_is_ending_counts_as_gone() -> None:
+    """So nothing ends twice for the same."""
+    going = Yielding(
+        campaign=1, array=1, place=9, host="n1", since=NOON, amounts={"mem": 2}, is_ending=True
+    )
+
+    assert ended(contest(*MEM2, going)) == []
+
+
+AMOUNT = st.integers(0, 3).map(float)
+TASKS = st.lists(
+    st.tuples(st.sampled_from(["n1", "n2"]), AMOUNT, AMOUNT, st.booleans(), st.booleans()),
+    max_size=6,
+)
+FREE = st.tuples(AMOUNT, AMOUNT)
+
+
+@st.composite
+def contests(draw: st.DrawFn) -> Contest:
+    """Return any request, places and tasks."""
+    tasks = tuple(
+        Yielding(
+            campaign=1,
+            array=1,
+            place=n,
+            host=host,
+            since=NOON + timedelta(seconds=n // 2),
+            amounts={"mem": mem, "lic": lic},
+            alone=frozenset({"alone"} if alone else ()),
+            is_ending=ending,
+        )
+        for n, (host, mem, lic, alone, ending) in enumerate(draw(TASKS))
+    )
+    mem, lic = draw(FREE)
+    wants_alone = draw(st.booleans())
+    return Contest(
+        cluster="beta",
+        asked=Asked(
+            job=7,
+            amounts={"mem": mem, "lic": lic},
+            alone=frozenset({"alone"} if wants_alone else ()),
+        ),
+        places=tuple(place(host, alone=("alone",), mem=draw(AMOUNT)) for host in ("n1", "n2")),
+        free={"lic": draw(AMOUNT)},
+        tasks=tasks,
+        others=frozenset(draw(st.sets(st.just("n2")))),
+    )
+
+
+def starts(one: Contest, gone: set[int]) -> bool:
+    """Say, in the plainest way, whether the request starts somewhere once these have ended."""
+    left = [each for each in one.tasks if each.place not in gone]
+    lic = one.free["lic"] + sum(t.amounts["lic"] for t in one.tasks if t.place in gone)
+    if lic < one.asked.amounts["lic"]:
+        return False
+    for where in one.places:
+        here = [each for each in left if each.host == where.host]
+        freed = [t for t in one.tasks if t.place in gone and t.host == where.host]
+        mem = where.free["mem"] + sum(each.amounts["mem"] for each in freed)
+        is_barred = any(each.alone for each in here)
+        if one.asked.alone:
+            is_barred = bool(here) or where.host in one.others
+        if mem >= one.asked.amounts["mem"] and not is_barred:
+            return True
+    return False
+
+
+@given(contests())
+def test_tasks_end_exactly_where_that_helps_and_none_of_them_in_vain(one: Contest) -> None:
+    """What ends is enough, and without any one of them it would not be."""
+    ending = {each.place for each in one.tasks if each.is_ending}
+    may_end = {each.place for each in one.tasks} - ending
+    helps = any(
+        starts(one, ending | set(some))
+        for n in range(len(may_end) + 1)
+        for some in combinations(may_end, n)
+    )
+
+    found = set(ended(one))
+
+    assert found <= may_end
+    assert bool(found) == (helps and not starts(one, ending))
+    if found:
+        assert starts(one, ending | found)
+        assert not any(starts(one, ending | found - {each}) for each in found)

@@ -1,0 +1,156 @@
+"""Whom tasks of campaigns end for: the first request of a cluster that this helps, and when."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gridbridge.decisions.campaigns.making_way.contests import (
+    GRACE_S,
+    MOST,
+    contests,
+    recent,
+    still,
+    told,
+    ways,
+    wipes,
+)
+from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell, Holder, Place
+from gridbridge.model.campaigns.making_way.contest import Ours, Way
+from gridbridge.model.campaigns.wiping import Wipe, WipedFor
+
+NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
+OURS = {31: Ours(campaign=5, array=2)}
+PLACE = Place(name="all.q@n1", slots=4, free={"mem": 0}, alone=frozenset({"alone"}))
+
+
+def holder(task: int, **other: Any) -> Holder:
+    """Return a best-effort task of array 31 on n1 that holds 1 of its memory."""
+    known: dict[str, Any] = {"job": 31, "task": task, "host": "n1", "amounts": {"mem": 1}}
+    return Holder(**known | {"since": NOON, "makes_way": True} | other)
+
+
+def asked(job: int, mem: float = 1, **other: Any) -> Asked:
+    """Return a job that asks for memory."""
+    return Asked(job=job, amounts={"mem": mem}, **other)
+
+
+CELL = CrowdedCell(
+    asked=(asked(7), asked(8)), holders=(holder(1), holder(2), holder(3)), places=(PLACE,)
+)
+
+
+def way(cell: CrowdedCell, **other: Any) -> Way | None:
+    """Return for whom tasks end at beta."""
+    return next(iter(ways(contests("beta", cell, OURS, **other))), None)
+
+
+def ended(cell: CrowdedCell, **other: Any) -> list[int]:
+    """Return the places in array 31 of the tasks that end."""
+    found = way(cell, **other)
+    return [one.place for one in found.tasks] if found else []
+
+
+def test_tasks_end_for_the_first_that_this_helps() -> None:
+    """In the scheduler's order; others wait for the next cycle."""
+    found = way(replace(CELL, asked=(asked(6, 9), *CELL.asked)))
+
+    assert found
+    assert (found.job, found.lacked) == (7, ("mem",))
+    assert told(found) == "ended: 1 of campaign 5 at beta, for job 7, which lacked mem"
+    assert wipes(found) == (
+        Wipe(
+            campaign=5,
+            array=2,
+            cluster="beta",
+            wiped_for=WipedFor.MADE_WAY,
+            places=(range(3, 4),),
+        ),
+    )
+
+
+def test_an_arrays_task_is_named() -> None:
+    found = way(replace(CELL, asked=(asked(7, task=4),)))
+
+    assert found
+    assert "for job 7.4, which" in told(found)
+
+
+def test_a_campaigns_own_task_that_waits_is_no_local_request() -> None:
+    assert ended(replace(CELL, asked=(asked(31),))) == []
+
+
+@pytest.mark.parametrize(
+    "holders",
+    [
+        (holder(1, job=32),),
+        (holder(1, makes_way=False),),
+        (holder(1, since=None),),
+    ],
+    ids=["somebody else's", "an ordinary task", "it has not begun"],
+)
+def test_only_best_effort_tasks_of_ours_end(holders: tuple[Holder, ...]) -> None:
+    """Whatever others hold."""
+    assert ended(replace(CELL, holders=holders)) == []
+
+
+@pytest.mark.parametrize(
+    ("holders", "ours"),
+    [
+        ((holder(1), holder(2, is_deleting=True)), OURS),
+        ((holder(1), holder(2)), {31: Ours(campaign=5, array=2, ending=frozenset({2}))}),
+        ((holder(1), holder(2)), {31: Ours(campaign=5, array=2, is_ending=True)}),
+    ],
+    ids=["deleted", "marked", "cancelled"],
+)
+def test_what_ends_already_is_enough(holders: tuple[Holder, ...], ours: dict[int, Ours]) -> None:
+    assert contests("beta", replace(CELL, holders=holders), ours) == ()
+
+
+def test_where_somebody_has_the_host_alone_nothing_ends() -> None:
+    """Nor for one who wants it alone beside somebody's job."""
+    theirs = holder(0, job=9, makes_way=False, alone=frozenset({"alone"}))
+    alone = Asked(job=7, alone=frozenset({"alone"}))
+
+    assert ended(replace(CELL, holders=(*CELL.holders, theirs))) == []
+    assert ended(replace(CELL, asked=(alone,))) == [3, 2, 1]
+    other = replace(theirs, alone=frozenset())
+    assert ended(replace(CELL, asked=(alone,), holders=(*CELL.holders, other))) == []
+
+
+def test_few_requests_are_looked_at_more_closely() -> None:
+    """Each of them costs questions."""
+    many = replace(CELL, asked=tuple(asked(job) for job in range(40, 60)))
+
+    assert len(contests("beta", many, OURS)) == MOST
+
+
+def test_nothing_ends_twice_within_the_grace_for_the_same_request() -> None:
+    """The next one has its turn; each pause is twice as long as the one before."""
+    first, second = ("beta", 7, 0), ("beta", 8, 0)
+    after = NOON + timedelta(seconds=GRACE_S)
+    tried = {first: (NOON,), second: (NOON - timedelta(days=1), NOON)}
+
+    assert recent(tried, after - timedelta(seconds=1)) == {first, second}
+    assert recent(tried, after) == {second}
+    assert recent(tried, after + timedelta(seconds=GRACE_S)) == frozenset()
+    found = way(CELL, recent=frozenset({first}))
+    assert found
+    assert found.job == 8
+
+
+def test_what_no_longer_holds_is_not_done() -> None:
+    """A task that ended by itself is enough, and a request that is gone needs nothing."""
+    found = way(replace(CELL, asked=(asked(7, 2),)))
+    assert found
+
+    left = replace(CELL, asked=(asked(7, 2),), holders=(holder(1), holder(2)))
+    freed = replace(left, places=(replace(PLACE, free={"mem": 1}),))
+    now = still(found, replace(freed, holders=(holder(1), holder(2), holder(3))), OURS)
+    assert now
+    assert [one.place for one in now.tasks] == [3]
+    assert still(found, freed, OURS) is not None
+    assert still(found, left, OURS) is None
+    assert still(found, replace(CELL, asked=(asked(8, 2),)), OURS) is None
+    assert still(found, CrowdedCell(), OURS) is None

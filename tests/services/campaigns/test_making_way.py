@@ -1,0 +1,272 @@
+"""Nikita ends best-effort tasks for a local request, once for each, and tells for whom."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gridbridge.batch.gridengine import crowd, status
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState, Outcome
+from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.making_way.cell import Asked, CrowdedCell, Holder, Place
+from gridbridge.model.campaigns.task import MadeWay
+from gridbridge.model.campaigns.wiping import WipedFor, Wiping
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.sections import Site
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.states import Fact, JobState
+from gridbridge.services.campaigns.nikita import journalled
+from gridbridge.services.campaigns.nikita.service import Nikita
+from gridbridge.shell.clock import Clock
+from gridbridge.state import tasks_shown
+from gridbridge.state.database.campaign_tasks import CampaignTasks
+from gridbridge.state.database.campaigns import Campaigns
+from gridbridge.state.database.marks import Marks, Ways
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RUNNING = JobState([Fact.RUNNING])
+QUEUE = QueueStatus(
+    name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True
+)
+LOCAL = QueueStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=3)
+PLACE = Place(name="all.q@n1", slots=3, free={"mem": 0})
+
+
+def tasks(*places: int) -> tuple[Holder, ...]:
+    """Return what tasks of the array hold on n1."""
+    return tuple(
+        Holder(job=77, task=n, host="n1", since=NOON, amounts={"mem": 1}, makes_way=True)
+        for n in places
+    )
+
+
+CROWDED = CrowdedCell(
+    asked=(Asked(job=5, amounts={"mem": 2}),), holders=tasks(1, 2, 3), places=(PLACE,)
+)
+
+
+class Beta:
+    """A cell that shows what a test sets, and notes what it is asked and what is deleted there."""
+
+    def __init__(self) -> None:
+        self.crowded: list[CrowdedCell | GridbridgeError] = [CROWDED]  # one after the other
+        self.could_start = frozenset({"all.q@n1"})
+        self.pending = 1
+        self.queues = (LOCAL, QUEUE)
+        self.asked = 0
+        self.deleted: list[tuple[int, ...]] = []
+
+    def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
+        """Return its list."""
+        row = JobStatus(
+            job_id=77,
+            tasks=(range(1, 4),),
+            name="campaign.1",
+            owner="alice",
+            state=RUNNING,
+            queue="gb-be1@n1",
+            since=NOON,
+        )
+        seen = ClusterSnapshot(
+            cluster="beta",
+            taken_at=NOON,
+            queues=self.queues,
+            jobs={77: (row,)},
+            pending=self.pending,
+            free_slots=0,
+        )
+        return seen, 0.1
+
+    def who(self, _: object) -> CrowdedCell:
+        """Return who waits and runs there."""
+        self.asked += 1
+        found = self.crowded.pop(0) if len(self.crowded) > 1 else self.crowded[0]
+        if isinstance(found, GridbridgeError):
+            raise found
+        return found
+
+    def delete_places(self, _: Array, places: tuple[range, ...]) -> None:
+        """Delete tasks."""
+        self.deleted.append(tuple(sorted(n for some in places for n in some)))
+
+
+@pytest.fixture(name="beta")
+def _beta(monkeypatch: pytest.MonkeyPatch) -> Beta:
+    made = Beta()
+    monkeypatch.setattr(status, "snapshot", made.snapshot)
+    monkeypatch.setattr(crowd, "crowded", made.who)
+    monkeypatch.setattr(crowd, "could_start", lambda *_: made.could_start)
+    return made
+
+
+@pytest.fixture(name="now")
+def _now() -> list[datetime]:
+    """Return the time, which tests set."""
+    return [NOON]
+
+
+@pytest.fixture(name="nikita")
+def _nikita(tmp_path: Path, beta: Beta, now: list[datetime]) -> Iterator[Nikita]:
+    """Return nikita with a campaign whose three tasks run at beta as job 77."""
+    policy = Policy(
+        site=Site(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
+        clusters={"beta": Cluster()},
+        queues={},
+    )
+    clock = Clock(lambda: now[0].timestamp(), lambda: now[0].timestamp())
+    made = Nikita(policy, clock, beta, f"{tmp_path}/nikita.clocks")
+    campaigns = Campaigns(made.database)
+    campaigns.add(campaign(), "token")
+    array = campaigns.intend(1, "beta", 3, NOON)
+    assert array
+    campaigns.array_is(array, ArrayState.RELEASED, 77)
+    yield made
+    made.database.close()
+
+
+def campaign() -> Campaign:
+    """Return a campaign of three tasks."""
+    return Campaign(
+        number=0,
+        uid=1000,
+        owner="alice",
+        state=CampaignState.IN_TREATMENT,
+        submitted_at=NOON,
+        tasks=3,
+        digest="",
+        jdl=Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}),
+    )
+
+
+def cycle(nikita: Nikita) -> Wiping:
+    """Do a cycle."""
+    seen = nikita.gather()
+    plan = nikita.decide(seen)
+    nikita.apply(seen, plan)
+    return plan
+
+
+def test_just_enough_tasks_are_marked_and_deleted(
+    nikita: Nikita, beta: Beta, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The newest, and the log tells for whom."""
+    caplog.set_level("INFO")
+
+    cycle(nikita)
+
+    assert beta.deleted == [(2, 3)]
+    marked = Marks(nikita.database).all()[1, 1]
+    assert {n: one.wiped_for for n, one in marked.items()} == dict.fromkeys(
+        (2, 3), WipedFor.MADE_WAY
+    )
+    told = [one.getMessage() for one in caplog.records]
+    assert "event=made_way cluster=beta job=5 tasks=2 for=mem" in told
+
+
+def test_what_still_runs_is_deleted_again_and_nothing_more_for_the_same(
+    nikita: Nikita, beta: Beta, now: list[datetime]
+) -> None:
+    """The job has a while to start."""
+    cycle(nikita)
+    now[0] += timedelta(seconds=60)
+
+    plan = cycle(nikita)
+
+    assert plan.ways == ()
+    assert beta.deleted == [(2, 3), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("pending", "queues"),
+    [(0, (LOCAL, QUEUE)), (1, (LOCAL, replace(QUEUE, is_besteffort=False)))],
+    ids=["nothing waits there", "none of them is best-effort"],
+)
+def test_a_cluster_is_not_asked_where_nobody_can_be_helped(
+    nikita: Nikita, beta: Beta, pending: int, queues: tuple[QueueStatus, ...]
+) -> None:
+    beta.pending, beta.queues = pending, queues
+
+    assert cycle(nikita).ways == ()
+    assert beta.asked == 0
+
+
+def test_it_is_asked_once_where_nothing_is_to_be_done(nikita: Nikita, beta: Beta) -> None:
+    """Enough is free, and the scheduler comes to it."""
+    beta.crowded = [replace(CROWDED, places=(replace(PLACE, free={"mem": 2}),))]
+
+    assert cycle(nikita).ways == ()
+    assert beta.asked == 1
+    assert beta.deleted == []
+
+
+def test_nothing_ends_for_a_job_that_may_not_start_there(nikita: Nikita, beta: Beta) -> None:
+    """Its start time is to come, or it asks for what no host there has."""
+    beta.could_start = frozenset()
+
+    assert cycle(nikita) == Wiping()
+    assert beta.deleted == []
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        CrowdedCell(),
+        replace(CROWDED, holders=tasks(1)),
+        CommandFailed(("qstat",), 1, b"", b"no answer", ""),
+    ],
+    ids=["it waits no more", "all tasks are too few by now", "no answer"],
+)
+def test_what_changed_meanwhile_is_left(
+    nikita: Nikita, beta: Beta, later: CrowdedCell | GridbridgeError
+) -> None:
+    """Nothing is noted of it, so that the next cycle may help."""
+    beta.crowded = [CROWDED, later]
+
+    assert cycle(nikita).ways
+    assert beta.deleted == []
+    assert not Marks(nikita.database).all()
+    assert not Ways(nikita.database).tried(NOON - timedelta(days=1))
+
+
+def test_a_cell_that_does_not_answer_has_no_requests(
+    nikita: Nikita, beta: Beta, caplog: pytest.LogCaptureFixture
+) -> None:
+    beta.crowded = [GridbridgeError("no answer")]
+
+    assert cycle(nikita) == Wiping()
+    assert "event=no_requests cluster=beta why='no answer'" in caplog.text
+
+
+def test_the_decision_is_made_again_from_what_was_kept(nikita: Nikita, beta: Beta) -> None:
+    """With the one request that it was about."""
+    beta.crowded = [replace(CROWDED, asked=(Asked(job=4, amounts={"mem": 9}), *CROWDED.asked))]
+    seen = nikita.gather()
+
+    entry = journalled.entry(seen, nikita.decide(seen), NOON)
+
+    assert entry
+    assert entry.sentence == "ended: 2 of campaign 1 at beta, for job 5, which lacked mem"
+    assert journalled.again(entry.inputs) == entry.inputs["actions"]
+
+
+def test_people_see_for_whom_a_task_made_way(nikita: Nikita, tmp_path: Path) -> None:
+    """As long as the campaign is known."""
+    cycle(nikita)
+    campaigns = Campaigns(nikita.database)
+    array = campaigns.open_arrays()[0]
+    ended = [replace(one, outcome=Outcome.PREEMPTED) for one in campaigns.pending(array)]
+    campaigns.ended(ended)
+    known = CampaignTasks(nikita.database)
+
+    shown = known.sent(1, 0, 2)
+    tasks_shown.put(1, 0, shown, str(tmp_path))
+
+    way = MadeWay(attempt=1, cluster="beta", job=5, lacked=("mem",))
+    assert [one.made_way for one in shown] == [(), (way,), (way,)]
+    assert tasks_shown.read(1, 0, str(tmp_path)) == {one.number: one for one in shown}
+    known.purge(1)
+    assert not Ways(nikita.database).tried(NOON - timedelta(days=1))
