@@ -123,7 +123,7 @@ def _edits(values: dict[str, str]) -> str:
 
 def _objects_script(cluster: Cluster) -> str:
     """Return what creates the cell's objects through the running queue master."""
-    submitters = ",".join([host.name for host in cluster.hosts] + list(cluster.clients))
+    submitters = ",".join([host.name for host in cluster.initial_hosts] + list(cluster.clients))
     admins = ",".join([cluster.master.name, *cluster.clients])
     environments = "\n".join(_environment(name) for name in PARALLEL_ENVIRONMENTS)
     queue = _edits(

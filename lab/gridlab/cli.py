@@ -4,6 +4,7 @@ Commands import what they need when they are called: `on` is called thousands of
 """
 
 import argparse
+import contextlib
 import os
 import resource
 from collections.abc import Sequence
@@ -113,8 +114,14 @@ def _power(chosen: argparse.Namespace) -> int:
     from gridlab import host as hosts
 
     host = _host(chosen.host)
-    acts = {"on": grid.switch_on, "off": hosts.switch_off, "cut": hosts.cut_power}
-    with lock.exclusive():
+    acts = {
+        "on": grid.switch_on,
+        "off": hosts.switch_off,
+        "cut": hosts.cut_power,
+        "bare": lambda host: grid.switch_on_bare(host, chosen.name or host.name),
+        "gone": grid.throw_away,
+    }
+    with contextlib.nullcontext() if chosen.locked else lock.exclusive():
         lock.check_ours()
         presence.running_keeper()
         acts[chosen.state](host)
@@ -130,6 +137,29 @@ def _net(chosen: argparse.Namespace) -> int:
         lock.check_ours()
         presence.running_init(host)
         network.set_cable(host, cables[chosen.state])
+    return 0
+
+
+def _faults(chosen: argparse.Namespace) -> int:
+    from gridlab import presence
+    from gridlab.provider import faults
+
+    lock.check_ours()
+    presence.running_keeper()
+    faults.switch(chosen.words)
+    return 0
+
+
+def _nodes(_: argparse.Namespace) -> int:
+    from gridlab.output import say_table
+    from gridlab.provider import nodes
+
+    lock.check_ours()
+    rented = nodes.load()
+    rows = (
+        (node.id, node.name, node.host, node.place.address, node.state.value) for node in rented
+    )
+    say_table([("ID", "NAME", "HOST", "ADDRESS", "STATE"), *rows])
     return 0
 
 
@@ -159,6 +189,8 @@ COMMANDS = {
     "status": _status,
     "power": _power,
     "net": _net,
+    "faults": _faults,
+    "nodes": _nodes,
     "logs": _logs,
     "path": _path,
 }
@@ -194,9 +226,16 @@ def _parser() -> argparse.ArgumentParser:
     on.add_argument("host", metavar="HOST")
     on.add_argument("-u", "--user", default="root", help="default: root")
     commands.add_parser("status", help="hosts and daemons; exit status 1 if one is missing")
-    power = commands.add_parser("power", help="switch a host on, off cleanly, or cut its power")
+    power = commands.add_parser(
+        "power", help="switch a host on, off cleanly, cut its power; make a bare one of the reserve"
+    )
     power.add_argument("host", metavar="HOST")
-    power.add_argument("state", choices=("on", "off", "cut"))
+    power.add_argument("state", choices=("on", "off", "cut", "bare", "gone"))
+    power.add_argument("--name", help="of a bare host; default: HOST")
+    power.add_argument("--locked", action="store_true", help=argparse.SUPPRESS)  # by the caller
+    faults = commands.add_parser("faults", help="have the power service misbehave, or stop that")
+    faults.add_argument("words", nargs="*", metavar="FAULT[=VALUE]")
+    commands.add_parser("nodes", help="what the power service has rented out")
     net = commands.add_parser("net", help="cut, heal or slow down a host's network")
     net.add_argument("host", metavar="HOST")
     net.add_argument("state", choices=("cut", "heal", "slow"))

@@ -2,10 +2,11 @@
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
-from gridlab import keys, paths, topology
-from gridlab.topology import CLUSTER_OF_HOST, Host, User
+from gridlab import keys, paths, presence, topology
+from gridlab.topology import CLUSTER_OF_HOST, HOST_BY_NAME, Host, User
 
 PROGRAMS = {
     "init": "usr/local/lib/gridlab/init",
@@ -20,25 +21,69 @@ PROGRAMS = {
 
 def write_files(host: Host, root: Path) -> None:
     """Write a host's own files; done at each boot, and what tests added to others stays."""
-    (root / "etc/gridlab").mkdir(exist_ok=True)
-    for source, target in PROGRAMS.items():
-        shutil.copy(paths.ROOTFS / source, root / target)
-    _replace(root / "etc/hostname", host.name + "\n")
-    _replace(root / "etc/hosts", hosts_file())
-    _replace(root / "etc/resolv.conf", "# the lab has no name server\n")
-    _replace(root / "etc/gridlab/host", _host_variables(host))
-    _replace(root / "etc/profile.d/gridlab.sh", _profile(host))
+    copy_programs(PROGRAMS, root)
+    replace(root / "etc/hostname", host.name + "\n")
+    replace(root / "etc/hosts", _with_own_lines(root))
+    replace(root / "etc/resolv.conf", "# the lab has no name server\n")
+    replace(root / "etc/gridlab/host", _host_variables(host))
+    replace(root / "etc/profile.d/gridlab.sh", _profile(host))
     _add_accounts(host, root)
     keys.place_on_host(host, root)
     (root / "run/sshd").mkdir(exist_ok=True)
+    if host == topology.PROVIDED.master:
+        _place_provider(root)
+
+
+def copy_programs(programs: Mapping[str, str], root: Path) -> None:
+    """Copy programs of the lab to where a host has them."""
+    for source, target in programs.items():
+        (root / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(paths.ROOTFS / source, root / target)
 
 
 def hosts_file() -> str:
-    """Return /etc/hosts with every host of the grid."""
-    known = (
-        f"{host.address} {host.name}" for cluster in topology.CLUSTERS for host in cluster.hosts
-    )
-    return "\n".join(["127.0.0.1 localhost", *known]) + "\n"
+    """Return /etc/hosts with every host of the grid that is or was switched on."""
+    known = (_entry(host) for host in HOST_BY_NAME.values() if host.initial or _is_whole(host))
+    return "".join(["127.0.0.1 localhost\n", *known])
+
+
+def introduce(newcomer: Host) -> None:
+    """Add a host of the reserve to the hosts files of those that are on."""
+    for host in HOST_BY_NAME.values():
+        process = presence.init_of(host)
+        if process is None or paths.bare_name(host.name).exists():
+            continue
+        path = Path(f"/proc/{process.pid}/root/etc/hosts")
+        if not path.is_symlink() and _entry(newcomer) not in path.read_text():
+            with path.open("a") as stream:
+                stream.write(_entry(newcomer))
+
+
+def _entry(host: Host) -> str:
+    return f"{host.address} {host.name}\n"
+
+
+def _is_whole(host: Host) -> bool:
+    disk = paths.host_dir(host.name)
+    return disk.exists() and not paths.bare_name(host.name).exists()
+
+
+def _with_own_lines(root: Path) -> str:
+    """Return a host's /etc/hosts with what was added to it since its first boot."""
+    known = hosts_file().splitlines()
+    is_first_boot = not (root / "etc/gridlab/host").exists()
+    present = () if is_first_boot else (root / "etc/hosts").read_text().splitlines()
+    return "\n".join(dict.fromkeys([*known, *present])) + "\n"
+
+
+def _place_provider(root: Path) -> None:
+    """Give a master the program and the secrets by which it gets bare hosts."""
+    copy_programs({"power-node": "opt/gridlab/power-node"}, root)
+    keys.place_administrator(root)
+    token = root / "etc/gridlab/power-token"
+    if not token.exists():
+        token.touch(mode=0o600)
+        token.write_text((paths.PROVIDER / "token").read_text())
 
 
 def add_homes() -> None:
@@ -46,8 +91,8 @@ def add_homes() -> None:
     for domain in topology.DOMAINS:
         home = paths.home(domain.name)
         for user in domain.users:
-            _own(home / user.name, user.uid, 0o755)
-            _own(home / ".mail" / user.name, 0, 0o1777)
+            own(home / user.name, user.uid, 0o755)
+            own(home / ".mail" / user.name, 0, 0o1777)
             keys.place_in_home(user, home / user.name)
             _add_shell_file(user, home / user.name / ".bashrc")
         (home / ".mail").chmod(0o1777)
@@ -61,7 +106,8 @@ def _add_shell_file(user: User, path: Path) -> None:
         os.chown(path, user.uid, user.uid)
 
 
-def _own(folder: Path, uid: int, mode: int) -> None:
+def own(folder: Path, uid: int, mode: int) -> None:
+    """Make a folder of an account unless there is one."""
     if folder.exists():
         return
     folder.mkdir(parents=True)
@@ -69,7 +115,7 @@ def _own(folder: Path, uid: int, mode: int) -> None:
     os.chown(folder, uid, uid)
 
 
-def _replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str) -> None:
     """Write a file that may be a link of the machine's, e.g. to a resolver's file."""
     if path.is_symlink():
         path.unlink()
@@ -80,12 +126,14 @@ def _host_variables(host: Host) -> str:
     """Return what boot, halt and labctl source."""
     cluster = CLUSTER_OF_HOST[host.name]
     daemons = " ".join(role.value for role in host.roles)
-    variables = {
-        **topology.environment(cluster),
-        "GRIDLAB_DAEMONS": f"'{daemons}'",
-        "GRIDLAB_BUILT": topology.built_marker(cluster),
-    }
-    return "".join(f"export {name}={value}\n" for name, value in variables.items())
+    own = {"GRIDLAB_DAEMONS": f"'{daemons}'", "GRIDLAB_BUILT": topology.built_marker(cluster)}
+    return variables(host, {**topology.environment(cluster), **own})
+
+
+def variables(host: Host, values: Mapping[str, str]) -> str:
+    """Return a file for shells; the lab's name of a host may differ from the host's own."""
+    named = {"GRIDLAB_HOST": host.name, **values}
+    return "".join(f"export {name}={value}\n" for name, value in named.items())
 
 
 def _profile(host: Host) -> str:
@@ -101,15 +149,15 @@ def _profile(host: Host) -> str:
 def _add_accounts(host: Host, root: Path) -> None:
     domain = CLUSTER_OF_HOST[host.name].domain
     for user in domain.users:
-        _add_account(root, user, f"/home/{user.name}", "/bin/bash")
+        add_account(root, user, f"/home/{user.name}", "/bin/bash")
     if not domain.is_site:
         return
     service = topology.SERVICE_USER
-    _add_account(root, service, f"/var/lib/{service.name}", "/usr/sbin/nologin")
-    _own(root / "var/lib" / service.name, service.uid, 0o755)
+    add_account(root, service, f"/var/lib/{service.name}", "/usr/sbin/nologin")
+    own(root / "var/lib" / service.name, service.uid, 0o755)
 
 
-def _add_account(root: Path, user: User, home: str, shell: str) -> None:
+def add_account(root: Path, user: User, home: str, shell: str) -> None:
     """Add a locked account and its group unless the host knows the name already."""
     identity = f"{user.name}:x:{user.uid}"
     _add_line(root / "etc/passwd", f"{identity}:{user.uid}:{user.name}:{home}:{shell}")

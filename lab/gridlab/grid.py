@@ -6,11 +6,21 @@ What differs between batch systems is in BATCH: modules with the same functions.
 import shutil
 from collections.abc import Sequence
 
-from gridlab import base, cell, furnish, keeper, keys, lock, oar, paths, presence, remote
+from gridlab import bare, base, cell, furnish, keeper, keys, lock, oar, paths, presence, remote
 from gridlab import host as hosts
 from gridlab.errors import LabError
 from gridlab.output import say
-from gridlab.topology import CLUSTER_OF_HOST, CLUSTERS, HOST_BY_NAME, Cluster, Host, Kind
+from gridlab.provider import daemon as provider
+from gridlab.topology import (
+    CLUSTER_OF_HOST,
+    CLUSTERS,
+    HOST_BY_NAME,
+    POWER_SERVICE,
+    PROVIDED,
+    Cluster,
+    Host,
+    Kind,
+)
 
 BATCH = {Kind.GRID_ENGINE: cell, Kind.OAR: oar}
 
@@ -30,6 +40,20 @@ def up(clusters: Sequence[Cluster]) -> None:
     for name in ("hosts", "cells", "spools", "domains", "base"):
         (paths.STATE / name).mkdir(parents=True, exist_ok=True)
     keeper.start()
+    _furnish(clusters)
+    were_on = {name for name, host in HOST_BY_NAME.items() if presence.init_of(host) is not None}
+    if PROVIDED in clusters:
+        _report_start(POWER_SERVICE, was_on=not provider.start())
+    newcomers = [(cluster, _start_cluster(cluster)) for cluster in clusters]
+    for cluster, fresh in newcomers:  # load reports take seconds: all clusters wait together
+        _settle(cluster, _workers(cluster.initial_hosts), fresh)
+        for host in cluster.initial_hosts:
+            _report_start(host, was_on=host.name in were_on)
+    paths.UNFINISHED.unlink()
+
+
+def _furnish(clusters: Sequence[Cluster]) -> None:
+    """Make what hosts are made of: base systems, keys, homes and folders."""
     for kind in {cluster.kind for cluster in clusters}:
         base.ensure(kind)
     keys.ensure(clusters[0].kind)
@@ -37,17 +61,11 @@ def up(clusters: Sequence[Cluster]) -> None:
     for cluster in CLUSTERS:  # hosts mount cells and spools of clusters that may come later
         (paths.STATE / "cells" / cluster.name).mkdir(exist_ok=True)
         paths.spool(cluster.name).mkdir(exist_ok=True)
-    were_on = {name for name, host in HOST_BY_NAME.items() if presence.init_of(host) is not None}
-    newcomers = [(cluster, _start_cluster(cluster)) for cluster in clusters]
-    for cluster, fresh in newcomers:  # load reports take seconds: all clusters wait together
-        _settle(cluster, _workers(cluster.initial_hosts), fresh)
-        for host in cluster.initial_hosts:
-            _report(host, "was on" if host.name in were_on else "started")
-    paths.UNFINISHED.unlink()
 
 
 def down() -> None:
     """End everything and delete all but the cache."""
+    provider.end()
     keeper.end()
     _check_nothing_mounted()
     for folder in (paths.STATE, paths.RUN):
@@ -63,9 +81,13 @@ def purge() -> None:
 
 def switch_on(host: Host) -> None:
     """Boot a host and join it to its cluster; with the master off it joins by itself, later."""
-    cluster = CLUSTER_OF_HOST[host.name]
-    if not paths.built(cluster.name).exists():
-        raise LabError(f"{cluster.name} is not built; do: lab/lab up {cluster.name}")
+    cluster = _built_cluster(host)
+    if bare.is_bare(host):
+        hosts.switch_on(host)
+        _report(host, "on, bare")
+        return
+    hosts.make_disk(host)
+    furnish.introduce(host)
     if host == cluster.master:
         hosts.switch_on(host)
         BATCH[cluster.kind].wait_answering(cluster)
@@ -75,6 +97,31 @@ def switch_on(host: Host) -> None:
         newcomers = _join(cluster, [host])
         _settle(cluster, _workers([host]), newcomers)
     _report(host, "on")
+
+
+def switch_on_bare(host: Host, name: str) -> None:
+    """Boot a host of the reserve as a new machine with a name of its own, in no cluster."""
+    _built_cluster(host)
+    if host.initial or paths.host_dir(host.name).exists():
+        raise LabError(f"{host.name} has a disk already; only a new host of the reserve is bare")
+    bare.mark(host, name)
+    hosts.switch_on(host)
+    _report(host, f"on, bare, as {name}")
+
+
+def throw_away(host: Host) -> None:
+    """End a bare host and delete its disk; another one may be made of it."""
+    if paths.host_dir(host.name).exists() and not bare.is_bare(host):
+        raise LabError(f"{host.name} is not bare: its cluster knows it; switch it off instead")
+    hosts.throw_away(host)
+    _report(host, "gone")
+
+
+def _built_cluster(host: Host) -> Cluster:
+    cluster = CLUSTER_OF_HOST[host.name]
+    if not paths.built(cluster.name).exists():
+        raise LabError(f"{cluster.name} is not built; do: lab/lab up {cluster.name}")
+    return cluster
 
 
 def _start_cluster(cluster: Cluster) -> list[Host]:
@@ -114,6 +161,10 @@ def _settle(cluster: Cluster, workers: Sequence[Host], newcomers: Sequence[Host]
 
 def _workers(members: Sequence[Host]) -> list[Host]:
     return [host for host in members if host.is_worker]
+
+
+def _report_start(host: Host, *, was_on: bool) -> None:
+    _report(host, "was on" if was_on else "started")
 
 
 def _report(host: Host, state: str) -> None:

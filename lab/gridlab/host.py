@@ -1,13 +1,14 @@
 """A host: five namespaces, an overlay disk, and an init whose death is a power cut."""
 
 import os
+import shutil
 import signal
 import socket
 from pathlib import Path
 
-from gridlab import base, furnish, keeper, namespaces, network, paths, presence
+from gridlab import bare, base, keeper, namespaces, network, paths, presence
 from gridlab.process import record_self
-from gridlab.topology import CLUSTER_OF_HOST, Host, binds
+from gridlab.topology import CLUSTER_OF_HOST, Host
 
 OFF_LIMIT_S = 60.0
 CUT_LIMIT_S = 20.0
@@ -18,7 +19,7 @@ def switch_on(host: Host) -> bool:
     """Boot a host and return whether it was off."""
     if presence.init_of(host) is not None:
         return False
-    _make_disk(host)
+    make_disk(host)
     namespaces.in_child(lambda: _spawn(host))
     return True
 
@@ -33,6 +34,15 @@ def cut_power(host: Host) -> None:
     _end(host, signal.SIGKILL, CUT_LIMIT_S)
 
 
+def throw_away(host: Host) -> None:
+    """End a host and delete its disk."""
+    cut_power(host)
+    paths.host_record(host.name).unlink(missing_ok=True)
+    disk = paths.host_dir(host.name)
+    if disk.exists():
+        shutil.rmtree(disk.rename(disk.with_name(f".{host.name}.{os.getpid()}")))
+
+
 def _end(host: Host, number: signal.Signals, limit_s: float) -> None:
     process = presence.init_of(host)
     if process is not None:
@@ -40,7 +50,8 @@ def _end(host: Host, number: signal.Signals, limit_s: float) -> None:
         process.wait_gone(limit_s)
 
 
-def _make_disk(host: Host) -> None:
+def make_disk(host: Host) -> None:
+    """Make the folders of a host's disk; what is there stays."""
     for part in ("upper", "work", "root"):
         (paths.host_dir(host.name) / part).mkdir(parents=True, exist_ok=True)
 
@@ -67,10 +78,10 @@ def _spawn(host: Host) -> None:
 
 def _become_init(host: Host) -> None:
     root = paths.host_dir(host.name) / "root"
-    socket.sethostname(host.name)
+    socket.sethostname(bare.hostname(host))
     namespaces.keep_mounts_private()
     _mount_disk(host, root)
-    furnish.write_files(host, root)
+    bare.write_files(host, root)
     record_self(paths.host_record(host.name))
     namespaces.pivot_into(str(root))
     init = "/usr/local/lib/gridlab/init"
@@ -85,7 +96,7 @@ def _mount_disk(host: Host, root: Path) -> None:
     namespaces.mount("overlay", str(root), "overlay", options=options)
     _mount_kernel_views(root)
     _mount_devices(root / "dev")
-    for shared in binds(host):
+    for shared in bare.binds(host):
         target = root / shared.target.lstrip("/")
         target.mkdir(parents=True, exist_ok=True)
         namespaces.bind(str(paths.STATE / shared.source), str(target))

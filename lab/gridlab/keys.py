@@ -8,11 +8,21 @@ import subprocess
 from pathlib import Path
 
 from gridlab import base, keeper, namespaces, paths, topology
-from gridlab.topology import CLUSTER_OF_HOST, DOMAINS, SERVICE_USER, Host, Kind, Role, User
+from gridlab.topology import (
+    ADMINISTRATOR,
+    CLUSTER_OF_HOST,
+    DOMAINS,
+    SERVICE_USER,
+    Host,
+    Kind,
+    Role,
+    User,
+)
 
 LIMIT_S = 20.0
 WORK = "/mnt/checkout"  # an empty folder of the base
 HOST_KEY = "etc/gridlab/ssh_host_key"
+BARE_HOST_KEY = "etc/ssh/ssh_host_ed25519_key"
 
 
 def ensure(kind: Kind) -> None:
@@ -20,7 +30,39 @@ def ensure(kind: Kind) -> None:
     paths.KEYS.mkdir(mode=0o700, exist_ok=True)
     missing = [name for name in _names() if not _public(name).exists()]
     if missing:
-        namespaces.in_child(lambda: _generate(base.root(kind), missing))
+        namespaces.in_child(lambda: _generate(base.root(kind), paths.KEYS, missing))
+
+
+def make_host_key(host: Host) -> None:
+    """Make the key of a bare host beside its disk."""
+    root = base.root(CLUSTER_OF_HOST[host.name].kind)
+    key = paths.host_key(host.name)
+    namespaces.in_child(lambda: _generate(root, key.parent, [key.name]))
+
+
+def public_host_key(host: Host) -> str:
+    """Return what a bare host shows, without the comment."""
+    key = paths.host_key(host.name)
+    return " ".join(key.with_suffix(".pub").read_text().split()[:2])
+
+
+def place_bare(host: Host, root: Path) -> None:
+    """Give a bare host its own key and let the administrator in."""
+    for path in (root / "etc/ssh").glob("ssh_host_*_key*"):
+        path.unlink()  # those of the base, which all hosts would share
+    own = (paths.host_key(host.name).read_text(), public_host_key(host) + "\n")
+    _write(root / BARE_HOST_KEY, own[0], 0, 0o600)
+    _write(root / f"{BARE_HOST_KEY}.pub", own[1], 0, 0o644)
+    home = root / "var/lib" / ADMINISTRATOR.name
+    allowed = _public(ADMINISTRATOR.name).read_text()
+    _write(home / ".ssh/authorized_keys", allowed, ADMINISTRATOR.uid, 0o600)
+
+
+def place_administrator(root: Path) -> None:
+    """Give root of a host the key that opens bare hosts; whoever it was given to keeps it."""
+    path = root / "etc/gridlab/gridadm.key"
+    if not path.exists():
+        _write(path, (paths.KEYS / ADMINISTRATOR.name).read_text(), 0, 0o600)
 
 
 def place_in_home(user: User, home: Path) -> None:
@@ -60,7 +102,7 @@ def _server_settings(host: Host) -> str:
 
 
 def _names() -> list[str]:
-    return [*(host.name for host in _servers()), *sorted(_holders())]
+    return [*(host.name for host in _servers()), *sorted(_holders()), ADMINISTRATOR.name]
 
 
 def _servers() -> list[Host]:
@@ -75,11 +117,11 @@ def _public(name: str) -> Path:
     return paths.KEYS / f"{name}.pub"
 
 
-def _generate(root: Path, names: list[str]) -> None:
+def _generate(root: Path, folder: Path, names: list[str]) -> None:
     keeper.join("mnt")
     namespaces.unshare(namespaces.CLONE_NEWNS)
     namespaces.bind("/dev", f"{root}/dev")
-    namespaces.bind(str(paths.KEYS), f"{root}{WORK}")
+    namespaces.bind(str(folder), f"{root}{WORK}")
     options = ("-q", "-t", "ed25519", "-N", "")
     for name in names:
         command = ["chroot", str(root), "ssh-keygen", *options, "-C", name, "-f", f"{WORK}/{name}"]

@@ -13,11 +13,14 @@ WAIT_LIMIT_S = 180.0  # another command, e.g. a first `up` with its download
 
 
 @contextmanager
-def exclusive() -> Iterator[None]:
-    """Hold the machine-wide lock; the kernel lets go of it even after kill -9."""
+def exclusive() -> Iterator[int]:
+    """Hold the machine-wide lock; the kernel lets go of it even after kill -9.
+
+    A child that is given the handle holds it too.
+    """
     handle = _take()
     try:
-        yield
+        yield handle
     finally:
         os.close(handle)
 

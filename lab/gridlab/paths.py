@@ -23,12 +23,24 @@ OPT = STATE / "opt"
 KEYS = STATE / "keys"
 OWNER = RUN / "owner"
 KEEPER = RUN / "keeper"
+PROVIDER = STATE / "provider"  # what the power service knows, and the token that it obeys
+PROVIDER_RECORD = RUN / "provider"
 UNFINISHED = RUN / "unfinished"
 
 
 def host_dir(name: str) -> Path:
     """Return the folder of a host: upper and work (its disk), root (mount point), console.log."""
     return STATE / "hosts" / name
+
+
+def bare_name(host: str) -> Path:
+    """Return the file that says that a host's disk is a bare one's, and how the host is called."""
+    return host_dir(host) / "bare"
+
+
+def host_key(host: str) -> Path:
+    """Return the key that a bare host's sshd shows; made with its disk, gone with it."""
+    return host_dir(host) / "host_key"
 
 
 def home(domain: str) -> Path:

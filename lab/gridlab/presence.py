@@ -22,6 +22,11 @@ def running_keeper() -> Process:
     return process
 
 
+def provider() -> Process | None:
+    """Return the running power service."""
+    return recorded(paths.PROVIDER_RECORD)
+
+
 def init_of(host: Host) -> Process | None:
     """Return the host's init, if it is switched on."""
     return recorded(paths.host_record(host.name))

@@ -5,7 +5,7 @@ import subprocess
 from gridlab import network, paths, presence
 from gridlab.network import Cable
 from gridlab.output import say_table
-from gridlab.topology import CLUSTER_OF_HOST, Cluster, Host
+from gridlab.topology import CLUSTER_OF_HOST, POWER_SERVICE, PROVIDED, Cluster, Host
 
 LIMIT_S = 15.0
 HEADING = ("HOST", "CLUSTER", "ADDRESS", "POWER", "NET", "DAEMONS")
@@ -26,8 +26,17 @@ def show(clusters: tuple[Cluster, ...]) -> bool:
         cluster = CLUSTER_OF_HOST[host.name].name
         rows.append((host.name, cluster, host.address, power, cable.value, daemons))
         healthy = healthy and good and cable is not Cable.CUT
-    say_table([HEADING, *rows])
-    return healthy
+    provider, is_serving = _provider(clusters)
+    say_table([HEADING, *rows, *provider])
+    return healthy and is_serving
+
+
+def _provider(clusters: tuple[Cluster, ...]) -> tuple[list[tuple[str, ...]], bool]:
+    """Return the row of the power service, and whether it runs if it should."""
+    is_wanted = PROVIDED in clusters and paths.built(PROVIDED.name).exists()
+    power = "on" if presence.provider() else "off"
+    row = (POWER_SERVICE.name, "-", POWER_SERVICE.address, power, "-", "power-service")
+    return ([row], power == "on") if is_wanted else ([], True)
 
 
 def _ask(host: Host) -> subprocess.Popen[str]:

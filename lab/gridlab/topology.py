@@ -149,6 +149,10 @@ ALPHA = Cluster(
     spool=dict.fromkeys(("alpha-master", "beta-n1", "beta-n2"), SPOOL),
     clients=("beta-master",),
 )
+RESERVE = tuple(host for host in ALPHA.hosts if not host.initial)
+POWER_SERVICE = _host("power", 250)  # not a host of any cluster: see provider/
+PROVIDED = ALPHA  # whose master may ask the power service for hosts of the reserve
+ADMINISTRATOR = User(name="gridadm", uid=980)  # of bare hosts; the key is on that master
 ALPHA_NODES = tuple(host.name for host in ALPHA.hosts if host.pooled)
 BETA = Cluster(
     name="beta",

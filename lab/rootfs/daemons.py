@@ -42,25 +42,31 @@ def known(host: dict[str, str]) -> dict[str, Daemon]:
 
 
 def _qmaster(host: dict[str, str]) -> Daemon:
-    return _grid_engine("qmaster", host, "qmaster/qmaster.pid", host["SGE_QMASTER_PORT"])
+    pid_file = f"{_spool(host)}/qmaster/qmaster.pid"
+    return _grid_engine("qmaster", host, pid_file, host["SGE_QMASTER_PORT"])
 
 
 def _execd(host: dict[str, str]) -> Daemon:
-    pid_file = f"execd/{os.uname().nodename}/execd.pid"
+    usual = f"{_spool(host)}/execd/{os.uname().nodename}/execd.pid"
+    pid_file = host.get("SGE_EXECD_PIDFILE", usual)  # as Debian's own start has it
     return _grid_engine("execd", host, pid_file, host["SGE_EXECD_PORT"])
 
 
 def _grid_engine(name: str, host: dict[str, str], pid_file: str, port: str) -> Daemon:
-    spool = f"/var/spool/gridengine/{host['SGE_CELL']}"
+    spool = _spool(host)
     return Daemon(
         name=name,
         process=f"sge_{name}",
-        pid_file=f"{spool}/{pid_file}",
+        pid_file=pid_file,
         command=(f"{GRID_ENGINE}/sge_{name}",),
         probe=(f"{GRID_ENGINE}/qping", "-info", os.uname().nodename, port, name, "1"),
         folders=(spool, f"{spool}/execd"),
         owner="sgeadmin",
     )
+
+
+def _spool(host: dict[str, str]) -> str:
+    return f"/var/spool/gridengine/{host['SGE_CELL']}"
 
 
 def _postgresql() -> Daemon:

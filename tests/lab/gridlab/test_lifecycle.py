@@ -21,8 +21,9 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[3]
 LAB = CHECKOUT / "lab" / "lab"
-RUN = Path("/run/gridbridge-lab")
-TRACES = (RUN, Path("/run/gridbridge-lab.lock"), Path("/var/lib/gridbridge-lab"))
+NAME = "-".join(["gridbridge-lab", *filter(None, [os.environ.get("GRIDLAB")])])
+RUN = Path("/run") / NAME
+TRACES = (RUN, Path(f"/run/{NAME}.lock"), Path("/var/lib") / NAME)
 
 VOLATILE_SYSCTLS = (  # counters and random numbers, which change by themselves
     "kernel/random/",
@@ -232,6 +233,7 @@ class TestWorking:
         must("on", "delta-master", "--", "labctl", "kill", "sshd")
         must("power", "beta-n2", "cut")
         must("power", "gamma-n2", "cut")
+        os.kill(int((RUN / "provider").read_text().split()[0]), signal.SIGKILL)
         sick = run_lab("status").returncode
         must("up")
 
@@ -386,6 +388,13 @@ class TestFaults:
         assert "execd up\n" == status.stdout
 
 
+def rent(lab: Path = LAB) -> None:
+    """Rent a machine from the power service and wait until it runs."""
+    command = ("on", "alpha-master", "--", "/opt/gridlab/power-node", "create")
+    assert run_lab(*command, lab=lab, text='{"name": "rented"}').returncode == 0
+    wait_for(lambda: "running" in must("nodes", lab=lab))
+
+
 def test_there_are_nine_labs_and_no_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRIDLAB", "10")
 
@@ -401,16 +410,20 @@ def test_another_checkout_takes_the_lab_over(lab: None, tmp_path: Path) -> None:
     """The lock in /run says whose the lab is; the one who lost it gets a clear refusal."""
     shutil.copytree(CHECKOUT / "lab", tmp_path / "lab")
     other = tmp_path / "lab" / "lab"
+    rent()
     said = must("up", "alpha", lab=other)
+    rented = must("nodes", lab=other)
+    rent(other)
     refused = run_lab("on", "alpha-n1", "--", "true")
     must("down", lab=other)
 
     assert f"taking the lab over from {CHECKOUT}" in said
+    assert "rented" not in rented
     assert refused.returncode == 125
     assert f"the lab belongs to {tmp_path}" in refused.stderr
 
 
-@pytest.mark.parametrize("moment", ["keeper", "host.alpha-n2", "host.gamma-master"])
+@pytest.mark.parametrize("moment", ["keeper", "provider", "host.alpha-n2", "host.gamma-master"])
 def test_down_clears_up_after_an_up_that_was_killed(before: Machine, moment: str) -> None:
     must("down")
     with subprocess.Popen([str(LAB), "up"], stdout=subprocess.DEVNULL) as running:
@@ -434,6 +447,7 @@ def test_up_sorts_out_an_up_that_was_killed(before: Machine) -> None:
 @pytest.mark.smoke
 def test_down_leaves_the_machine_as_it_was(before: Machine) -> None:
     must("up")
+    rent()
     must("down")
 
     assert_untouched(before)
