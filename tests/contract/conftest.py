@@ -47,7 +47,11 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
 
 @pytest.fixture(scope="module")
 def side_by_side(request: pytest.FixtureRequest, one_way: None) -> None:
-    """Run a module's tests in the lab's clusters, as many at once in each as the module says."""
+    """Run a module's tests in the lab's clusters, as many at once in each as the module says.
+
+    OAR keeps a node as suspected or absent that was silent once: those are mended first.
+    """
+    Grid().lab("up", "gamma")
     lanes: dict[str, dict[pytest.Function, Callable[[], object]]] = {name: {} for name in FILES}
     for item in functions(request):
         given = parameters(item)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from tests.lab.away import why
-from tests.lab.grid import Grid
+from tests.lab.grid import OAR_ALIVE, Grid
 
 HOME, FAR = "alpha-master", "gamma-master"
 NODES = ("gamma-n1", "gamma-n2")
@@ -89,5 +89,5 @@ class Gamma:
         """Delete what a failed test left."""
         self.grid.sh(HOME, "qdel -u alice; :", user="alice")
         self.grid.until(lambda: not self.grid.states(), "home to be empty", LONG_S)
-        self.grid.sh(FAR, "oardel --sql \"state != 'Terminated' AND state != 'Error'\"; :")
+        self.grid.on(FAR, "oardel", "--sql", OAR_ALIVE)
         self.until_clean()

@@ -22,6 +22,7 @@ EXECD = {"alpha": "SGE_EXECD_PORT=6445", "beta": "SGE_EXECD_PORT=6455"}
 BY_SSH = ("transfer-delta", "transfer-gamma")
 BACK = "transfer-alpha"  # of beta
 MASTERS = ("alpha-master", "beta-master")
+OAR_ALIVE = "state != 'Terminated' AND state != 'Error'"
 OTHER = {"alpha": "beta", "beta": "alpha"}
 
 PAUSE_S = 0.1  # between two looks, at first
@@ -173,7 +174,9 @@ class Grid:
             for host in ("alpha-master", "beta-master", "beta-n1", "beta-n2", "gamma-master")
         ]
         jobs = (
-            self.cell("alpha", "qstat", "-u", "*").out + self.cell("beta", "qstat", "-u", "*").out
+            self.cell("alpha", "qstat", "-u", "*").out
+            + self.cell("beta", "qstat", "-u", "*").out
+            + self.on("gamma-master", "sh", "-c", "oarnodes -s; oarstat 2>&1").out
         )
         both = "".join(self.on(host, "sh", "-c", ours).out for host in MASTERS)
         return jobs + both + b"".join(theirs).decode("utf-8", "replace")
@@ -187,9 +190,12 @@ class Grid:
         self.cell("beta", "qmod", option, BACK, user="root")
 
     def clear(self) -> None:
-        """Delete every job of both cells, so that a failed test spoils none after it."""
+        """Delete every job, so that a failed test spoils none after it, and wake gamma's nodes."""
         for cluster in ("alpha", "beta"):
             self.cell(cluster, "qdel", "-u", "*", user="root")
+        self.on("gamma-master", "oardel", "--sql", OAR_ALIVE)
+        with suppress(subprocess.CalledProcessError):
+            self.lab("up", "gamma")
         with suppress(AssertionError):  # the next test finds out
             self.until(lambda: not self.states() and not self.states("beta"), "no job", 60)
 

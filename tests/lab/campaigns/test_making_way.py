@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from xml.etree import ElementTree
 
 import pytest
 
@@ -76,9 +77,11 @@ def _submit(grid: Grid, name: str, properties: str) -> int:
 
 def running(grid: Grid, number: int) -> list[tuple[str, int]]:
     """Return the tasks of a campaign that run, the newest last: by start, and then by place."""
-    rows = [line.split() for line in grid.sh(BETA, "qstat -s r -u alice").splitlines()[2:]]
-    ours = [row for row in rows if row[2] == f"campaign.{number}"[:10]]
-    return [(row[0], int(row[9])) for row in sorted(ours, key=lambda row: (*row[5:7], int(row[9])))]
+    told = ElementTree.fromstring(grid.sh(BETA, "qstat -xml -s r -u alice"))
+    rows = [{each.tag: each.text or "" for each in row} for row in told.iter("job_list")]
+    ours = [row for row in rows if row["JB_name"] == f"campaign.{number}"]
+    by_start = sorted(ours, key=lambda row: (row["JAT_start_time"], int(row["tasks"])))
+    return [(row["JB_job_number"], int(row["tasks"])) for row in by_start]
 
 
 def local(grid: Grid, *options: str) -> str:
