@@ -6,7 +6,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from gridbridge.model.elastic.cell import Instance, Shape, Waiting
-from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
+from gridbridge.model.elastic.nodes import Node, is_same_host
 from gridbridge.model.elastic.plan import Figures, Refusal, Situation
 from gridbridge.model.elastic.sections import Balance
 
@@ -69,10 +69,12 @@ def nodes_of(seen: Situation) -> tuple[Node, ...]:
     """Return a cluster's nodes by name: its own hosts too, which nobody powers on or off."""
     known = [one for one in seen.nodes if one.state.is_there]
     hosts = [seen.master, *(one.name for one in seen.cell.hosts)]
-    found = {one.name: one for one in known}
-    for host in filter(None, hosts):
-        if not any(is_same_host(host, one) for one in found):
-            found[host] = Node(name=host, state=NodeState.READY)
+    found, by_short = dict[str, Node](), dict[str, list[str]]()
+    for one in (*known, *(Node(name=host) for host in hosts if host)):
+        alike = by_short.setdefault(one.name.partition(".")[0], [])
+        if not any(is_same_host(one.name, name) for name in alike):
+            found[one.name] = one
+            alike.append(one.name)
     return tuple(found[name] for name in sorted(found))
 
 

@@ -1,7 +1,10 @@
 """A plan in words."""
 
-from gridbridge.model.elastic.plan import Plan, Refused, Verdict
-from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.elastic.plan import Figures, Plan, Refused, Verdict
+from gridbridge.model.elastic.sections import Balance, Demand
+
+USUAL = Demand()
+MINUTES_S = 120  # so long a time is told in minutes
 
 SENTENCES = {
     Verdict.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
@@ -17,15 +20,29 @@ SENTENCES = {
     Verdict.AT_MINIMUM: "no job waits, {nodes} of at least {min_nodes} nodes",
     Verdict.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
     Verdict.NONE_IDLE: "no job waits, and no node is to be removed",
+    Verdict.UNREADY: "{unready} of {hosts} hosts are silent or in error, more than 45 % and than 3",
+    Verdict.MORE_WANTED: "{tasks}{since}, {fit}, {of_max}",
+    Verdict.ALL_FIT: "{tasks}, {fit}, {of_max}",
+    Verdict.NO_NEED: "no task waits, {of_max}",
+    Verdict.SPARE: "{tasks}, {idle} of the nodes idle and not needed, {of_max}",
+    Verdict.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
+    Verdict.SOON: "{slots} slots do it in {backlog}, at most {target} and a boot of {boot}",
+    Verdict.ELSEWHERE: "queue {elsewhere} would start it in {elsewhere_time}, a new node in {boot}",
+    Verdict.NO_CAPACITY: "{tasks}{since}, {fit}, pools had no capacity within {retry_s:g} s",
+    Verdict.POOL_FULL: "{tasks}{since}, {fit}, and pools have as many nodes as they may",
+    Verdict.OVER_QUOTA: "{tasks}{since}, {fit}, and the quota of pools is used up",
+    Verdict.OVER_BUDGET: "{tasks}{since}, {fit}, and another node would be over the budget",
+    Verdict.ENOUGH_BOOTING: "{tasks}{since}, {fit}, and no more nodes may be on their way",
+    Verdict.NO_NODE: "{tasks}{since}, {fit}, and no new node could run the others",
 }
 
 
-def sentence(plan: Plan, rules: Balance) -> str:
+def sentence(plan: Plan, rules: Balance, demand: Demand = USUAL) -> str:
     """Say in one sentence what a plan does, with the numbers that led to it."""
-    told = SENTENCES[plan.verdict].format(**_words(plan, rules))
+    told = SENTENCES[plan.verdict].format(**_words(plan, rules, demand))
     act = "nothing is done"
     if plan.add:
-        act = f"add {plan.add}"
+        act = f"add {plan.add}{_of_pool(plan)}"
     elif plan.remove:
         act = f"remove {', '.join(plan.remove)}"
     return told if plan.verdict is Verdict.NO_MAXIMUM else f"{told}: {act}"
@@ -34,28 +51,76 @@ def sentence(plan: Plan, rules: Balance) -> str:
 def reason(refused: Refused, rules: Balance) -> str:
     """Say why nothing is done about a job or a host."""
     return refused.cause.value.format(
-        minute=refused.minute, kill_after=rules.kill_after_min, min_nodes=rules.min_nodes
+        minute=refused.minute,
+        kill_after=rules.kill_after_min,
+        min_nodes=refused.wanted or rules.min_nodes,
+        name=refused.name,
+        wanted=refused.wanted,
+        has=refused.has,
     )
 
 
-def _words(plan: Plan, rules: Balance) -> dict[str, object]:
+def _of_pool(plan: Plan) -> str:
+    if not plan.pool:
+        return ""
+    price = f" at {plan.figures.price:g} an hour each" if plan.figures.price else ""
+    return f" of pool {plan.pool}{price}"
+
+
+def _words(plan: Plan, rules: Balance, demand: Demand) -> dict[str, object]:
     figures = plan.figures
     jobs, idle = figures.jobs, len(plan.remove)
     return {
         "nodes": figures.nodes,
-        "max_nodes": rules.max_nodes,
-        "min_nodes": rules.min_nodes,
         "queue": rules.queue,
         "kill_after": rules.kill_after_min,
-        "stable_s": rules.stabilization_s,
         "unchanged_s": figures.unchanged_s or 0.0,
         "waiting": f"{jobs} job waits" if jobs == 1 else f"{jobs} jobs wait",
         "waited_min": figures.waited_s // 60,
         "wait_min": rules.job_wait_time_s / 60,
         "need": f"{_count(figures.wanted, 'slot')} wanted and {figures.free} free",
-        "of_max": f"{figures.nodes} of {rules.max_nodes} nodes",
-        "idle": f"{_count(idle, 'node')} idle",
+        "idle": f"{_count(idle, 'node')} idle" if plan.verdict is Verdict.IDLE else idle,
+        **_limits(figures, rules, demand),
+        **_of_demand(figures, demand),
     }
+
+
+def _limits(figures: Figures, rules: Balance, demand: Demand) -> dict[str, object]:
+    """Return the limits that hold now: by policy demand they may be others at each hour."""
+    is_by_hour = figures.most is not None
+    most = figures.most if is_by_hour else rules.max_nodes
+    return {
+        "max_nodes": most,
+        "min_nodes": figures.least if is_by_hour else rules.min_nodes,
+        "stable_s": demand.grow_pause_s if is_by_hour else rules.stabilization_s,
+        "of_max": f"{figures.nodes} of {most} nodes",
+    }
+
+
+def _of_demand(figures: Figures, demand: Demand) -> dict[str, object]:
+    """Return the words of policy demand."""
+    tasks, room = figures.tasks, f"{_count(figures.free, 'free slot')}"
+    coming = f" and {_count(figures.coming, 'node')} on their way" if figures.coming else ""
+    waits = "no task waits" if not tasks else f"{_count(tasks, 'task')} wait{'s' * (tasks == 1)}"
+    return {
+        "tasks": waits,
+        "since": f" {_time(figures.waited_s)}" if tasks else "",
+        "fit": f"{figures.fit} fit in {room}{coming}",
+        "hosts": figures.hosts,
+        "unready": figures.unready,
+        "slots": figures.slots,
+        "wait_s": demand.wait_s,
+        "retry_s": demand.retry_s,
+        "target": _time(demand.target_wait_s),
+        "backlog": _time(figures.backlog_s or 0.0),
+        "boot": _time(figures.boot_s),
+        "elsewhere": figures.elsewhere,
+        "elsewhere_time": _time(figures.elsewhere_s),
+    }
+
+
+def _time(time_s: float) -> str:
+    return f"{time_s:.0f} s" if time_s < MINUTES_S else f"{time_s / 60:.0f} min"
 
 
 def _count(number: int, thing: str) -> str:

@@ -1,5 +1,6 @@
 """Nodes: hosts that somebody else's machine or power supply makes come and go."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -50,3 +51,21 @@ def is_same_host(one: str, other: str) -> bool:
     short, _, domain = one.partition(".")
     other_short, _, other_domain = other.partition(".")
     return short == other_short and not (domain and other_domain)
+
+
+class Nodes:
+    """Nodes by the names of hosts, which may have a domain or none; nobody changes them."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._by_short = dict[str, list[Node]]()
+        for node in nodes:
+            self._by_short.setdefault(_short(node.name), []).append(node)
+
+    def of_host(self, name: str) -> Node | None:
+        """Return a host's node; None for a host that has none."""
+        known = self._by_short.get(_short(name), ())
+        return next((one for one in known if is_same_host(name, one.name)), None)
+
+
+def _short(name: str) -> str:
+    return name.partition(".")[0]

@@ -1,6 +1,7 @@
 """What the balancer looks at, and what it decides."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, StrEnum
 
@@ -27,6 +28,18 @@ class Situation:
     last_change: datetime | None = None  # when a node came or went; None: none has
     nodes: tuple[Node, ...] = ()
     layout: Layout = NOTHING_TOLD
+    best_effort: frozenset[str] = frozenset()  # queues, besides those that the layout tells
+    eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # when a job could start
+    runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)  # s, by owner and name
+    elsewhere: Mapping[str, float] = field(default_factory=dict)  # s until a transfer queue starts
+    failed: Mapping[str, datetime] = field(default_factory=dict)  # pools that had no capacity
+    spent: float = 0.0  # this month
+    local: datetime | None = None  # the moment in the zone where the site is; None: it is now's
+
+    @property
+    def local_now(self) -> datetime:
+        """The moment by the clocks of the site, for prices and schedules."""
+        return self.local or self.now
 
 
 class Verdict(Enum):
@@ -45,6 +58,20 @@ class Verdict(Enum):
     AT_MINIMUM = "at the minimum"
     IDLE = "idle"
     NONE_IDLE = "none idle"
+    UNREADY = "unready"
+    MORE_WANTED = "more wanted"
+    ALL_FIT = "all fit"
+    NO_NEED = "no need"
+    NOT_YET = "not yet"
+    SOON = "soon"
+    ELSEWHERE = "elsewhere"
+    NO_CAPACITY = "no capacity"
+    POOL_FULL = "pool full"
+    OVER_QUOTA = "over quota"
+    OVER_BUDGET = "over budget"
+    ENOUGH_BOOTING = "enough booting"
+    NO_NODE = "no node"
+    SPARE = "spare"
 
 
 class Refusal(Enum):
@@ -63,6 +90,19 @@ class Refusal(Enum):
     UPTIME_UNKNOWN = "it is not known since when it is up"
     HOUR_IS_PAID = "its hour is paid for: minute {minute} of it, not yet {kill_after}"
     AT_MINIMUM = "no more than {min_nodes} nodes would be left"
+    LICENCE = "it waits for {name}: {has} are left in the whole cell, it takes {wanted}"
+    ENVIRONMENT_FULL = "parallel environment {name} has {has} slots left, it takes {wanted}"
+    CAPPED = "as many of its tasks run as may run at once"
+    BEST_EFFORT = "it is best-effort"
+    NO_QUEUE = "no new node would be in a queue that it may use ({wanted})"
+    TOO_WIDE = "it wants {wanted} slots on one host, a new node has {has}"
+    TOO_MUCH = "it wants {wanted} of {name} on one host, a new node has {has}"
+    NO_VALUE = "it asks for {name}={wanted}, which no new node is known to have"
+    TOO_SPREAD = "it wants more nodes together than a pool gives"
+    KEPT = "it is to be kept"
+    NEEDED = "waiting tasks need it, or it is spare"
+    IDLE_BRIEFLY = "it has been idle for {has} s, not yet {wanted}"
+    PAID = "{has} s of it are paid for"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +113,9 @@ class Refused:
     host: str = ""
     cause: Refusal
     minute: int = 0
+    name: str = ""  # of what it asks for
+    wanted: str = ""
+    has: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +131,18 @@ class Figures:
     slots_per_node: int | None  # None: hosts have several counts
     waited_s: float
     unchanged_s: float | None  # since the last change; None: there was none
+    tasks: int = 0  # of those jobs, and so the next one
+    fit: int = 0  # where there is room, also on nodes that are on their way
+    coming: int = 0  # nodes
+    most: int | None = None  # nodes that there may be now; None: as many as ever
+    least: int | None = None
+    hosts: int = 0
+    unready: int = 0  # of the hosts
+    backlog_s: float | None = None  # until the slots have done what waits; None: nobody knows
+    elsewhere: str = ""  # the transfer queue that would start it sooner
+    elsewhere_s: float = 0.0
+    boot_s: float = 0.0
+    price: float = 0.0  # of a new node, an hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,5 +153,6 @@ class Plan:
     figures: Figures
     add: int = 0
     pool: str = ""  # where the new nodes come from
+    groups: tuple[str, ...] = ()  # in which each of them is to be, of a pool that has some
     remove: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()

@@ -1,9 +1,31 @@
 """What gridbridge.toml says of a cluster that grows and shrinks."""
 
+import re
 from dataclasses import dataclass
 
 from gridbridge.model.elastic.plan import Rules
-from gridbridge.model.settings import OBJECT_NAME, setting
+from gridbridge.model.settings import ASKED, OBJECT_NAME, Form, setting
+from gridbridge.model.users import Asks
+
+DAY = "(mon|tue|wed|thu|fri|sat|sun)"
+HOUR = "(2[0-4]|1?[0-9])"
+PRICE = r"[0-9]{1,9}(\.[0-9]{1,6})?"
+NAME = "[A-Za-z0-9][A-Za-z0-9_.+-]*"
+ENTRY = f"({DAY}(-{DAY})? )?{HOUR}-{HOUR} [0-9]{{1,6}}-[0-9]{{1,6}}"
+SCHEDULE = Form(
+    holds=re.compile(f"({ENTRY}(, (?!$)|$))*").fullmatch,
+    right='"mon-fri 8-20 2-10, 0-24 0-5": days, hours, and the least and most nodes then',
+)
+PRICES = Form(
+    holds=re.compile(f"({HOUR}-{HOUR}={PRICE}( (?!$)|$))*").fullmatch,
+    right='hours and the price then, with blanks between: "22-6=0.12"',
+)
+QUEUES = Form(
+    holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch, right="queues, with blanks between"
+)
+HOST_GROUPS = Form(
+    holds=re.compile(f"(@{NAME}( (?!$)|$))*").fullmatch, right="host groups, with blanks between"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,4 +47,92 @@ class Balance:
     )
     stabilization_s: float = setting(
         180.0, "nothing is done so long after the last change", "s", 0, 86400
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What policy demand does besides."""
+
+    wait_s: float = setting(
+        0.0, "nodes are added when a task could have started for longer", "s", 0, 2592000
+    )
+    target_wait_s: float = setting(
+        0.0,
+        "nothing is added when the slots that are there do what waits in this and a node's boot;"
+        " 0: it is",
+        "s",
+        0,
+        2592000,
+    )
+    add_at_once: int = setting(
+        0, "the most nodes that one round adds; 0: as many as are wanted", "nodes", 0, 10000
+    )
+    max_booting: int = setting(
+        0, "the most nodes that are on their way; 0: there is no limit", "nodes", 0, 10000
+    )
+    boot_timeout_s: float = setting(
+        1800.0, "a node that is on its way for longer is not reckoned with", "s", 10, 86400
+    )
+    retry_s: float = setting(
+        600.0, "a pool that had no capacity is left out for so long", "s", 0, 86400
+    )
+    idle_timeout_s: float = setting(
+        300.0, "a node is removed when it has been idle for so long", "s", 0, 2592000
+    )
+    billing_s: float = setting(
+        1.0, "what is paid for at once: 3600 where each begun hour is", "s", 1, 86400
+    )
+    billing_window: float = setting(
+        0.25, "an idle node is removed in this last part of the time that is paid for", "", 0, 1
+    )
+    spare_slots: int = setting(0, "slots that stay free for new jobs", "slots", 0, 1000000)
+    spare_nodes: int = setting(0, "nodes that stay idle for new jobs", "nodes", 0, 100000)
+    budget_hour: float = setting(
+        0.0, "the most that all nodes of pools cost an hour; 0: there is no limit", "", 0, 1e9
+    )
+    budget_month: float = setting(
+        0.0, "the most that they cost in a month; 0: there is no limit", "", 0, 1e9
+    )
+    schedule: str = setting(
+        "", "how many nodes there may be at which hours; the first that fits holds", form=SCHEDULE
+    )
+    grow_pause_s: float = setting(
+        0.0, "nothing is added so long after the last change", "s", 0, 86400
+    )
+    shrink_pause_s: float = setting(
+        180.0, "nothing is removed so long after the last change", "s", 0, 86400
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Where nodes of one kind come from."""
+
+    slots: int = setting(1, "the slots of a node in each of its queues", "slots", 1, 100000)
+    resources: Asks = setting(
+        Asks(), "what else a node has: consumables, and values such as arch", form=ASKED
+    )
+    hostgroups: str = setting("@allhosts", "the host groups that it joins", form=HOST_GROUPS)
+    queues: str = setting(
+        "", "the queues that it joins; empty: those of its host groups", form=QUEUES
+    )
+    priority: int = setting(0, "pools with the highest come first", "", -1000, 1000)
+    price: float = setting(0.0, "what a node costs an hour", "", 0, 1e9)
+    prices: str = setting("", "what it costs at some hours of the day", form=PRICES)
+    limit: int = setting(0, "the most nodes; 0: as many as max_nodes", "nodes", 0, 100000)
+    quota: int = setting(
+        0, "the most slots that its provider gives; 0: there is no limit", "slots", 0, 10000000
+    )
+    spot: bool = setting(False, "its nodes may be taken back by their provider")
+    boot_s: float = setting(300.0, "how long a node takes until it runs tasks", "s", 0, 86400)
+    span: int = setting(
+        0,
+        "the most nodes that stand so close that a parallel task may use them; 0: all",
+        "nodes",
+        0,
+        100000,
+    )
+    spans: int = setting(
+        0, "how many such groups of nodes there may be; 0: there is no limit", "groups", 0, 100000
     )

@@ -42,22 +42,45 @@ def waiting(
     oldest: float | None = None,
     jobs: tuple[int, ...] = (7,),
     queues: tuple[str, ...] = (),
+    pe: str = "",
+    capped: int = 0,
+    is_deferred: bool = False,
+    kind: tuple[str, str] = ("alice", "job"),
+    **asks: str,
 ) -> Waiting:
     """Return jobs of which the first in the list waits for so many minutes."""
     return Waiting(
-        shape=Shape(slots=slots, queues=queues),
+        shape=Shape(slots=slots, queues=queues, pe=pe, requests=tuple(asks.items())),
         state=letters.read_job(state),
         jobs=jobs,
         tasks=tasks,
         first_since=ago(minutes),
         oldest_since=ago(minutes if oldest is None else oldest),
+        capped=capped,
+        is_deferred=is_deferred,
+        kinds=((*kind, tasks),),
     )
 
 
-def node(name: str, minutes: float | None = 50, state: str = "ready") -> Node:
-    """Return a node that is up for so many minutes."""
+def node(
+    name: str,
+    minutes: float | None = 50,
+    state: str = "ready",
+    *,
+    idle: float | None = None,
+    pool: str = "",
+    is_kept: bool = False,
+) -> Node:
+    """Return a node that is up, and maybe idle, for so many minutes."""
     since = None if minutes is None else ago(minutes)
-    return Node(name=name, state=NodeState(state), up_since=since)
+    return Node(
+        name=name,
+        state=NodeState(state),
+        up_since=since,
+        idle_since=None if idle is None else ago(idle),
+        pool=pool,
+        is_kept=is_kept,
+    )
 
 
 def situation(

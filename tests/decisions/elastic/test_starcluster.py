@@ -248,6 +248,10 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
             "1 job waits 3 min, not over 15 yet, 1 slot wanted and 0 free: nothing is done",
         ),
         (
+            cluster(ONE, wait=[waiting(18, tasks=2)]),
+            "1 job waits and 2 slots wanted and 8 free: nothing is done",
+        ),
+        (
             cluster(ONE),
             "no job waits, 1 node idle past minute 45 of the hour, 2 of 10 nodes: remove n1",
         ),
@@ -256,7 +260,7 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
             "the last change was 60 s ago, less than 180 s: nothing is done",
         ),
     ],
-    ids=["grow", "wait", "shrink", "settle"],
+    ids=["grow", "wait", "fits", "shrink", "settle"],
 )
 def test_a_round_is_told_in_one_sentence_with_its_numbers(seen: Situation, expected: str) -> None:
     assert expected == sentence(decide(seen, RULES), RULES)

@@ -1,0 +1,130 @@
+"""Which waiting tasks are demand: those that start as soon as there is room for them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from gridbridge.decisions.elastic.counting import why_unable
+from gridbridge.decisions.elastic.demand.needs import Need, need_of, number
+from gridbridge.decisions.elastic.demand.standing import is_left_out
+from gridbridge.model.elastic.cell import Waiting
+from gridbridge.model.elastic.plan import Refusal, Refused, Situation
+
+ANY_HOST = "@"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Tasks of one shape that could start."""
+
+    need: Need
+    jobs: tuple[int, ...]
+    tasks: int
+    waited_s: float  # since the first of them could start
+    kinds: tuple[tuple[str, str, int], ...] = ()
+
+    @property
+    def slots(self) -> int:
+        """How many slots they need together."""
+        return self.tasks * self.need.slots * self.need.pieces
+
+
+class Limits:
+    """What the whole cell has of licences and of slots in parallel environments, so far."""
+
+    def __init__(self, seen: Situation) -> None:
+        on_hosts = {name for host in seen.cell.hosts for name, _ in host.left}
+        self._licences = {
+            name: number(text) for name, text in seen.cell.left if name not in on_hosts
+        }
+        used = dict(seen.cell.granted)
+        self._slots = {
+            name: max(0, one.slots - used.get(name, 0))
+            for name, one in seen.layout.environments.items()
+            if one.slots
+        }
+
+    def take(self, need: Need, tasks: int) -> tuple[int, Refused | None]:
+        """Return how many of the tasks they are enough for, and what keeps the others waiting."""
+        for name, each in need.amounts:
+            amount = each * need.pieces
+            if name in self._licences and amount > 0:
+                has = self._licences[name]
+                fit = min(tasks, int(has / amount + 1e-9))
+                if fit < tasks:
+                    self._licences[name] -= fit * amount
+                    return fit, Refused(
+                        cause=Refusal.LICENCE, name=name, wanted=f"{amount:g}", has=f"{has:g}"
+                    )
+                self._licences[name] -= tasks * amount
+        return self._environment(need, tasks)
+
+    def _environment(self, need: Need, tasks: int) -> tuple[int, Refused | None]:
+        known = sorted(need.environments)
+        if not known or any(name not in self._slots for name in known):
+            return tasks, None
+        each = need.slots * need.pieces
+        name = max(known, key=lambda one: self._slots[one])
+        has = self._slots[name]
+        fit = min(tasks, has // each)
+        self._slots[name] -= fit * each
+        if fit == tasks:
+            return fit, None
+        return fit, Refused(
+            cause=Refusal.ENVIRONMENT_FULL, name=name, wanted=str(each), has=str(has)
+        )
+
+
+def claims(seen: Situation, widest: int) -> tuple[tuple[Claim, ...], tuple[Refused, ...]]:
+    """Return the tasks that are demand, and why each other waiting job is none."""
+    found, refused, limits = list[Claim](), list[Refused](), Limits(seen)
+    for row in seen.cell.waiting:
+        cause = _cause(row, seen)
+        if cause is not None:
+            refused.extend(Refused(job=job, cause=cause) for job in row.jobs)
+        elif row.state.is_waiting:
+            claim, why = _claim(row, seen, widest, limits)
+            refused.extend(_of_jobs(why, row.jobs))
+            if claim.tasks:
+                found.append(claim)
+    return tuple(found), tuple(refused)
+
+
+def _of_jobs(told: Refused | None, jobs: Iterable[int]) -> Iterator[Refused]:
+    if told is not None:
+        yield from (replace(told, job=job) for job in jobs)
+
+
+def _claim(
+    row: Waiting, seen: Situation, widest: int, limits: Limits
+) -> tuple[Claim, Refused | None]:
+    need = need_of(row.shape, seen.layout, widest)
+    tasks, told = limits.take(need, row.tasks - row.capped)
+    if told is None and row.capped and not tasks:
+        told = Refused(cause=Refusal.CAPPED)
+    claim = Claim(
+        need=need, jobs=row.jobs, tasks=tasks, waited_s=_waited_s(row, seen), kinds=row.kinds
+    )
+    return claim, told
+
+
+def _cause(row: Waiting, seen: Situation) -> Refusal | None:
+    """Say what keeps jobs from being demand."""
+    if (cause := why_unable(row)) is not None:
+        return cause
+    asked = row.shape.queues
+    return Refusal.BEST_EFFORT if asked and _all_left_out(asked, seen) else None
+
+
+def _all_left_out(asked: Iterable[str], seen: Situation) -> bool:
+    known = set(seen.layout.queues) | {one.queue for one in seen.cell.instances}
+    fit = [q for one in asked for q in known if fnmatchcase(q, one.partition(ANY_HOST)[0])]
+    return bool(fit) and all(is_left_out(one, seen) for one in fit)
+
+
+def _waited_s(row: Waiting, seen: Situation) -> float:
+    """Return for how long the first of them could start: as seen, or since it was submitted."""
+    since = {seen.eligible_since.get(job, row.oldest_since) for job in row.jobs}
+    known: set[datetime] = {one for one in since if one is not None}
+    return max(0.0, (seen.now - min(known)).total_seconds()) if known else 0.0

@@ -1,0 +1,287 @@
+"""What a round does by policy demand: it adds nodes, or removes some, or does nothing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gridbridge.decisions.elastic.counting import elapsed_s, nodes_of
+from gridbridge.decisions.elastic.demand import ends
+from gridbridge.decisions.elastic.demand.buying import Order, buy
+from gridbridge.decisions.elastic.demand.claims import Claim, claims
+from gridbridge.decisions.elastic.demand.hours import bounds_at
+from gridbridge.decisions.elastic.demand.impossible import lacking
+from gridbridge.decisions.elastic.demand.keeping import is_broken, preference, shrunk
+from gridbridge.decisions.elastic.demand.needs import Need
+from gridbridge.decisions.elastic.demand.placing import place
+from gridbridge.decisions.elastic.demand.pools import AS_USUAL, Offer, offers, purse
+from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground
+from gridbridge.decisions.elastic.demand.standing import (
+    coming,
+    ground_of,
+    instances_of,
+    is_expected,
+    patterns_of,
+    standing,
+    usual_room,
+    widest,
+)
+from gridbridge.model.elastic.nodes import NodeState
+from gridbridge.model.elastic.plan import Figures, Plan, Refused, Situation, Verdict
+from gridbridge.model.elastic.sections import Balance, Demand, Pool
+
+UNREADY_PART, UNREADY_HOSTS = 0.45, 3  # as Kubernetes' autoscaler: more of both, and it stops
+NOT_COUNTED = (NodeState.STANDBY, NodeState.DRAINING, NodeState.REMOVING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What a round is decided from, worked out once."""
+
+    seen: Situation
+    rules: Balance
+    demand: Demand
+    pools: Mapping[str, Pool]
+    ground: Ground
+    offers: tuple[Offer, ...]
+    rooms: Blocks
+    order: tuple[str, ...]  # in which nodes are removed
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """What waits, and where there is room for it."""
+
+    blocks: Blocks
+    fit: int  # tasks
+    left: tuple[tuple[Claim, int], ...]  # tasks without room
+    buffer: tuple[tuple[Need, int], ...]  # what is to be spare and is not
+
+
+def decide(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]) -> Plan:
+    """Return what a round does; the same situation gives the same plan.
+
+    It holds that nodes + add <= the most, and nodes - removed >= the least.
+    """
+    scene = _scene(seen, rules, demand, pools)
+    wanted, refused = claims(seen, widest(seen.cell, [one.room for one in scene.offers]))
+    figures = _figures(scene, wanted)
+    plan = Plan(verdict=Verdict.NO_NEED, figures=figures, refused=refused)
+    if not rules.max_nodes:
+        return replace(plan, verdict=Verdict.NO_MAXIMUM)
+    if figures.unready > UNREADY_HOSTS and figures.unready > UNREADY_PART * figures.hosts:
+        return replace(plan, verdict=Verdict.UNREADY)
+    packed = _packed(scene, wanted)
+    plan = replace(plan, figures=replace(figures, fit=packed.fit))
+    grown = _grown(plan, scene, packed, wanted)
+    if grown.add or grown.verdict is Verdict.BELOW_MINIMUM:
+        return grown
+    return shrunk(grown, seen, demand, scene.least, packed.blocks, scene.order)
+
+
+def _scene(seen: Situation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]) -> Scene:
+    ground = ground_of(seen, rules.queue)
+    patterns = patterns_of(one.shape for one in seen.cell.waiting)
+    order = preference(seen, pools, demand)
+    usual = usual_room(seen, ground, patterns)
+    found = offers(seen, pools, ground, patterns, usual, demand)
+    rooms = {one.name: one.room for one in found}
+    if usual is not None:
+        rooms.setdefault(AS_USUAL, usual)
+    there = standing(seen, ground, patterns, tuple(reversed(order)))
+    least, most = bounds_at(rules, demand, seen.local_now)
+    return Scene(
+        seen=seen,
+        rules=rules,
+        demand=demand,
+        pools=pools,
+        ground=ground,
+        offers=found,
+        rooms=(*there, *coming(seen, rooms, demand.boot_timeout_s)),
+        order=order,
+        least=least,
+        most=most,
+    )
+
+
+def _figures(scene: Scene, wanted: Sequence[Claim]) -> Figures:
+    seen = scene.seen
+    nodes, by_host = nodes_of(seen), instances_of(seen)
+    usable = [one for some in by_host.values() for one in some if one.is_usable]
+    counted = _counted(seen, by_host)
+    return Figures(
+        nodes=len(nodes),
+        running=sum(not one.state.is_coming for one in nodes),
+        jobs=sum(len(one.jobs) for one in wanted),
+        wanted=sum(one.slots for one in wanted),
+        free=sum(one.free for one in usable),
+        slots=sum(one.total for one in usable),
+        slots_per_node=None,
+        waited_s=max((one.waited_s for one in wanted), default=0.0),
+        unchanged_s=None if seen.last_change is None else elapsed_s(seen.last_change, seen.now),
+        tasks=sum(one.tasks for one in wanted),
+        coming=sum(is_expected(one, seen, scene.demand.boot_timeout_s) for one in seen.nodes),
+        most=scene.most,
+        least=scene.least,
+        hosts=len(counted),
+        unready=sum(is_broken(by_host[name]) for name in counted),
+        boot_s=min((one.pool.boot_s for one in scene.offers), default=0.0),
+    )
+
+
+def _counted(seen: Situation, by_host: Iterable[str]) -> list[str]:
+    """Return the hosts that should be ready: those that come or go are not."""
+    states = {one.name.partition(".")[0]: one.state for one in seen.nodes}
+    known = ((name, states.get(name.partition(".")[0])) for name in by_host)
+    return [
+        name
+        for name, state in known
+        if state is None or not (state.is_coming or state in NOT_COUNTED)
+    ]
+
+
+def _packed(scene: Scene, wanted: Sequence[Claim]) -> Packed:
+    """Put what waits where there is room: what may make the cluster grow, large needs first."""
+    blocks, fit, left = scene.rooms, 0, list[tuple[Claim, int]]()
+    in_order = sorted(wanted, key=lambda one: (not _is_ripe(one, scene.demand), _size(one.need)))
+    for claim in in_order:
+        done, blocks = place(claim.need, claim.tasks, blocks, scene.ground)
+        fit += done
+        if done < claim.tasks:
+            left.append((claim, claim.tasks - done))
+    buffer = list[tuple[Need, int]]()
+    for need, number in _buffer(scene):
+        done, blocks = place(need, number, blocks, scene.ground)
+        if done < number:
+            buffer.append((need, number - done))
+    return Packed(blocks=blocks, fit=fit, left=tuple(left), buffer=tuple(buffer))
+
+
+def _buffer(scene: Scene) -> list[tuple[Need, int]]:
+    """Return what is to stay free: whole nodes, and slots."""
+    own = (scene.rules.queue,)
+    nodes = Need(is_exclusive=True, queues=own), scene.demand.spare_nodes
+    return [one for one in (nodes, (Need(queues=own), scene.demand.spare_slots)) if one[1]]
+
+
+def _is_ripe(claim: Claim, demand: Demand) -> bool:
+    return claim.waited_s >= demand.wait_s
+
+
+def _size(need: Need) -> tuple[object, ...]:
+    """Order needs, the largest first: those that share no host, and those that need many slots."""
+    spent = tuple((name, -amount) for name, amount in need.amounts)
+    return not need.is_exclusive, -need.slots, -need.pieces, -len(spent), spent, need.queues
+
+
+def _grown(plan: Plan, scene: Scene, packed: Packed, wanted: Sequence[Claim]) -> Plan:
+    """Return the plan with the nodes to add, or with what is said of none."""
+    short = scene.least - plan.figures.nodes
+    if not packed.left and not packed.buffer and short <= 0:
+        return replace(plan, verdict=Verdict.ALL_FIT if wanted else Verdict.NO_NEED)
+    since = plan.figures.unchanged_s
+    if since is not None and since < scene.demand.grow_pause_s:
+        return replace(plan, verdict=Verdict.NOT_STABLE)
+    ripe = [one for one in packed.left if _is_ripe(one[0], scene.demand)]
+    if packed.left and not ripe and not packed.buffer and short <= 0:
+        return replace(plan, verdict=Verdict.NOT_YET)
+    plan, ripe = _patient(plan, scene, ripe, wanted)
+    if plan.verdict in (Verdict.SOON, Verdict.ELSEWHERE) and short <= 0 and not packed.buffer:
+        return plan
+    return _bought(plan, scene, packed, ripe, short)
+
+
+def _patient(
+    plan: Plan, scene: Scene, ripe: list[tuple[Claim, int]], wanted: Sequence[Claim]
+) -> tuple[Plan, list[tuple[Claim, int]]]:
+    """Leave out what is done soon enough without new nodes, here or at another cluster."""
+    figures, demand = plan.figures, scene.demand
+    if ripe and demand.target_wait_s and all(_could_run(one.need, scene) for one, _ in ripe):
+        backlog = ends.backlog_s(wanted, scene.seen.runtimes, figures.slots)
+        if backlog is not None and backlog <= demand.target_wait_s + figures.boot_s:
+            told = replace(figures, backlog_s=backlog)
+            return replace(plan, verdict=Verdict.SOON, figures=told), []
+    rest = list[tuple[Claim, int]]()
+    for claim, tasks in ripe:
+        found = ends.sooner(claim, scene.seen.elsewhere, figures.boot_s)
+        if found is None:
+            rest.append((claim, tasks))
+            continue
+        figures = replace(figures, elsewhere=found[0], elsewhere_s=found[1])
+    verdict = Verdict.ELSEWHERE if ripe and not rest else plan.verdict
+    return replace(plan, figures=figures, verdict=verdict), rest
+
+
+def _could_run(need: Need, scene: Scene) -> bool:
+    """Say whether a host that is there has slots enough, once they are free."""
+    return any(one.total >= need.slots and one.is_usable for one in scene.seen.cell.instances)
+
+
+def _bought(
+    plan: Plan, scene: Scene, packed: Packed, ripe: list[tuple[Claim, int]], short: int
+) -> Plan:
+    seen, figures = scene.seen, plan.figures
+    limits = purse(seen, scene.rules, scene.demand, scene.pools, scene.most, figures.nodes)
+    order = Order(purse=limits, blocks=packed.blocks)
+    refused = list[Refused]()
+    if not scene.offers:
+        return _first(plan, scene, ripe, short)
+    for claim, tasks in ripe:
+        left = buy(claim.need, tasks, order, scene.offers, scene.ground)
+        if left == tasks and (why := lacking(claim.need, scene.offers, scene.ground)):
+            refused.extend(replace(why, job=job) for job in claim.jobs)
+    for need, number in packed.buffer:
+        buy(need, number, order, scene.offers, scene.ground)
+    plan = replace(plan, refused=(*plan.refused, *refused))
+    return _told(plan, scene, order, short)
+
+
+def _first(plan: Plan, scene: Scene, ripe: list[tuple[Claim, int]], short: int) -> Plan:
+    """Add the first node of a cluster of which nobody knows how its nodes will be."""
+    if plan.figures.coming:
+        return replace(plan, verdict=Verdict.ON_THEIR_WAY)
+    room = scene.most - plan.figures.nodes
+    wanted = max(short, 1 if ripe else 0)
+    verdict = Verdict.BELOW_MINIMUM if short > 0 else Verdict.NO_SLOTS
+    return replace(
+        plan, verdict=verdict if room > 0 else Verdict.FULL, add=max(0, min(wanted, room))
+    )
+
+
+def _told(plan: Plan, scene: Scene, order: Order, short: int) -> Plan:
+    """Return the plan of an order: a round adds nodes of one pool, the next one of another."""
+    pool = next(iter(order.bought), None)
+    bought = order.bought.get(pool, []) if pool is not None else []
+    if sum(map(len, order.bought.values())) < short:
+        return _minimum(plan, scene, short)
+    if pool is None:
+        verdict = order.hindrances[0] if order.hindrances else Verdict.NO_NODE
+        return replace(plan, verdict=verdict if plan.verdict is Verdict.NO_NEED else plan.verdict)
+    price = next(one.price for one in scene.offers if one.name == pool)
+    return replace(
+        plan,
+        verdict=Verdict.MORE_WANTED,
+        add=len(bought),
+        pool=pool,
+        groups=tuple(bought) if any(bought) else (),
+        figures=replace(plan.figures, price=price),
+    )
+
+
+def _minimum(plan: Plan, scene: Scene, short: int) -> Plan:
+    """Add what is missing to the least."""
+    limits = purse(
+        scene.seen, scene.rules, scene.demand, scene.pools, scene.most, plan.figures.nodes
+    )
+    for offer in scene.offers:
+        number = min(short, offer.most, limits.for_price(offer.price)[0])
+        if number > 0:
+            figures = replace(plan.figures, price=offer.price)
+            return replace(
+                plan,
+                verdict=Verdict.BELOW_MINIMUM,
+                add=number,
+                pool=offer.name,
+                figures=figures,
+            )
+    return replace(plan, verdict=Verdict.BELOW_MINIMUM)

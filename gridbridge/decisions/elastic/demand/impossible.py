@@ -1,0 +1,61 @@
+"""Why no new node could run a task: what it asks for that none would have."""
+
+from collections.abc import Iterator, Sequence
+
+from gridbridge.decisions.elastic.demand.needs import Need
+from gridbridge.decisions.elastic.demand.pools import Offer
+from gridbridge.decisions.elastic.demand.rooms import Ground, Room, is_open, lacks, pieces_in
+from gridbridge.model.elastic.plan import Refusal, Refused
+
+
+def lacking(need: Need, offers: Sequence[Offer], ground: Ground) -> Refused | None:
+    """Return what every pool's nodes lack, told of the one that lacks the least."""
+    if any(_could(need, one, ground) for one in offers):
+        return None
+    if any(pieces_in(need, one.room, ground) for one in offers):
+        return Refused(cause=Refusal.TOO_SPREAD)
+    found = [one for offer in offers if (one := _lack(need, offer.room, ground))]
+    return max(found, key=lambda one: ORDER.index(one.cause), default=None)
+
+
+ORDER = (Refusal.NO_QUEUE, Refusal.NO_VALUE, Refusal.TOO_WIDE, Refusal.TOO_MUCH)
+
+
+def _could(need: Need, offer: Offer, ground: Ground) -> bool:
+    """Say whether a task fits on nodes of a pool, if it has as many as it may together."""
+    each, span = pieces_in(need, offer.room, ground), offer.pool.span
+    if not each or not span or need.pieces == 1:
+        return each > 0
+    return span * (1 if need.is_apart else each) >= need.pieces
+
+
+def _lack(need: Need, room: Room, ground: Ground) -> Refused | None:
+    return next(_lacks(need, room, ground), None)
+
+
+def _lacks(need: Need, room: Room, ground: Ground) -> Iterator[Refused]:
+    parts = [one for one in room.parts if is_open(need, one, room, ground)]
+    if not parts:
+        words = " ".join((*need.queues, *sorted(need.environments)))
+        yield Refused(cause=Refusal.NO_QUEUE, wanted=words or "any")
+    widest = max((one.free for one in parts), default=0)
+    if widest < need.slots:
+        yield Refused(cause=Refusal.TOO_WIDE, wanted=str(need.slots), has=str(widest))
+    has = dict(room.amounts)
+    for name, amount in need.amounts:
+        if has.get(name, 0.0) < amount and (name in has or lacks(name, room, ground)):
+            yield _too_much(name, amount, has.get(name, 0.0))
+    for one in need.values:
+        yield Refused(cause=Refusal.NO_VALUE, name=one.name, wanted=one.value)
+
+
+def _too_much(name: str, wanted: float, has: float) -> Refused:
+    return Refused(cause=Refusal.TOO_MUCH, name=name, wanted=_amount(wanted), has=_amount(has))
+
+
+def _amount(number: float) -> str:
+    """Write an amount; a large one is one of memory."""
+    for unit, size in (("G", 2**30), ("M", 2**20)):
+        if number >= size:
+            return f"{number / size:.4g}{unit}"
+    return f"{number:g}"

@@ -1,0 +1,134 @@
+"""Which nodes are given back: idle ones of the balancer's that no waiting task needs."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.decisions.elastic.demand.hours import price_at
+from gridbridge.decisions.elastic.demand.rooms import Blocks
+from gridbridge.decisions.elastic.demand.standing import instances_of, is_busy
+from gridbridge.model.elastic.cell import Instance
+from gridbridge.model.elastic.nodes import Node, NodeState, is_same_host
+from gridbridge.model.elastic.plan import Plan, Refusal, Refused, Situation, Verdict
+from gridbridge.model.elastic.sections import Demand, Pool
+from gridbridge.model.states import QueueFact
+
+BRIEF_S = 60.0  # a unit that is paid for and not longer is worth no wait
+BROKEN = frozenset((QueueFact.UNREACHABLE, QueueFact.ERROR))
+
+
+def preference(seen: Situation, pools: Mapping[str, Pool], demand: Demand) -> tuple[str, ...]:
+    """Return the balancer's nodes in the order in which they are removed.
+
+    Broken ones come first, then those with the worst price, those whose paid time is over soonest,
+    and those of the pool that has the fewest busy nodes.
+    """
+    by_host = _by_node(seen)
+    busy = Counter(one.pool for one in seen.nodes if is_busy(by_host.get(one.name, [])))
+
+    def rank(node: Node) -> tuple[bool, float, float, int, str]:
+        pool = pools.get(node.pool)
+        price = price_at(pool, seen.local_now) if pool else 0.0
+        is_whole = not is_broken(by_host.get(node.name, []))
+        return is_whole, -price, paid_s(node, seen.now, demand), busy[node.pool], node.name
+
+    return tuple(one.name for one in sorted(seen.nodes, key=rank))
+
+
+def paid_s(node: Node, now: datetime, demand: Demand) -> float:
+    """Return how much of a node's time is paid for already."""
+    if node.up_since is None:
+        return demand.billing_s
+    return demand.billing_s - (now - node.up_since).total_seconds() % demand.billing_s
+
+
+def is_broken(instances: list[Instance]) -> bool:
+    """Say whether a host is silent, or all its queues are in error."""
+    return bool(instances) and all(one.state.facts & BROKEN for one in instances)
+
+
+def _by_node(seen: Situation) -> dict[str, list[Instance]]:
+    by_host = instances_of(seen)
+    short = {name.partition(".")[0]: name for name in by_host}
+    found = dict[str, list[Instance]]()
+    for node in seen.nodes:
+        name = node.name if node.name in by_host else short.get(node.name.partition(".")[0], "")
+        if name and is_same_host(node.name, name):
+            found[node.name] = by_host[name]
+    return found
+
+
+def shrunk(
+    plan: Plan,
+    seen: Situation,
+    demand: Demand,
+    least: int,
+    packed: Blocks,
+    order: tuple[str, ...],
+) -> Plan:
+    """Return the plan with the nodes to remove."""
+    since = plan.figures.unchanged_s
+    if since is not None and since < demand.shrink_pause_s:
+        return plan
+    by_host, nodes = _by_node(seen), {one.name: one for one in seen.nodes}
+    needed = {name for room, names in packed for name in names if room.is_used}
+    spare = plan.figures.nodes - least
+    refused, idle = list[Refused](), list[str]()
+    for node in (nodes[name] for name in order if nodes[name].state.is_there):
+        cause = next(_hindrances(node, seen, demand, by_host.get(node.name), needed), None)
+        if cause is None and len(idle) >= spare:
+            cause = Refused(host=node.name, cause=Refusal.AT_MINIMUM, wanted=str(least))
+        if cause is None:
+            idle.append(node.name)
+        else:
+            refused.append(cause)
+    verdict = Verdict.SPARE if idle else plan.verdict
+    return replace(plan, verdict=verdict, remove=tuple(idle), refused=(*plan.refused, *refused))
+
+
+def _hindrances(
+    node: Node,
+    seen: Situation,
+    demand: Demand,
+    instances: list[Instance] | None,
+    needed: set[str],
+) -> Iterator[Refused]:
+    """Give what keeps a node from being removed."""
+    if is_same_host(node.name, seen.master):
+        yield Refused(host=node.name, cause=Refusal.MASTER)
+    if node.is_kept:
+        yield Refused(host=node.name, cause=Refusal.KEPT)
+    if node.state is not NodeState.READY:
+        yield Refused(host=node.name, cause=Refusal.NOT_READY)
+    if instances is None:
+        yield Refused(host=node.name, cause=Refusal.NOT_LISTED)
+    if is_busy(instances or []):
+        yield Refused(host=node.name, cause=Refusal.BUSY)
+    if node.name in needed:
+        yield Refused(host=node.name, cause=Refusal.NEEDED)
+    yield from _times(node, seen, demand)
+
+
+def _times(node: Node, seen: Situation, demand: Demand) -> Iterator[Refused]:
+    """Give what is too early.
+
+    A node of which nobody noted since when it is idle has been so since it is up.
+    """
+    since = node.idle_since or node.up_since
+    idle_s = (seen.now - since).total_seconds() if since else 0.0
+    if idle_s < demand.idle_timeout_s:
+        cause = Refusal.IDLE_BRIEFLY if since else Refusal.UPTIME_UNKNOWN
+        yield Refused(
+            host=node.name,
+            cause=cause,
+            wanted=f"{demand.idle_timeout_s:g}",
+            has=f"{max(0.0, idle_s):.0f}",
+        )
+    unit_s = demand.billing_s
+    if unit_s > BRIEF_S and paid_s(node, seen.now, demand) > unit_s * demand.billing_window:
+        yield Refused(
+            host=node.name,
+            cause=Refusal.PAID if node.up_since else Refusal.UPTIME_UNKNOWN,
+            has=f"{paid_s(node, seen.now, demand):.0f}",
+        )

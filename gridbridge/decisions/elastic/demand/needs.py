@@ -1,0 +1,158 @@
+"""What a waiting task needs of a host, from what it asks for: complex(5), sge_pe(5).
+
+A need is counted in pieces: a piece lies on one host. A task of one slot, or one that has all its
+slots on one host, is one piece. One that may spread has a piece a slot, and one with a fixed number
+of slots a host has a piece for each of its hosts.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from gridbridge.errors import ParseError
+from gridbridge.model import amounts
+from gridbridge.model.elastic.cell import Shape
+from gridbridge.model.elastic.layout import Counted, Environment, Layout, Relation, Resource, Spread
+
+TRUE = ("true", "1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A value that a host has to have."""
+
+    name: str
+    relation: Relation
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What the tasks of one shape need, each of them."""
+
+    slots: int = 1  # of a piece
+    pieces: int = 1  # of a task
+    is_apart: bool = False  # each piece of a task on a host of its own
+    is_exclusive: bool = False
+    amounts: tuple[tuple[str, float], ...] = ()  # of consumables, a piece
+    usual: tuple[tuple[str, float], ...] = ()  # the same, where a host has it at all
+    values: tuple[Wanted, ...] = ()
+    queues: tuple[str, ...] = ()  # any of them will do; none: every queue
+    environments: frozenset[str] = frozenset()  # any of them will do
+    is_parallel: bool = False
+    asked: frozenset[str] = frozenset()  # resources
+
+
+def need_of(shape: Shape, layout: Layout, widest: int) -> Need:
+    """Return what a task of this shape needs; `widest` is the most slots that a host has.
+
+    Of a parallel environment whose rule is not known its slots are on one host if they fit there.
+    """
+    known = [(_resource(name, layout), text) for name, text in shape.requests]
+    told = [(one, text) for one, text in known if one is not None]
+    found = _environments(shape.pe, layout)
+    slots, pieces, is_apart = _lies(shape, found, widest)
+    asked = frozenset(one.name for one, _ in told)
+    every = {one.name: one for one in layout.resources.values()}.values()
+    rest = [(one, one.default) for one in every if one.name not in asked]
+    return Need(
+        slots=slots,
+        pieces=pieces,
+        is_apart=is_apart,
+        is_exclusive=any(_is_exclusive(*one) for one in told),
+        amounts=_amounts(told, slots, pieces),
+        usual=tuple(one for one in _amounts(rest, slots, pieces) if one[1] > 0),
+        values=tuple(_wanted(*one) for one in told if _is_value(one[0])),
+        queues=shape.queues,
+        environments=frozenset(one.name for one in found),
+        is_parallel=bool(shape.pe),
+        asked=asked,
+    )
+
+
+def _resource(name: str, layout: Layout) -> Resource | None:
+    return layout.resources.get(name)
+
+
+def _environments(pe: str, layout: Layout) -> list[Environment]:
+    """Return the environments that a name with wildcards stands for, in the order of names."""
+    if not pe:
+        return []
+    return [one for name, one in sorted(layout.environments.items()) if fnmatchcase(name, pe)]
+
+
+def _lies(shape: Shape, found: list[Environment], widest: int) -> tuple[int, int, bool]:
+    """Return the slots of a piece, the pieces of a task, and whether they lie apart."""
+    if not shape.pe:
+        return 1, 1, False
+    rule = found[0] if found else Environment(name=shape.pe)
+    if rule.spread is Spread.FIXED:
+        each = min(rule.per_host, shape.slots)
+        return each, -(-shape.slots // each), True
+    is_whole = rule.spread is Spread.UNKNOWN and shape.slots <= widest
+    if rule.spread is Spread.ONE_HOST or is_whole:
+        return shape.slots, 1, False
+    return 1, shape.slots, False
+
+
+def _amounts(
+    told: Iterable[tuple[Resource, str]], slots: int, pieces: int
+) -> tuple[tuple[str, float], ...]:
+    """Return what a piece uses up; what counts by job is shared by the pieces of a task."""
+    found = list[tuple[str, float]]()
+    for one, text in told:
+        if one.counted is Counted.NO or one.relation is Relation.EXCLUSIVE:
+            continue
+        times = float(slots) if one.counted is Counted.BY_SLOT else 1 / pieces
+        found.append((one.name, number(text) * times))
+    return tuple(sorted(found))
+
+
+def number(text: str) -> float:
+    """Read an amount; 0 for what is none."""
+    try:
+        return amounts.read(text)
+    except ParseError:
+        return 0.0
+
+
+def _is_exclusive(one: Resource, text: str) -> bool:
+    return one.relation is Relation.EXCLUSIVE and text.lower() in TRUE
+
+
+def _is_value(one: Resource) -> bool:
+    return one.counted is Counted.NO and one.relation is not Relation.EXCLUSIVE
+
+
+def _wanted(one: Resource, text: str) -> Wanted:
+    return Wanted(name=one.name, relation=one.relation, value=text)
+
+
+def is_met(wanted: Wanted, there: str) -> bool:
+    """Say whether a value is what is wanted; texts may have wildcards, and | between them."""
+    relation = wanted.relation
+    if relation in (Relation.EQUAL, Relation.OTHER):
+        return _is_like(wanted.value, there) == (relation is Relation.EQUAL)
+    asked, has = number(wanted.value), number(there)
+    if amounts.is_unlimited(there):
+        return relation in (Relation.AT_MOST, Relation.LESS)
+    if relation is Relation.AT_MOST:
+        return asked <= has
+    if relation is Relation.AT_LEAST:
+        return asked >= has
+    return asked < has if relation is Relation.LESS else asked > has
+
+
+def _is_like(pattern: str, there: str) -> bool:
+    if any(fnmatchcase(there.lower(), one.lower()) for one in pattern.split("|")):
+        return True
+    try:
+        return _plain(pattern) == _plain(there)
+    except ParseError:
+        return False
+
+
+def _plain(text: str) -> float:
+    """Read a number or a BOOL."""
+    word = text.lower()
+    return float(word == "true") if word in ("true", "false") else amounts.read(text)

@@ -1,0 +1,208 @@
+"""Where new nodes come from: which pools can be used now, and in which order."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gridbridge.decisions.elastic.demand.hours import price_at
+from gridbridge.decisions.elastic.demand.needs import Need
+from gridbridge.decisions.elastic.demand.rooms import Ground, Part, Room, amounts_of, pieces_in
+from gridbridge.decisions.elastic.demand.standing import environments_of, tags_of
+from gridbridge.model.elastic.layout import Counted, Layout
+from gridbridge.model.elastic.nodes import Node
+from gridbridge.model.elastic.plan import Situation, Verdict
+from gridbridge.model.elastic.sections import Balance, Demand, Pool
+
+AS_USUAL = ""  # the pool of a cluster that has none: its nodes are as those that are there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A pool as it is now."""
+
+    name: str
+    pool: Pool
+    price: float
+    room: Room
+    most: int  # nodes that it may still give
+    hindrance: Verdict | None = None  # why that is none
+    groups: Mapping[str, int] = field(default_factory=dict)  # nodes in each that is there
+
+    @property
+    def slot_price(self) -> float:
+        """What a slot costs an hour."""
+        return self.price / max(1, slots_in(self.room))
+
+
+def slots_in(room: Room) -> int:
+    """Return how many slots a host has: those of its largest queue."""
+    return max((part.free for part in room.parts), default=0)
+
+
+def offers(
+    seen: Situation,
+    pools: Mapping[str, Pool],
+    ground: Ground,
+    patterns: frozenset[str],
+    usual: Room | None,
+    demand: Demand,
+) -> tuple[Offer, ...]:
+    """Return pools in the order of priority and price; without any, one as nodes usually are."""
+    if not pools:
+        pool = Pool()
+        found = (
+            [Offer(name=AS_USUAL, pool=pool, price=0.0, room=usual, most=UNLIMITED)]
+            if usual
+            else []
+        )
+        return tuple(found)
+    told = [_offer(name, pool, seen, ground, patterns, demand) for name, pool in pools.items()]
+    return tuple(sorted(told, key=lambda one: (-one.pool.priority, one.slot_price, one.name)))
+
+
+UNLIMITED = 1_000_000
+
+
+def _offer(
+    name: str,
+    pool: Pool,
+    seen: Situation,
+    ground: Ground,
+    patterns: frozenset[str],
+    demand: Demand,
+) -> Offer:
+    own = [one for one in seen.nodes if one.pool == name and one.state.is_there]
+    groups = dict[str, int]()
+    for one in own:
+        groups[one.group] = groups.get(one.group, 0) + 1
+    most, hindrance = _most(name, pool, own, seen, demand)
+    return Offer(
+        name=name,
+        pool=pool,
+        price=price_at(pool, seen.local_now),
+        room=room_of(pool, ground, patterns),
+        most=most,
+        hindrance=hindrance,
+        groups=groups,
+    )
+
+
+def _most(
+    name: str, pool: Pool, own: Sequence[Node], seen: Situation, demand: Demand
+) -> tuple[int, Verdict | None]:
+    """Return how many nodes a pool may still give, and why it is none."""
+    failed = seen.failed.get(name)
+    if failed is not None and 0 <= (seen.now - failed).total_seconds() < demand.retry_s:
+        return 0, Verdict.NO_CAPACITY
+    most = pool.limit - len(own) if pool.limit else UNLIMITED
+    if most <= 0:
+        return 0, Verdict.POOL_FULL
+    allowed = pool.quota // pool.slots - len(own) if pool.quota else UNLIMITED
+    return (min(most, allowed), None) if allowed > 0 else (0, Verdict.OVER_QUOTA)
+
+
+def room_of(pool: Pool, ground: Ground, patterns: frozenset[str]) -> Room:
+    """Return what a new node of a pool has."""
+    layout = ground.layout
+    groups = frozenset(pool.hostgroups.split())
+    told = {_name(name, layout): text for name, text in pool.resources.items()}
+    counted = {name for name in told if _is_counted(name, layout)}
+    return Room(
+        parts=tuple(
+            Part(queue=one, free=pool.slots, environments=environments_of(one, "", groups, layout))
+            for one in queues_of(pool, groups, ground)
+        ),
+        amounts=amounts_of((name, told[name]) for name in counted),
+        values=tuple(sorted((name, text) for name, text in told.items() if name not in counted)),
+        tags=tags_of("", groups, patterns),
+        is_told=bool(layout.resources),
+        is_new=True,
+    )
+
+
+def _name(name: str, layout: Layout) -> str:
+    known = layout.resources.get(name)
+    return known.name if known else name
+
+
+def _is_counted(name: str, layout: Layout) -> bool:
+    known = layout.resources.get(name)
+    return known is not None and known.counted is not Counted.NO
+
+
+def queues_of(pool: Pool, groups: frozenset[str], ground: Ground) -> tuple[str, ...]:
+    """Return the queues that a pool's nodes join: those named, or else those of its host groups."""
+    named = pool.queues.split()
+    joined = [
+        one.name
+        for one in ground.layout.queues.values()
+        if groups.intersection(one.hosts) and not (one.is_best_effort or one.is_away)
+    ]
+    return tuple(named or joined or [ground.queue])
+
+
+def waste(need: Need, tasks: int, offer: Offer, ground: Ground) -> float:
+    """Return the share of the slots of as many nodes as tasks need that would stay unused."""
+    each = pieces_in(need, offer.room, ground)
+    if not each:
+        return 1.0
+    pieces = tasks * need.pieces
+    nodes = -(-pieces // each)
+    return 1 - pieces * need.slots / max(1, nodes * slots_in(offer.room))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purse:
+    """How many nodes may still be added, and what they may cost."""
+
+    nodes: int  # below the maximum, and no more than one round may add
+    booting: int
+    hour: float | None  # what may be spent more an hour; None: there is no limit
+    month: float | None
+
+    def for_price(self, price: float) -> tuple[int, Verdict]:
+        """Return how many nodes of a price may be added, and what would be said of none.
+
+        Of a month's budget an hour of each new node has to be left.
+        """
+        if self.nodes <= 0:
+            return 0, Verdict.FULL
+        if self.booting <= 0:
+            return 0, Verdict.ENOUGH_BOOTING
+        known = [one for one in (self.hour, self.month) if one is not None]
+        if not known or price <= 0:
+            return min(self.nodes, self.booting), Verdict.FULL
+        affordable = max(0, int(min(known) / price + 1e-9))
+        return min(self.nodes, self.booting, affordable), Verdict.OVER_BUDGET
+
+    def after(self, nodes: int, price: float) -> "Purse":
+        """Return what is left when nodes were bought."""
+        cost = nodes * price
+        return replace(
+            self,
+            nodes=self.nodes - nodes,
+            booting=self.booting - nodes,
+            hour=None if self.hour is None else self.hour - cost,
+            month=None if self.month is None else self.month - cost,
+        )
+
+
+def purse(
+    seen: Situation,
+    rules: Balance,
+    demand: Demand,
+    pools: Mapping[str, Pool],
+    most: int,
+    nodes: int,
+) -> Purse:
+    """Return what may be added, by limits and by what is paid already."""
+    present = [one for one in seen.nodes if one.state.is_there and one.pool in pools]
+    hourly = sum(price_at(pools[one.pool], seen.local_now) for one in present)
+    on_way = sum(one.state.is_coming for one in seen.nodes)
+    room = most - nodes
+    at_once = demand.add_at_once or room
+    return Purse(
+        nodes=min(room, at_once),
+        booting=demand.max_booting - on_way if demand.max_booting else UNLIMITED,
+        hour=demand.budget_hour - hourly if demand.budget_hour else None,
+        month=demand.budget_month - seen.spent if demand.budget_month else None,
+    )

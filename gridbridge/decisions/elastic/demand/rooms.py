@@ -1,0 +1,153 @@
+"""What is free on hosts. Hosts on which the same is free are one block, however many they are."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TypeAlias
+
+from gridbridge.decisions.elastic.demand.needs import Need, Wanted, is_met, number
+from gridbridge.model.elastic.layout import Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A queue on a host."""
+
+    queue: str
+    free: int  # slots
+    environments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What is free on a host, and what the host is like."""
+
+    parts: tuple[Part, ...]
+    amounts: tuple[tuple[str, float], ...] = ()  # of consumables
+    values: tuple[tuple[str, str], ...] = ()
+    tags: frozenset[str] = frozenset()  # the host parts of queues asked for, as @@big, that fit it
+    group: str = ""  # in which parallel tasks stay
+    is_empty: bool = True
+    is_told: bool = False  # what is not among its consumables it does not have
+    is_new: bool = False
+    is_used: bool = False  # by what waits
+
+
+Block: TypeAlias = tuple[Room, tuple[str, ...]]  # with the hosts that are like it
+Blocks: TypeAlias = tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What tasks are placed by, besides the rooms."""
+
+    layout: Layout
+    queue: str  # where tasks go that ask for none, where no layout is known
+    told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values that some host has
+    in_cell: frozenset[str] = frozenset()  # consumables of the whole cell
+
+
+def pieces_in(need: Need, room: Room, ground: Ground) -> int:
+    """Return how many pieces of a need a host has room for."""
+    if need.is_exclusive and not (room.is_empty and not room.is_used):
+        return 0
+    if not all(_has_value(one, room, ground) for one in need.values):
+        return 0
+    count = sum(one.free // need.slots for one in room.parts if is_open(need, one, room, ground))
+    left = dict(room.amounts)
+    for name, amount in need.amounts:
+        if amount > 0 and name in left:
+            count = min(count, _times(left[name], amount))
+        elif amount > 0 and lacks(name, room, ground):
+            return 0
+    for name, amount in need.usual:
+        count = min(count, _times(left[name], amount)) if name in left else count
+    return count
+
+
+def _times(left: float, amount: float) -> int:
+    return int(left / amount + 1e-9)  # what was subtracted may have left a rounding error
+
+
+def lacks(name: str, room: Room, ground: Ground) -> bool:
+    """Say whether a host is known not to have a consumable."""
+    return room.is_told and name not in ground.in_cell
+
+
+def _has_value(wanted: Wanted, room: Room, ground: Ground) -> bool:
+    """Say whether a host has a value, as far as is known: a new one is as those that are there."""
+    has = next((text for name, text in room.values if name == wanted.name), None)
+    if has is not None:
+        return is_met(wanted, has)
+    there = ground.told.get(wanted.name, frozenset())
+    limits = any(name == wanted.name for one in room.parts for name, _ in _values(one, ground))
+    return limits or not room.is_new or not there or any(is_met(wanted, one) for one in there)
+
+
+def is_open(need: Need, part: Part, room: Room, ground: Ground) -> bool:
+    """Say whether a queue on a host takes a task of this need, whatever is free."""
+    if not _is_asked(need, part.queue, room, ground):
+        return False
+    queue = ground.layout.queues.get(part.queue)
+    if queue is None:
+        return True
+    if need.is_parallel and need.environments.isdisjoint(part.environments):
+        return False
+    if not (queue.is_batch or need.is_parallel):
+        return False
+    return _admits(need, queue.values, ground.layout)
+
+
+def _is_asked(need: Need, queue: str, room: Room, ground: Ground) -> bool:
+    if not need.queues:
+        return bool(ground.layout.queues) or queue == ground.queue
+    return any(_is_like(one, queue, room) for one in need.queues)
+
+
+def _is_like(pattern: str, queue: str, room: Room) -> bool:
+    name, at, host = pattern.partition("@")
+    return fnmatchcase(queue, name) and (not at or host in room.tags)
+
+
+def _admits(need: Need, values: Iterable[tuple[str, str]], layout: Layout) -> bool:
+    """Say whether a queue's limits and values let a task in."""
+    own = dict(values)
+    for name in own:
+        resource = layout.resources.get(name)
+        if resource is not None and resource.is_forced and name not in need.asked:
+            return False
+    return all(is_met(one, own[one.name]) for one in need.values if one.name in own)
+
+
+def _values(part: Part, ground: Ground) -> tuple[tuple[str, str], ...]:
+    queue = ground.layout.queues.get(part.queue)
+    return queue.values if queue else ()
+
+
+def taken(need: Need, room: Room, pieces: int, ground: Ground) -> Room:
+    """Return a room with some pieces of a need in it, as far as the queues have slots."""
+    if need.is_exclusive:
+        parts = tuple(replace(one, free=0) for one in room.parts)
+        return replace(room, parts=parts, is_used=True)
+    left, parts_left = pieces, list[Part]()
+    for one in room.parts:
+        fit = min(left, one.free // need.slots) if is_open(need, one, room, ground) else 0
+        parts_left.append(replace(one, free=one.free - fit * need.slots))
+        left -= fit
+    spent = dict(need.usual) | dict(need.amounts)
+    amounts = tuple((name, has - pieces * spent.get(name, 0.0)) for name, has in room.amounts)
+    return replace(room, parts=tuple(parts_left), amounts=amounts, is_used=True)
+
+
+def merged(blocks: Iterable[Block]) -> Blocks:
+    """Join the blocks of equal rooms; the first keeps its place."""
+    found = dict[Room, tuple[str, ...]]()
+    for room, names in blocks:
+        if names:
+            found[room] = found.get(room, ()) + names
+    return tuple(found.items())
+
+
+def amounts_of(told: Iterable[tuple[str, str]]) -> tuple[tuple[str, float], ...]:
+    """Read amounts of consumables."""
+    return tuple(sorted((name, number(text)) for name, text in told))

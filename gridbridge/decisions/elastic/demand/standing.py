@@ -1,0 +1,198 @@
+"""The rooms of a cell: of hosts that are there, and of nodes that are on their way."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from gridbridge.decisions.elastic.demand.rooms import (
+    Block,
+    Blocks,
+    Ground,
+    Part,
+    Room,
+    amounts_of,
+    merged,
+)
+from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Shape
+from gridbridge.model.elastic.layout import Layout
+from gridbridge.model.elastic.nodes import Node, Nodes, NodeState, is_same_host
+from gridbridge.model.elastic.plan import Situation
+
+LEAVING = (NodeState.DRAINING, NodeState.REMOVING)
+AT = "@"
+
+
+def ground_of(seen: Situation, queue: str) -> Ground:
+    """Return what tasks are placed by."""
+    told = defaultdict[str, set[str]](set)
+    for host in seen.cell.hosts:
+        for name, text in host.values:
+            told[name].add(text)
+    return Ground(
+        layout=seen.layout,
+        queue=queue,
+        told={name: frozenset(texts) for name, texts in told.items()},
+        in_cell=frozenset(name for name, _ in seen.cell.left),
+    )
+
+
+def patterns_of(shapes: Iterable[Shape]) -> frozenset[str]:
+    """Return the host parts of the queues that are asked for."""
+    return frozenset(one.partition(AT)[2] for shape in shapes for one in shape.queues if AT in one)
+
+
+def instances_of(seen: Situation) -> dict[str, list[Instance]]:
+    """Return the queues of each host that take what is neither best-effort nor sent away."""
+    found = {host.name: list[Instance]() for host in seen.cell.hosts}
+    for one in seen.cell.instances:
+        if not is_left_out(one.queue, seen):
+            found.setdefault(one.host, []).append(one)
+    return found
+
+
+def is_left_out(queue: str, seen: Situation) -> bool:
+    """Say whether the tasks of a queue are no occupation: best-effort ones, and those elsewhere."""
+    known = seen.layout.queues.get(queue)
+    if queue in seen.best_effort:
+        return True
+    return known is not None and (known.is_best_effort or known.is_away)
+
+
+def is_busy(instances: Iterable[Instance]) -> bool:
+    """Say whether a task that counts runs or starts on a host."""
+    return any(one.running or one.used for one in instances)
+
+
+def standing(
+    seen: Situation, ground: Ground, patterns: frozenset[str], keep: Sequence[str]
+) -> Blocks:
+    """Return what is free on the hosts that take work, the busy ones first.
+
+    Then come idle hosts that are not the balancer's, and last its idle nodes in the order `keep`.
+    """
+    own, places = Nodes(seen.nodes), {name: place for place, name in enumerate(keep)}
+    hosts = {one.name: one for one in seen.cell.hosts}
+    found = list[tuple[int, Block]]()
+    for name, instances in instances_of(seen).items():
+        node = own.of_host(name)
+        if node is not None and (node.state in LEAVING or node.state.is_coming):
+            continue
+        room = _room(hosts.get(name, Host(name=name)), instances, ground, patterns)
+        if room.parts:
+            room = replace(room, group=node.group if node else "")
+            order = (
+                0
+                if not room.is_empty
+                else places[node.name] + 2
+                if node and node.name in places
+                else 1
+            )
+            found.append((order, (room, (node.name if node else name,))))
+    found.sort(key=lambda one: one[0])
+    return merged(block for _, block in found)
+
+
+def _room(
+    host: Host, instances: Sequence[Instance], ground: Ground, patterns: frozenset[str]
+) -> Room:
+    groups = (
+        ground.layout.groups_of(host.name) if _asks_groups(ground.layout, patterns) else frozenset()
+    )
+    is_taken = any(one.is_taken for one in instances)
+    return Room(
+        parts=tuple(
+            Part(
+                queue=one.queue,
+                free=0 if is_taken else one.free,
+                environments=environments_of(one.queue, host.name, groups, ground.layout),
+            )
+            for one in instances
+            if one.free
+        ),
+        amounts=amounts_of(host.left),
+        values=host.values,
+        tags=tags_of(host.name, groups, patterns),
+        is_empty=not is_busy(instances),
+        is_told=bool(host.left or host.values),
+    )
+
+
+def _asks_groups(layout: Layout, patterns: frozenset[str]) -> bool:
+    return bool(patterns) or any(one.environments.others for one in layout.queues.values())
+
+
+def environments_of(
+    queue: str, host: str, groups: frozenset[str], layout: Layout
+) -> tuple[str, ...]:
+    """Return the parallel environments of a queue on a host."""
+    known = layout.queues.get(queue)
+    return tuple(known.environments.on(host, groups).replace(",", " ").split()) if known else ()
+
+
+def tags_of(host: str, groups: Iterable[str], patterns: frozenset[str]) -> frozenset[str]:
+    """Return which host parts of queues fit a host: `n1`, `n*`, or `@big` for a host group."""
+    names = [host, host.partition(".")[0], *groups]
+    return frozenset(one for one in patterns if any(fnmatchcase(name, one) for name in names))
+
+
+def usual_room(seen: Situation, ground: Ground, patterns: frozenset[str]) -> Room | None:
+    """Return a new node's room where no pool says it: as most of the nodes, the larger of two.
+
+    The master's is of its own kind, unless there is nothing else; None where no host has slots.
+    """
+    every = {name: some for name, some in instances_of(seen).items() if any(i.total for i in some)}
+    nodes = {name: some for name, some in every.items() if not is_same_host(name, seen.master)}
+    kinds = Counter(_kind(some) for some in (nodes or every).values())
+    if not kinds:
+        return None
+    kind = max(kinds, key=lambda one: (kinds[one], sum(slots for _, slots in one), one))
+    name = next(name for name, some in (nodes or every).items() if _kind(some) == kind)
+    hosts = [one for one in seen.cell.hosts if one.name in every and _kind(every[one.name]) == kind]
+    groups = ground.layout.groups_of(name)
+    return Room(
+        parts=tuple(
+            Part(queue=q, free=n, environments=environments_of(q, "", groups, ground.layout))
+            for q, n in kind
+        ),
+        amounts=_most(hosts),
+        values=next((one.values for one in hosts if one.values), ()),
+        tags=tags_of("", groups, patterns),
+        is_told=any(one.left or one.values for one in hosts),
+        is_new=True,
+    )
+
+
+def _kind(instances: Iterable[Instance]) -> tuple[tuple[str, int], ...]:
+    return tuple((one.queue, one.total) for one in instances if one.total)
+
+
+def _most(hosts: Iterable[Host]) -> tuple[tuple[str, float], ...]:
+    """Return the most of each consumable that is left on one of the hosts."""
+    found = dict[str, float]()
+    for host in hosts:
+        for name, amount in amounts_of(host.left):
+            found[name] = max(amount, found.get(name, 0.0))
+    return tuple(sorted(found.items()))
+
+
+def coming(seen: Situation, rooms: Mapping[str, Room], timeout_s: float) -> Blocks:
+    """Return the rooms of nodes on their way, as those of their pools; late ones are left out."""
+    found = list[Block]()
+    for node in seen.nodes:
+        room = rooms.get(node.pool)
+        if room is not None and is_expected(node, seen, timeout_s):
+            found.append((replace(room, group=node.group, is_new=True), (node.name,)))
+    return merged(found)
+
+
+def is_expected(node: Node, seen: Situation, timeout_s: float) -> bool:
+    """Say whether a node is on its way, and not for longer than one may be."""
+    late = node.since is not None and (seen.now - node.since).total_seconds() > timeout_s
+    return node.state.is_coming and not late
+
+
+def widest(seen: CellSeen, rooms: Iterable[Room]) -> int:
+    """Return the most slots that a queue has on one host, there or new."""
+    new = (part.free for room in rooms for part in room.parts)
+    return max((*(one.total for one in seen.instances), *new), default=0)

@@ -1,0 +1,124 @@
+"""Builders of a cell whose layout is known, and of pools."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from gridbridge.decisions.elastic.demand.deciding import decide
+from gridbridge.model.elastic.cell import CellSeen, Host, Instance, Waiting
+from gridbridge.model.elastic.layout import (
+    Counted,
+    Environment,
+    Layout,
+    Queue,
+    Relation,
+    Resource,
+    Spread,
+    Varying,
+)
+from gridbridge.model.elastic.nodes import Node, NodeState
+from gridbridge.model.elastic.plan import Plan, Situation
+from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.model.users import Asks
+from tests.decisions.elastic.cells import MASTER, NOON, instance
+
+PES = "smp fill round pairs"
+EVERY = ("all.q", "htc.q", "hpc.q", "far")
+LAYOUT = Layout(
+    resources={
+        one.name: one
+        for one in (
+            Resource(name="mfree", counted=Counted.BY_SLOT),
+            Resource(name="scratch", counted=Counted.BY_JOB),
+            Resource(name="licence", counted=Counted.BY_JOB),
+            Resource(name="gpu", counted=Counted.BY_SLOT),
+            Resource(name="exclusive", relation=Relation.EXCLUSIVE, counted=Counted.BY_SLOT),
+            Resource(name="arch", relation=Relation.EQUAL),
+            Resource(name="h_rt"),
+            Resource(name="remote", relation=Relation.EQUAL, is_forced=True),
+        )
+    },
+    environments={
+        one.name: one
+        for one in (
+            Environment(name="smp", spread=Spread.ONE_HOST, slots=999),
+            Environment(name="fill", spread=Spread.ANY_HOSTS, slots=999),
+            Environment(name="round", spread=Spread.ANY_HOSTS, slots=24),
+            Environment(name="pairs", spread=Spread.FIXED, per_host=2, slots=999),
+        )
+    },
+    groups={"@allhosts": frozenset(("n1", "n2")), "@big": frozenset(("n2",))},
+    queues={
+        "all.q": Queue(
+            name="all.q",
+            hosts=("@allhosts",),
+            environments=Varying(usual=PES),
+            values=(("h_rt", "24:0:0"),),
+        ),
+        "htc.q": Queue(name="htc.q", hosts=("@htc",)),
+        "hpc.q": Queue(name="hpc.q", hosts=("@hpc",), environments=Varying(usual=PES)),
+        "be.q": Queue(name="be.q", hosts=("@allhosts",), is_best_effort=True),
+        "far": Queue(name="far", hosts=("@allhosts",), values=(("remote", "TRUE"),), is_away=True),
+    },
+)
+HTC = Pool(slots=4, resources=Asks(mfree="8G"), hostgroups="@htc", limit=10)
+HPC = Pool(slots=4, resources=Asks(mfree="8G"), hostgroups="@hpc", limit=100, span=5, spans=3)
+F4 = {"htc": HTC, "hpc": HPC}
+PLAIN = {"plain": Pool(slots=4, resources=Asks(mfree="8G", arch="lx-amd64"))}
+RULES = Balance(max_nodes=200)
+
+
+def cell(
+    *instances: Instance,
+    wait: Iterable[Waiting] = (),
+    nodes: Iterable[Node] = (),
+    left: Mapping[str, str] | None = None,
+    licences: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Situation:
+    """Return a cell; each host has the same left of its consumables."""
+    names = dict.fromkeys(one.host for one in instances)
+    values = (("arch", "lx-amd64"),)
+    hosts = (Host(name=one, left=tuple((left or {}).items()), values=values) for one in names)
+    seen = CellSeen(
+        hosts=tuple(hosts),
+        instances=instances,
+        waiting=tuple(wait),
+        left=tuple((licences or {}).items()),
+    )
+    parts = {"layout": LAYOUT} | more
+    return Situation(now=NOON, cell=seen, master=MASTER, nodes=tuple(nodes), **parts)
+
+
+def full(*names: str) -> tuple[Instance, ...]:
+    """Return hosts of four slots on which nothing is free."""
+    return tuple(instance(name, (4,)) for name in names)
+
+
+def plan(
+    seen: Situation, pools: Mapping[str, Pool] | None = None, most: int = 200, **demand: Any
+) -> Plan:
+    """Return what a round does; by default with nodes of four slots and 8 GB."""
+    rules = replace(RULES, max_nodes=most)
+    return decide(seen, rules, Demand(**demand), PLAIN if pools is None else pools)
+
+
+def after(seen: Situation, done: Plan) -> Situation:
+    """Return what is seen once the nodes of a plan have been requested."""
+    groups = done.groups or ("",) * done.add
+    first = len(seen.nodes)
+    new = (
+        Node(
+            name=f"new{first + place}",
+            state=NodeState.REQUESTED,
+            since=seen.now,
+            pool=done.pool,
+            group=group,
+        )
+        for place, group in enumerate(groups)
+    )
+    gone = (one for one in seen.nodes if one.name not in done.remove)
+    instances = (one for one in seen.cell.instances if one.host not in done.remove)
+    hosts = (one for one in seen.cell.hosts if one.name not in done.remove)
+    left = replace(seen.cell, hosts=tuple(hosts), instances=tuple(instances))
+    return replace(seen, cell=left, nodes=(*gone, *new))

@@ -1,0 +1,332 @@
+"""Policy demand: how many nodes what waits is packed into, from which pool."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from gridbridge.model.elastic.cell import Waiting
+from gridbridge.model.elastic.plan import Refusal, Verdict
+from gridbridge.model.elastic.sections import Pool
+from gridbridge.model.users import Asks
+from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, node, waiting
+from tests.decisions.elastic.demand import F4, PLAIN, after, cell, full, plan
+
+HTC, HPC = ("htc.q",), ("hpc.q",)
+
+
+@pytest.mark.parametrize(
+    ("wait", "expected", "groups"),
+    [
+        ([waiting(1, tasks=40, queues=HTC)], 10, []),
+        ([waiting(1, tasks=44, queues=HTC)], 10, []),
+        ([waiting(1, tasks=2, queues=HTC), waiting(1, tasks=2, queues=HTC, jobs=(8,))], 1, []),
+        ([waiting(1, tasks=5, queues=HTC, mfree="2G")], 2, []),
+        ([waiting(1, tasks=3, slots=2, pe="smp", queues=HPC)], 2, []),
+        ([waiting(1, slots=10, pe="pairs", queues=HPC)], 5, [5]),
+        ([waiting(1, tasks=2, slots=6, pe="pairs", queues=HPC, exclusive="1")], 6, [3, 3]),
+        ([waiting(1, tasks=4, slots=6, pe="pairs", queues=HPC, exclusive="1")], 9, [3, 3, 3]),
+        ([waiting(1, slots=14, pe="pairs", queues=HPC)], 0, []),
+        ([waiting(1, slots=20, pe="fill", queues=HPC)], 5, [5]),
+        ([waiting(1, slots=28, pe="fill", queues=HPC)], 0, []),
+    ],
+    ids=[
+        "array of 40",
+        "array of 44 and a limit of 10",
+        "two arrays of 2",
+        "memory",
+        "two slots on a host",
+        "two slots a host, 10",
+        "exclusive in groups",
+        "as many groups as there may be",
+        "larger than a group",
+        "fill up",
+        "fill up, larger than a group",
+    ],
+)
+def test_nodes_of_four_slots_and_8_gb(
+    wait: list[Waiting], expected: int, groups: list[int]
+) -> None:
+    """The cases by which another autoscaler for Grid Engine is tested, in its numbers."""
+    found = plan(cell(*full(MASTER), wait=wait), F4)
+
+    assert expected == found.add
+    assert groups == [found.groups.count(one) for one in dict.fromkeys(found.groups)]
+
+
+@pytest.mark.parametrize(("age_s", "expected"), [(1799, 0), (1801, 1)])
+def test_a_node_on_its_way_is_reckoned_with_until_it_is_late(age_s: int, expected: int) -> None:
+    since = NOON - timedelta(seconds=age_s)
+    late = replace(node("n1", None, "booting"), since=since, pool="plain")
+
+    assert expected == plan(cell(*full(MASTER), wait=[waiting(1)], nodes=[late])).add
+
+
+def test_what_fits_in_free_slots_adds_nothing() -> None:
+    seen = cell(instance(MASTER), wait=[waiting(60, tasks=4)])
+
+    assert plan(seen).verdict is Verdict.ALL_FIT
+    assert plan(cell(instance(MASTER), wait=[waiting(60, tasks=5)])).add == 1
+
+
+def test_a_million_tasks_are_a_few_numbers() -> None:
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=1_000_000)])
+
+    assert plan(seen, {"p": Pool(slots=64)}, most=100_000).add == 15625
+
+
+def test_a_parallel_task_stays_on_one_host_or_spreads_as_its_environment_says() -> None:
+    half = [instance(MASTER, (2,)), instance("n1", (2,))]
+
+    assert plan(cell(*half, wait=[waiting(1, slots=4, pe="smp")])).add == 1
+    assert plan(cell(*half, wait=[waiting(1, slots=4, pe="fill")])).add == 0
+    assert plan(cell(*half, wait=[waiting(1, slots=6, pe="fill")])).add == 1
+    assert plan(cell(*half, wait=[waiting(1, slots=4, pe="pairs")])).add == 0
+    assert plan(cell(*half, wait=[waiting(1, slots=6, pe="pairs")])).add == 1
+
+
+def test_a_task_that_wants_its_host_alone_shares_it_with_none() -> None:
+    part = instance("n1", (1,))
+
+    assert plan(cell(part, wait=[waiting(1, exclusive="true")])).add == 1
+    assert plan(cell(instance("n1"), wait=[waiting(1, tasks=2, exclusive="true")])).add == 1
+
+
+@pytest.mark.parametrize(
+    ("left", "asks", "tasks", "expected"),
+    [
+        ("8G", "2G", 4, 0),
+        ("8G", "2G", 5, 1),
+        ("7.9G", "2G", 4, 1),
+        ("8G", "2000M", 4, 0),
+        ("8g", "2G", 4, 1),
+        ("8388608k", "2G", 4, 1),
+        ("8388608K", "2G", 4, 0),
+    ],
+)
+def test_memory_counts_in_its_units(left: str, asks: str, tasks: int, expected: int) -> None:
+    wait = [waiting(1, tasks=tasks, mfree=asks)]
+
+    assert expected == plan(cell(instance("n1", slots=8), wait=wait, left={"mfree": left})).add
+
+
+def test_what_counts_by_job_is_taken_once_by_a_task_of_many_slots() -> None:
+    wait = [waiting(1, tasks=2, slots=2, pe="smp", scratch="4G")]
+
+    assert plan(cell(instance("n1"), wait=wait, left={"scratch": "8G"})).add == 0
+
+
+def test_queues_may_be_several_and_of_a_host_group() -> None:
+    free = [instance("n1"), instance("n2")]
+
+    def added(*queues: str) -> int:
+        return plan(cell(*free, wait=[waiting(1, tasks=5, queues=queues)])).add
+
+    assert added("all.q") == 0
+    assert added("none.q", "all.*") == 0
+    assert added("all.q@n1", "all.q@@big") == 0
+    assert added("*@@allh*") == 0
+    assert plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@allhosts",))])).add == 0
+    big = plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@big",))]))
+    assert (big.add, big.refused[0].cause) == (0, Refusal.NO_QUEUE)
+
+
+def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
+    pools = {"big": Pool(slots=4, hostgroups="@allhosts @big"), "all": Pool(slots=4)}
+    found = plan(cell(*full("n1"), wait=[waiting(1, queues=("all.q@@big",))]), pools)
+
+    assert (found.add, found.pool) == (1, "big")
+
+
+@pytest.mark.parametrize(
+    ("pools", "expected"),
+    [
+        ({"a": Pool(slots=4, price=1), "b": Pool(slots=4, price=2, priority=1)}, "b"),
+        ({"a": Pool(slots=4, price=3), "b": Pool(slots=8, price=4)}, "b"),
+        ({"a": Pool(slots=4, price=4, spot=True), "b": Pool(slots=8, price=8)}, "b"),
+        ({"a": Pool(slots=16, price=16), "b": Pool(slots=4, price=4)}, "b"),
+        ({"a": Pool(slots=4, price=4), "b": Pool(slots=4, price=9, prices="22-6=1 11-13=2")}, "b"),
+        ({"a": Pool(slots=4, price=4), "b": Pool(slots=4, price=9, prices="13-11=2")}, "a"),
+    ],
+    ids=["priority", "price of a slot", "spot", "waste", "price at noon", "another hour"],
+)
+def test_pools_are_chosen_by_priority_then_price_then_waste(
+    pools: dict[str, Pool], expected: str
+) -> None:
+    assert expected == plan(cell(*full(MASTER), wait=[waiting(1, tasks=3)]), pools).pool
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(9, "b"), (11, "a")])
+def test_a_pool_without_capacity_is_left_out_for_ten_minutes(minutes: int, expected: str) -> None:
+    pools = {"a": Pool(slots=4, priority=1), "b": Pool(slots=4)}
+    seen = cell(*full(MASTER), wait=[waiting(1)], failed={"a": ago(minutes)})
+
+    assert expected == plan(seen, pools).pool
+
+
+def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
+    """A round adds nodes of one pool, the next round those of another."""
+    pools = {"a": Pool(slots=4, priority=1, limit=2), "b": Pool(slots=4)}
+    first = plan(seen := cell(*full(MASTER), wait=[waiting(1, tasks=20)]), pools)
+    second = plan(after(seen, first), pools)
+    third = plan(after(after(seen, first), second), pools)
+
+    assert [(one.pool, one.add) for one in (first, second, third)] == [("a", 2), ("b", 3), ("", 0)]
+
+
+@pytest.mark.parametrize(
+    ("pool", "demand", "most", "expected", "verdict"),
+    [
+        ({}, {}, 4, 3, Verdict.MORE_WANTED),
+        ({}, {}, 1, 0, Verdict.FULL),
+        ({"limit": 2}, {}, 99, 2, Verdict.MORE_WANTED),
+        ({"quota": 11}, {}, 99, 2, Verdict.MORE_WANTED),
+        ({"quota": 3}, {}, 99, 0, Verdict.OVER_QUOTA),
+        ({}, {"add_at_once": 2}, 99, 2, Verdict.MORE_WANTED),
+        ({}, {"max_booting": 1}, 99, 1, Verdict.MORE_WANTED),
+        ({"price": 2}, {"budget_hour": 5}, 99, 2, Verdict.MORE_WANTED),
+        ({"price": 2}, {"budget_hour": 1.5}, 99, 0, Verdict.OVER_BUDGET),
+        ({"price": 2}, {"budget_month": 103}, 99, 1, Verdict.MORE_WANTED),
+    ],
+    ids=["most", "full", "limit", "quota", "no quota", "rate", "booting", "hour", "none", "month"],
+)
+def test_limits_and_budgets_hold(
+    pool: dict[str, int], demand: dict[str, float], most: int, expected: int, verdict: Verdict
+) -> None:
+    pools = {"p": Pool(slots=4, **pool)}  # type: ignore[arg-type]
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=99)], spent=100.0)
+    found = plan(seen, pools, most, **demand)
+
+    assert (expected, verdict) == (found.add, found.verdict)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("0-24 0-3", 2),
+        ("sat-sun 0-24 0-2, 8-20 0-4", 3),
+        ("mon-fri 8-20 0-6", 5),
+        ("thu 12-13 0-9", 8),
+    ],
+)
+def test_a_schedule_says_how_many_nodes_there_may_be_now(schedule: str, expected: int) -> None:
+    """It is a Thursday, and noon."""
+    assert expected == plan(cell(*full(MASTER), wait=[waiting(1, tasks=99)]), schedule=schedule).add
+
+
+def test_a_schedule_may_want_nodes_before_anybody_needs_them() -> None:
+    found = plan(cell(instance(MASTER)), schedule="mon-fri 11-20 4-9, 0-24 1-9")
+
+    assert (found.add, found.pool, found.verdict) == (3, "plain", Verdict.BELOW_MINIMUM)
+
+
+def test_without_pools_a_new_node_is_as_most_of_those_there_are() -> None:
+    seen = cell(*full(MASTER), instance("n1", (8,), slots=8), wait=[waiting(1, tasks=17)])
+
+    assert (plan(seen, {}).add, plan(seen, {}).pool) == (3, "")
+
+
+def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
+    seen = cell(wait=[waiting(0, tasks=99)])
+    coming = after(seen, first := plan(seen, {}))
+
+    assert (first.add, plan(coming, {}).verdict) == (1, Verdict.ON_THEIR_WAY)
+
+
+@pytest.mark.parametrize(
+    ("one", "cause"),
+    [
+        (waiting(9, state="hqw"), Refusal.HELD),
+        (waiting(9, is_deferred=True), Refusal.FUTURE),
+        (waiting(9, tasks=4, capped=4), Refusal.CAPPED),
+        (waiting(9, licence="2"), Refusal.LICENCE),
+        (waiting(9, slots=25, pe="round"), Refusal.ENVIRONMENT_FULL),
+        (waiting(9, queues=("be.q",)), Refusal.BEST_EFFORT),
+        (waiting(9, queues=("gone.q",)), Refusal.NO_QUEUE),
+        (waiting(9, slots=5, pe="smp"), Refusal.TOO_WIDE),
+        (waiting(9, mfree="9G"), Refusal.TOO_MUCH),
+        (waiting(9, gpu="1"), Refusal.TOO_MUCH),
+        (waiting(9, arch="sol-sparc"), Refusal.NO_VALUE),
+        (waiting(9, h_rt="25:0:0"), Refusal.NO_QUEUE),
+    ],
+    ids=lambda one: one.name.lower() if isinstance(one, Refusal) else "",
+)
+def test_what_growing_can_not_help_adds_nothing_and_is_told(one: Waiting, cause: Refusal) -> None:
+    found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
+
+    assert (0, [(7, cause)]) == (found.add, [(each.job, each.cause) for each in found.refused])
+
+
+def test_of_a_licence_as_many_tasks_count_as_there_are_licences_for() -> None:
+    wait = [waiting(1, tasks=99, licence="1")]
+
+    assert plan(cell(*full(MASTER), wait=wait, licences={"licence": "6"})).add == 2
+
+
+def test_of_an_array_that_is_limited_as_many_tasks_count_as_may_start() -> None:
+    assert plan(cell(*full(MASTER), wait=[waiting(1, tasks=99, capped=91)])).add == 2
+
+
+def test_best_effort_tasks_are_no_occupation() -> None:
+    seen = cell(instance("n1"), instance("n1", (4,), queue="be.q"), wait=[waiting(1, tasks=4)])
+
+    assert plan(seen).verdict is Verdict.ALL_FIT
+
+
+def test_slots_of_queues_that_send_tasks_away_are_none() -> None:
+    assert plan(cell(*full(MASTER), instance(MASTER, queue="far", slots=50), wait=[waiting(1)])).add
+
+
+def test_a_wait_is_measured_since_a_job_could_start() -> None:
+    seen = cell(*full(MASTER), wait=[waiting(60)])
+    released = cell(*full(MASTER), wait=[waiting(60)], eligible_since={7: ago(1)})
+
+    assert plan(seen, wait_s=300).add == 1
+    assert plan(released, wait_s=300).verdict is Verdict.NOT_YET
+
+
+def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
+    """An unknown run time is no reason to wait."""
+    wait = [waiting(60, tasks=8)]
+    known = {("alice", "job"): 60.0}
+
+    assert plan(cell(*full(MASTER), wait=wait, runtimes=known), target_wait_s=60).add == 0
+    assert plan(cell(*full(MASTER), wait=wait, runtimes=known)).add == 2
+    assert plan(cell(*full(MASTER), wait=wait), target_wait_s=60).add == 2
+    long = {("alice", "job"): 3600.0}
+    assert plan(cell(*full(MASTER), wait=wait, runtimes=long), target_wait_s=60).add == 2
+
+
+@pytest.mark.parametrize(("wait_s", "expected"), [(120.0, 0), (400.0, 1)])
+def test_a_transfer_queue_that_starts_it_sooner_is_preferred(wait_s: float, expected: int) -> None:
+    seen = cell(*full(MASTER), wait=[waiting(60)], elsewhere={"far": wait_s})
+    bound = cell(*full(MASTER), wait=[waiting(60, queues=("all.q",))], elsewhere={"far": wait_s})
+
+    assert (expected, 1) == (plan(seen).add, plan(bound).add)
+
+
+def test_slots_and_nodes_are_kept_spare() -> None:
+    assert plan(cell(*full(MASTER)), spare_slots=5).add == 2
+    assert plan(cell(instance(MASTER, (1,))), spare_nodes=2).add == 2
+    assert plan(cell(instance(MASTER)), spare_slots=4).add == 0
+
+
+def test_silent_hosts_are_no_room_and_many_of_them_stop_the_balancer() -> None:
+    dead = [instance(f"n{place}", state="au") for place in range(4)]
+    wait = [waiting(60, tasks=3)]
+
+    assert plan(cell(*full(MASTER), *dead[:1], wait=wait)).add == 1
+    assert plan(cell(*full(MASTER), *dead, wait=wait)).verdict is Verdict.UNREADY
+    alive = full(*(f"m{place}" for place in range(5)))
+    assert plan(cell(*alive, *dead, wait=wait)).add == 1
+
+
+def test_without_a_maximum_nothing_is_done() -> None:
+    assert plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict is Verdict.NO_MAXIMUM
+
+
+def test_a_pool_whose_node_has_a_value_runs_what_asks_for_it() -> None:
+    pools = {**PLAIN, "gpus": Pool(slots=2, resources=Asks(gpu="2"), priority=-1)}
+    found = plan(cell(*full(MASTER), wait=[waiting(1, tasks=3, gpu="1")]), pools)
+
+    assert (found.add, found.pool) == (2, "gpus")
