@@ -47,6 +47,12 @@ def situation(documents: Documents, kept: Kept, where: str) -> Situation:
         last_change=kept.last_change,
         nodes=kept.nodes,
         layout=laid_out,
+        best_effort=kept.best_effort,
+        eligible_since=kept.eligible_since,
+        runtimes=kept.runtimes,
+        elsewhere=kept.elsewhere,
+        failed=kept.failed,
+        spent=kept.spent,
     )
 
 

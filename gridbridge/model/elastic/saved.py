@@ -1,6 +1,7 @@
 """What a round looks at, as it was printed, and what no program of Grid Engine's tells."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from gridbridge.model.elastic.nodes import Node
@@ -17,9 +18,15 @@ class Documents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The rest."""
+    """The rest; a situation says what each of them is."""
 
     now: datetime
     master: str = ""
     last_change: datetime | None = None
     nodes: tuple[Node, ...] = ()
+    best_effort: frozenset[str] = frozenset()
+    eligible_since: Mapping[int, datetime] = field(default_factory=dict)
+    runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    elsewhere: Mapping[str, float] = field(default_factory=dict)
+    failed: Mapping[str, datetime] = field(default_factory=dict)
+    spent: float = 0.0

@@ -16,9 +16,11 @@ from gridbridge.model.elastic.saved import Documents, Kept
 
 QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
 KEYS = ("now", "master", "last_change", "nodes")
-OF_NODE = ("up_since", "state")
+MORE = ("best_effort", "eligible", "runtimes", "elsewhere", "failed", "spent")
+OF_NODE = ("up_since", "state", "since", "idle_since", "pool", "group", "kept")
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
 MOST_BYTES = 1 << 30
+INFINITE = float("inf")
 
 Value = TypeVar("Value")
 
@@ -31,7 +33,7 @@ def write(folder: str, documents: Documents, kept: Kept) -> None:
         "master": kept.master,
         "last_change": kept.last_change.isoformat() if kept.last_change else None,
         "nodes": {one.name: _node_told(one) for one in kept.nodes},
-    }
+    } | _more_told(kept)
     for name, data in (
         (QSTAT, documents.qstat),
         (QHOST, documents.qhost),
@@ -71,9 +73,39 @@ def _bytes(folder: str, name: str) -> bytes:
         raise ParseError(f"{path}: {error.strerror}") from error
 
 
-def _node_told(node: Node) -> dict[str, str | None]:
+def _node_told(node: Node) -> dict[str, object]:
     since = node.up_since.isoformat() if node.up_since else None
-    return {"up_since": since, "state": node.state.value}
+    more = {
+        "since": node.since.isoformat() if node.since else None,
+        "idle_since": node.idle_since.isoformat() if node.idle_since else None,
+        "pool": node.pool,
+        "group": node.group,
+        "kept": node.is_kept,
+    }
+    told = {"up_since": since, "state": node.state.value}
+    return told | {key: value for key, value in more.items() if value}
+
+
+def _more_told(kept: Kept) -> dict[str, object]:
+    """Tell what else is known, as far as anything is."""
+    runtimes = dict[str, dict[str, float]]()
+    for (owner, name), time_s in kept.runtimes.items():
+        runtimes.setdefault(owner, {})[name] = time_s
+    told = {
+        "best_effort": sorted(kept.best_effort),
+        "eligible": {str(job): since.isoformat() for job, since in kept.eligible_since.items()},
+        "runtimes": runtimes,
+        "elsewhere": dict(kept.elsewhere),
+        "failed": {pool: at.isoformat() for pool, at in kept.failed.items()},
+        "spent": kept.spent,
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+def _job(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError
+    return int(text)
 
 
 class _State:
@@ -82,7 +114,7 @@ class _State:
     def __init__(self, path: str, data: bytes) -> None:
         self._path = path
         try:
-            self._told = self._table(json.loads(data), "", KEYS)
+            self._told = self._table(json.loads(data), "", KEYS + MORE)
         except (ValueError, RecursionError) as error:
             raise ParseError(f"{path}: no JSON: {error}") from error
 
@@ -99,7 +131,42 @@ class _State:
             master=self._text(self._told.get("master", ""), "master"),
             last_change=self._time(self._told, "last_change"),
             nodes=tuple(self._node(name, told) for name, told in nodes.items()),
+            best_effort=self._names("best_effort"),
+            eligible_since={
+                self._as(_job, job, "eligible", "the number of a job"): since
+                for job, since in self._times("eligible").items()
+            },
+            runtimes={
+                (owner, name): self._number(told, f"runtimes.{owner}.{name}")
+                for owner, names in self._all("runtimes").items()
+                for name, told in self._table(names, f"runtimes.{owner}.", ()).items()
+            },
+            elsewhere={
+                queue: self._number(told, f"elsewhere.{queue}")
+                for queue, told in self._all("elsewhere").items()
+            },
+            failed=self._times("failed"),
+            spent=self._number(self._told.get("spent", 0), "spent"),
         )
+
+    def _all(self, key: str) -> Mapping[str, object]:
+        """Return a table that has any keys."""
+        return self._table(self._told.get(key, {}), f"{key}.", ())
+
+    def _times(self, key: str) -> dict[str, datetime]:
+        found = ((name, self._time(self._all(key), name, f"{key}.")) for name in self._all(key))
+        return {name: at for name, at in found if at is not None}
+
+    def _names(self, key: str) -> frozenset[str]:
+        told = self._told.get(key, [])
+        if not isinstance(told, list):
+            raise self._wrong(key, told, "a list of names")
+        return frozenset(self._text(one, key) for one in told)
+
+    def _number(self, told: object, key: str) -> float:
+        if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < INFINITE:
+            raise self._wrong(key, told, "a number that is not negative")
+        return float(told)
 
     def _node(self, name: str, told: object) -> Node:
         where = f"nodes.{name}."
@@ -108,7 +175,21 @@ class _State:
         state = self._as(
             NodeState, table.get("state", NodeState.READY.value), f"{where}state", f"one of {words}"
         )
-        return Node(name=name, state=state, up_since=self._time(table, "up_since", where))
+        return Node(
+            name=name,
+            state=state,
+            up_since=self._time(table, "up_since", where),
+            since=self._time(table, "since", where),
+            idle_since=self._time(table, "idle_since", where),
+            pool=self._text(table.get("pool", ""), f"{where}pool"),
+            group=self._text(table.get("group", ""), f"{where}group"),
+            is_kept=self._is(table.get("kept", False), f"{where}kept"),
+        )
+
+    def _is(self, told: object, key: str) -> bool:
+        if not isinstance(told, bool):
+            raise self._wrong(key, told, "true or false")
+        return told
 
     def _time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime | None:
         told = table.get(key)
@@ -125,8 +206,9 @@ class _State:
 
     def _table(self, told: object, where: str, keys: tuple[str, ...]) -> Mapping[str, object]:
         if not isinstance(told, dict):
-            raise self._wrong(where.rstrip(".") or "it", told, f"a table with {', '.join(keys)}")
-        for key in told:
+            right = f"a table with {', '.join(keys)}" if keys else "a table"
+            raise self._wrong(where.rstrip(".") or "it", told, right)
+        for key in told if keys else ():
             if key not in keys:
                 raise ParseError(
                     f"{self._path}: {where}{key}: unknown; known are {', '.join(keys)}"

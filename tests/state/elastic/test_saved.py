@@ -19,8 +19,15 @@ KEPT = Kept(
     last_change=NOON - timedelta(hours=30),
     nodes=(
         Node(name="n1", up_since=NOON - timedelta(days=2)),
-        Node(name="n2", state=NodeState.BOOTING),
+        Node(name="n2", state=NodeState.BOOTING, since=NOON, pool="big", group="big-1"),
+        Node(name="n3", idle_since=NOON, is_kept=True),
     ),
+    best_effort=frozenset(("be.q",)),
+    eligible_since={7: NOON},
+    runtimes={("alice", "job"): 60.0, ("alice", "other"): 5.5},
+    elsewhere={"transfer-beta": 90.0},
+    failed={"big": NOON},
+    spent=12.5,
 )
 
 
@@ -61,7 +68,7 @@ def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
     ("state", "expected"),
     [
         ("[", "no JSON: "),
-        ("[]", "it: []; a table with now, master, last_change, nodes would be right"),
+        ("[]", "it: []; a table with now, master, last_change, nodes, best_effort, "),
         ("{}", "now: null; an ISO 8601 time such as "),
         ('{"now": "noon"}', 'now: "noon"; an ISO 8601 time such as '),
         ('{"now": 12}', "now: 12; an ISO 8601 time such as "),
@@ -78,6 +85,22 @@ def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
             'nodes.n.up_since: "x"; an ISO 8601 time',
         ),
         ('{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"up": 1}}}', "nodes.n.up: unknown; "),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "nodes": {"n": {"kept": 1}}}',
+            "nodes.n.kept: 1; true or false would be right",
+        ),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "eligible": {"x": "2026-01-01T12:00:00Z"}}',
+            'eligible: "x"; the number of a job would be right',
+        ),
+        ('{"now": "2026-01-01T12:00:00Z", "failed": {"p": 1}}', "failed.p: 1; an ISO 8601 time"),
+        ('{"now": "2026-01-01T12:00:00Z", "best_effort": "q"}', 'best_effort: "q"; a list of '),
+        (
+            '{"now": "2026-01-01T12:00:00Z", "runtimes": {"alice": {"job": -1}}}',
+            "runtimes.alice.job: -1; a number that is not negative would be right",
+        ),
+        ('{"now": "2026-01-01T12:00:00Z", "spent": NaN}', "spent: NaN; a number that is not "),
+        ('{"now": "2026-01-01T12:00:00Z", "elsewhere": 3}', "elsewhere: 3; a table would be "),
     ],
 )
 def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(
