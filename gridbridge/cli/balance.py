@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, JSON
@@ -93,8 +94,9 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
 
     Options come before [balance] in gridbridge.toml. With --from it is decided about what
     `gridbridge balance snapshot` saved in FOLDER, or somebody by hand: qstat.xml (of
-    `qstat -u '*' -xml -f -r`), qhost.xml (of `qhost -xml`) and state.json. No cell is asked then,
-    and no configuration is read. Without a maximum nothing is ever added or removed.
+    `qstat -u '*' -xml -f -r`), qhost.xml (of `qhost -xml`), qconf.json and state.json. No cell is
+    asked then, and no configuration is read unless --config names one. Without a maximum nothing is
+    ever added or removed.
     Exit status: 0 also when nothing would be done; 2 usage; 75 the cell gave no whole answer.
 
     \b
@@ -102,6 +104,9 @@ def plan(folder: str, path: str, is_json: bool, **given: Any) -> None:
       gridbridge balance plan --max-nodes 20 --min-nodes 2
       gridbridge balance plan --from saved --max-nodes 20 --json
     """
+    source = click.get_current_context().get_parameter_source("path")
+    if folder and source is ParameterSource.DEFAULT:
+        path = ""
     told = _or_later(lambda: service.plan(service.Given(**given), datetime.now(UTC), folder, path))
     if is_json:
         output.as_json(_plain(told))

@@ -1,12 +1,17 @@
-"""The section of a cluster that grows and shrinks: [balance]."""
+"""The sections of a cluster that grows and shrinks: [balance], [demand] and [pool.NAME]."""
 
 from collections.abc import Iterator
 
-from gridbridge.config.sections import Group, Single
+from gridbridge.config.sections import Group, Named, Single
 from gridbridge.config.words import Table, table_of
-from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.model.settings import OBJECT_NAME
 
-GROUPS: tuple[Group, ...] = (Single(name="balance", kind=Balance),)
+GROUPS: tuple[Group, ...] = (
+    Single(name="balance", kind=Balance),
+    Single(name="demand", kind=Demand),
+    Named(name="pool", field="pools", kind=Pool, form=OBJECT_NAME),
+)
 
 
 def problems(sections: Table) -> Iterator[str]:

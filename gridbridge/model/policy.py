@@ -18,7 +18,7 @@ from gridbridge.model.campaigns.sections import (
     Runner,
 )
 from gridbridge.model.cluster import Cluster, Kind
-from gridbridge.model.elastic.sections import Balance
+from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.model.site.queues import why_none
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import Rules
@@ -43,6 +43,8 @@ class Policy:
     finalize: Finalize = field(default_factory=Finalize)
     notifications: Notifications = field(default_factory=Notifications)
     balance: Balance = field(default_factory=Balance)
+    demand: Demand = field(default_factory=Demand)
+    pools: Mapping[str, Pool] = field(default_factory=dict)
     maps: Mapping[str, Rules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

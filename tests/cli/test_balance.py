@@ -67,8 +67,25 @@ def test_options_have_the_names_that_users_of_starcluster_know(
 def test_a_person_reads_a_sentence_and_what_is_left_out(folder: Path) -> None:
     lines = run("plan", "--from", str(folder), "-m", "9").stdout.splitlines()
 
-    assert lines[0].endswith(": add 1")
+    assert lines[0].endswith(": add 6")
     assert all(line.startswith("  job ") for line in lines[1:])
+
+
+def test_a_configuration_that_is_named_says_by_what_a_folder_is_decided(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Options come before it; without its name none is read."""
+    config = tmp_path / "gridbridge.toml"
+    config.write_text(
+        '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
+        "[balance]\nmax_nodes = 9\n[demand]\nadd_at_once = 3\n[pool.big]\nslots = 4\n"
+    )
+    named = plan(folder, "--config", str(config))
+    option = plan(folder, "--config", str(config), "-a", "2")
+
+    assert (named["add"], named["pool"]) == (3, "big")
+    assert (option["add"], option["pool"]) == (2, "big")
+    assert plan(folder, "-m", "9")["pool"] is None
 
 
 def test_without_a_maximum_nothing_would_be_done(folder: Path) -> None:

@@ -15,6 +15,7 @@ NOTHING_TOLD = Layout()
 class Rules(StrEnum):
     """The rules by which a cluster grows and shrinks."""
 
+    DEMAND = "demand"
     STARCLUSTER = "starcluster"
 
 

@@ -32,7 +32,7 @@ HOST_GROUPS = Form(
 class Balance:
     """When nodes are added to the site's own cluster, and when they are removed."""
 
-    policy: Rules = setting(Rules.STARCLUSTER, "the rules that decide it")
+    policy: Rules = setting(Rules.DEMAND, "the rules that decide it")
     queue: str = setting("all.q", "the queue whose slots count", form=OBJECT_NAME)
     max_nodes: int = setting(
         0, "the most nodes of the cluster, with the master; 0: nothing is done", "nodes", 0, 100000

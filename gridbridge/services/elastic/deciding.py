@@ -1,23 +1,50 @@
 """What a round would do, as plain values and as a sentence."""
 
+from collections.abc import Mapping
+
 from gridbridge.decisions.elastic import sentences, starcluster
-from gridbridge.model.elastic.plan import Plan, Refused, Situation
-from gridbridge.model.elastic.sections import Balance
+from gridbridge.decisions.elastic.demand import deciding as demanded
+from gridbridge.model.elastic.plan import Plan, Refused, Rules, Situation
+from gridbridge.model.elastic.sections import Balance, Demand, Pool
 from gridbridge.model.elastic.told import Told, ToldRefusal
 
+USUAL = Demand()
+NO_POOLS: Mapping[str, Pool] = {}
 
-def decide(seen: Situation, rules: Balance, *, is_faithful: bool = False) -> Told:
+
+def decide(
+    seen: Situation,
+    rules: Balance,
+    demand: Demand = USUAL,
+    pools: Mapping[str, Pool] = NO_POOLS,
+    *,
+    is_faithful: bool = False,
+) -> Told:
     """Decide about a situation, and tell it."""
-    return told(starcluster.decide(seen, rules, is_faithful=is_faithful), rules)
+    return told(planned(seen, rules, demand, pools, is_faithful=is_faithful), rules, demand)
 
 
-def told(plan: Plan, rules: Balance) -> Told:
+def planned(
+    seen: Situation,
+    rules: Balance,
+    demand: Demand = USUAL,
+    pools: Mapping[str, Pool] = NO_POOLS,
+    *,
+    is_faithful: bool = False,
+) -> Plan:
+    """Decide about a situation by the policy in force."""
+    if rules.policy is Rules.DEMAND and not is_faithful:
+        return demanded.decide(seen, rules, demand, pools)
+    return starcluster.decide(seen, rules, is_faithful=is_faithful)
+
+
+def told(plan: Plan, rules: Balance, demand: Demand = USUAL) -> Told:
     """Tell a plan as the commands print it."""
     return Told(
         add=plan.add,
         pool=plan.pool or None,
         remove=plan.remove,
-        sentence=sentences.sentence(plan, rules),
+        sentence=sentences.sentence(plan, rules, demand),
         refused=tuple(_refusal(one, rules) for one in plan.refused),
     )
 

@@ -1,5 +1,6 @@
 """What a round looks at: a cell as it is, or as somebody saved it."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.apply.elastic import cells
@@ -10,8 +11,12 @@ from gridbridge.state.elastic import saved
 
 
 def look(policy: Policy, now: datetime) -> Situation:
-    """Return the site's own cluster as it is now; NotSeen when it does not tell."""
-    return cells.situation(*cells.printed(policy, now), where=policy.site.cluster)
+    """Return the site's own cluster as it is now; NotSeen when it does not tell.
+
+    Prices and schedules go by the zone of this machine.
+    """
+    seen = cells.situation(*cells.printed(policy, now), where=policy.site.cluster)
+    return replace(seen, local=now.astimezone())
 
 
 def look_at(folder: str) -> Situation:

@@ -29,17 +29,19 @@ def test_a_queue_that_is_too_long_makes_the_cluster_grow(grid: Grid) -> None:
     job = grid.submit("-q", "all.q", "-t", "1-9", "-b", "y", "-o", "/dev/null", "sleep", "600")
     try:
         grid.until(lambda: "qw" in str(grid.states().values()), "a task to wait")
-        options = ("-m", "9", "-w", "0", "-a", "3")
+        options = ("--policy", "starcluster", "-m", "9", "-w", "0", "-a", "3")
         grid.until(lambda: 3 == plan(grid, *options)["add"], "it to be time")
         grid.sh(HOST, f"gridbridge balance snapshot {FOLDER}", user="bob")
         saved = plan(grid, "--from", FOLDER, *options)
-        small = plan(grid, "--from", FOLDER, "-m", "3", "-w", "0")
+        small = plan(grid, "--from", FOLDER, *options[:2], "-m", "3", "-w", "0")
+        packed = plan(grid, "--from", FOLDER, "-m", "9")
     finally:
         grid.cell("alpha", "qdel", job, user="root")
         grid.sh(HOST, f"rm -rf {FOLDER}", user="bob")
 
     assert (3, []) == (saved["add"], saved["remove"])
     assert saved["sentence"].endswith("3 of 9 nodes: add 3")
+    assert (3, "add 3") == (packed["add"], packed["sentence"][-5:])
     assert (0, "3 of at most 3 nodes: nothing is done") == (small["add"], small["sentence"])
 
 
