@@ -106,7 +106,8 @@ def plan(
 def after(seen: Situation, done: Plan) -> Situation:
     """Return what is seen once the nodes of a plan have been requested."""
     groups = done.groups or ("",) * done.add
-    first = len(seen.nodes)
+    numbers = (int(one.name[3:]) for one in seen.nodes if one.name.startswith("new"))
+    first = max(numbers, default=0) + 1
     new = (
         Node(
             name=f"new{first + place}",
