@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from gridbridge.decisions.elastic.demand.needs import Need
 from gridbridge.decisions.elastic.demand.placing import place
 from gridbridge.decisions.elastic.demand.pools import Offer, Purse, waste
-from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground, merged, pieces_in
+from gridbridge.decisions.elastic.demand.rooms import Blocks, Ground, Room, merged, pieces_in
 from gridbridge.model.elastic.plan import Verdict
 
 
@@ -106,6 +106,24 @@ def _least(
 ) -> tuple[int, int]:
     """Return how many tasks fit with at most so many new nodes, and the fewest that do for them."""
     most = min(most, tasks * need.pieces)
+    if need.pieces > 1 and (need.is_apart or need.is_exclusive):
+        return _halved(offer, group, need, tasks, blocks, most, ground)
+    there = sum(len(names) * _each(need, room, ground) for room, names in blocks)
+    each = _each(need, offer.room, ground)
+    fit = min(tasks, (there + each * most) // need.pieces)
+    return fit, max(0, -(-(fit * need.pieces - there) // each))
+
+
+def _each(need: Need, room: Room, ground: Ground) -> int:
+    """Return how many pieces a host gets."""
+    pieces = pieces_in(need, room, ground)
+    return min(pieces, 1) if need.is_exclusive else pieces
+
+
+def _halved(
+    offer: Offer, group: str, need: Need, tasks: int, blocks: Blocks, most: int, ground: Ground
+) -> tuple[int, int]:
+    """Return the same, found by halving, where tasks want several hosts of their own."""
     fit, _ = place(need, tasks, _with(blocks, offer, group, 0, most), ground)
     low, high = 0, most
     while low < high:

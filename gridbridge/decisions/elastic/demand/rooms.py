@@ -49,6 +49,8 @@ class Ground:
 
 def pieces_in(need: Need, room: Room, ground: Ground) -> int:
     """Return how many pieces of a need a host has room for."""
+    if need.slots > max((one.free for one in room.parts), default=0):
+        return 0
     if need.is_exclusive and not (room.is_empty and not room.is_used):
         return 0
     if not all(_has_value(one, room, ground) for one in need.values):
@@ -128,12 +130,14 @@ def taken(need: Need, room: Room, pieces: int, ground: Ground) -> Room:
     """Return a room with some pieces of a need in it, as far as the queues have slots."""
     if need.is_exclusive:
         parts = tuple(replace(one, free=0) for one in room.parts)
-        return replace(room, parts=parts, is_used=True)
+        return replace(room, parts=parts, amounts=(), is_used=True)
     left, parts_left = pieces, list[Part]()
     for one in room.parts:
         fit = min(left, one.free // need.slots) if is_open(need, one, room, ground) else 0
         parts_left.append(replace(one, free=one.free - fit * need.slots))
         left -= fit
+    if not any(one.free for one in parts_left):  # full hosts are alike, whatever else is left
+        return replace(room, parts=tuple(parts_left), amounts=(), is_used=True)
     spent = dict(need.usual) | dict(need.amounts)
     amounts = tuple((name, has - pieces * spent.get(name, 0.0)) for name, has in room.amounts)
     return replace(room, parts=tuple(parts_left), amounts=amounts, is_used=True)
