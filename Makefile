@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 SOURCES := gridbridge tests bench lab docs
 SHELL_FILES = $(wildcard sge-methods/*) $(wildcard oar-hooks/*) $(wildcard bench/*.sh) $(wildcard gridbridge/batch/*.sh) $(wildcard gridbridge/batch/oar/*.sh) $(filter-out tools/capture-golden tools/sizes,$(wildcard tools/*)) lab/apart
 LABS := $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 9)))
-IN_LABS := -n $(LABS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 -raR --reruns 1 --rerun-except RanTwice
+AGAIN := -raR --reruns 1 --rerun-except RanTwice  # a second chance, and the end of the run tells of it
+IN_LABS := -n $(LABS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 $(AGAIN)
 WAITING := $(shell echo $$(($(LABS) + 1)))  # workers of tests that mostly wait
 JUNIT := .build/junit
 PYTEST := $(BIN)/pytest -q
@@ -68,10 +69,10 @@ test-stages: check docs
 	echo "left out, for they need root: the tests marked root, lab and lab_lifecycle"; fi
 
 test-embedded:
-	$(call stage,embedded) -n $(WAITING) -m '(killing or apart) and not root and not long'
+	$(call stage,embedded) -n $(WAITING) $(AGAIN) -m '(killing or apart) and not root and not long'
 
 test-as-root: # those on embedded clusters mostly wait
-	$(call stage,root) -n $(WAITING) -m '(killing or apart or root) and not lab and not lab_lifecycle and not long'
+	$(call stage,root) -n $(WAITING) $(AGAIN) -m '(killing or apart or root) and not lab and not lab_lifecycle and not long'
 	$(call stage,smoke) -m 'lab_lifecycle and smoke'
 	tools/labs $(LABS)
 	$(call stage,lab) -m 'lab and not long' $(IN_LABS)

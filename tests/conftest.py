@@ -29,7 +29,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(f"RERUN {report.nodeid}")
         terminalreporter.write_line(report.longreprtext[-4000:])
     if again and JUNIT.exists():  # for the end of `make test`
-        (JUNIT / "second-chances").write_text("".join(map(_chance, again)))
+        with open(JUNIT / "second-chances", "a", encoding="utf-8") as file:  # of each stage
+            file.writelines(map(_chance, again))
 
 
 def _chance(report: pytest.TestReport) -> str:
