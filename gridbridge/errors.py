@@ -48,6 +48,18 @@ class NotSeen(GridbridgeError):
     """A cluster gave no whole answer: nothing is known of it, and so nothing is done there."""
 
 
+class NoCapacity(GridbridgeError):
+    """A provider has no machine of the wanted kind left; another pool may have one."""
+
+
+class NotGranted(GridbridgeError):
+    """A provider did not do it, or nobody knows whether it did: the same may work later."""
+
+
+class ProviderFailed(GridbridgeError):
+    """A provider refused for good, or its answer can't be read."""
+
+
 class NoRoute(GridbridgeError):
     """A queue that calls our starter is not one of gridbridge.toml's."""
 
