@@ -1,22 +1,26 @@
-"""The sections of a cluster that grows and shrinks: [balance], [demand] and [pool.NAME]."""
+"""The sections of a cluster that grows and shrinks, from [balance] to [power.HOST]."""
 
 from collections.abc import Iterator
 
+from gridbridge.config import providers
 from gridbridge.config.sections import Group, Named, Single
 from gridbridge.config.words import Table, table_of
-from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.model.elastic.sections import Balance, Demand, Pool, PoweredHost, ProviderSection
 from gridbridge.model.settings import OBJECT_NAME
 
 GROUPS: tuple[Group, ...] = (
     Single(name="balance", kind=Balance),
     Single(name="demand", kind=Demand),
     Named(name="pool", field="pools", kind=Pool, form=OBJECT_NAME),
+    Named(name="provider", field="providers", kind=ProviderSection, form=OBJECT_NAME),
+    Named(name="power", field="powered", kind=PoweredHost, form=OBJECT_NAME),
 )
 
 
 def problems(sections: Table) -> Iterator[str]:
-    """Find limits that contradict each other."""
+    """Find limits that contradict each other, and what does not go with a kind of provider."""
     told = table_of(sections, "balance")
     least, most = told.get("min_nodes"), told.get("max_nodes")
     if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
         yield f"[balance] min_nodes: {least}; at most max_nodes ({most}) would be right"
+    yield from providers.problems(sections)

@@ -18,7 +18,7 @@ from gridbridge.model.campaigns.sections import (
     Runner,
 )
 from gridbridge.model.cluster import Cluster, Kind
-from gridbridge.model.elastic.sections import Balance, Demand, Pool
+from gridbridge.model.elastic.sections import Balance, Demand, Pool, PoweredHost, ProviderSection
 from gridbridge.model.site.queues import why_none
 from gridbridge.model.site.sections import Site
 from gridbridge.model.transfer.rules import Rules
@@ -45,6 +45,8 @@ class Policy:
     balance: Balance = field(default_factory=Balance)
     demand: Demand = field(default_factory=Demand)
     pools: Mapping[str, Pool] = field(default_factory=dict)
+    providers: Mapping[str, ProviderSection] = field(default_factory=dict)
+    powered: Mapping[str, PoweredHost] = field(default_factory=dict)
     maps: Mapping[str, Rules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ ends it with everything that it started.
 
 import os
 import select
+import sys
 import time
 
 from gridbridge.errors import CommandFailed
@@ -39,15 +40,16 @@ def run(
     env: dict[str, str],
     timeout_s: float,
     stdin: bytes = b"",
+    most_bytes: int = sys.maxsize,
 ) -> Completed:
     """Run a program to its end, with `stdin` to read.
 
-    Raises CommandFailed with status None when it did not end within `timeout_s` (it is killed
-    with its session), and with status 127 when it can't be started.
+    Raises CommandFailed with status None when it did not end within `timeout_s` or printed more
+    than `most_bytes` (it is killed with its session), and with status 127 when it can't be started.
     """
     source = in_memory(stdin)
     try:
-        return run_on(argv, env, timeout_s, source)
+        return run_on(argv, env, timeout_s, source, most_bytes)
     finally:
         os.close(source)
 
@@ -65,7 +67,13 @@ def in_memory(data: bytes) -> int:
     return whole
 
 
-def run_on(argv: tuple[str, ...], env: dict[str, str], timeout_s: float, source: int) -> Completed:
+def run_on(
+    argv: tuple[str, ...],
+    env: dict[str, str],
+    timeout_s: float,
+    source: int,
+    most_bytes: int = sys.maxsize,
+) -> Completed:
     """Do as `run` with an open file as the program's standard input; its position is shared."""
     deadline = time.monotonic() + timeout_s
     ours, theirs = ends()
@@ -77,11 +85,14 @@ def run_on(argv: tuple[str, ...], env: dict[str, str], timeout_s: float, source:
     finally:
         close(theirs)
     try:
-        stdout, stderr = _read(ours, deadline)
+        stdout, stderr = _read(ours, deadline, most_bytes)
         status = wait(pid, deadline)
     except TimeoutError as error:
         kill(pid)
         raise CommandFailed(argv, None, transient=True) from error
+    except OverflowError as error:
+        kill(pid)
+        raise CommandFailed(argv, None, b"", str(error).encode()) from error
     finally:
         close(ours)
     return Completed(argv, status, stdout, stderr)
@@ -128,8 +139,8 @@ def spawn(argv: tuple[str, ...], env: dict[str, str], theirs: list[int]) -> int:
     )
 
 
-def _read(ends: list[int], deadline: float) -> tuple[bytes, bytes]:
-    """Read both outputs until the program has closed them."""
+def _read(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, bytes]:
+    """Read both outputs until the program has closed them; OverflowError beyond `most_bytes`."""
     read: dict[int, list[bytes]] = {end: [] for end in ends}
     poll = select.poll()
     for end in ends:
@@ -139,9 +150,12 @@ def _read(ends: list[int], deadline: float) -> tuple[bytes, bytes]:
         for end, _ in poll.poll(left_ms(deadline)):
             if chunk := os.read(end, CHUNK_BYTES):
                 read[end].append(chunk)
+                most_bytes -= len(chunk)
             else:
                 poll.unregister(end)
                 unread.discard(end)
+        if most_bytes < 0:
+            raise OverflowError("it prints without end")
     stdout, stderr = (b"".join(chunks) for chunks in read.values())
     return stdout, stderr
 

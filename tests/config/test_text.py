@@ -13,6 +13,7 @@ from gridbridge import config
 from gridbridge.config import words
 from gridbridge.model.campaigns.sections import CampaignsAt
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, Kind, Push
+from gridbridge.model.elastic.sections import Pool, PoweredHost, ProviderSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,
@@ -65,7 +66,9 @@ TITLES = {
     "[map.CLUSTER.pe.NAME]": PeRule,
     "[map.CLUSTER.project.NAME]": ProjectRule,
     "[map.CLUSTER.queue.NAME]": QueueRule,
+    "[provider.NAME]": ProviderSection,
 }
+NOT_IN_THE_SAMPLE = {"[pool.NAME]": Pool, "[power.NAME]": PoweredHost}
 EXCLUSIVE = ("drop", "require", "reject")  # with nearly every other key of a rule
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}"
 TEXTS = {
@@ -243,6 +246,7 @@ def test_the_sample_fits_the_lab() -> None:
         },
         queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=10, slots=100)},
         campaigns={"beta": CampaignsAt()},
+        providers={"lab": ProviderSection(program="/opt/gridlab/power-node")},
         maps={
             "beta": {
                 ("resource", "h_rt"): ResourceRule(),
@@ -274,11 +278,11 @@ def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> Non
         assert comment + key.name in sample.replace("\n#" + key.name, "\n" + key.name)
 
 
-@pytest.mark.parametrize("title", TITLES)
+@pytest.mark.parametrize("title", TITLES | NOT_IN_THE_SAMPLE)
 def test_the_manual_s_table_is_what_the_program_knows(title: str) -> None:
     rows = [
         f"| `{key.name}` | {describe(key).meaning} | {words.right(key)} | {_default_cell(key)} |"
-        for key in fields(TITLES[title])
+        for key in fields((TITLES | NOT_IN_THE_SAMPLE)[title])
     ]
     chapter = MANUAL.read_text().partition(f"## `{title}`")[2].partition("\n## ")[0]
 

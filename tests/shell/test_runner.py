@@ -13,6 +13,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.shell.runner import run, run_unheard
 
 ENV = {"PATH": "/usr/bin:/bin"}
+MOST_BYTES = 1_000_000
 MEGABYTES = b"0123456789abcdef" * 200_000
 
 
@@ -67,6 +68,15 @@ def test_the_limit_ends_it_with_all_that_it_started(tmp_path: Path) -> None:
     assert time.monotonic() - began < 20
     for pid in pids.read_text().split():
         assert ends_soon(int(pid))
+
+
+def test_a_program_that_prints_more_than_it_may_is_killed(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    with pytest.raises(CommandFailed, match="sh: it prints without end") as raised:
+        run(("/bin/sh", "-c", f"echo $$ >{pid}; exec yes"), ENV, 30, most_bytes=MOST_BYTES)
+
+    assert (raised.value.status, raised.value.transient) == (None, False)
+    assert ends_soon(int(pid.read_text()))
 
 
 def test_a_daemon_that_keeps_the_outputs_is_not_waited_for_without_limit() -> None:

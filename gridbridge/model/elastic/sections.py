@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 from gridbridge.model.elastic.plan import Rules
 from gridbridge.model.settings import ASKED, OBJECT_NAME, Form, setting
@@ -26,6 +27,52 @@ QUEUES = Form(
 HOST_GROUPS = Form(
     holds=re.compile(f"(@{NAME}( (?!$)|$))*").fullmatch, right="host groups, with blanks between"
 )
+PROVIDER = Form(
+    holds=re.compile(f"({NAME})?").fullmatch, right="the NAME of a [provider.NAME], or empty"
+)
+FILE = Form(
+    holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, or empty"
+)
+WORD = Form(holds=re.compile("[!-~]*").fullmatch, right="printable ASCII without blanks, or empty")
+WORDS = Form(
+    holds=re.compile("([!-~]+( (?!$)|$))*").fullmatch, right="printable ASCII, with blanks between"
+)
+URL = Form(  # everybody may read the file, so no password is in it
+    holds=re.compile("(https?://[^@ ]+)?", re.ASCII).fullmatch,
+    right="https://HOST/ without a name and password, or empty",
+)
+HOST_KEY = Form(
+    holds=re.compile("((ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/]+={0,2})?").fullmatch,
+    right='"ssh-ed25519 AAAA...", or empty',
+)
+PLACE = Form(
+    holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
+    right="HOST or HOST:PORT, or empty",
+)
+MAC = Form(
+    holds=re.compile("([0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5})?").fullmatch,
+    right='"52:54:00:12:34:56", or empty',
+)
+ARGUMENTS = Form(
+    holds=re.compile("[ -~]+").fullmatch, right='texts by their names: { ex_tenant_name = "hpc" }'
+)
+
+
+class ProviderKind(StrEnum):
+    """Who makes machines come and go."""
+
+    COMMAND = "command"
+    EC2 = "ec2"
+    LIBCLOUD = "libcloud"
+    POWER = "power"
+
+
+class Way(StrEnum):
+    """How a host of the site's own is switched on and off."""
+
+    IPMI = "ipmi"
+    WAKE = "wake"
+    COMMAND = "command"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +156,12 @@ class Demand:
 class Pool:
     """Where nodes of one kind come from."""
 
+    provider: str = setting("", "who makes its nodes; empty: nobody yet", form=PROVIDER)
+    image: str = setting("", "what its nodes boot; empty: as its provider says", form=WORD)
+    size: str = setting("", "how large they are; empty: as its provider says", form=WORD)
+    host_key: str = setting(
+        "", "the host key of an image that has its own; empty: it is learnt", form=HOST_KEY
+    )
     slots: int = setting(1, "the slots of a node in each of its queues", "slots", 1, 100000)
     resources: Asks = setting(
         Asks(), "what else a node has: consumables, and values such as arch", form=ASKED
@@ -136,3 +189,38 @@ class Pool:
     spans: int = setting(
         0, "how many such groups of nodes there may be; 0: there is no limit", "groups", 0, 100000
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSection:
+    """Who makes machines; each kind has keys of its own."""
+
+    kind: ProviderKind = setting(ProviderKind.COMMAND, "how it is asked")
+    timeout_s: float = setting(60.0, "how long each of its answers may take", "s", 1, 3600)
+    program: str = setting("", "of command, and of power: the program that does it", form=FILE)
+    region: str = setting("", "of ec2 and libcloud: where its machines are", form=WORD)
+    endpoint: str = setting("", "of ec2: the address of a cloud that speaks as EC2 does", form=URL)
+    credentials: str = setting(
+        "", "of ec2 and libcloud: a file that only its reader can read", form=FILE
+    )
+    image: str = setting("", "of ec2 and libcloud: what machines boot", form=WORD)
+    size: str = setting("", "of ec2 and libcloud: how large they are", form=WORD)
+    key_name: str = setting("", "of ec2 and libcloud: the cloud's name of our ssh key", form=WORD)
+    user_data: str = setting("", "of ec2: a file that new machines are given", form=FILE)
+    subnet: str = setting("", "of ec2: the network of its machines", form=WORD)
+    security_groups: str = setting("", "of ec2: the ids of their security groups", form=WORDS)
+    driver: str = setting("", "of libcloud: the name of its driver", form=WORD)
+    arguments: Asks = setting(Asks(), "of libcloud: what else its driver is given", form=ARGUMENTS)
+    way: Way = setting(Way.IPMI, "of power: how hosts are switched on and off")
+    broadcast: str = setting("", "of power by wake: where the packet is sent", form=PLACE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoweredHost:
+    """How a host of the site's own is switched on and off."""
+
+    provider: str = setting("", "its section [provider.NAME] of kind power", form=PROVIDER)
+    bmc: str = setting("", "by ipmi: the address of its management controller", form=PLACE)
+    user: str = setting("", "by ipmi: the account there", form=WORD)
+    password_file: str = setting("", "by ipmi: a file that only its reader can read", form=FILE)
+    mac: str = setting("", "by wake: the hardware address of its network card", form=MAC)

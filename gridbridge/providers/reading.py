@@ -1,0 +1,143 @@
+"""Judges what a provider tells of machines: each value is right, or nothing of it is believed.
+
+What is told here ends up in hosts files, known_hosts and qconf, all of them root's.
+"""
+
+import base64
+import binascii
+import ipaddress
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.machines import OWNER_TAG, Machine, MachineState
+
+SHOWN = 60  # characters of a wrong value
+TEXTS = ("id", "name", "address", "state", "host_key")
+ID = re.compile("[!-~]{1,255}")
+LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123, 2.1; qmaster writes names small
+HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){LABEL}(\.{LABEL})*")
+MOST_TAGS = 100
+TAG = 1024  # characters of a name or a value
+KEY_TYPES = "ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)|ssh-rsa"  # RFC 4253, 5656 and 8709
+HOST_KEY = re.compile(f"({KEY_TYPES}) ([A-Za-z0-9+/]{{40,1500}}={{0,2}})( [!-~]{{1,255}})?")
+
+
+def machines(raw: bytes) -> tuple[Machine, ...]:
+    """Read a list of nodes; ParseError unless all of it is right."""
+    told = document(raw)
+    if not isinstance(told, list):
+        raise ParseError("no list of nodes")
+    return checked(machine(each) for each in told)
+
+
+def document(raw: bytes) -> object:
+    """Read one JSON document."""
+    try:
+        return json.loads(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"no JSON: {error}") from error
+
+
+def machine(told: object) -> Machine:
+    """Read one node; ParseError says which of its values is wrong."""
+    if not isinstance(told, Mapping):
+        raise ParseError(f"no node: {_shown(told)}")
+    for key in TEXTS:
+        if not isinstance(told.get(key), str):
+            raise ParseError(f"{key} = {_shown(told.get(key))}: missing, or no text")
+    return right(
+        Machine(
+            id=told["id"],
+            name=told["name"],
+            state=_state(told["state"]),
+            address=told["address"],
+            tags=_tags(told.get("tags")),
+            host_key=told["host_key"],
+            created=_moment(told.get("created")),
+        )
+    )
+
+
+def right(one: Machine) -> Machine:
+    """Return a machine whose values are all right; ParseError else.
+
+    Others may name their machines as they like, as long as it can be printed.
+    """
+    is_owned = OWNER_TAG in one.tags
+    if not ID.fullmatch(one.id):
+        raise ParseError(f"id = {_shown(one.id)}: blanks, or not printable")
+    if not (HOST_NAME.fullmatch(one.name) if is_owned else one.name.isprintable()):
+        raise ParseError(f"name = {_shown(one.name)}: no name of a host")
+    for words in one.tags.items():
+        if not all(word.isprintable() and len(word) <= TAG for word in words):
+            raise ParseError(f"tags = {_shown(words)}: too long, or not printable")
+    if one.address and not _is_address(one.address):
+        raise ParseError(f"address = {_shown(one.address)}: no IP address of a host")
+    if one.host_key and not is_host_key(one.host_key):
+        raise ParseError(f"host_key = {_shown(one.host_key)}: no public key of an ssh server")
+    return one
+
+
+def checked(told: Iterable[Machine]) -> tuple[Machine, ...]:
+    """Return machines that are all right and of which none is there twice; ParseError else."""
+    found = tuple(right(one) for one in told)
+    twice = [id_ for id_, count in Counter(one.id for one in found).items() if count > 1]
+    if twice:
+        raise ParseError(f"id = {_shown(twice[0])}: of two nodes")
+    return found
+
+
+def is_host_key(text: str) -> bool:
+    """Say whether it is a key as in known_hosts, without the host: its type is in it once more."""
+    found = HOST_KEY.fullmatch(text)
+    if not found:
+        return False
+    try:
+        blob = base64.b64decode(found[2], validate=True)
+    except binascii.Error:
+        return False
+    kind = found[1].encode()
+    return blob.startswith(len(kind).to_bytes(4, "big") + kind)
+
+
+def _is_address(text: str) -> bool:
+    """Say whether a host can have it; one with a scope is of a single link, and any text."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text and not (address.is_multicast or address.is_unspecified)
+
+
+def _state(word: str) -> MachineState:
+    return MachineState(word) if word in list(MachineState) else MachineState.UNKNOWN
+
+
+def _tags(told: object) -> dict[str, str]:
+    if not isinstance(told, dict) or len(told) > MOST_TAGS:
+        raise ParseError(f"tags = {_shown(told)}: missing, or no table of texts")
+    for value in told.values():
+        if not isinstance(value, str):
+            raise ParseError(f"tags = {_shown(told)}: no table of texts")
+    return told
+
+
+def _moment(told: object) -> datetime | None:
+    if told is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(str(told))
+    except ValueError as error:
+        raise ParseError(f"created = {_shown(told)}: no time") from error
+    if moment.tzinfo is None:
+        raise ParseError(f"created = {_shown(told)}: a time without its zone")
+    return moment
+
+
+def _shown(value: object) -> str:
+    shown = json.dumps(value, default=str)
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."

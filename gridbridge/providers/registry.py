@@ -1,0 +1,42 @@
+"""Which provider makes the nodes of a pool, and which one switches a host on and off."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from gridbridge.errors import ProviderFailed
+from gridbridge.model.elastic.sections import Pool, ProviderKind, ProviderSection
+from gridbridge.model.policy import Policy
+from gridbridge.providers.command import CommandProvider
+from gridbridge.providers.protocol import Provider
+
+
+def provider_of(settings: Policy, pool: str) -> Provider:
+    """Return who makes the nodes of a pool; ProviderFailed when it has nobody who does.
+
+    Each pool has a provider object of its own, also where two of them name the same section: it
+    knows what the pool's nodes are made of. All of one section tell of the same machines.
+    """
+    at = settings.pools.get(pool)
+    section = settings.providers.get(at.provider) if at else None
+    if at is None or section is None:
+        raise ProviderFailed(f"pool {pool}: no provider makes its nodes; [pool.{pool}] provider")
+    if section.kind not in MAKERS:
+        raise ProviderFailed(f"[provider.{at.provider}] kind = {section.kind}: it makes no nodes")
+    return MAKERS[section.kind](_settled(section, at), at)
+
+
+def _settled(section: ProviderSection, pool: Pool) -> ProviderSection:
+    """Return a provider's section with what the pool says in its place."""
+    return replace(section, image=pool.image or section.image, size=pool.size or section.size)
+
+
+def _command(section: ProviderSection, _: Pool) -> Provider:
+    env = {**os.environ, "LC_ALL": "C"}
+    return CommandProvider(program=section.program, timeout_s=section.timeout_s, env=env)
+
+
+MAKERS: Mapping[ProviderKind, Callable[[ProviderSection, Pool], Provider]] = MappingProxyType(
+    {ProviderKind.COMMAND: _command}
+)

@@ -1,0 +1,247 @@
+"""What a provider, a pool or a powered host can't say is refused with what would be right."""
+
+import pytest
+
+from gridbridge import config
+from gridbridge.errors import ConfigError
+from gridbridge.model.elastic.sections import (
+    Pool,
+    PoweredHost,
+    ProviderKind,
+    ProviderSection,
+    Way,
+)
+
+SITE = '[site]\ncluster = "alpha"\n'
+COMMAND = '[provider.rental]\nprogram = "/opt/rent"\n'
+EC2 = '[provider.cloud]\nkind = "ec2"\nregion = "eu-west-1"\n'
+LIBCLOUD = '[provider.cloud]\nkind = "libcloud"\ndriver = "openstack"\n'
+POWER = '[provider.bmc]\nkind = "power"\n'
+WAKE = POWER + 'way = "wake"\nbroadcast = "10.0.0.255"\n'
+HOST = '[power.n1]\nprovider = "bmc"\n'
+BMC = 'bmc = "10.0.1.1"\nuser = "grid"\npassword_file = "/etc/bmc"\n'
+PATH = "an absolute path in printable ASCII"
+WORD = "printable ASCII without blanks"
+HEEDED = "a provider of kind ec2 or libcloud heeds it"
+
+
+def problems_of(text: str) -> list[str]:
+    """Return what is wrong with some sections."""
+    with pytest.raises(ConfigError) as refusal:
+        config.parse("FILE", (SITE + text).encode())
+    return [problem.removeprefix("FILE: ") for problem in refusal.value.problems]
+
+
+def test_a_provider_of_each_kind_is_read() -> None:
+    pools = '[pool.a]\nprovider = "cloud"\nimage = "ami-1"\nsize = "m5.large"\n'
+    text = SITE + COMMAND + EC2 + WAKE + pools + HOST + 'mac = "52:54:00:12:34:56"\n'
+
+    policy = config.parse("FILE", text.encode())
+
+    assert {
+        "rental": ProviderSection(program="/opt/rent"),
+        "cloud": ProviderSection(kind=ProviderKind.EC2, region="eu-west-1"),
+        "bmc": ProviderSection(kind=ProviderKind.POWER, way=Way.WAKE, broadcast="10.0.0.255"),
+    } == policy.providers
+    assert {"a": Pool(provider="cloud", image="ami-1", size="m5.large")} == policy.pools
+    assert {"n1": PoweredHost(provider="bmc", mac="52:54:00:12:34:56")} == policy.powered
+
+
+def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
+    text = f'{SITE}{LIBCLOUD}image = "debian-12"\nsize = "m1"\n[pool.a]\nprovider = "cloud"\n'
+
+    assert config.parse("FILE", text.encode()).pools["a"] == Pool(provider="cloud")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[provider.rental]\n", [f"[provider.rental] program: missing; {PATH}"]),
+        (
+            '[provider.rental]\nprogram = "rent"\n',
+            [f'[provider.rental] program = "rent": wrong form; {PATH}, or empty'],
+        ),
+        (
+            '[provider.rental]\nkind = "gce"\n',
+            [
+                '[provider.rental] kind = "gce": unknown word;'
+                ' "command" or "ec2" or "libcloud" or "power"'
+            ],
+        ),
+        (
+            COMMAND + 'region = "eu"\nimage = "ami-1"\n',
+            [
+                '[provider.rental] region = "eu": with kind command; its keys are program',
+                '[provider.rental] image = "ami-1": with kind command; its keys are program',
+            ],
+        ),
+        ('[provider.cloud]\nkind = "ec2"\n', [f"[provider.cloud] region: missing; {WORD}"]),
+        ('[provider.cloud]\nkind = "libcloud"\n', [f"[provider.cloud] driver: missing; {WORD}"]),
+        (
+            EC2 + 'driver = "gce"\n',
+            [
+                '[provider.cloud] driver = "gce": with kind ec2; its keys are region, credentials,'
+                " image, size, key_name, endpoint, user_data, subnet, security_groups"
+            ],
+        ),
+        (
+            EC2 + 'endpoint = "https://me:secret@cloud/"\n',
+            [
+                '[provider.cloud] endpoint = "https://***": wrong form;'
+                " https://HOST/ without a name and password, or empty"
+            ],
+        ),
+        (
+            LIBCLOUD + "arguments = { ex_project = 5 }\n",
+            [
+                "[provider.cloud] arguments.ex_project = 5: wrong form;"
+                ' texts by their names: { ex_tenant_name = "hpc" }'
+            ],
+        ),
+        (
+            COMMAND + "timeout_s = 0\n",
+            ["[provider.rental] timeout_s = 0: out of range; a number, 1 to 3600 s"],
+        ),
+        (
+            COMMAND + 'secret = "x"\n',
+            [
+                "[provider.rental] secret: unknown key; the keys are kind, timeout_s, program,"
+                " region, endpoint, credentials, image, size, key_name, user_data, subnet,"
+                " security_groups, driver, arguments, way, broadcast"
+            ],
+        ),
+        (
+            "[provider]\nx = 1\n",
+            ["[provider.x]: not a section; its keys stand below [provider.NAME]"],
+        ),
+        (
+            '[provider."a b"]\nprogram = "/x"\n',
+            ['[provider."a b"]: wrong name; letters, digits, _ . + and -, a letter or digit first'],
+        ),
+    ],
+    ids=[
+        "no program",
+        "a relative program",
+        "an unknown kind",
+        "a cloud's keys",
+        "no region",
+        "no driver",
+        "another kind's key",
+        "a secret in an address",
+        "an argument that is no text",
+        "no time",
+        "a key that no kind has",
+        "no section",
+        "a name with a blank",
+    ],
+)
+def test_a_provider_that_can_t_be_is_refused(text: str, expected: list[str]) -> None:
+    assert expected == problems_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            COMMAND + '[pool.a]\nprovider = "cloud"\n',
+            '[pool.a] provider = "cloud": undefined; a provider (rental)',
+        ),
+        (
+            POWER + '[pool.a]\nprovider = "bmc"\n',
+            '[pool.a] provider = "bmc": it makes no machines; a provider (none is defined)',
+        ),
+        (
+            EC2 + 'size = "m5"\n[pool.a]\nprovider = "cloud"\n',
+            "[pool.a] image: missing; here or in [provider.cloud]",
+        ),
+        (
+            COMMAND + '[pool.a]\nprovider = "rental"\nimage = "ami-1"\n',
+            f'[pool.a] image = "ami-1": with kind command; {HEEDED}',
+        ),
+        ('[pool.a]\nsize = "m5"\n', f'[pool.a] size = "m5": without a provider; {HEEDED}'),
+        (
+            '[pool.a]\nhost_key = "n1 ssh-ed25519 AAAA"\n',
+            '[pool.a] host_key = "n1 ssh-ed25519 AAAA": wrong form;'
+            ' "ssh-ed25519 AAAA...", or empty',
+        ),
+        ("[pool.a]\nprovider = 5\n", "[pool.a] provider = 5: wrong type;"),
+    ],
+    ids=[
+        "undefined",
+        "of kind power",
+        "no image",
+        "a command's image",
+        "nobody's size",
+        "a key with its host",
+        "a number",
+    ],
+)
+def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> None:
+    assert problems_of(text)[0].startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            POWER + "[power.n1]\n" + BMC,
+            ["[power.n1] provider: missing; a provider of kind power"],
+        ),
+        (
+            COMMAND + '[power.n1]\nprovider = "rental"\n',
+            [
+                '[power.n1] provider = "rental": undefined;'
+                " a provider of kind power (none is defined)"
+            ],
+        ),
+        (
+            POWER + HOST,
+            [
+                "[power.n1] bmc: missing; HOST or HOST:PORT",
+                f"[power.n1] user: missing; {WORD}",
+                f"[power.n1] password_file: missing; {PATH}",
+            ],
+        ),
+        (WAKE + HOST, ['[power.n1] mac: missing; "52:54:00:12:34:56"']),
+        (
+            WAKE + HOST + 'mac = "52:54:00:12:34:56"\nuser = "grid"\n',
+            ['[power.n1] user = "grid": with way wake; its keys are mac'],
+        ),
+        (
+            WAKE + HOST + 'mac = "52-54-00-12-34-56"\n',
+            ['[power.n1] mac = "52-54-00-12-34-56": wrong form; "52:54:00:12:34:56", or empty'],
+        ),
+        (
+            POWER + 'way = "command"\nprogram = "/x"\n' + HOST + 'mac = "52:54:00:12:34:56"\n',
+            ['[power.n1] mac = "52:54:00:12:34:56": with way command; it has no such key'],
+        ),
+        (POWER + 'way = "command"\n', [f"[provider.bmc] program: missing; {PATH}"]),
+        (
+            POWER + 'way = "wake"\n',
+            ["[provider.bmc] broadcast: missing; HOST or HOST:PORT"],
+        ),
+        (
+            POWER + 'program = "/x"\n',
+            ['[provider.bmc] program = "/x": with way ipmi; it has no such key'],
+        ),
+        (
+            POWER + 'way = "smoke"\n',
+            ['[provider.bmc] way = "smoke": unknown word; "ipmi" or "wake" or "command"'],
+        ),
+    ],
+    ids=[
+        "no provider",
+        "a command's",
+        "no controller",
+        "no hardware address",
+        "an account that nobody asks for",
+        "another form",
+        "a command's hardware address",
+        "no program",
+        "no broadcast address",
+        "a program that nobody runs",
+        "an unknown way",
+    ],
+)
+def test_a_host_that_can_t_be_switched_is_refused(text: str, expected: list[str]) -> None:
+    assert expected == problems_of(text)

@@ -1,0 +1,1 @@
+"""Providers of machines, each against what it really talks to."""

@@ -1,0 +1,18 @@
+"""A provider of each kind, and what it really talks to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gridbridge.providers.protocol import Provider
+
+KINDS = ("by_command",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A provider, and how the other side is made to refuse."""
+
+    provider: Provider
+    be_full: Callable[[], None]  # no machine of that kind is left
+    be_busy: Callable[[], None]  # every call is to be repeated later
+    has_standby: bool = True

@@ -1,0 +1,207 @@
+"""A program that makes machines is believed where all that it says is right, and only there."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed
+from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.providers import command
+from gridbridge.providers.command import CommandProvider
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
+TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
+NODE = {
+    "id": "lab-1",
+    "name": "alpha-n7",
+    "address": "10.77.0.13",
+    "state": "running",
+    "tags": TAGS,
+    "host_key": KEY,
+    "created": "2026-05-04T09:00:00+00:00",
+}
+MACHINE = Machine(
+    id="lab-1",
+    name="alpha-n7",
+    state=MachineState.RUNNING,
+    address="10.77.0.13",
+    tags=TAGS,
+    host_key=KEY,
+    created=datetime(2026, 5, 4, 9, tzinfo=UTC),
+)
+
+Make = Callable[..., CommandProvider]
+
+
+@pytest.fixture
+def by(tmp_path: Path) -> Make:
+    """Return what makes a provider of a script."""
+
+    def make(script: str, timeout_s: float = 20) -> CommandProvider:
+        program = tmp_path / "program"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        env = {"PATH": "/usr/bin:/bin", "AT": str(tmp_path)}
+        return CommandProvider(program=str(program), timeout_s=timeout_s, env=env)
+
+    return make
+
+
+def saying(told: object) -> str:
+    """Return a script that prints a document."""
+    return f"cat <<'END'\n{told if isinstance(told, str) else json.dumps(told)}\nEND"
+
+
+def test_a_list_is_read(by: Make) -> None:
+    strange = {**NODE, "id": "x", "name": "Bob's box", "tags": {}, "address": "fd00::7"}
+    dark = {**NODE, "id": "y", "state": "frozen", "host_key": "", "address": "", "created": None}
+
+    listed = by(saying([NODE, strange, dark])).machines()
+
+    assert MACHINE == listed[0]
+    assert ("Bob's box", "fd00::7", False) == (
+        listed[1].name,
+        listed[1].address,
+        listed[1].belongs_to("alpha"),
+    )
+    assert (MachineState.UNKNOWN, None, "") == (
+        listed[2].state,
+        listed[2].created,
+        listed[2].host_key,
+    )
+
+
+def test_an_empty_list_is_a_list(by: Make) -> None:
+    assert () == by(saying([])).machines()
+
+
+def test_what_is_wanted_is_said_on_standard_input(by: Make, tmp_path: Path) -> None:
+    provider = by(f'cat >"$AT/$1"; {saying(NODE)}')
+
+    made = provider.create("alpha-n7", TAGS)
+    for act in (provider.start, provider.stop, provider.destroy):
+        act(made)
+
+    assert MACHINE == made
+    asked = {path.name: json.loads(path.read_text()) for path in tmp_path.glob("[cds]*")}
+    wish = {"name": "alpha-n7", "pool": "small", "tags": TAGS}
+    of_one = {"id": "lab-1"}
+    assert {"create": wish, "destroy": of_one, "start": of_one, "stop": of_one} == asked
+
+
+WRONG = {
+    "nothing": "",
+    "half a document": json.dumps([NODE, NODE])[:-40],
+    "two documents": "[][]",
+    "no UTF-8": "[\udcff]",
+    "no list": {"nodes": []},
+    "a list of texts": ["alpha-n7"],
+    "no name": [{key: value for key, value in NODE.items() if key != "name"}],
+    "a number for an id": [{**NODE, "id": 7}],
+    "an id with blanks": [{**NODE, "id": "lab 1"}],
+    "an empty id": [{**NODE, "id": ""}],
+    "one id twice": [NODE, {**NODE, "name": "alpha-n8"}],
+    "a name with a line feed": [{**NODE, "name": "alpha-n7\n10.0.0.1 master"}],
+    "a name with a blank": [{**NODE, "name": "alpha n7"}],
+    "a name in capitals": [{**NODE, "name": "ALPHA-N7"}],
+    "an option for a name": [{**NODE, "name": "-oProxyCommand=x"}],
+    "a wildcard": [{**NODE, "name": "alpha-*"}],
+    "an empty name": [{**NODE, "name": ""}],
+    "another's name that is not printable": [{**NODE, "tags": {}, "name": "a\x1b[2J"}],
+    "a name for an address": [{**NODE, "address": "alpha-n7"}],
+    "an address with a scope": [{**NODE, "address": "fe80::1%eth0\nx"}],
+    "no one host's address": [{**NODE, "address": "0.0.0.0"}],
+    "everybody's address": [{**NODE, "address": "224.0.0.1"}],
+    "a state that is no text": [{**NODE, "state": None}],
+    "tags as a list": [{**NODE, "tags": ["gridbridge"]}],
+    "a tag that is no text": [{**NODE, "tags": {"gridbridge": True}}],
+    "a tag with a line feed": [{**NODE, "tags": {"gridbridge": "alpha\n"}}],
+    "too many tags": [{**NODE, "tags": {str(number): "" for number in range(101)}}],
+    "a host key with a line feed": [{**NODE, "host_key": f"{KEY}\n* {KEY}"}],
+    "a host key with its host": [{**NODE, "host_key": f"alpha-n7 {KEY}"}],
+    "a host key of another type": [{**NODE, "host_key": KEY.replace("ed25519", "rsa")}],
+    "a host key that is none": [{**NODE, "host_key": "ssh-ed25519 AAAA"}],
+    "a time without its zone": [{**NODE, "created": "2026-05-04T09:00:00"}],
+    "no time": [{**NODE, "created": 5}],
+    "too deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("told", WRONG.values(), ids=WRONG)
+def test_a_list_of_which_anything_is_wrong_is_refused_whole(
+    by: Make, tmp_path: Path, told: object
+) -> None:
+    text = told if isinstance(told, str) else json.dumps([NODE | {"id": "good"}, *_list(told)])
+    text = json.dumps(told) if isinstance(told, dict) else text
+    (tmp_path / "told").write_bytes(text.encode(errors="surrogateescape"))
+
+    with pytest.raises(ProviderFailed) as refused:
+        by('cat "$AT/told"').machines()
+
+    assert str(refused.value).startswith(f"{tmp_path}/program list: ")
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 400
+
+
+def _list(told: object) -> list[object]:
+    return told if isinstance(told, list) else []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{**NODE, "name": "alpha-n8"}, {**NODE, "tags": {}}, {**NODE, "id": 1}, [NODE], ""],
+    ids=["another node", "without our tags", "a wrong type", "a list", "nothing"],
+)
+def test_an_answer_that_is_not_the_wanted_node_is_no_answer(by: Make, told: object) -> None:
+    with pytest.raises(ProviderFailed, match=r"program create: "):
+        by(saying(told)).create("alpha-n7", TAGS)
+
+
+@pytest.mark.parametrize(
+    ("ending", "expected", "words"),
+    [
+        ("exit 75", NotGranted, "exit status 75"),
+        ("echo one >&2; echo 'none before noon' >&2; exit 69", NoCapacity, "none before noon"),
+        ("echo 'wrong token' >&2; exit 77", ProviderFailed, "wrong token"),
+        ("printf '\\033[2Jred' >&2; exit 1", ProviderFailed, "?[2Jred"),
+        ("kill -9 $$", ProviderFailed, "exit status -9"),
+        ("head -c 1000 /dev/zero | tr '\\0' x >&2; exit 1", ProviderFailed, 200 * "x"),
+    ],
+    ids=["later", "no capacity", "refused", "a steered terminal", "killed", "a long sentence"],
+)
+@pytest.mark.parametrize("verb", ["create", "destroy", "machines", "start", "stop"])
+def test_the_exit_status_tells_what_came_of_it(
+    by: Make, verb: str, ending: str, expected: type[Exception], words: str
+) -> None:
+    provider = by(ending)
+    given = {"create": ("alpha-n7", TAGS), "machines": ()}.get(verb, (MACHINE,))
+
+    with pytest.raises(expected) as failed:
+        getattr(provider, verb)(*given)
+
+    assert str(failed.value).endswith(f" {verb.replace('machines', 'list')}: {words}")
+
+
+def test_of_a_program_that_hangs_nobody_knows_what_came(by: Make) -> None:
+    with pytest.raises(NotGranted, match="no answer in time"):
+        by("sleep 60", timeout_s=0.3).create("alpha-n7", TAGS)
+
+
+def test_a_program_that_prints_without_end_is_stopped(
+    by: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "MOST_BYTES", 1 << 20)
+    with pytest.raises(ProviderFailed, match="it prints without end"):
+        by("yes").machines()
+
+
+def test_a_program_that_is_not_there_is_told() -> None:
+    provider = CommandProvider(program="/no/such", timeout_s=5, env={})
+
+    with pytest.raises(ProviderFailed, match=r"^/no/such list: .*No such file"):
+        provider.machines()
