@@ -1,5 +1,7 @@
 """What a campaign relies on in every batch system: arrays, whose tasks are told apart by place."""
 
+import itertools
+
 import pytest
 
 from gridbridge.batch.task import Task, script
@@ -18,9 +20,14 @@ HOUR = Request(hard=(("h_rt", "3600"),))
 WAITING = "until [ -e go ]; do sleep 0.05; done"
 PLACE_ENDS = 'sh -c "exit $1" sh'
 
+numbers = itertools.count()
+
 
 def array(far: Far, parameters: list[str], *, run: str = PLACE_ENDS, **options: object) -> str:
-    """Submit a held array, a task for each parameter, in the words of batch/task; return its id."""
+    """Submit a held array, a task for each parameter, in the words of batch/task; return its id.
+
+    No task of a campaign is sent twice as the same attempt: both would write the same files.
+    """
     settings = {
         "campaign": "7",
         "cluster": "far",
@@ -32,7 +39,7 @@ def array(far: Far, parameters: list[str], *, run: str = PLACE_ENDS, **options: 
         "exec": run,
         "outputs": "",
     }
-    tasks = tuple(Task(n, 1, (words,)) for n, words in enumerate(parameters))
+    tasks = tuple(Task(next(numbers), 1, (words,)) for words in parameters)
     name = str(options.pop("name", "") or new_name(far))
     asked = {"request": HOUR, "tasks": len(tasks), "cwd": "", **options}
     return far.submit(script(settings, tasks), name=name, **asked)
