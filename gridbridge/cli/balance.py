@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output
+from gridbridge.cli.balance_plot import plot
 from gridbridge.cli.options import CONFIG_FILE, JSON
 from gridbridge.errors import NotSeen
 from gridbridge.model.elastic.plan import Rules
@@ -82,6 +83,9 @@ def balance() -> None:
     Example:
       gridbridge balance plan --max-nodes 20
     """
+
+
+balance.add_command(plot)
 
 
 @balance.command()

@@ -10,8 +10,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 
 from gridbridge.errors import ParseError
-from gridbridge.model.accounting import AccountingRecord, RemoteRecord
+from gridbridge.model.accounting import RESCHEDULED, AccountingRecord, RemoteRecord
 from gridbridge.model.campaigns.names import PREFIX
+from gridbridge.model.elastic.seeing import Ended
 from gridbridge.model.ids import NO_TASK
 from gridbridge.model.job import AskedArray, JobEnd
 
@@ -39,6 +40,8 @@ _POSITIONS = {  # under qacct's names; all of them lie before the category
     "granted_pe": 33,
     "taskid": 35,
 }
+_TIMES = slice(_POSITIONS["qsub_time"], _POSITIONS["failed"] + 1)
+_LATEST_S = 253402300800  # datetime ends there
 _TASK = _POSITIONS["taskid"]
 _PE_TASK = -4  # before maxvmem, arid and ar_sub_time
 _TAIL = re.compile(rb":-?[\d.]+:[^:]*:-?[\d.]+:\d+:\d+$")  # iow and what follows: each record's end
@@ -120,6 +123,27 @@ def read_tasks(data: bytes, arrays: Sequence[AskedArray]) -> Iterator[Accounting
         if not _is_within(data, begin, line):
             with suppress(ParseError):
                 yield _record(_line(":".join(fields)), UTC)
+
+
+def read_ends(data: bytes) -> Iterator[Ended]:
+    """Read when tasks ended from lines of the file, each with its times; the rest is passed over.
+
+    That is what never started, what was put back to run again, and what is a part of a parallel
+    task, besides what can't be read.
+    """
+    for line in data.splitlines():
+        fields = line.split(b":")
+        if len(fields) < _FIELDS or line.startswith(b"#") or fields[_PE_TASK] != b"NONE":
+            continue
+        with suppress(ValueError):
+            submitted, started, ended, failed = map(int, fields[_TIMES])
+            if 0 < submitted <= started <= ended < _LATEST_S and failed not in RESCHEDULED:
+                yield Ended(
+                    minute=ended // 60,
+                    tasks=1,
+                    run_s=float(ended - started),
+                    wait_s=float(started - submitted),
+                )
 
 
 def _whose(fields: list[str]) -> tuple[str, str]:

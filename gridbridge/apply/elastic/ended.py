@@ -1,0 +1,26 @@
+"""Reads on in a cell's accounting file: what was read once is never read again."""
+
+import os
+from datetime import datetime
+
+from gridbridge.batch.gridengine.accounting import read_ends
+from gridbridge.model.elastic.seeing import Ends, together
+from gridbridge.shell import follow
+
+STEPS = 32  # of 8 MiB, a round: a second of work
+
+
+def read_on(path: str, ends: Ends, now: datetime) -> Ends:
+    """Return the ends with those that were added since; StateError when it can't be read.
+
+    Before the first end of a new cell there is no file, and so nothing to read.
+    """
+    if not ends.place.inode and not os.path.exists(path):
+        return ends
+    for _ in range(STEPS):
+        step = follow.read_on(path, ends.place, now.timestamp())
+        minutes = together((*ends.minutes, *read_ends(step.lines)))
+        ends = Ends(place=step.place, minutes=minutes)
+        if not step.is_more:
+            break
+    return ends

@@ -1,0 +1,53 @@
+"""The numbers of a round that StarCluster's load balancer writes down, counted right."""
+
+from datetime import timedelta
+
+from gridbridge.decisions.elastic import counting
+from gridbridge.model.elastic.plan import Situation
+from gridbridge.model.elastic.seeing import Ended, Ends, Statistics, minute_of
+
+LOOKBACK = timedelta(minutes=180)
+
+
+def statistics(
+    seen: Situation, ends: Ends, queue: str, lookback: timedelta = LOOKBACK
+) -> Statistics:
+    """Count a situation; the means are those of the tasks that ended within the lookback.
+
+    Best-effort tasks and those that run at another cluster are not counted as running. A parallel
+    task counts on each of its hosts, as qstat lists it. Slots are those of a queue's hosts that
+    work. Of a host that does not tell its load nothing is taken into the mean.
+    """
+    lately = within(ends, seen, lookback)
+    tasks = sum(one.tasks for one in lately)
+    loads = [one.load for one in seen.cell.hosts if one.load is not None]
+    return Statistics(
+        at=seen.now,
+        hosts=len(seen.cell.hosts),
+        running=sum(
+            len(one.running) for one in seen.cell.instances if not _is_aside(seen, one.queue)
+        ),
+        queued=sum(one.tasks for one in counting.able(seen.cell.waiting)),
+        slots=counting.figures(seen, queue).slots,
+        duration_s=_mean(sum(one.run_s for one in lately), tasks),
+        wait_s=_mean(sum(one.wait_s for one in lately), tasks),
+        load=sum(loads) / len(loads) if loads else 0.0,
+    )
+
+
+def within(ends: Ends, seen: Situation, lookback: timedelta = LOOKBACK) -> tuple[Ended, ...]:
+    """Return what ended in whole minutes of the lookback, and in the one that is not over."""
+    since = minute_of(seen.now - lookback)
+    return tuple(one for one in ends.minutes if since < one.minute <= minute_of(seen.now))
+
+
+def _mean(total_s: float, tasks: int) -> int:
+    """Return a mean in whole seconds: the number of days in it is never left out."""
+    return round(total_s / tasks) if tasks else 0
+
+
+def _is_aside(seen: Situation, queue: str) -> bool:
+    """Say whether a queue's tasks make way for all others, or run elsewhere."""
+    known = seen.layout.queues.get(queue)
+    is_told = known is not None and (known.is_best_effort or known.is_away)
+    return is_told or queue in seen.best_effort

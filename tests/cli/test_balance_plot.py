@@ -1,0 +1,101 @@
+"""gridbridge balance plot: six pictures of a file of statistics."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from matplotlib import image
+
+from gridbridge.cli.main import gridbridge
+from gridbridge.cli.plots.balance import time
+from gridbridge.errors import GridbridgeError, OutputError, ParseError, StateError
+
+NAMES = ("queued", "running", "num_hosts", "avg_duration", "avg_wait", "avg_load")
+BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC)
+
+
+def row(minutes: int) -> str:
+    """Return a row in which every number is another one."""
+    at = BEGIN + timedelta(minutes=minutes)
+    return f"{at.isoformat()},{2 + minutes % 4},{minutes},{60 - minutes},8,{minutes * 90},7,1.5\n"
+
+
+def plot(stats: Path, folder: Path) -> Result:
+    """Draw a file."""
+    words = ("balance", "plot", "--stats", str(stats), "--output-dir", str(folder))
+    return CliRunner().invoke(gridbridge, words)
+
+
+def share_drawn(path: Path) -> float:
+    """Return how much of a picture is neither white nor grey."""
+    pixels = image.imread(path)[:, :, :3]
+    return float((pixels.max(axis=2) - pixels.min(axis=2) > 0.02).mean())
+
+
+@pytest.mark.parametrize("minutes", [(5,), range(60)], ids=["one row", "an hour"])
+def test_all_pictures_have_content(tmp_path: Path, minutes: range | tuple[int, ...]) -> None:
+    (tmp_path / "stats.csv").write_text("".join(map(row, minutes)))
+    done = plot(tmp_path / "stats.csv", tmp_path / "a" / "b")
+
+    assert done.output.splitlines() == [f"{tmp_path}/a/b/{name}.png" for name in NAMES]
+    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == sorted(
+        f"{name}.png" for name in NAMES
+    )
+    least = 0.05 if len(minutes) > 1 else 0.00001
+    for name in NAMES:
+        assert share_drawn(tmp_path / "a" / "b" / f"{name}.png") > least, name
+
+
+def test_starclusters_own_times_without_a_zone_are_read(tmp_path: Path) -> None:
+    old = "2026-03-01 08:00:00.123456,2,1,3,8,60,7,0.5\n"
+    (tmp_path / "stats.csv").write_text(old + row(1))
+
+    assert plot(tmp_path / "stats.csv", tmp_path).exit_code == 0
+
+
+def test_lines_that_are_no_rows_are_told_and_left_out(tmp_path: Path) -> None:
+    (tmp_path / "stats.csv").write_text(f"{row(1)}2026-03-01,7\n{row(2)}\n,,,,,,,\n")
+    done = plot(tmp_path / "stats.csv", tmp_path)
+
+    assert done.exit_code == 0
+    assert done.stderr == (
+        f"gridbridge: {tmp_path}/stats.csv: 2 lines are no row of statistics, the first is 2\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "right"),
+    [
+        (None, StateError, "No such file or directory"),
+        ("", ParseError, "no row of statistics; each has 8 columns"),
+        ("a,b\n", ParseError, "no row of statistics; each has 8 columns"),
+    ],
+    ids=["none", "empty", "another"],
+)
+def test_a_file_without_rows_is_one_line(
+    tmp_path: Path, content: str | None, kind: type[GridbridgeError], right: str
+) -> None:
+    if content is not None:
+        (tmp_path / "stats.csv").write_text(content)
+    done = plot(tmp_path / "stats.csv", tmp_path / "pictures")
+
+    assert isinstance(done.exception, kind)
+    assert str(done.exception).startswith(f"{tmp_path}/stats.csv: {right}")
+    assert not (tmp_path / "pictures").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "stats.csv").write_text(row(1))
+    done = plot(tmp_path / "stats.csv", tmp_path / "stats.csv" / "in")
+
+    assert isinstance(done.exception, OutputError)
+    assert str(done.exception).endswith("stats.csv/in: Not a directory")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (60, "1 min"), (379, "6 min 19 s"), (7260, "2 h 1 min"), (90000, "1 d 1 h")],
+)
+def test_a_time_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
+    assert time(seconds) == text
