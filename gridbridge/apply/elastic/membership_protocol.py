@@ -1,0 +1,40 @@
+"""What the balancer asks of a cell when a machine joins it or leaves it."""
+
+from typing import Protocol
+
+from gridbridge.model.elastic.joining import Idleness, Joining, JoinStep, LeaveStep
+
+
+class Membership(Protocol):
+    """Makes machines execution hosts of the site's own cell, and takes hosts out of it.
+
+    Each call may be repeated, after a kill too, and each call that it makes has a limit. Raises
+    CommandFailed when a program does not do its work, NotReached when the machine does not answer
+    yet, and NotAdmitted when the machine is not the one whose host key is known.
+    """
+
+    def join(self, node: Joining) -> JoinStep:
+        """Do what is missing of a machine's joining; return how far it is.
+
+        Its queues are opened last, once its daemon has reported.
+        """
+        ...
+
+    def close(self, host: str) -> None:
+        """Have nothing more start on a host: all its queue instances are disabled."""
+        ...
+
+    def open(self, host: str) -> None:
+        """Let jobs start on a host again."""
+        ...
+
+    def look(self, host: str) -> Idleness:
+        """Ask the cell about a host now."""
+        ...
+
+    def leave(self, host: str, *, is_dead: bool) -> LeaveStep:
+        """Take a closed and idle host out of its cell, and its name out of files.
+
+        A dead host's own daemon is not asked.
+        """
+        ...

@@ -1,0 +1,46 @@
+"""A machine that becomes an execution host and stops being one, as far as it is."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class JoinStep(StrEnum):
+    """The last step of joining that is done."""
+
+    NONE = "nothing"
+    NAMED = "named"  # its name leads to its address, on both sides
+    PREPARED = "prepared"  # people, folders and the execution daemon's package are there
+    ADMITTED = "admitted"  # the cell knows the host, its resources and host groups; closed
+    STARTED = "started"  # its execution daemon has reported
+    JOINED = "joined"  # its queues are open
+
+
+class LeaveStep(StrEnum):
+    """What came of a try to take a host out of its cell."""
+
+    REFERENCED = "still referenced"  # the cell has not forgotten it yet: the next round goes on
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """A machine and what it is to be in the cell."""
+
+    name: str
+    address: str
+    host_key: str = ""
+    slots: int = 1
+    resources: tuple[tuple[str, str], ...] = ()  # complex_values of the host
+    hostgroups: tuple[str, ...] = ("@allhosts",)
+    queues: tuple[str, ...] = ()  # cluster queues whose slots are set there; empty: none is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idleness:
+    """What a cell says when it is asked about one host once more."""
+
+    is_idle: (
+        bool  # nothing runs, starts, is suspended or is reserved there, in any queue that counts
+    )
+    is_closed: bool  # all its queues are disabled by hand
+    is_listed: bool = True  # the cell knows the host
