@@ -8,6 +8,7 @@ from types import MappingProxyType
 from gridbridge.errors import ProviderFailed
 from gridbridge.model.elastic.sections import Pool, ProviderKind, ProviderSection
 from gridbridge.model.policy import Policy
+from gridbridge.providers import ec2, libcloud
 from gridbridge.providers.command import CommandProvider
 from gridbridge.providers.protocol import Provider
 
@@ -22,9 +23,10 @@ def provider_of(settings: Policy, pool: str) -> Provider:
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
         raise ProviderFailed(f"pool {pool}: no provider makes its nodes; [pool.{pool}] provider")
-    if section.kind not in MAKERS:
+    made = MAKERS.get(section.kind)
+    if made is None:
         raise ProviderFailed(f"[provider.{at.provider}] kind = {section.kind}: it makes no nodes")
-    return MAKERS[section.kind](_settled(section, at), at)
+    return made(_settled(section, at), at, settings.site.cluster)
 
 
 def _settled(section: ProviderSection, pool: Pool) -> ProviderSection:
@@ -32,11 +34,15 @@ def _settled(section: ProviderSection, pool: Pool) -> ProviderSection:
     return replace(section, image=pool.image or section.image, size=pool.size or section.size)
 
 
-def _command(section: ProviderSection, _: Pool) -> Provider:
+def _command(section: ProviderSection, _pool: Pool, _cluster: str) -> Provider:
     env = {**os.environ, "LC_ALL": "C"}
     return CommandProvider(program=section.program, timeout_s=section.timeout_s, env=env)
 
 
-MAKERS: Mapping[ProviderKind, Callable[[ProviderSection, Pool], Provider]] = MappingProxyType(
-    {ProviderKind.COMMAND: _command}
+MAKERS: Mapping[ProviderKind, Callable[[ProviderSection, Pool, str], Provider]] = MappingProxyType(
+    {
+        ProviderKind.COMMAND: _command,
+        ProviderKind.EC2: ec2.made,
+        ProviderKind.LIBCLOUD: libcloud.made,
+    }
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gridbridge.providers.protocol import Provider
 
-KINDS = ("by_command",)
+KINDS = ("by_command", "by_ec2", "by_libcloud")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

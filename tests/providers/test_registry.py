@@ -1,9 +1,15 @@
 """A pool has the provider that gridbridge.toml names."""
 
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import subprocess
+import sys
+from dataclasses import replace
+
 import pytest
 
 from gridbridge.errors import ProviderFailed
-from gridbridge.model.elastic.sections import Pool, ProviderSection
+from gridbridge.model.elastic.sections import Pool, ProviderKind, ProviderSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.sections import Site
 from gridbridge.providers.command import CommandProvider
@@ -33,3 +39,37 @@ def test_a_command_is_given_its_limit_and_our_environment(monkeypatch: pytest.Mo
 def test_a_pool_without_a_provider_is_told(pool: str) -> None:
     with pytest.raises(ProviderFailed, match=rf"pool {pool}: no provider .*\[pool.{pool}\]"):
         provider_of(POLICY, pool)
+
+
+def test_a_pool_of_hosts_that_are_only_switched_is_told() -> None:
+    power = ProviderSection(kind=ProviderKind.POWER)
+    policy = replace(POLICY, providers={"rental": power})
+
+    with pytest.raises(ProviderFailed, match=r"\[provider.rental\] kind = power: it makes no"):
+        provider_of(policy, "small")
+
+
+@pytest.mark.parametrize(("kind", "library"), [("ec2", "boto3"), ("libcloud", "apache-libcloud")])
+def test_a_library_that_is_not_installed_is_told(
+    monkeypatch: pytest.MonkeyPatch, kind: str, library: str
+) -> None:
+    for module in ("boto3", "libcloud.compute.providers"):
+        monkeypatch.setitem(sys.modules, module, None)
+    section = ProviderSection(kind=ProviderKind(kind), region="x", driver="openstack")
+
+    with pytest.raises(ProviderFailed) as told:
+        provider_of(replace(POLICY, providers={"rental": section}), "small")
+
+    expected = f"{library} is not installed; pip install 'gridbridge[{kind}]'"
+    assert f"{expected} in gridbridge's environment" == str(told.value)
+
+
+def test_no_library_of_a_cloud_is_loaded_before_it_is_needed() -> None:
+    script = (
+        "import sys, gridbridge.providers.registry;"
+        "print({'boto3', 'botocore', 'libcloud'} & set(sys.modules))"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
+
+    assert "set()\n" == ran.stdout

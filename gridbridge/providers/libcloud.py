@@ -1,0 +1,178 @@
+"""Machines of any cloud that Apache Libcloud has a driver for (its documentation, "Compute").
+
+Drivers differ in how they tag machines; one that can't is refused, for nobody would know whose
+its machines are. They also lack a common word for "no capacity": HTTP's statuses have to do.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from gridbridge.errors import NoCapacity, NotGranted, ParseError, ProviderFailed
+from gridbridge.model.elastic.machines import HOST_KEY_TAG, Machine, MachineState
+from gridbridge.model.elastic.sections import Pool, ProviderSection
+from gridbridge.providers import credentials, reading
+
+MISSING = (
+    "apache-libcloud is not installed; pip install 'gridbridge[libcloud]' in gridbridge's"
+    " environment"
+)
+TAGS = {"ex_metadata": "metadata", "ex_tags": "tags", "ex_labels": "labels"}  # given as, read as
+STATES = {  # libcloud.compute.types.NodeState
+    "running": MachineState.RUNNING,
+    "normal": MachineState.RUNNING,
+    "rebooting": MachineState.PENDING,
+    "pending": MachineState.PENDING,
+    "starting": MachineState.PENDING,
+    "reconfiguring": MachineState.PENDING,
+    "updating": MachineState.PENDING,
+    "migrating": MachineState.PENDING,
+    "stopping": MachineState.STOPPED,
+    "stopped": MachineState.STOPPED,
+    "suspended": MachineState.STOPPED,
+    "paused": MachineState.STOPPED,
+    "terminated": MachineState.GONE,
+}
+NO_CAPACITY = (403, 413)  # of create: a quota is used up (OpenStack Compute API, "Create Server")
+LATER = (408, 425, 429, 500, 502, 503, 504)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibcloudProvider:
+    """Machines of one driver."""
+
+    driver: Any  # of libcloud's, each with methods of its own
+    section: ProviderSection
+    host_key: str = ""
+
+    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+        """Have a machine made with its tags in one request."""
+        with told("create", NO_CAPACITY):
+            own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
+            said: dict[str, object] = {self._way(): {**tags, **own_key}}
+            if self.section.key_name:
+                said |= {"ex_keyname": self.section.key_name}
+            image, size = self._image(), self._size()
+            node = self.driver.create_node(name=name, image=image, size=size, **said)
+            return reading.right(machine_of(node))
+
+    def destroy(self, machine: Machine) -> None:
+        """Have it removed."""
+        with told("destroy"):
+            for node in self._nodes(machine):
+                self.driver.destroy_node(node)
+
+    def machines(self) -> tuple[Machine, ...]:
+        """Return all machines that the driver lists."""
+        with told("list"):
+            return reading.checked(machine_of(node) for node in self.driver.list_nodes())
+
+    def start(self, machine: Machine) -> None:
+        """Switch it on."""
+        if machine.id in self._ids(MachineState.RUNNING):
+            return
+        with told("start"):
+            for node in self._nodes(machine):
+                self.driver.start_node(node)
+
+    def stop(self, machine: Machine) -> None:
+        """Switch it off."""
+        if machine.id in self._ids(MachineState.STOPPED):
+            return
+        with told("stop"):
+            for node in self._nodes(machine):
+                self.driver.stop_node(node)
+
+    def _ids(self, state: MachineState) -> set[str]:
+        return {one.id for one in self.machines() if one.state is state}
+
+    def _nodes(self, machine: Machine) -> list[Any]:
+        """Return libcloud's node of a machine, none when it is gone."""
+        return [node for node in self.driver.list_nodes() if str(node.id) == machine.id]
+
+    def _way(self) -> str:
+        """Return how the driver is given tags."""
+        known = inspect.signature(self.driver.create_node).parameters
+        ways = [way for way in TAGS if way in known]
+        if not ways:
+            raise ProviderFailed(f"libcloud: driver {self.section.driver} can't tag its machines")
+        return ways[0]
+
+    def _image(self) -> Any:
+        try:
+            return self.driver.get_image(self.section.image)
+        except NotImplementedError:
+            return _named(self.driver.list_images(), self.section.image, "image")
+
+    def _size(self) -> Any:
+        return _named(self.driver.list_sizes(), self.section.size, "size")
+
+
+def made(section: ProviderSection, pool: Pool, _: str) -> LibcloudProvider:
+    """Return the provider of a pool."""
+    try:
+        import libcloud.compute.providers as known
+    except ImportError as error:
+        raise ProviderFailed(MISSING) from error
+    drivers: Any = known
+    secrets = credentials.table(section.credentials) if section.credentials else {}
+    place = {"region": section.region} if section.region else {}
+    with told("begin"):
+        driver = drivers.get_driver(section.driver)
+        opened = driver(**place, **secrets, **section.arguments, timeout=section.timeout_s)
+    return LibcloudProvider(driver=opened, section=section, host_key=pool.host_key)
+
+
+def machine_of(node: Any) -> Machine:
+    """Return libcloud's node as a machine."""
+    extra = node.extra or {}
+    tables = (extra.get(key) for key in TAGS.values())
+    tags: dict[str, str] = next((table for table in tables if isinstance(table, dict)), {})
+    addresses = [*node.private_ips, *node.public_ips]
+    return Machine(
+        id=str(node.id),
+        name=str(node.name),
+        state=STATES.get(str(node.state), MachineState.UNKNOWN),
+        address=str(addresses[0]) if addresses else "",
+        tags={str(key): str(value) for key, value in tags.items() if key != "Name"},
+        host_key=str(tags.get(HOST_KEY_TAG, "")),
+        created=node.created_at,
+    )
+
+
+@contextmanager
+def told(verb: str, no_capacity: tuple[int, ...] = ()) -> Iterator[None]:
+    """Raise what a balancer knows in place of a driver's errors."""
+    try:
+        yield
+    except (NoCapacity, NotGranted, ProviderFailed):
+        raise
+    except ParseError as error:
+        raise ProviderFailed(f"libcloud {verb}: {error}") from error
+    except NotImplementedError as error:
+        raise ProviderFailed(f"libcloud {verb}: its driver can't do that") from error
+    except OSError as error:  # of the network: requests' errors are such too
+        raise NotGranted(f"libcloud {verb}: {_words(error)}") from error
+    except Exception as error:  # drivers raise that very class
+        raise _kind(error, no_capacity)(f"libcloud {verb}: {_words(error)}") from error
+
+
+def _kind(error: Exception, no_capacity: tuple[int, ...]) -> Callable[[str], Exception]:
+    """Return what the status of an error means to a balancer."""
+    code = getattr(error, "code", None)
+    if code in no_capacity:
+        return NoCapacity
+    return NotGranted if code in LATER else ProviderFailed
+
+
+def _named(known: list[Any], wanted: str, noun: str) -> Any:
+    for one in known:
+        if wanted in (str(one.id), one.name):
+            return one
+    raise ProviderFailed(f"libcloud create: {noun} {wanted}: its driver knows none of that name")
+
+
+def _words(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

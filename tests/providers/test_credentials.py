@@ -1,0 +1,73 @@
+"""Secrets are read from files that only we can read, and are in no message."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gridbridge.errors import ProviderFailed
+from gridbridge.providers import credentials
+
+SECRET = "hush%(x)s"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "keys"
+    file.touch(mode=0o600)
+    file.write_text(f"# ours\n[default]\nkey = me\nSecret = {SECRET}\n")
+    return file
+
+
+def test_a_file_of_our_own_is_read(path: Path) -> None:
+    assert {"key": "me", "Secret": SECRET} == credentials.table(str(path))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
+def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
+    path.chmod(mode)
+
+    with pytest.raises(ProviderFailed, match=f"^{path}: .*chmod") as refused:
+        credentials.table(str(path))
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (f"key = {SECRET}\n", "a line .default., and lines NAME = VALUE below it"),
+        (f"[default]\n{SECRET}\n", "a line .default., and lines NAME = VALUE below it"),
+        (f"[default]\nkey = a\nkey = {SECRET}\n", "a line .default., and lines"),
+        (f"[other]\nkey = {SECRET}\n", "a line .default., and lines"),
+        ("\udcff", "no UTF-8"),
+        ("x" * 70_000, "larger than 65536 bytes"),
+    ],
+    ids=["no section", "no value", "a name twice", "another section", "no text", "too long"],
+)
+def test_a_file_of_another_form_is_refused_without_its_secret(
+    path: Path, content: str, words: str
+) -> None:
+    path.write_bytes(content.encode(errors="surrogateescape"))
+
+    with pytest.raises(ProviderFailed, match=f"^{path}: .*{words}") as refused:
+        credentials.table(str(path))
+    assert SECRET not in str(refused.value)
+
+
+def test_a_link_a_folder_and_nothing_are_refused(path: Path) -> None:
+    link, missing = path.with_name("link"), path.with_name("missing")
+    link.symlink_to(path)
+
+    for wrong in (link, path.parent, missing):
+        with pytest.raises(ProviderFailed, match=f"^{wrong}: "):
+            credentials.secret(str(wrong))
+
+
+@pytest.mark.root
+def test_a_file_of_somebody_else_is_refused(path: Path) -> None:
+    os.chown(path, 1, 1)
+
+    with pytest.raises(ProviderFailed, match="owned by uid 1, not 0"):
+        credentials.secret(str(path))

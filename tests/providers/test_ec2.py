@@ -1,0 +1,218 @@
+"""EC2 by boto3, against a local server: what is asked, what is believed, and what errors mean."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+import base64
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed
+from gridbridge.model.elastic.machines import HOST_KEY_TAG, MachineState
+from gridbridge.model.elastic.sections import Pool
+from gridbridge.providers import ec2 as module
+from gridbridge.providers.ec2 import Ec2Provider, kind_of
+from tests.providers.cloud import Gate
+from tests.providers.test_console import ED25519, PRINTED
+
+Ec2 = Callable[..., Ec2Provider]
+TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
+
+
+def instance(provider: Ec2Provider, id_: str) -> dict[str, Any]:
+    """Return what the cloud knows of a machine."""
+    (group,) = provider.client.describe_instances(InstanceIds=[id_])["Reservations"]
+    (found,) = group["Instances"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_machine_and_its_disk_have_their_tags_from_the_beginning(ec2: Ec2, gate: Gate) -> None:
+    provider = ec2()
+
+    made = provider.create("alpha-n7", TAGS)
+
+    assert 0 == gate.seen["CreateTags"]
+    disk = [{"Name": "attachment.instance-id", "Values": [made.id]}]
+    (volume,) = provider.client.describe_volumes(Filters=disk)["Volumes"]
+    expected = {**TAGS, "Name": "alpha-n7"}
+    assert expected == {tag["Key"]: tag["Value"] for tag in volume["Tags"]}
+    assert expected == {tag["Key"]: tag["Value"] for tag in instance(provider, made.id)["Tags"]}
+
+
+def test_what_a_machine_is_made_of_comes_from_its_pool_and_its_provider(
+    ec2: Ec2, tmp_path: Any
+) -> None:
+    provider = ec2(size="m5.large", spot=True)
+    (tmp_path / "begin").write_text("#cloud-config\n")
+    provider.client.create_key_pair(KeyName="grid")
+    (net, *_) = provider.client.describe_subnets()["Subnets"]
+    group = provider.client.create_security_group(
+        GroupName="grid", Description="grid", VpcId=net["VpcId"]
+    )["GroupId"]
+    section = replace(
+        provider.section,
+        key_name="grid",
+        subnet=net["SubnetId"],
+        security_groups=group,
+        user_data=str(tmp_path / "begin"),
+    )
+
+    made = replace(provider, section=section).create("alpha-n7", TAGS)
+
+    found = instance(provider, made.id)
+    assert ("m5.large", "grid", "spot", net["SubnetId"]) == (
+        found["InstanceType"],
+        found["KeyName"],
+        found["InstanceLifecycle"],
+        found["SubnetId"],
+    )
+    assert [group] == [each["GroupId"] for each in found["SecurityGroups"]]
+    data = provider.client.describe_instance_attribute(InstanceId=made.id, Attribute="userData")
+    assert b"#cloud-config\n" == base64.b64decode(data["UserData"]["Value"])
+    assert made.address == found["PrivateIpAddress"]
+
+
+def test_an_answer_that_is_lost_never_makes_two(ec2: Ec2, gate: Gate) -> None:
+    provider = ec2()
+    gate.loses.add("RunInstances")
+    with pytest.raises(NotGranted):
+        provider.create("alpha-n7", TAGS)
+
+    made = provider.create("alpha-n7", TAGS)
+
+    assert 2 == gate.seen["RunInstances"]
+    assert [made.id] == [one.id for one in provider.machines()]
+
+
+def test_another_wish_is_another_machine(ec2: Ec2) -> None:
+    """The name, the tags and what it is made of are all of the wish."""
+    wishes = (
+        (ec2(), "alpha-n7", TAGS),
+        (ec2(), "alpha-n8", TAGS),
+        (ec2(), "alpha-n7", {**TAGS, "gridbridge-intent": "2"}),
+        (ec2(size="m5.large"), "alpha-n7", TAGS),
+    )
+
+    made = {provider.create(name, tags).id for provider, name, tags in wishes}
+
+    assert 4 == len(made)
+
+
+def test_each_page_of_a_list_is_read(ec2: Ec2, monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
+    monkeypatch.setattr(module, "PAGE", 5)
+    provider = ec2()
+    made = {provider.create(f"alpha-n{number}", TAGS).id for number in range(12)}
+
+    assert made == {one.id for one in provider.machines()}
+    assert 3 == gate.seen["DescribeInstances"]
+
+
+def test_a_page_that_fails_fails_the_list(ec2: Ec2, gate: Gate) -> None:
+    provider = ec2()
+    provider.create("alpha-n7", TAGS)
+    gate.refusals["DescribeInstances"] = "InternalError"
+
+    with pytest.raises(NotGranted, match=r"ec2 list: .*words of InternalError"):
+        provider.machines()
+
+
+def test_machines_without_our_tag_are_not_listed(ec2: Ec2) -> None:
+    provider = ec2()
+    image = provider.section.image
+    provider.client.run_instances(ImageId=image, MinCount=1, MaxCount=1)
+
+    assert () == provider.machines()
+
+
+def test_a_host_key_is_learnt_once_from_the_console(ec2: Ec2, gate: Gate) -> None:
+    """And kept in a tag, since a console forgets."""
+    provider = ec2()
+    made = provider.create("alpha-n7", TAGS)
+    other = provider.create("omega-n1", {"gridbridge": "omega"})
+    gate.consoles[other.id] = PRINTED
+
+    before = {one.id: one.host_key for one in provider.machines()}
+    gate.consoles[made.id] = PRINTED
+    learnt = {one.id: one.host_key for one in provider.machines()}
+    gate.consoles[made.id] = ""
+    kept = {one.id: one.host_key for one in provider.machines()}
+
+    assert {made.id: "", other.id: ""} == before
+    assert {made.id: ED25519, other.id: ""} == learnt == kept
+    assert 2 == gate.seen["GetConsoleOutput"]
+
+
+def test_the_key_of_an_image_that_has_its_own_is_tagged(ec2: Ec2, gate: Gate) -> None:
+    made = ec2(host_key=ED25519).create("alpha-n7", TAGS)
+
+    assert (ED25519, ED25519) == (made.host_key, made.tags[HOST_KEY_TAG])
+    assert 0 == gate.seen["GetConsoleOutput"]
+
+
+def test_a_tag_that_is_no_host_key_refuses_the_list(ec2: Ec2) -> None:
+    provider = ec2()
+    made = provider.create("alpha-n7", TAGS)
+    tag = {"Key": HOST_KEY_TAG, "Value": "ssh-ed25519 AAAA"}
+    provider.client.create_tags(Resources=[made.id], Tags=[tag])
+
+    with pytest.raises(ProviderFailed, match=r"ec2 list: host_key = "):
+        provider.machines()
+
+
+def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) -> None:
+    provider = ec2()
+    made = provider.create("alpha-n7", TAGS)
+    provider.destroy(made)
+    answer = instance(provider, made.id)
+
+    assert MachineState.GONE is module.machine_of(answer).state
+    for word, state in (("stopping", MachineState.STOPPED), ("melted", MachineState.UNKNOWN)):
+        assert state is module.machine_of({**answer, "State": {"Name": word}}).state
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        *((code, NoCapacity) for code in sorted(module.NO_CAPACITY)),
+        *((code, NotGranted) for code in sorted(module.LATER)),
+        ("UnauthorizedOperation", ProviderFailed),
+        ("InvalidAMIID.NotFound", ProviderFailed),
+        ("", ProviderFailed),
+    ],
+)
+def test_an_error_code_is_later_or_no_capacity_or_a_failure(
+    ec2: Ec2, gate: Gate, code: str, expected: type[Exception]
+) -> None:
+    assert kind_of(code) is expected
+    gate.refusals["RunInstances"] = code or "Strange"
+
+    with pytest.raises(expected, match=f"^ec2 create: .*words of {code or 'Strange'}$"):
+        ec2().create("alpha-n7", TAGS)
+
+
+def test_a_cloud_that_is_not_reached_is_asked_later(ec2: Ec2, gate: Gate) -> None:
+    provider = ec2()
+    section = replace(provider.section, endpoint="http://127.0.0.1:9")
+    unreachable = module.made(section, Pool(), "alpha")
+
+    with pytest.raises(NotGranted, match=r"ec2 list: Could not connect"):
+        unreachable.machines()
+    assert not gate.seen
+
+
+def test_what_machines_are_to_read_has_to_be_there(ec2: Ec2) -> None:
+    provider = ec2()
+    section = replace(provider.section, user_data="/no/such")
+
+    with pytest.raises(ProviderFailed, match=r"^/no/such: "):
+        replace(provider, section=section).create("alpha-n7", TAGS)
+
+
+def test_a_place_that_is_none_is_told(ec2: Ec2) -> None:
+    section = replace(ec2().section, endpoint="http://[/")
+
+    with pytest.raises(ProviderFailed, match=r"^ec2: "):
+        module.made(section, Pool(), "alpha")

@@ -1,0 +1,110 @@
+"""Clouds by libcloud, against its driver in memory."""
+
+# ruff: noqa: SIM300 - `expected == actual` (style.md 33)
+
+from dataclasses import replace
+
+import pytest
+from libcloud.common.exceptions import BaseHTTPError
+from libcloud.common.types import InvalidCredsError
+from libcloud.compute.drivers.dummy import DummyNodeDriver
+from libcloud.compute.types import NodeState
+
+from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed
+from gridbridge.model.elastic.sections import Pool
+from gridbridge.providers import libcloud as module
+from gridbridge.providers.libcloud import LibcloudProvider
+
+TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
+
+
+def test_the_driver_is_given_its_secrets_its_arguments_and_our_limit(
+    labelled: LibcloudProvider,
+) -> None:
+    expected = {"region": "east", "timeout": 20, "ex_project": "hpc"}
+
+    assert expected == labelled.driver.given
+    assert "1" == labelled.driver.creds
+
+
+def test_a_driver_that_can_t_tag_makes_nothing(labelled: LibcloudProvider) -> None:
+    """Nobody would know whose its machines are."""
+    plain = replace(labelled, driver=DummyNodeDriver("1"))
+    before = len(plain.machines())
+
+    with pytest.raises(ProviderFailed, match="can't tag its machines"):
+        plain.create("alpha-n7", TAGS)
+    assert before == len(plain.machines())
+
+
+def test_machines_of_others_are_listed_and_not_ours(labelled: LibcloudProvider) -> None:
+    plain = replace(labelled, driver=DummyNodeDriver("1"))
+
+    assert ["dummy-0"] == [one.name for one in plain.machines()]
+    assert not any(one.belongs_to("alpha") for one in plain.machines())
+
+
+def test_an_image_or_a_size_that_is_not_there_is_told(labelled: LibcloudProvider) -> None:
+    for key, wanted in (("image", "Plan 9"), ("size", "77")):
+        section = replace(labelled.section, **{key: wanted})  # type: ignore[arg-type]
+        with pytest.raises(ProviderFailed, match=f"{key} {wanted}: its driver knows none"):
+            replace(labelled, section=section).create("alpha-n7", TAGS)
+
+
+def test_the_key_of_an_image_that_has_its_own_is_tagged(labelled: LibcloudProvider) -> None:
+    key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
+
+    replace(labelled, host_key=key).create("alpha-n7", TAGS)
+
+    assert [key] == [one.host_key for one in labelled.machines()]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (BaseHTTPError(403, "quota\nexceeded"), NoCapacity),
+        (BaseHTTPError(413, "over limit"), NoCapacity),
+        (BaseHTTPError(429, "slower"), NotGranted),
+        (BaseHTTPError(503, "busy"), NotGranted),
+        (ConnectionResetError("gone"), NotGranted),
+        (TimeoutError("late"), NotGranted),
+        (BaseHTTPError(400, "no such network"), ProviderFailed),
+        (InvalidCredsError("wrong key"), ProviderFailed),
+        (Exception("a driver's own words"), ProviderFailed),
+        (NotImplementedError(), ProviderFailed),
+    ],
+    ids=lambda value: getattr(value, "__name__", repr(value)),
+)
+def test_what_a_driver_raises_is_later_or_no_capacity_or_a_failure(
+    labelled: LibcloudProvider, error: BaseHTTPError, expected: type[Exception]
+) -> None:
+    labelled.driver.trouble["create"] = error
+
+    with pytest.raises(expected, match=r"^libcloud create: ") as told:
+        labelled.create("alpha-n7", TAGS)
+    assert "\n" not in str(told.value)
+
+
+def test_a_driver_that_may_not_list_has_no_lack_of_capacity(labelled: LibcloudProvider) -> None:
+    labelled.driver.trouble["list"] = BaseHTTPError(403, "forbidden")
+
+    with pytest.raises(ProviderFailed):
+        labelled.machines()
+
+
+def test_every_state_of_libcloud_has_one_of_ours() -> None:
+    words = {str(value) for key, value in vars(NodeState).items() if key.isupper()}
+
+    assert {"error", "unknown"} == words - set(module.STATES)
+
+
+@pytest.mark.parametrize(
+    ("driver", "words"), [("nowhere", "nowhere"), ("dummy", "unexpected keyword")]
+)
+def test_a_driver_that_is_not_there_or_takes_other_words_is_told(
+    labelled: LibcloudProvider, driver: str, words: str
+) -> None:
+    section = replace(labelled.section, driver=driver)
+
+    with pytest.raises(ProviderFailed, match=f"^libcloud begin: .*{words}"):
+        module.made(section, Pool(), "alpha")
