@@ -12,6 +12,7 @@ from gridbridge.cli.drain import drain, undrain
 from gridbridge.cli.explain import explain
 from gridbridge.cli.replay import replay
 from gridbridge.cli.setup import setup
+from gridbridge.cli.squeeze import squeeze
 from gridbridge.cli.status import status
 from gridbridge.cli.why import why
 
@@ -41,6 +42,7 @@ gridbridge.add_command(explain)
 gridbridge.add_command(replay)
 gridbridge.add_command(drain)
 gridbridge.add_command(undrain)
+gridbridge.add_command(squeeze)
 
 
 def main() -> None:

@@ -1,0 +1,143 @@
+"""What a Ganeti cluster's nodes offer and carry as they were found."""
+
+from gridbridge.decisions.elastic.squeeze.loads import (
+    Burden,
+    Load,
+    Site,
+    counted,
+    misplaced,
+    pairs,
+    used,
+)
+from gridbridge.model.elastic.ganeti import NO_NODE, Cluster, Instance, Mirror, Node, Status
+
+EXCLUSION = "htools:iextags:"
+MIGRATION, ALLOWED = "htools:migration:", "htools:allowmigration:"
+LOCATION, DESIRED = "htools:nlocation:", "htools:desiredlocation:"
+
+
+def sites(cluster: Cluster) -> tuple[Site, ...]:
+    """Return what never changes of all nodes; memory is the less of what is told and reckoned."""
+    taken = [0] * len(cluster.nodes)
+    for one in cluster.instances:
+        taken[one.primary] += one.mem if one.status.takes_memory else 0
+    return tuple(
+        _site(cluster, node, used_mem) for node, used_mem in zip(cluster.nodes, taken, strict=True)
+    )
+
+
+def _site(cluster: Cluster, node: Node, used_mem: int) -> Site:
+    policy = cluster.groups[node.group].policy
+    recorded = int(node.mem) - node.own_mem
+    missing = recorded - used_mem - node.free_mem
+    sends = _tagged(cluster.tags, MIGRATION, node.tags)
+    return Site(
+        room=recorded - max(0, missing),
+        mem=node.mem,
+        disk=node.disk,
+        cpus=node.cpus,
+        speed=node.cpu_speed,
+        spindles=node.spindles,
+        most_spindles=policy.spindle_ratio * node.spindles,
+        vcpu_ratio=policy.vcpu_ratio,
+        is_exclusive=node.has_own_spindles,
+        sends=sends,
+        takes=sends | _allowed(cluster.tags, sends),
+        locations=_tagged(cluster.tags, LOCATION, node.tags),
+    )
+
+
+def _tagged(told: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
+    """Return the tags of the families that the cluster's tags name after a prefix."""
+    families = [f"{tag.removeprefix(prefix)}:" for tag in told if tag.startswith(prefix)]
+    return frozenset(tag for tag in tags if any(tag.startswith(family) for family in families))
+
+
+def _allowed(told: tuple[str, ...], sends: frozenset[str]) -> frozenset[str]:
+    """Return the tags of those from which nodes with these tags take instances too."""
+    pairs = (tag.removeprefix(ALLOWED).split("::") for tag in told if tag.startswith(ALLOWED))
+    return frozenset(pair[0] for pair in pairs if len(pair) == 2 and pair[1] in sends)
+
+
+def burdens(cluster: Cluster, known: tuple[Site, ...]) -> tuple[Burden, ...]:
+    """Return what each instance asks of a node."""
+    apart, places = _families(cluster.tags, EXCLUSION), _families(cluster.tags, DESIRED)
+    return tuple(_burden(one, apart, places, known) for one in cluster.instances)
+
+
+def _families(told: tuple[str, ...], prefix: str) -> tuple[str, ...]:
+    """How the tags begin that the cluster's tags name after a prefix."""
+    found = (tag.removeprefix(prefix) for tag in told if tag.startswith(prefix))
+    return tuple(family for family in found if family)
+
+
+def _burden(
+    one: Instance, apart: tuple[str, ...], places: tuple[str, ...], known: tuple[Site, ...]
+) -> Burden:
+    is_on = one.status is not Status.OFFLINE
+    return Burden(
+        mem=one.mem,
+        live_mem=one.mem if one.status.takes_memory else 0,
+        kept_mem=one.mem if is_on and one.is_balanced else 0,
+        disk=one.disk,
+        vcpus=one.vcpus if is_on else 0,
+        is_local=one.template.is_local,
+        is_mirrored=one.template.mirror is Mirror.INTERNAL,
+        spindle_use=one.spindle_use,
+        spindles=one.spindles,
+        tags=tuple(tag for tag in one.tags if tag.startswith(apart)),
+        desired=frozenset(tag for tag in one.tags if tag.startswith(places)),
+        together=0
+        if one.secondary == NO_NODE
+        else len(known[one.primary].locations & known[one.secondary].locations),
+    )
+
+
+def first_loads(cluster: Cluster, known: tuple[Site, ...], asked: tuple[Burden, ...]) -> list[Load]:
+    """Return what all nodes carry as they were found."""
+    loads = [_empty(node) for node in cluster.nodes]
+    for one, burden in zip(cluster.instances, asked, strict=True):
+        load, site = loads[one.primary], known[one.primary]
+        loads[one.primary] = load._replace(
+            live_mem=load.live_mem + burden.live_mem,
+            promised_mem=load.promised_mem - (burden.mem - burden.live_mem),
+            vcpus=load.vcpus + burden.vcpus,
+            spindle_use=used(site, load, burden, 1),
+            primaries=load.primaries + 1,
+            tags=counted(load.tags, burden.tags, 1),
+            location=load.location + misplaced(site, burden),
+            pairs=counted(load.pairs, pairs(site, burden), 1),
+        )
+        if one.secondary == NO_NODE:
+            continue
+        load, site = loads[one.secondary], known[one.secondary]
+        needed = load.peers.get(one.primary, 0) + burden.kept_mem
+        loads[one.secondary] = load._replace(
+            secondaries=load.secondaries + 1,
+            spindle_use=used(site, load, burden, 1),
+            peers={**load.peers, one.primary: needed},
+            kept_mem=max(load.kept_mem, needed),
+        )
+    return [
+        load._replace(fails=node.free_mem < load.kept_mem)
+        for load, node in zip(loads, cluster.nodes, strict=True)
+    ]
+
+
+def _empty(node: Node) -> Load:
+    return Load(
+        live_mem=0,
+        promised_mem=node.free_mem,
+        free_disk=node.free_disk,
+        vcpus=node.own_cpus,
+        free_spindles=node.free_spindles,
+        spindle_use=0.0,
+        primaries=0,
+        secondaries=0,
+        peers={},
+        kept_mem=0,
+        fails=False,
+        tags={},
+        location=0,
+        pairs={},
+    )

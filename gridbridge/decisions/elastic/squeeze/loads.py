@@ -1,0 +1,241 @@
+"""What a Ganeti node carries, and whether it could carry more (N+1 included).
+
+The numbers are NamedTuples and not dataclasses: a balance makes some hundred thousand of them.
+"""
+
+from collections.abc import Mapping
+from math import inf, nan
+from typing import NamedTuple, TypeVar
+
+Key = TypeVar("Key")
+
+
+class Site(NamedTuple):
+    """What never changes of a node."""
+
+    room: int  # MiB of memory for instances
+    mem: float
+    disk: float
+    cpus: float
+    speed: float
+    spindles: int
+    most_spindles: float
+    vcpu_ratio: float
+    is_exclusive: bool
+    sends: frozenset[str]  # migration tags
+    takes: frozenset[str]  # migration tags of nodes from which it takes instances
+    locations: frozenset[str]
+
+
+class Burden(NamedTuple):
+    """What an instance asks of a node; equal ones are interchangeable."""
+
+    mem: int  # MiB, and so the next two
+    live_mem: int  # what it takes of the memory now
+    kept_mem: int  # what its secondary keeps for it
+    disk: int
+    vcpus: int
+    is_local: bool
+    is_mirrored: bool
+    spindle_use: int
+    spindles: int | None
+    tags: tuple[str, ...]  # exclusion tags
+    desired: frozenset[str]  # location tags that its primary is to have
+    together: int  # locations that its primary and secondary share
+
+
+class Load(NamedTuple):
+    """What changes of a node."""
+
+    live_mem: int
+    promised_mem: int  # what were free if all its instances ran
+    free_disk: int
+    vcpus: int
+    free_spindles: int
+    spindle_use: float
+    primaries: int
+    secondaries: int
+    peers: Mapping[int, int]  # by primary node: the memory that it would need here
+    kept_mem: int  # the most of them
+    fails: bool  # N+1: there is no room for that
+    tags: Mapping[str, int]
+    location: int
+    pairs: Mapping[tuple[str, str], int]  # of locations and exclusion tags
+
+
+def ratio(part: float, whole: float) -> float:
+    """Divide as a processor does."""
+    if whole:
+        return part / whole
+    return nan if not part or part != part else (inf if part > 0 else -inf)
+
+
+def with_primary(site: Site, load: Load, burden: Burden, *, is_forced: bool) -> Load | None:
+    """Return the load with one more instance that runs here; None: it can't be.
+
+    What is forced goes beyond soft limits, as from a node that is offline.
+    """
+    live_mem = load.live_mem + burden.live_mem
+    free = site.room - live_mem
+    free_disk = load.free_disk - burden.disk if burden.is_local else load.free_disk
+    if free <= 0 or (burden.is_local and free_disk <= 0):
+        return None
+    spindle_use = used(site, load, burden, 1)
+    free_spindles = _spindles_left(site, load, burden)
+    if burden.is_local and site.is_exclusive and free_spindles < 0:
+        return None
+    vcpus = load.vcpus + burden.vcpus
+    promised_mem = load.promised_mem - burden.mem
+    fails = free <= load.kept_mem
+    if not is_forced and (
+        (fails and not load.fails)
+        or promised_mem <= 0
+        or (burden.is_local and spindle_use > site.most_spindles)
+        or 0 <= site.vcpu_ratio < ratio(vcpus, site.cpus)
+        or (burden.tags and any(tag in load.tags for tag in burden.tags))
+    ):
+        return None
+    return Load(
+        live_mem,
+        promised_mem,
+        free_disk,
+        vcpus,
+        free_spindles,
+        spindle_use,
+        load.primaries + 1,
+        load.secondaries,
+        load.peers,
+        load.kept_mem,
+        fails,
+        counted(load.tags, burden.tags, 1),
+        load.location + misplaced(site, burden),
+        counted(load.pairs, pairs(site, burden), 1),
+    )
+
+
+def without_primary(site: Site, load: Load, burden: Burden) -> Load:
+    """Return the load without an instance that runs here."""
+    live_mem = load.live_mem - burden.live_mem
+    return Load(
+        live_mem,
+        load.promised_mem + burden.mem,
+        load.free_disk + burden.disk if burden.is_local else load.free_disk,
+        load.vcpus - burden.vcpus,
+        _spindles_freed(site, load, burden),
+        used(site, load, burden, -1),
+        load.primaries - 1,
+        load.secondaries,
+        load.peers,
+        load.kept_mem,
+        site.room - live_mem <= load.kept_mem,
+        counted(load.tags, burden.tags, -1),
+        load.location - misplaced(site, burden),
+        counted(load.pairs, pairs(site, burden), -1),
+    )
+
+
+def with_secondary(
+    site: Site,
+    load: Load,
+    burden: Burden,
+    primary: int,
+    *,
+    is_forced: bool,
+    ignores_disk: bool = False,
+) -> Load | None:
+    """Return the load with one more instance's second copy; None: it can't be."""
+    free_disk = load.free_disk - burden.disk
+    if not burden.is_mirrored or (free_disk <= 0 and not ignores_disk):
+        return None
+    free_spindles = _spindles_left(site, load, burden)
+    if site.is_exclusive and free_spindles < 0:
+        return None
+    spindle_use = used(site, load, burden, 1)
+    free = site.room - load.live_mem
+    needed = load.peers.get(primary, 0) + burden.kept_mem
+    kept_mem = max(load.kept_mem, needed)
+    fails = free <= kept_mem
+    if not is_forced and (
+        free_disk <= 0
+        or spindle_use > site.most_spindles
+        or burden.kept_mem >= free
+        or (fails and not load.fails)
+        or burden.kept_mem >= load.promised_mem
+    ):
+        return None
+    return load._replace(
+        free_disk=free_disk,
+        free_spindles=free_spindles,
+        spindle_use=spindle_use,
+        secondaries=load.secondaries + 1,
+        peers={**load.peers, primary: needed},
+        kept_mem=kept_mem,
+        fails=fails,
+    )
+
+
+def without_secondary(site: Site, load: Load, burden: Burden, primary: int) -> Load:
+    """Return the load without an instance's second copy."""
+    before = load.peers.get(primary, 0)
+    needed = before - burden.kept_mem
+    others = {node: mem for node, mem in load.peers.items() if node != primary}
+    peers = {**others, primary: needed} if needed > 0 else others
+    kept_mem = load.kept_mem if before < load.kept_mem else max(peers.values(), default=0)
+    return load._replace(
+        free_disk=load.free_disk + burden.disk if burden.is_local else load.free_disk,
+        free_spindles=_spindles_freed(site, load, burden),
+        spindle_use=used(site, load, burden, -1),
+        secondaries=load.secondaries - 1,
+        peers=peers,
+        kept_mem=kept_mem,
+        fails=site.room - load.live_mem <= kept_mem,
+    )
+
+
+def takes_from(source: Site, target: Site) -> bool:
+    """Whether the tags let instances move from one node to another."""
+    return source.sends <= target.takes
+
+
+def used(site: Site, load: Load, burden: Burden, sign: int) -> float:
+    """Return the use of spindles with the instance, or without it."""
+    if site.is_exclusive:
+        return 0.0
+    return load.spindle_use + sign * burden.spindle_use if burden.is_local else load.spindle_use
+
+
+def _spindles_left(site: Site, load: Load, burden: Burden) -> int:
+    """Return the free spindles with one more instance: what is not told can't be had."""
+    if not site.is_exclusive:
+        return 0
+    return -1 if burden.spindles is None else load.free_spindles - burden.spindles
+
+
+def _spindles_freed(site: Site, load: Load, burden: Burden) -> int:
+    return load.free_spindles + (burden.spindles or 0) if site.is_exclusive else 0
+
+
+def misplaced(site: Site, burden: Burden) -> int:
+    """How much worse the node is than one where the instance would be by its location."""
+    return burden.together + len(burden.desired - site.locations)
+
+
+def pairs(site: Site, burden: Burden) -> tuple[tuple[str, str], ...]:
+    """Return each of the node's locations with each of the instance's exclusion tags."""
+    if not burden.tags or not site.locations:
+        return ()
+    return tuple((place, tag) for place in sorted(site.locations) for tag in burden.tags)
+
+
+def counted(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
+    """Return the counts with each key once more, or once less."""
+    if not keys:
+        return counts
+    changed = dict(counts)
+    for key in keys:
+        left = changed.get(key, 0) + sign
+        if left > 0:
+            changed[key] = left
+        else:
+            changed.pop(key, None)
+    return changed

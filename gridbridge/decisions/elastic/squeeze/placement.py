@@ -1,0 +1,231 @@
+"""Where the instances of a Ganeti cluster are, and what a move would make of that."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gridbridge.decisions.elastic.squeeze.found import burdens, first_loads, sites
+from gridbridge.decisions.elastic.squeeze.loads import (
+    Burden,
+    Load,
+    Site,
+    takes_from,
+    with_primary,
+    with_secondary,
+    without_primary,
+    without_secondary,
+)
+from gridbridge.decisions.elastic.squeeze.scores import Figures, figures_of, score
+from gridbridge.model.elastic.ganeti import NO_NODE, Cluster, Kind
+
+Changed = dict[int, Load]  # nodes and what they would carry
+
+
+@dataclass(slots=True, kw_only=True)
+class Placement:
+    """All nodes' loads while a cluster is balanced: it is changed by each move."""
+
+    sites: tuple[Site, ...]
+    burdens: list[Burden]
+    homes: list[tuple[int, int]]  # of each instance: the primary and secondary node
+    movable: tuple[int, ...]
+    mirrored: frozenset[int]
+    loads: list[Load]
+    figures: list[Figures]
+    is_online: list[bool]
+
+    @property
+    def online(self) -> tuple[int, ...]:
+        """The nodes that may take instances, in their order."""
+        return tuple(node for node, is_on in enumerate(self.is_online) if is_on)
+
+    def switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "Placement":
+        """Return a copy with these nodes online, or offline."""
+        is_online = list(self.is_online)
+        for node in nodes:
+            is_online[node] = to_online
+        return replace(
+            self,
+            burdens=list(self.burdens),
+            homes=list(self.homes),
+            loads=list(self.loads),
+            figures=list(self.figures),
+            is_online=is_online,
+        )
+
+    def score(self, changed: Mapping[int, Load]) -> float:
+        """Return the score with these nodes' loads instead of theirs."""
+        online = self.online
+        loads = {node: changed.get(node, self.loads[node]) for node in range(len(self.loads))}
+        figures = [
+            figures_of(self.sites[node], changed[node]) if node in changed else self.figures[node]
+            for node in online
+        ]
+        offline = [load for node, load in loads.items() if not self.is_online[node]]
+        pairs: Counter[tuple[str, str]] = Counter()
+        for node in online:
+            pairs.update(loads[node].pairs)
+        return score(figures, offline, pairs)
+
+    def apply(self, instance: int, home: tuple[int, int], changed: Changed) -> None:
+        """Move an instance for good."""
+        for node, load in changed.items():
+            self.loads[node] = load
+            self.figures[node] = figures_of(self.sites[node], load)
+        self.homes[instance] = home
+        self.burdens[instance] = self.burden_at(instance, *home)
+
+    def burden_at(self, instance: int, primary: int, secondary: int) -> Burden:
+        """Return what an instance asks, which depends a little on where it is."""
+        burden = self.burdens[instance]
+        if secondary == NO_NODE or instance not in self.mirrored:
+            return burden
+        shared = len(self.sites[primary].locations & self.sites[secondary].locations)
+        return burden if shared == burden.together else burden._replace(together=shared)
+
+
+def place(cluster: Cluster) -> Placement:
+    """Return the placement as a cluster was found."""
+    known = sites(cluster)
+    asked = burdens(cluster, known)
+    loads = first_loads(cluster, known, asked)
+    groups = [node.group for node in cluster.nodes]
+    return Placement(
+        sites=known,
+        burdens=list(asked),
+        homes=[(one.primary, one.secondary) for one in cluster.instances],
+        movable=tuple(
+            at
+            for at, one in enumerate(cluster.instances)
+            if one.is_movable
+            and one.is_balanced
+            and (one.secondary == NO_NODE or groups[one.primary] == groups[one.secondary])
+        ),
+        mirrored=frozenset(at for at, one in enumerate(asked) if one.is_mirrored),
+        loads=loads,
+        figures=[figures_of(site, load) for site, load in zip(known, loads, strict=True)],
+        is_online=[not node.is_offline for node in cluster.nodes],
+    )
+
+
+def possible(
+    at: Placement, instance: int, online: tuple[int, ...]
+) -> Iterator[tuple[Kind, int, tuple[int, int], Changed]]:
+    """All moves of an instance that can be, in hbal's order: kind, target, new home, new loads."""
+    primary, secondary = at.homes[instance]
+    targets = [node for node in online if node not in (primary, secondary)]
+    if instance not in at.mirrored:
+        yield from _to_any(at, instance, targets)
+        return
+    has_secondary = secondary != NO_NODE and at.is_online[secondary]
+    if has_secondary and (done := _failover(at, instance)):
+        yield Kind.FAILOVER, NO_NODE, (secondary, primary), done
+    for target in targets:
+        if done := _replace_secondary(at, instance, target):
+            yield Kind.REPLACE_SECONDARY, target, (primary, target), done
+        if done := _replace_and_failover(at, instance, target):
+            yield Kind.REPLACE_AND_FAILOVER, target, (target, primary), done
+        if has_secondary and (done := _replace_primary(at, instance, target)):
+            yield Kind.REPLACE_PRIMARY, target, (target, secondary), done
+        if has_secondary and (done := _failover_and_replace(at, instance, target)):
+            yield Kind.FAILOVER_AND_REPLACE, target, (secondary, target), done
+
+
+def _to_any(
+    at: Placement, instance: int, targets: list[int]
+) -> Iterator[tuple[Kind, int, tuple[int, int], Changed]]:
+    primary, secondary = at.homes[instance]
+    burden, source = at.burdens[instance], at.sites[primary]
+    without = without_primary(source, at.loads[primary], burden)
+    is_forced = not at.is_online[primary]
+    for target in targets:
+        site = at.sites[target]
+        if takes_from(source, site) and (
+            load := with_primary(site, at.loads[target], burden, is_forced=is_forced)
+        ):
+            yield Kind.TO_ANY, target, (target, secondary), {primary: without, target: load}
+
+
+def _failover(at: Placement, instance: int) -> Changed | None:
+    """Return the second copy becomes the first, and the first the second."""
+    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
+    site_p, site_s = at.sites[old_p], at.sites[old_s]
+    is_forced = not at.is_online[old_p]
+    if not takes_from(site_p, site_s):
+        return None
+    free_s = without_secondary(site_s, at.loads[old_s], burden, old_p)
+    new_p = with_primary(site_s, free_s, burden, is_forced=is_forced)
+    free_p = without_primary(site_p, at.loads[old_p], burden)
+    if new_p is None:
+        return None
+    new_s = with_secondary(
+        site_p, free_p, burden, old_s, is_forced=is_forced, ignores_disk=is_forced
+    )
+    return new_s and {old_p: new_s, old_s: new_p}
+
+
+def _replace_primary(at: Placement, instance: int, target: int) -> Changed | None:
+    """By way of the secondary, which has to hold it for a moment."""
+    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
+    site_p, site_s, site_t = at.sites[old_p], at.sites[old_s], at.sites[target]
+    if not takes_from(site_p, site_s) or not takes_from(site_s, site_t):
+        return None
+    is_forced = not at.is_online[old_p]
+    new = at.burden_at(instance, target, old_s)
+    free_s = without_secondary(site_s, at.loads[old_s], burden, old_p)
+    held = with_primary(site_s, free_s, new, is_forced=is_forced)
+    new_p = held and with_primary(site_t, at.loads[target], new, is_forced=is_forced)
+    if held is None or new_p is None:
+        return None
+    left = without_primary(site_s, held, new)
+    new_s = with_secondary(site_s, left, new, target, is_forced=is_forced)
+    free_p = without_primary(site_p, at.loads[old_p], burden)
+    return new_s and {old_p: free_p, old_s: new_s, target: new_p}
+
+
+def _replace_secondary(at: Placement, instance: int, target: int) -> Changed | None:
+    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
+    site_p = at.sites[old_p]
+    new = at.burden_at(instance, old_p, target)
+    is_forced = old_s != NO_NODE and not at.is_online[old_s]
+    new_s = with_secondary(at.sites[target], at.loads[target], new, old_p, is_forced=is_forced)
+    if new_s is None:
+        return None
+    free_p = without_primary(site_p, at.loads[old_p], burden)
+    new_p = with_primary(site_p, free_p, new, is_forced=True)
+    free_s = without_secondary(at.sites[old_s], at.loads[old_s], burden, old_p)
+    return new_p and {old_p: new_p, target: new_s, old_s: free_s}
+
+
+def _replace_and_failover(at: Placement, instance: int, target: int) -> Changed | None:
+    """Return the target becomes the primary, and the primary the secondary."""
+    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
+    site_p, site_t = at.sites[old_p], at.sites[target]
+    if not takes_from(site_p, site_t):
+        return None
+    new = at.burden_at(instance, target, old_p)
+    new_p = with_primary(site_t, at.loads[target], new, is_forced=False)
+    if new_p is None:
+        return None
+    free_p = without_primary(site_p, at.loads[old_p], burden)
+    is_forced = not at.is_online[old_s]
+    new_s = with_secondary(site_p, free_p, new, target, is_forced=is_forced)
+    free_s = without_secondary(at.sites[old_s], at.loads[old_s], burden, old_p)
+    return new_s and {target: new_p, old_p: new_s, old_s: free_s}
+
+
+def _failover_and_replace(at: Placement, instance: int, target: int) -> Changed | None:
+    """Return the secondary becomes the primary, with its second copy on the target."""
+    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
+    site_p, site_s = at.sites[old_p], at.sites[old_s]
+    if not takes_from(site_p, site_s):
+        return None
+    is_forced = not at.is_online[old_p]
+    new = at.burden_at(instance, old_s, target)
+    free_s = without_secondary(site_s, at.loads[old_s], burden, old_p)
+    new_p = with_primary(site_s, free_s, new, is_forced=is_forced)
+    if new_p is None:
+        return None
+    new_s = with_secondary(at.sites[target], at.loads[target], new, old_s, is_forced=is_forced)
+    free_p = without_primary(site_p, at.loads[old_p], burden)
+    return new_s and {target: new_s, old_s: new_p, old_p: free_p}

@@ -1,0 +1,109 @@
+"""gridbridge squeeze --model: the answers of the real hsqueeze, and files that are none."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gridbridge.cli.main import gridbridge
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "hsqueeze-3.0.2"
+CASES = tuple(path.stem for path in sorted(GOLDEN.glob("*.data")))
+SPECS = "|128,1,1024,1,1,1|128,1,1024,1,1,1;32768,8,1048576,16,8,12|drbd,ext|4.0|32.0"
+MODEL = f"""\
+default|uuid||
+default|uuid|preferred||
+
+one.example|4096|100|3900|100000|90000|4|M|uuid|1||N|0|1|1.0
+two.example|4096|100|3900|100000|90000|4|N|uuid
+six.example|4096|100|3900|100000|90000|4|Y|uuid|1|htools:standby:a
+
+vm.example|512|1000|1|running|Y|two.example||ext|
+
+
+{SPECS}
+""".partition("\n")[2]
+
+
+def run(model: Path, *words: str) -> Result:
+    """Squeeze a model."""
+    return CliRunner().invoke(gridbridge, ("squeeze", "--model", str(model), *words))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Return a file of three nodes."""
+    path = tmp_path / "model"
+    path.write_text(MODEL)
+    return path
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_answer_is_the_real_program_s(case: str, tmp_path: Path) -> None:
+    options = (GOLDEN / f"{case}.options").read_text().split()
+
+    done = run(GOLDEN / f"{case}.data", *options, "-S", str(tmp_path / "saved"))
+
+    assert done.exit_code == 0, done.output
+    assert done.stdout == (GOLDEN / f"{case}.out").read_text()
+    assert (tmp_path / "saved.squeezed").read_text() == (GOLDEN / f"{case}.squeezed").read_text()
+
+
+def test_there_are_cases_of_each_answer() -> None:
+    answers = "".join((GOLDEN / f"{case}.out").read_text() for case in CASES)
+
+    for answer in ("'Nodes to offline'", "'Nodes to online'", "'No action'"):
+        assert answer in answers
+
+
+def test_a_saved_cluster_can_be_squeezed_again(model: Path, tmp_path: Path) -> None:
+    assert run(model, "-S", str(tmp_path / "saved")).stdout == "'Nodes to offline'\ntwo.example\n"
+
+    again = run(tmp_path / "saved.squeezed")
+
+    assert (again.exit_code, again.stdout) == (0, "'No action'\n")
+
+
+def test_commands_are_written_as_a_script(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "commands"
+
+    done = run(model, f"-C{path}", "--no-headers")
+
+    assert done.stdout == f"two.example\nThe commands have been written to file '{path}'\n"
+    assert "  check\n  gnt-instance migrate -f -n one vm.example\n" in path.read_text()
+    assert path.read_text().endswith("\necho Power Commands\n  gnt-node power -f off two\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "told"),
+    [
+        (1, "default|uuid", "the line has 2 fields; right is 4 or more"),
+        (1, "default|uuid|often||", "the allocation policy is 'often'; right is one of preferred"),
+        (3, "one|much|0|1|1|1|4|M|uuid", "the node's memory is 'much'; right is a number"),
+        (3, "one|1|0|1.5|1|1|4|M|uuid", "its free memory is '1.5'; right is a whole number"),
+        (3, "one|1|0|1|1|1|4|M|other", "there is no group 'other'; right is one that is told"),
+        (3, "one|1|0|1|1|1|4|X|uuid", "the node's role is 'X'; right is Y (offline), N or M"),
+        (4, MODEL.split("\n")[2], "node 'one.example' comes twice; right is a name for each"),
+        (7, "vm|1|1|1|running|Y|nine||ext|", "there is no node 'nine'; right is one that is told"),
+        (7, "vm|1|1|1|asleep|Y|two.example||ext|", "its status is 'asleep'; right is one of run"),
+        (7, "vm|1|1|1|running|Y|two.example||tape|", "the disk template is 'tape'; right is one"),
+        (7, "vm|1|1|1|running|y|two.example||ext|", "whether it is balanced is 'y'; right is Y or"),
+        (10, "|1,2|||4.0|1.0", "an instance's size is '1,2'; right is six whole numbers"),
+    ],
+)
+def test_a_wrong_line_is_told_with_its_number(line: int, text: str, told: str, model: Path) -> None:
+    lines = MODEL.split("\n")
+    lines[line - 1] = text
+    model.write_text("\n".join(lines))
+
+    done = run(model)
+
+    assert (done.exit_code, done.stdout) == (2, "") or done.exit_code == 1
+    assert f"{model}:{line}: {told}" in str(done.exception)
+
+
+@pytest.mark.parametrize("text", ["", "one\n", "a|b|preferred||\n\n\n"])
+def test_a_file_without_its_sections_is_refused(text: str, model: Path) -> None:
+    model.write_text(text)
+
+    assert "groups, nodes, instances, tags, policies" in str(run(model).exception)
