@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from gridbridge.config import providers
 from gridbridge.config.sections import Group, Named, Single
 from gridbridge.config.words import Table, table_of
-from gridbridge.model.elastic.sections import Balance, Demand, Pool, PoweredHost, ProviderSection
+from gridbridge.model.elastic.sections import (
+    HOST_NAME,
+    Balance,
+    Demand,
+    Pool,
+    PoweredHost,
+    ProviderSection,
+)
 from gridbridge.model.settings import OBJECT_NAME
 
 GROUPS: tuple[Group, ...] = (
@@ -13,7 +20,7 @@ GROUPS: tuple[Group, ...] = (
     Single(name="demand", kind=Demand),
     Named(name="pool", field="pools", kind=Pool, form=OBJECT_NAME),
     Named(name="provider", field="providers", kind=ProviderSection, form=OBJECT_NAME),
-    Named(name="power", field="powered", kind=PoweredHost, form=OBJECT_NAME),
+    Named(name="power", field="powered", kind=PoweredHost, form=HOST_NAME),
 )
 
 

@@ -1,21 +1,15 @@
 """A provider that is any program: JSON on its standard input, JSON on its standard output.
 
-It is called as the lab's power-node is (docs/elastic.md, "A program of your own"). The exit status
-tells what came of a call, as in sysexits.h: 0, 69 (EX_UNAVAILABLE) and 75 (EX_TEMPFAIL).
+It is called as the lab's power-node is (docs/elastic.md, "A program of your own").
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gridbridge.errors import CommandFailed, NoCapacity, NotGranted, ParseError, ProviderFailed
+from gridbridge.errors import ParseError, ProviderFailed
 from gridbridge.model.elastic.machines import POOL_TAG, Machine
-from gridbridge.providers import reading
-from gridbridge.shell import runner
-
-LATER, NO_CAPACITY = 75, 69
-MOST_BYTES = 16 << 20  # a list of 20,000 nodes is shorter
-WORDS = 200  # characters of what a program says last
+from gridbridge.providers import program, reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,23 +53,8 @@ class CommandProvider:
         self._call("stop", {"id": machine.id})
 
     def _call(self, verb: str, wish: Mapping[str, object]) -> bytes:
-        """Return what the program printed; its end decides what is raised."""
-        argv, stdin = (self.program, verb), json.dumps(wish).encode() + b"\n"
-        try:
-            done = runner.run(argv, dict(self.env), self.timeout_s, stdin, MOST_BYTES)
-            return done.checked().stdout
-        except CommandFailed as failed:
-            told = f"{self._said(verb)}: {shown(failed.words)}"
-            if failed.status == NO_CAPACITY:
-                raise NoCapacity(told) from failed
-            if failed.status == LATER or failed.transient:
-                raise NotGranted(told) from failed
-            raise ProviderFailed(told) from failed
+        stdin = json.dumps(wish).encode() + b"\n"
+        return program.answer((self.program, verb), self.env, self.timeout_s, stdin)
 
     def _said(self, verb: str) -> str:
-        return f"{self.program} {verb}"
-
-
-def shown(words: str) -> str:
-    """Return a program's words as one line of what can be printed."""
-    return "".join(sign if sign.isprintable() else "?" for sign in words)[:WORDS]
+        return program.said((self.program, verb))

@@ -1,6 +1,5 @@
 """Which provider makes the nodes of a pool, and which one switches a host on and off."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -8,7 +7,7 @@ from types import MappingProxyType
 from gridbridge.errors import ProviderFailed
 from gridbridge.model.elastic.sections import Pool, ProviderKind, ProviderSection
 from gridbridge.model.policy import Policy
-from gridbridge.providers import ec2, libcloud
+from gridbridge.providers import ec2, libcloud, power, program
 from gridbridge.providers.command import CommandProvider
 from gridbridge.providers.protocol import Provider
 
@@ -29,14 +28,28 @@ def provider_of(settings: Policy, pool: str) -> Provider:
     return made(_settled(section, at), at, settings.site.cluster)
 
 
+def power_of(settings: Policy, host: str) -> Provider:
+    """Return who switches a host of the site's own on and off, and others with it.
+
+    Raises ProviderFailed when there is nobody, or when a file of a secret can't be read.
+    """
+    at = settings.powered.get(host)
+    section = settings.providers.get(at.provider) if at else None
+    if at is None or section is None:
+        raise ProviderFailed(f"host {host}: nobody switches it on and off; [power.{host}]")
+    with_it = {name: one for name, one in settings.powered.items() if one.provider == at.provider}
+    return power.made(section, with_it, settings.site.cluster)
+
+
 def _settled(section: ProviderSection, pool: Pool) -> ProviderSection:
     """Return a provider's section with what the pool says in its place."""
     return replace(section, image=pool.image or section.image, size=pool.size or section.size)
 
 
 def _command(section: ProviderSection, _pool: Pool, _cluster: str) -> Provider:
-    env = {**os.environ, "LC_ALL": "C"}
-    return CommandProvider(program=section.program, timeout_s=section.timeout_s, env=env)
+    return CommandProvider(
+        program=section.program, timeout_s=section.timeout_s, env=program.environment()
+    )
 
 
 MAKERS: Mapping[ProviderKind, Callable[[ProviderSection, Pool, str], Provider]] = MappingProxyType(

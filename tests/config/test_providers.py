@@ -225,6 +225,10 @@ def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> Non
             ['[provider.bmc] program = "/x": with way ipmi; it has no such key'],
         ),
         (
+            WAKE + '[power."N 1"]\nprovider = "bmc"\nmac = "52:54:00:12:34:56"\n',
+            ['[power."N 1"]: wrong name; the name of a host: small letters, digits, - and .'],
+        ),
+        (
             POWER + 'way = "smoke"\n',
             ['[provider.bmc] way = "smoke": unknown word; "ipmi" or "wake" or "command"'],
         ),
@@ -240,6 +244,7 @@ def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> Non
         "no program",
         "no broadcast address",
         "a program that nobody runs",
+        "no name of a host",
         "an unknown way",
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 
 from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed
 from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.providers import command
+from gridbridge.providers import program
 from gridbridge.providers.command import CommandProvider
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
@@ -43,11 +43,11 @@ def by(tmp_path: Path) -> Make:
     """Return what makes a provider of a script."""
 
     def make(script: str, timeout_s: float = 20) -> CommandProvider:
-        program = tmp_path / "program"
-        program.write_text(f"#!/bin/sh\n{script}\n")
-        program.chmod(0o755)
+        file = tmp_path / "program"
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
         env = {"PATH": "/usr/bin:/bin", "AT": str(tmp_path)}
-        return CommandProvider(program=str(program), timeout_s=timeout_s, env=env)
+        return CommandProvider(program=str(file), timeout_s=timeout_s, env=env)
 
     return make
 
@@ -195,7 +195,7 @@ def test_of_a_program_that_hangs_nobody_knows_what_came(by: Make) -> None:
 def test_a_program_that_prints_without_end_is_stopped(
     by: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(program, "MOST_BYTES", 1 << 20)
     with pytest.raises(ProviderFailed, match="it prints without end"):
         by("yes").machines()
 

@@ -49,6 +49,10 @@ PLACE = Form(
     holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
     right="HOST or HOST:PORT, or empty",
 )
+HOST_NAME = Form(
+    holds=re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*").fullmatch,
+    right="the name of a host: small letters, digits, - and .",
+)
 MAC = Form(
     holds=re.compile("([0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5})?").fullmatch,
     right='"52:54:00:12:34:56", or empty',

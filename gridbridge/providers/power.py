@@ -1,0 +1,212 @@
+"""Hosts of the site's own, which are switched on and off but never made.
+
+By their management controllers (ipmitool(1)), by a packet that wakes a network card, or by any
+program. A host whose state can't be told is listed as unknown, and never left out.
+"""
+
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NoReturn, Protocol
+
+from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed
+from gridbridge.model.elastic.machines import OWNER_TAG, Machine, MachineState
+from gridbridge.model.elastic.sections import PoweredHost, ProviderSection, Way
+from gridbridge.providers import credentials, program
+
+AT_ONCE = 32  # hosts whose states are asked for side by side
+IPMITOOL = "/usr/bin/ipmitool"
+IPMI_PORT = "623"
+CHASSIS = MappingProxyType(  # what `chassis power status` prints
+    {b"Chassis Power is on": MachineState.RUNNING, b"Chassis Power is off": MachineState.STOPPED}
+)
+SAID = MappingProxyType({b"on": MachineState.RUNNING, b"off": MachineState.STOPPED})
+DISCARD = "9"  # the port to which such packets are usually sent
+
+
+class Switch(Protocol):
+    """Turns one host on and off."""
+
+    def on(self) -> None:
+        """Switch it on; it may be on already."""
+        ...
+
+    def off(self) -> None:
+        """Have it shut down; it may be off already."""
+        ...
+
+    def state(self) -> MachineState:
+        """Ask whether it is on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerProvider:
+    """The hosts of a section."""
+
+    switches: Mapping[str, Switch]
+    cluster: str
+
+    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+        """Refuse: there are no more hosts than there are."""
+        self._refuse(f"create {name}", "hosts of the site's own are not made")
+
+    def destroy(self, machine: Machine) -> None:
+        """Refuse: a host stays, on or off."""
+        self._refuse(f"destroy {machine.name}", "hosts of the site's own are not removed")
+
+    def machines(self) -> tuple[Machine, ...]:
+        """Return all hosts; those that don't tell their state have an unknown one."""
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            return tuple(pool.map(self._machine, self.switches))
+
+    def start(self, machine: Machine) -> None:
+        """Switch it on."""
+        self._switch("start", machine).on()
+
+    def stop(self, machine: Machine) -> None:
+        """Have it shut down."""
+        self._switch("stop", machine).off()
+
+    def _machine(self, name: str) -> Machine:
+        try:
+            state = self.switches[name].state()
+        except (NoCapacity, NotGranted, ProviderFailed):
+            state = MachineState.UNKNOWN
+        return Machine(id=name, name=name, state=state, tags={OWNER_TAG: self.cluster})
+
+    def _switch(self, verb: str, machine: Machine) -> Switch:
+        if machine.id not in self.switches:
+            self._refuse(f"{verb} {machine.id}", "no host of this provider")
+        return self.switches[machine.id]
+
+    def _refuse(self, asked: str, why: str) -> NoReturn:
+        raise ProviderFailed(f"power {asked}: {why}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """A host by its management controller."""
+
+    bmc: str
+    user: str
+    password_file: str
+    timeout_s: float
+    tool: str = IPMITOOL
+
+    def on(self) -> None:
+        """Switch it on."""
+        self._ask("on")
+
+    def off(self) -> None:
+        """Press its button once: its system shuts down and keeps its disks whole."""
+        self._ask("soft")
+
+    def state(self) -> MachineState:
+        """Ask whether it has power."""
+        return CHASSIS.get(self._ask("status").strip(), MachineState.UNKNOWN)
+
+    def _ask(self, word: str) -> bytes:
+        """Return ipmitool's answer; it has one exit status for refused and for not reached."""
+        credentials.secret(self.password_file)
+        host, _, port = self.bmc.partition(":")
+        place = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
+        argv = (self.tool, *place, "-U", self.user, "-f", self.password_file)
+        env = program.environment()
+        try:
+            return program.answer((*argv, "chassis", "power", word), env, self.timeout_s)
+        except ProviderFailed as error:
+            raise NotGranted(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A host by a program: `on HOST`, `off HOST`, and `status HOST`, which prints on or off."""
+
+    program: str
+    host: str
+    timeout_s: float
+
+    def on(self) -> None:
+        """Switch it on."""
+        self._ask("on")
+
+    def off(self) -> None:
+        """Have it shut down."""
+        self._ask("off")
+
+    def state(self) -> MachineState:
+        """Ask whether it is on."""
+        return SAID.get(self._ask("status").strip(), MachineState.UNKNOWN)
+
+    def _ask(self, word: str) -> bytes:
+        argv = (self.program, word, self.host)
+        return program.answer(argv, program.environment(), self.timeout_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Woken:
+    """A host whose network card wakes it; what else there is to do, a program does."""
+
+    host: str
+    mac: str
+    broadcast: str
+    told: Told | None
+
+    def on(self) -> None:
+        """Send the packet; whether it was heard, the state tells later."""
+        address, _, port = self.broadcast.partition(":")
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+                sender.sendto(magic_packet(self.mac), (address, int(port or DISCARD)))
+        except (OSError, OverflowError) as error:  # no such port
+            raise NotGranted(f"power start {self.host}: {self.broadcast}: {error}") from error
+
+    def off(self) -> None:
+        """Have the program do it; a packet can't."""
+        if self.told is None:
+            right = "a packet only wakes; its provider needs a program"
+            raise ProviderFailed(f"power stop {self.host}: {right}")
+        self.told.off()
+
+    def state(self) -> MachineState:
+        """Ask the program; nobody else knows."""
+        return self.told.state() if self.told else MachineState.UNKNOWN
+
+
+def magic_packet(mac: str) -> bytes:
+    """Return what wakes a network card: six times FF, then its address sixteen times."""
+    return b"\xff" * 6 + bytes.fromhex(mac.replace(":", "")) * 16
+
+
+def made(section: ProviderSection, hosts: Mapping[str, PoweredHost], cluster: str) -> PowerProvider:
+    """Return the provider of all hosts of a section."""
+    make = MAKERS[section.way]
+    switches = {name: make(section, name, host) for name, host in hosts.items()}
+    return PowerProvider(switches=switches, cluster=cluster)
+
+
+def _controller(section: ProviderSection, _: str, host: PoweredHost) -> Switch:
+    return Controller(
+        bmc=host.bmc,
+        user=host.user,
+        password_file=host.password_file,
+        timeout_s=section.timeout_s,
+    )
+
+
+def _told(section: ProviderSection, name: str, _: PoweredHost) -> Told:
+    return Told(program=section.program, host=name, timeout_s=section.timeout_s)
+
+
+def _woken(section: ProviderSection, name: str, host: PoweredHost) -> Switch:
+    told = _told(section, name, host) if section.program else None
+    return Woken(host=name, mac=host.mac, broadcast=section.broadcast, told=told)
+
+
+MAKERS: Mapping[Way, Callable[[ProviderSection, str, PoweredHost], Switch]] = MappingProxyType(
+    {Way.IPMI: _controller, Way.WAKE: _woken, Way.COMMAND: _told}
+)

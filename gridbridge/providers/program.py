@@ -1,0 +1,41 @@
+"""Runs a provider's program; its exit status tells what came of it, as in sysexits.h."""
+
+import os
+from collections.abc import Mapping
+
+from gridbridge.errors import CommandFailed, NoCapacity, NotGranted, ProviderFailed
+from gridbridge.shell import runner
+
+LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
+MOST_BYTES = 16 << 20  # a list of 20,000 nodes is shorter
+WORDS = 200  # characters of what a program says last
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a site's own program: ours, but for its language."""
+    return {**os.environ, "LC_ALL": "C"}
+
+
+def answer(
+    argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b""
+) -> bytes:
+    """Return what a program printed; its end decides what is raised."""
+    try:
+        return runner.run(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
+    except CommandFailed as failed:
+        told = f"{said(argv)}: {shown(failed.words)}"
+        if failed.status == NO_CAPACITY:
+            raise NoCapacity(told) from failed
+        if failed.status == LATER or failed.transient:
+            raise NotGranted(told) from failed
+        raise ProviderFailed(told) from failed
+
+
+def said(argv: tuple[str, ...]) -> str:
+    """Return a call as messages name it."""
+    return " ".join(argv)
+
+
+def shown(words: str) -> str:
+    """Return a program's words as one line of what can be printed."""
+    return "".join(sign if sign.isprintable() else "?" for sign in words)[:WORDS]
